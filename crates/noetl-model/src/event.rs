@@ -1,0 +1,293 @@
+//! Events: what happened to an execution, in the order it happened.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CatalogId, CommandId, EventId, ExecutionId, Failure, Map, Timestamp, Value};
+
+/// Place in an execution's log: 1, 2, 3 … without a gap. 0 is "before the first".
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// Before the first event.
+    pub const START: Self = Self(0);
+
+    /// The place after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Who put a row into the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// The engine decided it. Only these rows drive state.
+    Decided,
+    /// A worker or client said it; kept and shown.
+    Reported,
+}
+
+impl Origin {
+    /// The stored text.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Decided => "decided",
+            Self::Reported => "reported",
+        }
+    }
+
+    /// The origin of this stored text.
+    pub fn from_text(text: &str) -> Option<Self> {
+        [Self::Decided, Self::Reported]
+            .into_iter()
+            .find(|origin| origin.as_str() == text)
+    }
+}
+
+/// One fact of one execution's log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// Whose log it is in.
+    pub execution: ExecutionId,
+    /// Its id, larger than those before it.
+    pub id: EventId,
+    /// Its place in the log.
+    pub seq: Seq,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// What happened.
+    pub fact: Fact,
+}
+
+impl Event {
+    /// Who put it into the log.
+    pub fn origin(&self) -> Origin {
+        match self.fact {
+            Fact::Reported(_) => Origin::Reported,
+            _ => Origin::Decided,
+        }
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fact {
+    /// An execution began. Boxed: it is the largest fact and the rarest.
+    PlaybookStarted(Box<Started>),
+    /// A visit of a step began.
+    StepEntered {
+        /// The step.
+        step: Arc<str>,
+        /// Which visit of it this is, from 1.
+        generation: u32,
+    },
+    /// Work was handed out. The command's id is this event's id.
+    CommandIssued(Box<Issued>),
+    /// A worker took the command.
+    CommandClaimed {
+        /// The command.
+        command: CommandId,
+        /// Its step, for readers of the row.
+        step: Arc<str>,
+        /// The worker.
+        worker: Arc<str>,
+    },
+    /// The worker said it began.
+    CommandStarted {
+        /// The command.
+        command: CommandId,
+        /// Its step, for readers of the row.
+        step: Arc<str>,
+        /// The worker.
+        worker: Arc<str>,
+    },
+    /// The tool answered.
+    CallDone {
+        /// The command.
+        command: CommandId,
+        /// Its step, for readers of the row.
+        step: Arc<str>,
+        /// What it answered.
+        data: Value,
+    },
+    /// The tool failed.
+    CallFailed {
+        /// The command.
+        command: CommandId,
+        /// Its step, for readers of the row.
+        step: Arc<str>,
+        /// Why.
+        failure: Failure,
+    },
+    /// The command ended well.
+    CommandCompleted {
+        /// The command.
+        command: CommandId,
+        /// Its step, for readers of the row.
+        step: Arc<str>,
+    },
+    /// The command ended badly.
+    CommandFailed {
+        /// The command.
+        command: CommandId,
+        /// Its step, for readers of the row.
+        step: Arc<str>,
+        /// Why.
+        failure: Failure,
+    },
+    /// The command's lease ended without a result.
+    CommandExpired {
+        /// The command.
+        command: CommandId,
+        /// Its step, for readers of the row.
+        step: Arc<str>,
+        /// What ended the lease.
+        reason: String,
+    },
+    /// The command was stopped with its execution.
+    CommandCancelled {
+        /// The command.
+        command: CommandId,
+        /// Its step, for readers of the row.
+        step: Arc<str>,
+    },
+    /// Context variables were set when a visit ended.
+    ContextUpdated {
+        /// The step whose `set`, or whose arc's `set`, it was.
+        step: Arc<str>,
+        /// Which visit of it.
+        generation: u32,
+        /// Dotted path below `ctx` to value.
+        values: Map,
+    },
+    /// A visit of a step ended, and its arcs were decided.
+    StepExited {
+        /// The step.
+        step: Arc<str>,
+        /// Which visit of it this was.
+        generation: u32,
+        /// How it ended.
+        outcome: Outcome,
+        /// Which way it goes on.
+        next: Routing,
+    },
+    /// The execution ended well.
+    PlaybookCompleted {
+        /// Data of the last completed leaf, `end` preferred.
+        result: Value,
+    },
+    /// The execution ended badly.
+    PlaybookFailed {
+        /// The step whose failure nobody handled.
+        step: Arc<str>,
+        /// Why.
+        failure: Failure,
+    },
+    /// The execution was stopped.
+    PlaybookCancelled {
+        /// What the caller gave as a reason.
+        reason: Option<String>,
+    },
+    /// Something a worker or client said that decides nothing.
+    Reported(Box<Reported>),
+}
+
+/// The beginning of an execution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Started {
+    /// The catalog entry it is pinned to.
+    pub catalog: CatalogId,
+    /// That entry's path.
+    pub path: Arc<str>,
+    /// That entry's version.
+    pub version: u32,
+    /// Playbook defaults with the request's payload laid over them, rendered.
+    pub workload: Map,
+    /// Who started it, if another execution did.
+    pub parent: Option<ExecutionId>,
+    /// Which workers its commands go to; the default pool when `None`.
+    pub pool: Option<Arc<str>>,
+}
+
+/// A handed-out unit of work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Issued {
+    /// The step it is for.
+    pub step: Arc<str>,
+    /// Which visit of it.
+    pub generation: u32,
+    /// Which try this is, from 1.
+    pub attempt: u32,
+    /// The tool's kind.
+    pub tool: Arc<str>,
+    /// The tool's settings, rendered, without `kind` and `input`.
+    pub config: Map,
+    /// The tool's named arguments, rendered.
+    pub input: Map,
+    /// How long the tool may take.
+    pub timeout_ms: Option<u64>,
+}
+
+/// How a visit ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// Well; its result is the data of its command's `call.done`.
+    Done,
+    /// Badly.
+    Failed {
+        /// Why.
+        failure: Failure,
+        /// Whether an arc took care of it.
+        handled: bool,
+    },
+}
+
+/// The recorded decision of one step's arcs, by target name in document order.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Routing {
+    /// Places of the taken arcs in the step's arc list.
+    pub taken: Vec<TakenArc>,
+    /// Targets of the arcs that were not taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_taken: Vec<Arc<str>>,
+}
+
+/// An arc that was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenArc {
+    /// The step it leads to.
+    pub step: Arc<str>,
+    /// Whether it closes a loop, so that its target starts at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub back: bool,
+}
+
+/// A row said by a worker or client, kept as it was said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reported {
+    /// Its `event_type`.
+    pub event_type: String,
+    /// The step it names.
+    pub step: Arc<str>,
+    /// Its status text.
+    pub status: String,
+    /// What it said, as `result.context`.
+    pub payload: Option<Value>,
+    /// Its `meta`.
+    pub meta: Option<Value>,
+    /// Who said it.
+    pub worker: Option<Arc<str>>,
+}

@@ -1,0 +1,29 @@
+//! The words every other crate speaks: ids, time, events, commands, failures.
+//!
+//! Pure: no clock, no disk, no network, no randomness. What reads a clock implements [`Clock`];
+//! what needs the present takes a [`Timestamp`]. An [`Event`] is one fact of an execution's log;
+//! [`row`] is its stored and wire shape.
+
+mod clock;
+pub mod command;
+pub mod event;
+mod failure;
+mod id;
+pub mod row;
+mod shard;
+mod snowflake;
+mod time;
+
+pub use clock::Clock;
+pub use command::{CommandState, DEFAULT_POOL, command_name};
+pub use event::{Event, Fact, Origin, Outcome, Routing, Seq};
+pub use failure::{Failure, FailureKind};
+pub use id::{CatalogId, CommandId, EventId, ExecutionId, IdError, Tenant};
+pub use shard::shard_for;
+pub use snowflake::{MachineId, Snowflakes};
+pub use time::{Timestamp, TimestampError};
+
+/// A JSON value as users write and read it.
+pub type Value = serde_json::Value;
+/// A JSON object that keeps the order its author wrote.
+pub type Map = serde_json::Map<String, Value>;

@@ -1,0 +1,94 @@
+//! The stored and wire shape of an event: named columns, JSON in `context`, `result` and `meta`.
+//!
+//! Stores keep rows, the engine folds [`Event`]s; [`EventRow::from`] and [`EventRow::decode`] are
+//! the only bridge, so every store writes the same bytes. Rows are lean: what can be derived (the
+//! textual command id, the previous event's id) is added where a row is shown, not stored.
+
+mod decode;
+mod encode;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::{CommandId, EventId, ExecutionId, Origin, Seq, Timestamp};
+
+pub use decode::RowError;
+
+/// One row of the log. JSON columns hold compact JSON text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRow {
+    /// Whose log it is in.
+    pub execution_id: ExecutionId,
+    /// Its id.
+    pub event_id: EventId,
+    /// Its place in the log.
+    pub seq: Seq,
+    /// When it was decided.
+    pub created_at: Timestamp,
+    /// Who put it into the log.
+    pub origin: Origin,
+    /// What happened, in the wire's vocabulary.
+    pub event_type: Cow<'static, str>,
+    /// The step, the catalog path for `playbook_started`, or `playbook`.
+    pub node_name: Arc<str>,
+    /// `execution`, the tool's kind, or nothing.
+    pub node_type: Option<Arc<str>>,
+    /// The wire's status text.
+    pub status: Cow<'static, str>,
+    /// The command it is about.
+    pub command_id: Option<CommandId>,
+    /// The execution that started this one; only on `playbook_started`.
+    pub parent_execution_id: Option<ExecutionId>,
+    /// The worker it came from.
+    pub worker_id: Option<Arc<str>>,
+    /// What went in.
+    pub context: Option<String>,
+    /// What came out: an object with `status` and at most `context` and `reference`.
+    pub result: Option<String>,
+    /// What helps to read the row.
+    pub meta: Option<String>,
+    /// The failure in one sentence.
+    pub error: Option<String>,
+}
+
+/// The `event_type` texts of the facts the engine decides.
+pub mod types {
+    /// An execution began.
+    pub const PLAYBOOK_STARTED: &str = "playbook_started";
+    /// A visit began.
+    pub const STEP_ENTER: &str = "step.enter";
+    /// Work was handed out.
+    pub const COMMAND_ISSUED: &str = "command.issued";
+    /// A worker took it.
+    pub const COMMAND_CLAIMED: &str = "command.claimed";
+    /// The worker began.
+    pub const COMMAND_STARTED: &str = "command.started";
+    /// The tool answered.
+    pub const CALL_DONE: &str = "call.done";
+    /// The tool failed.
+    pub const CALL_ERROR: &str = "call.error";
+    /// The command ended well.
+    pub const COMMAND_COMPLETED: &str = "command.completed";
+    /// The command ended badly.
+    pub const COMMAND_FAILED: &str = "command.failed";
+    /// The command's lease ended.
+    pub const COMMAND_EXPIRED: &str = "command.expired";
+    /// The command was stopped.
+    pub const COMMAND_CANCELLED: &str = "command.cancelled";
+    /// Context variables were set.
+    pub const CTX_UPDATED: &str = "ctx.updated";
+    /// A visit ended.
+    pub const STEP_EXIT: &str = "step.exit";
+    /// The execution ended well.
+    pub const PLAYBOOK_COMPLETED: &str = "playbook.completed";
+    /// The execution ended badly.
+    pub const PLAYBOOK_FAILED: &str = "playbook.failed";
+    /// The execution was stopped.
+    pub const PLAYBOOK_CANCELLED: &str = "playbook_cancelled";
+}
+
+/// The node name of rows about the execution as a whole.
+pub const PLAYBOOK_NODE: &str = "playbook";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,344 @@
+//! Row to event. Every shape ever written stays readable.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::{EventRow, types};
+use crate::event::{Issued, Reported, Started};
+use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Value};
+
+/// A row that is not what this version, or one before it, writes.
+#[derive(Debug, thiserror::Error)]
+pub enum RowError {
+    /// A column that this type of event always fills is empty.
+    #[error("event {event}: a {event_type} row without {column}")]
+    Missing {
+        /// The row's id.
+        event: crate::EventId,
+        /// Its type.
+        event_type: String,
+        /// The column.
+        column: &'static str,
+    },
+    /// A JSON column does not hold what this type of event puts there.
+    #[error("event {event}: column {column} of a {event_type} row is not readable")]
+    Json {
+        /// The row's id.
+        event: crate::EventId,
+        /// Its type.
+        event_type: String,
+        /// The column.
+        column: &'static str,
+        /// What the decoder says.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A decided row of a type this version does not know.
+    #[error("event {event}: unknown event type {event_type}; a newer version wrote it")]
+    UnknownType {
+        /// The row's id.
+        event: crate::EventId,
+        /// Its type.
+        event_type: String,
+    },
+}
+
+#[derive(Deserialize)]
+struct Said<C> {
+    context: C,
+}
+
+#[derive(Deserialize)]
+struct MaybeSaid {
+    context: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Visit {
+    generation: u32,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    data: Value,
+}
+
+#[derive(Deserialize)]
+struct Update {
+    #[serde(rename = "gen")]
+    generation: u32,
+    values: Map,
+}
+
+#[derive(Deserialize)]
+struct FailedSteps {
+    failed_steps: Vec<Arc<str>>,
+}
+
+#[derive(Deserialize)]
+struct StartContext {
+    catalog_id: String,
+    path: Arc<str>,
+    version: u32,
+    workload: Map,
+}
+
+#[derive(Deserialize, Default)]
+struct StartMeta {
+    execution_pool: Option<Arc<str>>,
+}
+
+#[derive(Deserialize)]
+struct IssueContext {
+    tool_config: Map,
+    args: Map,
+}
+
+#[derive(Deserialize)]
+struct IssueMeta {
+    generation: u32,
+    attempt: u32,
+    timeout_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Error {
+    error: Failure,
+}
+
+#[derive(Deserialize)]
+struct Exit {
+    generation: u32,
+    next: Routing,
+    error: Option<Failure>,
+    #[serde(default)]
+    handled: bool,
+}
+
+impl EventRow {
+    /// The event this row is the stored shape of.
+    pub fn decode(&self) -> Result<Event, RowError> {
+        let fact = match self.origin {
+            Origin::Reported => Fact::Reported(Box::new(self.reported()?)),
+            Origin::Decided => self.decided()?,
+        };
+        Ok(Event {
+            execution: self.execution_id,
+            id: self.event_id,
+            seq: self.seq,
+            at: self.created_at,
+            fact,
+        })
+    }
+
+    fn decided(&self) -> Result<Fact, RowError> {
+        let step = || self.node_name.clone();
+        Ok(match self.event_type.as_ref() {
+            types::PLAYBOOK_STARTED => Fact::PlaybookStarted(Box::new(self.started()?)),
+            types::STEP_ENTER => {
+                let visit: Visit = self.meta()?;
+                Fact::StepEntered {
+                    step: step(),
+                    generation: visit.generation,
+                }
+            }
+            types::COMMAND_ISSUED => Fact::CommandIssued(Box::new(self.issued()?)),
+            types::COMMAND_CLAIMED => Fact::CommandClaimed {
+                command: self.command()?,
+                step: step(),
+                worker: self.worker()?,
+            },
+            types::COMMAND_STARTED => Fact::CommandStarted {
+                command: self.command()?,
+                step: step(),
+                worker: self.worker()?,
+            },
+            types::CALL_DONE => {
+                let said: Said<Data> = self.result()?;
+                Fact::CallDone {
+                    command: self.command()?,
+                    step: step(),
+                    data: said.context.data,
+                }
+            }
+            types::CALL_ERROR => Fact::CallFailed {
+                command: self.command()?,
+                step: step(),
+                failure: self.failure()?,
+            },
+            types::COMMAND_COMPLETED => Fact::CommandCompleted {
+                command: self.command()?,
+                step: step(),
+            },
+            types::COMMAND_FAILED => Fact::CommandFailed {
+                command: self.command()?,
+                step: step(),
+                failure: self.failure()?,
+            },
+            types::COMMAND_EXPIRED => Fact::CommandExpired {
+                command: self.command()?,
+                step: step(),
+                reason: self.error.clone().unwrap_or_default(),
+            },
+            types::COMMAND_CANCELLED => Fact::CommandCancelled {
+                command: self.command()?,
+                step: step(),
+            },
+            types::CTX_UPDATED => {
+                let said: Said<Update> = self.result()?;
+                let Update { generation, values } = said.context;
+                Fact::ContextUpdated {
+                    step: step(),
+                    generation,
+                    values,
+                }
+            }
+            types::STEP_EXIT => self.exited()?,
+            types::PLAYBOOK_COMPLETED => {
+                let said: Said<Data> = self.result()?;
+                Fact::PlaybookCompleted {
+                    result: said.context.data,
+                }
+            }
+            types::PLAYBOOK_FAILED => {
+                let meta: FailedSteps = self.meta()?;
+                let step = meta.failed_steps.into_iter().next();
+                Fact::PlaybookFailed {
+                    step: step.ok_or_else(|| self.missing("meta.failed_steps"))?,
+                    failure: self.failure()?,
+                }
+            }
+            types::PLAYBOOK_CANCELLED => Fact::PlaybookCancelled {
+                reason: self.error.clone(),
+            },
+            other => {
+                return Err(RowError::UnknownType {
+                    event: self.event_id,
+                    event_type: other.to_owned(),
+                });
+            }
+        })
+    }
+
+    fn started(&self) -> Result<Started, RowError> {
+        let context: StartContext = self.context()?;
+        let meta: StartMeta = if self.meta.is_some() {
+            self.meta()?
+        } else {
+            StartMeta::default()
+        };
+        let catalog = context.catalog_id.parse();
+        Ok(Started {
+            catalog: catalog.map_err(|_| self.missing("a decimal context.catalog_id"))?,
+            path: context.path,
+            version: context.version,
+            workload: context.workload,
+            parent: self.parent_execution_id,
+            pool: meta.execution_pool,
+        })
+    }
+
+    fn issued(&self) -> Result<Issued, RowError> {
+        let context: IssueContext = self.context()?;
+        let meta: IssueMeta = self.meta()?;
+        Ok(Issued {
+            step: self.node_name.clone(),
+            generation: meta.generation,
+            attempt: meta.attempt,
+            tool: self
+                .node_type
+                .clone()
+                .ok_or_else(|| self.missing("node_type"))?,
+            config: context.tool_config,
+            input: context.args,
+            timeout_ms: meta.timeout_ms,
+        })
+    }
+
+    fn exited(&self) -> Result<Fact, RowError> {
+        let said: Said<Exit> = self.result()?;
+        let Exit {
+            generation,
+            next,
+            error,
+            handled,
+        } = said.context;
+        let outcome = match error {
+            None => Outcome::Done,
+            Some(failure) => Outcome::Failed { failure, handled },
+        };
+        Ok(Fact::StepExited {
+            step: self.node_name.clone(),
+            generation,
+            outcome,
+            next,
+        })
+    }
+
+    fn reported(&self) -> Result<Reported, RowError> {
+        let said: MaybeSaid = self.result()?;
+        Ok(Reported {
+            event_type: self.event_type.clone().into_owned(),
+            step: self.node_name.clone(),
+            status: self.status.clone().into_owned(),
+            payload: said.context,
+            meta: if self.meta.is_some() {
+                Some(self.meta()?)
+            } else {
+                None
+            },
+            worker: self.worker_id.clone(),
+        })
+    }
+
+    fn failure(&self) -> Result<Failure, RowError> {
+        let said: Said<Error> = self.result()?;
+        Ok(said.context.error)
+    }
+
+    fn command(&self) -> Result<CommandId, RowError> {
+        self.command_id.ok_or_else(|| self.missing("command_id"))
+    }
+
+    fn worker(&self) -> Result<Arc<str>, RowError> {
+        self.worker_id
+            .clone()
+            .ok_or_else(|| self.missing("worker_id"))
+    }
+
+    fn context<T: DeserializeOwned>(&self) -> Result<T, RowError> {
+        self.json("context", self.context.as_deref())
+    }
+
+    fn result<T: DeserializeOwned>(&self) -> Result<T, RowError> {
+        self.json("result", self.result.as_deref())
+    }
+
+    fn meta<T: DeserializeOwned>(&self) -> Result<T, RowError> {
+        self.json("meta", self.meta.as_deref())
+    }
+
+    fn json<T: DeserializeOwned>(
+        &self,
+        column: &'static str,
+        text: Option<&str>,
+    ) -> Result<T, RowError> {
+        let text = text.ok_or_else(|| self.missing(column))?;
+        serde_json::from_str(text).map_err(|source| RowError::Json {
+            event: self.event_id,
+            event_type: self.event_type.clone().into_owned(),
+            column,
+            source,
+        })
+    }
+
+    fn missing(&self, column: &'static str) -> RowError {
+        RowError::Missing {
+            event: self.event_id,
+            event_type: self.event_type.clone().into_owned(),
+            column,
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Event to row.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::{EventRow, PLAYBOOK_NODE, types};
+use crate::event::{Issued, Reported, Started};
+use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Value};
+
+impl From<&Event> for EventRow {
+    fn from(event: &Event) -> Self {
+        match &event.fact {
+            Fact::PlaybookStarted(started) => playbook_started(event, started),
+            Fact::StepEntered { step, generation } => Self {
+                meta: Some(json(&Visit {
+                    generation: *generation,
+                })),
+                ..row(event, types::STEP_ENTER, step, "ENTERED")
+            },
+            Fact::CommandIssued(issued) => command_issued(event, issued),
+            Fact::CommandClaimed {
+                command,
+                step,
+                worker,
+            } => Self {
+                worker_id: Some(worker.clone()),
+                ..about(event, types::COMMAND_CLAIMED, step, "RUNNING", *command)
+            },
+            Fact::CommandStarted {
+                command,
+                step,
+                worker,
+            } => Self {
+                worker_id: Some(worker.clone()),
+                ..about(event, types::COMMAND_STARTED, step, "STARTED", *command)
+            },
+            Fact::CallDone {
+                command,
+                step,
+                data,
+            } => Self {
+                result: Some(json(&Said {
+                    status: "COMPLETED",
+                    context: Data { data },
+                })),
+                ..about(event, types::CALL_DONE, step, "COMPLETED", *command)
+            },
+            Fact::CallFailed {
+                command,
+                step,
+                failure,
+            } => Self {
+                ..failed(
+                    about(event, types::CALL_ERROR, step, "FAILED", *command),
+                    failure,
+                )
+            },
+            Fact::CommandCompleted { command, step } => {
+                about(event, types::COMMAND_COMPLETED, step, "COMPLETED", *command)
+            }
+            Fact::CommandFailed {
+                command,
+                step,
+                failure,
+            } => failed(
+                about(event, types::COMMAND_FAILED, step, "FAILED", *command),
+                failure,
+            ),
+            Fact::CommandExpired {
+                command,
+                step,
+                reason,
+            } => Self {
+                error: Some(reason.clone()),
+                ..about(event, types::COMMAND_EXPIRED, step, "EXPIRED", *command)
+            },
+            Fact::CommandCancelled { command, step } => {
+                about(event, types::COMMAND_CANCELLED, step, "CANCELLED", *command)
+            }
+            Fact::ContextUpdated {
+                step,
+                generation,
+                values,
+            } => {
+                let context = Update {
+                    step,
+                    generation: *generation,
+                    values,
+                };
+                Self {
+                    result: Some(json(&Said {
+                        status: "CONTEXT",
+                        context,
+                    })),
+                    ..row(event, types::CTX_UPDATED, step, "CONTEXT")
+                }
+            }
+            Fact::StepExited {
+                step,
+                generation,
+                outcome,
+                next,
+            } => step_exited(event, step, *generation, outcome, next),
+            Fact::PlaybookCompleted { result } => Self {
+                result: Some(json(&Said {
+                    status: "COMPLETED",
+                    context: Data { data: result },
+                })),
+                ..playbook(event, types::PLAYBOOK_COMPLETED, "COMPLETED")
+            },
+            Fact::PlaybookFailed { step, failure } => Self {
+                meta: Some(json(&FailedSteps {
+                    failed_steps: [step],
+                })),
+                ..failed(playbook(event, types::PLAYBOOK_FAILED, "FAILED"), failure)
+            },
+            Fact::PlaybookCancelled { reason } => Self {
+                error: reason.clone(),
+                ..playbook(event, types::PLAYBOOK_CANCELLED, "CANCELLED")
+            },
+            Fact::Reported(reported) => self::reported(event, reported),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Visit {
+    generation: u32,
+}
+
+#[derive(Serialize)]
+struct Said<'a, C> {
+    status: &'a str,
+    context: C,
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    data: &'a Value,
+}
+
+#[derive(Serialize)]
+struct Update<'a> {
+    step: &'a str,
+    #[serde(rename = "gen")]
+    generation: u32,
+    values: &'a Map,
+}
+
+#[derive(Serialize)]
+struct FailedSteps<'a> {
+    failed_steps: [&'a str; 1],
+}
+
+#[derive(Serialize)]
+struct StartContext<'a> {
+    catalog_id: String,
+    execution_id: String,
+    path: &'a str,
+    version: u32,
+    workload: &'a Map,
+}
+
+#[derive(Serialize)]
+struct StartMeta<'a> {
+    emitter: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution_pool: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct IssueContext<'a> {
+    tool_config: &'a Map,
+    args: &'a Map,
+}
+
+#[derive(Serialize)]
+struct IssueMeta {
+    generation: u32,
+    attempt: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_ms: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Error<'a> {
+    error: &'a Failure,
+}
+
+#[derive(Serialize)]
+struct Exit<'a> {
+    generation: u32,
+    next: &'a Routing,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a Failure>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    handled: bool,
+}
+
+fn row(event: &Event, event_type: &'static str, node: &Arc<str>, status: &'static str) -> EventRow {
+    EventRow {
+        execution_id: event.execution,
+        event_id: event.id,
+        seq: event.seq,
+        created_at: event.at,
+        origin: Origin::Decided,
+        event_type: Cow::Borrowed(event_type),
+        node_name: node.clone(),
+        node_type: None,
+        status: Cow::Borrowed(status),
+        command_id: None,
+        parent_execution_id: None,
+        worker_id: None,
+        context: None,
+        result: None,
+        meta: None,
+        error: None,
+    }
+}
+
+fn about(
+    event: &Event,
+    event_type: &'static str,
+    step: &Arc<str>,
+    status: &'static str,
+    command: CommandId,
+) -> EventRow {
+    EventRow {
+        command_id: Some(command),
+        ..row(event, event_type, step, status)
+    }
+}
+
+fn playbook(event: &Event, event_type: &'static str, status: &'static str) -> EventRow {
+    row(event, event_type, &Arc::from(PLAYBOOK_NODE), status)
+}
+
+fn failed(row: EventRow, failure: &Failure) -> EventRow {
+    EventRow {
+        result: Some(json(&Said {
+            status: "FAILED",
+            context: Error { error: failure },
+        })),
+        error: Some(failure.to_string()),
+        ..row
+    }
+}
+
+fn playbook_started(event: &Event, started: &Started) -> EventRow {
+    let context = StartContext {
+        catalog_id: started.catalog.to_string(),
+        execution_id: event.execution.to_string(),
+        path: &started.path,
+        version: started.version,
+        workload: &started.workload,
+    };
+    let meta = StartMeta {
+        emitter: "control_plane",
+        execution_pool: started.pool.as_deref(),
+    };
+    EventRow {
+        node_type: Some(Arc::from("execution")),
+        parent_execution_id: started.parent,
+        context: Some(json(&context)),
+        meta: Some(json(&meta)),
+        ..row(event, types::PLAYBOOK_STARTED, &started.path, "STARTED")
+    }
+}
+
+fn command_issued(event: &Event, issued: &Issued) -> EventRow {
+    let context = IssueContext {
+        tool_config: &issued.config,
+        args: &issued.input,
+    };
+    let meta = IssueMeta {
+        generation: issued.generation,
+        attempt: issued.attempt,
+        timeout_ms: issued.timeout_ms,
+    };
+    EventRow {
+        node_type: Some(issued.tool.clone()),
+        context: Some(json(&context)),
+        meta: Some(json(&meta)),
+        ..about(
+            event,
+            types::COMMAND_ISSUED,
+            &issued.step,
+            "PENDING",
+            event.id.into(),
+        )
+    }
+}
+
+fn step_exited(
+    event: &Event,
+    step: &Arc<str>,
+    generation: u32,
+    outcome: &Outcome,
+    next: &Routing,
+) -> EventRow {
+    let (status, error, handled) = match outcome {
+        Outcome::Done => ("COMPLETED", None, false),
+        Outcome::Failed { failure, handled } => ("FAILED", Some(failure), *handled),
+    };
+    let context = Exit {
+        generation,
+        next,
+        error,
+        handled,
+    };
+    EventRow {
+        result: Some(json(&Said { status, context })),
+        error: error.map(ToString::to_string),
+        ..row(event, types::STEP_EXIT, step, status)
+    }
+}
+
+fn reported(event: &Event, reported: &Reported) -> EventRow {
+    let result = match &reported.payload {
+        Some(context) => json(&Said {
+            status: &reported.status,
+            context,
+        }),
+        None => json(&serde_json::json!({ "status": reported.status })),
+    };
+    EventRow {
+        execution_id: event.execution,
+        event_id: event.id,
+        seq: event.seq,
+        created_at: event.at,
+        origin: Origin::Reported,
+        event_type: Cow::Owned(reported.event_type.clone()),
+        node_name: reported.step.clone(),
+        node_type: None,
+        status: Cow::Owned(reported.status.clone()),
+        command_id: None,
+        parent_execution_id: None,
+        worker_id: reported.worker.clone(),
+        context: None,
+        result: Some(result),
+        meta: reported.meta.as_ref().map(json),
+        error: None,
+    }
+}
+
+fn json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("maps with text keys always have a JSON form")
+}

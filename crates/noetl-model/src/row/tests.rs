@@ -1,0 +1,199 @@
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::EventRow;
+use crate::event::{Issued, Reported, Started, TakenArc};
+use crate::{
+    CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Outcome,
+    Routing, Seq, Timestamp, Value,
+};
+
+fn map(value: Value) -> Map {
+    value.as_object().cloned().expect("an object")
+}
+
+fn step() -> Arc<str> {
+    Arc::from("a/b")
+}
+
+fn failure() -> Failure {
+    Failure::new(FailureKind::Timeout, "took longer than 5 s").with_details(json!({"pid": 7}))
+}
+
+/// One of each fact, so that a new one without a row fails here.
+fn facts() -> Vec<Fact> {
+    let command = CommandId::new(9);
+    let worker: Arc<str> = Arc::from("local");
+    vec![
+        Fact::PlaybookStarted(Box::new(Started {
+            catalog: CatalogId::new(3),
+            path: Arc::from("demo/greet"),
+            version: 2,
+            workload: map(json!({"who": "world", "zip": "00501"})),
+            parent: Some(ExecutionId::new(1)),
+            pool: Some(Arc::from("gpu")),
+        })),
+        Fact::StepEntered {
+            step: step(),
+            generation: 2,
+        },
+        Fact::CommandIssued(Box::new(Issued {
+            step: step(),
+            generation: 2,
+            attempt: 1,
+            tool: Arc::from("python"),
+            config: map(json!({"code": "result = 1"})),
+            input: map(json!({"n": null})),
+            timeout_ms: Some(1500),
+        })),
+        Fact::CommandClaimed {
+            command,
+            step: step(),
+            worker: worker.clone(),
+        },
+        Fact::CommandStarted {
+            command,
+            step: step(),
+            worker: worker.clone(),
+        },
+        Fact::CallDone {
+            command,
+            step: step(),
+            data: json!([1, 2.5, "x", null]),
+        },
+        Fact::CallFailed {
+            command,
+            step: step(),
+            failure: failure(),
+        },
+        Fact::CommandCompleted {
+            command,
+            step: step(),
+        },
+        Fact::CommandFailed {
+            command,
+            step: step(),
+            failure: failure(),
+        },
+        Fact::CommandExpired {
+            command,
+            step: step(),
+            reason: "the worker went away".into(),
+        },
+        Fact::CommandCancelled {
+            command,
+            step: step(),
+        },
+        Fact::ContextUpdated {
+            step: step(),
+            generation: 2,
+            values: map(json!({"a.b": {"c": 1}})),
+        },
+        Fact::StepExited {
+            step: step(),
+            generation: 2,
+            outcome: Outcome::Done,
+            next: Routing {
+                taken: vec![TakenArc {
+                    step: Arc::from("c"),
+                    back: true,
+                }],
+                not_taken: vec![Arc::from("d")],
+            },
+        },
+        Fact::StepExited {
+            step: step(),
+            generation: 1,
+            outcome: Outcome::Failed {
+                failure: failure(),
+                handled: true,
+            },
+            next: Routing::default(),
+        },
+        Fact::PlaybookCompleted {
+            result: json!({"ok": true}),
+        },
+        Fact::PlaybookFailed {
+            step: step(),
+            failure: failure(),
+        },
+        Fact::PlaybookCancelled {
+            reason: Some("asked to".into()),
+        },
+        Fact::PlaybookCancelled { reason: None },
+        Fact::Reported(Box::new(Reported {
+            event_type: "progress".into(),
+            step: step(),
+            status: "RUNNING".into(),
+            payload: Some(json!({"percent": 40})),
+            meta: Some(json!({"n": 1})),
+            worker: Some(worker),
+        })),
+    ]
+}
+
+#[test]
+fn every_fact_survives_its_row() {
+    for (index, fact) in facts().into_iter().enumerate() {
+        let seq = Seq(u64::try_from(index).expect("a small index"));
+        let event = Event {
+            execution: ExecutionId::new(8),
+            id: EventId::new(9),
+            seq,
+            at: Timestamp::from_micros(1_704_067_200_000_123),
+            fact,
+        };
+        let row = EventRow::from(&event);
+        assert_eq!(
+            row.decode().expect("a readable row"),
+            event,
+            "{}",
+            row.event_type
+        );
+    }
+}
+
+#[test]
+fn results_keep_to_the_shape_every_reader_checks() {
+    for fact in facts() {
+        let event = Event {
+            execution: ExecutionId::new(8),
+            id: EventId::new(9),
+            seq: Seq(1),
+            at: Timestamp::default(),
+            fact,
+        };
+        let row = EventRow::from(&event);
+        let Some(text) = row.result else { continue };
+        let result: Map = serde_json::from_str(&text).expect("an object");
+        assert!(result["status"].is_string(), "{text}");
+        for (key, value) in &result {
+            assert!(
+                matches!(key.as_str(), "status" | "context" | "reference"),
+                "{text}"
+            );
+            assert!(key == "status" || value.is_object(), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_row_of_a_newer_version_is_named_not_guessed() {
+    let event = Event {
+        execution: ExecutionId::new(8),
+        id: EventId::new(9),
+        seq: Seq(1),
+        at: Timestamp::default(),
+        fact: Fact::StepEntered {
+            step: step(),
+            generation: 1,
+        },
+    };
+    let row = EventRow {
+        event_type: "step.teleported".into(),
+        ..EventRow::from(&event)
+    };
+    let error = row.decode().expect_err("an unknown type");
+    assert!(error.to_string().contains("step.teleported"), "{error}");
+}

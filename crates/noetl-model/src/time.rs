@@ -1,0 +1,108 @@
+//! Instants with microsecond precision, the finest both stores keep.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Microseconds since 1970-01-01T00:00:00Z. Its text form is RFC 3339 in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+/// A text that is not an RFC 3339 instant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not an RFC 3339 time")]
+pub struct TimestampError(String);
+
+impl Timestamp {
+    /// From microseconds since the Unix epoch.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// From milliseconds since the Unix epoch.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis.saturating_mul(1000))
+    }
+
+    /// Microseconds since the Unix epoch.
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// Whole milliseconds since the Unix epoch.
+    pub const fn as_millis(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// This instant moved forward by `by`, at most to the end of time.
+    pub fn plus(self, by: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)),
+        )
+    }
+
+    /// The time from `earlier` to this instant; zero when `earlier` is later.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// The calendar view, for formatting; `None` outside the years −9999 to 9999.
+    pub fn to_jiff(self) -> Option<jiff::Timestamp> {
+        jiff::Timestamp::from_microsecond(self.0).ok()
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.to_jiff() {
+            Some(instant) => fmt::Display::fmt(&instant, f),
+            None => write!(f, "{}us", self.0),
+        }
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = TimestampError;
+
+    fn from_str(text: &str) -> Result<Self, TimestampError> {
+        text.parse::<jiff::Timestamp>()
+            .map(|instant| Self(instant.as_microsecond()))
+            .map_err(|_| TimestampError(text.to_owned()))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_rfc_3339_in_utc() {
+        let at = Timestamp::from_micros(1_704_067_200_000_001);
+        assert_eq!(at.to_string(), "2024-01-01T00:00:00.000001Z");
+        assert_eq!("2024-01-01T01:00:00.000001+01:00".parse(), Ok(at));
+    }
+
+    #[test]
+    fn a_later_start_gives_no_negative_duration() {
+        let early = Timestamp::from_millis(1);
+        let late = Timestamp::from_millis(3);
+        assert_eq!(late.since(early), Duration::from_millis(2));
+        assert_eq!(early.since(late), Duration::ZERO);
+    }
+}

@@ -1,0 +1,79 @@
+//! The catalog: playbooks by path and version.
+
+use async_trait::async_trait;
+use noetl_model::{CatalogId, Tenant, Timestamp, Value};
+
+use crate::StoreError;
+
+/// A document to register.
+#[derive(Debug, Clone)]
+pub struct NewEntry {
+    /// Its id, minted by the caller.
+    pub id: CatalogId,
+    /// Its path.
+    pub path: String,
+    /// Its kind, lower-case.
+    pub kind: String,
+    /// The document as it was sent.
+    pub content: String,
+    /// Its `workflow` block as JSON.
+    pub layout: Option<Value>,
+    /// Its `workload` block as JSON.
+    pub payload: Option<Value>,
+    /// Its labels.
+    pub meta: Option<Value>,
+    /// When it was registered.
+    pub at: Timestamp,
+}
+
+/// One version of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogEntry {
+    /// Its id.
+    pub id: CatalogId,
+    /// Its path.
+    pub path: String,
+    /// Its version: 1, 2, 3 … per path.
+    pub version: u32,
+    /// Its kind, lower-case.
+    pub kind: String,
+    /// The document as it was sent.
+    pub content: String,
+    /// Its `workflow` block as JSON.
+    pub layout: Option<Value>,
+    /// Its `workload` block as JSON.
+    pub payload: Option<Value>,
+    /// Its labels.
+    pub meta: Option<Value>,
+    /// When it was registered.
+    pub created_at: Timestamp,
+}
+
+/// Documents by path and version.
+#[async_trait]
+pub trait Catalog: Send + Sync {
+    /// Adds a version: one more than the path's highest. Two callers never get the same one.
+    async fn register(&self, tenant: &Tenant, entry: NewEntry) -> Result<CatalogEntry, StoreError>;
+
+    /// The entry with this id; none for another tenant's.
+    async fn entry(
+        &self,
+        tenant: &Tenant,
+        id: CatalogId,
+    ) -> Result<Option<CatalogEntry>, StoreError>;
+
+    /// The entry at this path: the given version, or the highest.
+    async fn entry_at(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        version: Option<u32>,
+    ) -> Result<Option<CatalogEntry>, StoreError>;
+
+    /// All versions of all entries, newest first; only of one kind when given (lower-case).
+    async fn entries(
+        &self,
+        tenant: &Tenant,
+        kind: Option<&str>,
+    ) -> Result<Vec<CatalogEntry>, StoreError>;
+}

@@ -1,0 +1,37 @@
+//! How a store fails.
+
+/// What a driver said, kept for the log and never shown to a caller of the API.
+pub type BackendError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A store that could not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The disk is full or the file cannot grow. Nothing of the call was kept.
+    #[error("the database has no room left to write to")]
+    Full(#[source] BackendError),
+    /// It is not known whether the call took effect: drop what was derived from it and read again.
+    #[error("the database went away during a commit")]
+    Unknown(#[source] BackendError),
+    /// The call did not take effect.
+    #[error("the database could not {action}")]
+    Backend {
+        /// What was attempted, as `read the event log`.
+        action: &'static str,
+        /// Why not.
+        #[source]
+        source: BackendError,
+    },
+    /// A row that this version cannot read.
+    #[error("the database holds a row that is not readable")]
+    Row(#[source] BackendError),
+}
+
+impl StoreError {
+    /// A call that did not take effect.
+    pub fn backend(action: &'static str, source: impl Into<BackendError>) -> Self {
+        Self::Backend {
+            action,
+            source: source.into(),
+        }
+    }
+}

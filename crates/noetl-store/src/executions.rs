@@ -1,0 +1,133 @@
+//! The execution rows: what lists and status pages read.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use noetl_model::{CatalogId, ExecutionId, Seq, Tenant, Timestamp};
+
+use crate::StoreError;
+
+/// How an execution stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ExecutionStatus {
+    /// Not finished.
+    Running,
+    /// Ended well.
+    Completed,
+    /// Ended badly.
+    Failed,
+    /// Was stopped.
+    Cancelled,
+}
+
+impl ExecutionStatus {
+    /// The stored and wire text.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "RUNNING",
+            Self::Completed => "COMPLETED",
+            Self::Failed => "FAILED",
+            Self::Cancelled => "CANCELLED",
+        }
+    }
+
+    /// The status of this stored text.
+    pub fn from_text(text: &str) -> Option<Self> {
+        [
+            Self::Running,
+            Self::Completed,
+            Self::Failed,
+            Self::Cancelled,
+        ]
+        .into_iter()
+        .find(|status| status.as_str() == text)
+    }
+
+    /// Whether nothing can move it any more.
+    pub const fn is_final(self) -> bool {
+        match self {
+            Self::Running => false,
+            Self::Completed | Self::Failed | Self::Cancelled => true,
+        }
+    }
+}
+
+/// One execution as lists show it; written in the transaction of the events it follows from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutionRow {
+    /// The execution.
+    pub id: ExecutionId,
+    /// Its catalog entry.
+    pub catalog: CatalogId,
+    /// That entry's path.
+    pub path: Arc<str>,
+    /// That entry's version.
+    pub playbook_version: u32,
+    /// The execution that started it.
+    pub parent: Option<ExecutionId>,
+    /// How it stands.
+    pub status: ExecutionStatus,
+    /// The number of events in its log.
+    pub version: Seq,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When its newest event was decided.
+    pub updated_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Why it failed, in one sentence.
+    pub error: Option<String>,
+    /// Steps entered, counting each name once.
+    pub steps_entered: u32,
+    /// Visits that ended well.
+    pub steps_completed: u32,
+    /// Visits that ended badly.
+    pub steps_failed: u32,
+    /// Visits under way.
+    pub steps_running: u32,
+    /// The step that was entered last.
+    pub current_step: Option<Arc<str>>,
+}
+
+/// Which executions to list.
+#[derive(Debug, Clone, Default)]
+pub struct ExecutionFilter {
+    /// Only this status.
+    pub status: Option<ExecutionStatus>,
+    /// Only paths that contain this text, whatever its case.
+    pub path: Option<String>,
+    /// Only this catalog entry.
+    pub catalog: Option<CatalogId>,
+    /// How many to pass over.
+    pub offset: usize,
+    /// How many to return at most.
+    pub limit: usize,
+}
+
+/// Reads execution rows. [`crate::EventLog::commit`] writes them.
+#[async_trait]
+pub trait Executions: Send + Sync {
+    /// The row of one execution; none for another tenant's.
+    async fn execution(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+    ) -> Result<Option<ExecutionRow>, StoreError>;
+
+    /// The tenant an execution belongs to.
+    async fn tenant_of(&self, id: ExecutionId) -> Result<Option<Tenant>, StoreError>;
+
+    /// Executions of a tenant, newest start first.
+    async fn executions(
+        &self,
+        tenant: &Tenant,
+        filter: &ExecutionFilter,
+    ) -> Result<Vec<ExecutionRow>, StoreError>;
+
+    /// Unfinished executions of all tenants with an id above `after`, in id order.
+    async fn unfinished(
+        &self,
+        after: ExecutionId,
+        limit: usize,
+    ) -> Result<Vec<ExecutionId>, StoreError>;
+}
