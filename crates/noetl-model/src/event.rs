@@ -93,6 +93,17 @@ pub enum Fact {
         step: Arc<str>,
         /// Which visit of it this is, from 1.
         generation: u32,
+        /// How many waiting tokens it used up; none for the first step and for back arcs.
+        tokens: u32,
+        /// For a step that joins `any`: the round it ran in, so that later tokens are dropped.
+        round: Option<u32>,
+    },
+    /// Tokens ended at a step without starting it.
+    TokensDropped {
+        /// The step.
+        step: Arc<str>,
+        /// How many.
+        tokens: u32,
     },
     /// Work was handed out. The command's id is this event's id.
     CommandIssued(Box<Issued>),

@@ -57,6 +57,8 @@ pub mod types {
     pub const PLAYBOOK_STARTED: &str = "playbook_started";
     /// A visit began.
     pub const STEP_ENTER: &str = "step.enter";
+    /// Tokens ended at a step without starting it.
+    pub const TOKENS_DROPPED: &str = "tokens.dropped";
     /// Work was handed out.
     pub const COMMAND_ISSUED: &str = "command.issued";
     /// A worker took it.

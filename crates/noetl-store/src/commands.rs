@@ -95,6 +95,7 @@ impl CommandChange {
             Fact::CommandCancelled { command, .. } => ended(command, CommandState::Cancelled),
             Fact::PlaybookStarted(_)
             | Fact::StepEntered { .. }
+            | Fact::TokensDropped { .. }
             | Fact::CallDone { .. }
             | Fact::CallFailed { .. }
             | Fact::ContextUpdated { .. }

@@ -58,6 +58,18 @@ struct MaybeSaid {
 #[derive(Deserialize)]
 struct Visit {
     generation: u32,
+    #[serde(default = "one")]
+    tokens: u32,
+    round: Option<u32>,
+}
+
+#[derive(Deserialize)]
+struct Dropped {
+    tokens: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 #[derive(Deserialize)]
@@ -138,10 +150,23 @@ impl EventRow {
         Ok(match self.event_type.as_ref() {
             types::PLAYBOOK_STARTED => Fact::PlaybookStarted(Box::new(self.started()?)),
             types::STEP_ENTER => {
-                let visit: Visit = self.meta()?;
+                let Visit {
+                    generation,
+                    tokens,
+                    round,
+                } = self.meta()?;
                 Fact::StepEntered {
                     step: step(),
-                    generation: visit.generation,
+                    generation,
+                    tokens,
+                    round,
+                }
+            }
+            types::TOKENS_DROPPED => {
+                let Dropped { tokens } = self.meta()?;
+                Fact::TokensDropped {
+                    step: step(),
+                    tokens,
                 }
             }
             types::COMMAND_ISSUED => Fact::CommandIssued(Box::new(self.issued()?)),

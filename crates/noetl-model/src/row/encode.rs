@@ -13,11 +13,25 @@ impl From<&Event> for EventRow {
     fn from(event: &Event) -> Self {
         match &event.fact {
             Fact::PlaybookStarted(started) => playbook_started(event, started),
-            Fact::StepEntered { step, generation } => Self {
-                meta: Some(json(&Visit {
+            Fact::StepEntered {
+                step,
+                generation,
+                tokens,
+                round,
+            } => {
+                let visit = Visit {
                     generation: *generation,
-                })),
-                ..row(event, types::STEP_ENTER, step, "ENTERED")
+                    tokens: *tokens,
+                    round: *round,
+                };
+                Self {
+                    meta: Some(json(&visit)),
+                    ..row(event, types::STEP_ENTER, step, "ENTERED")
+                }
+            }
+            Fact::TokensDropped { step, tokens } => Self {
+                meta: Some(json(&Dropped { tokens: *tokens })),
+                ..row(event, types::TOKENS_DROPPED, step, "DROPPED")
             },
             Fact::CommandIssued(issued) => command_issued(event, issued),
             Fact::CommandClaimed {
@@ -128,6 +142,20 @@ impl From<&Event> for EventRow {
 #[derive(Serialize)]
 struct Visit {
     generation: u32,
+    #[serde(skip_serializing_if = "is_one")]
+    tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    round: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Dropped {
+    tokens: u32,
+}
+
+/// One token is by far the most frequent number, and is left out of the row.
+fn is_one(tokens: &u32) -> bool {
+    *tokens == 1
 }
 
 #[derive(Serialize)]

@@ -37,6 +37,18 @@ fn facts() -> Vec<Fact> {
         Fact::StepEntered {
             step: step(),
             generation: 2,
+            tokens: 1,
+            round: None,
+        },
+        Fact::StepEntered {
+            step: step(),
+            generation: 1,
+            tokens: 0,
+            round: Some(3),
+        },
+        Fact::TokensDropped {
+            step: step(),
+            tokens: 2,
         },
         Fact::CommandIssued(Box::new(Issued {
             step: step(),
@@ -188,6 +200,8 @@ fn a_row_of_a_newer_version_is_named_not_guessed() {
         fact: Fact::StepEntered {
             step: step(),
             generation: 1,
+            tokens: 1,
+            round: None,
         },
     };
     let row = EventRow {
