@@ -51,9 +51,7 @@ impl Origin {
 
     /// The origin of this stored text.
     pub fn from_text(text: &str) -> Option<Self> {
-        [Self::Decided, Self::Reported]
-            .into_iter()
-            .find(|origin| origin.as_str() == text)
+        [Self::Decided, Self::Reported].into_iter().find(|origin| origin.as_str() == text)
     }
 }
 

@@ -25,12 +25,7 @@ impl Failure {
     /// A failure of `kind`, retryable when its kind usually is.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         let retryable = kind.is_usually_retryable();
-        Self {
-            kind,
-            message: message.into(),
-            retryable,
-            details: None,
-        }
+        Self { kind, message: message.into(), retryable, details: None }
     }
 
     /// The same failure with what the tool knows beyond its sentence.
@@ -118,10 +113,7 @@ kinds! {
 
 impl FailureKind {
     fn is_usually_retryable(&self) -> bool {
-        matches!(
-            self,
-            Self::Connection | Self::RateLimit | Self::ServerError | Self::Timeout
-        )
+        matches!(self, Self::Connection | Self::RateLimit | Self::ServerError | Self::Timeout)
     }
 }
 

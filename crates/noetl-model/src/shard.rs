@@ -30,11 +30,7 @@ mod tests {
             (7, 0, 0),
         ];
         for (id, shards, expected) in vectors {
-            assert_eq!(
-                shard_for(ExecutionId::new(id), shards),
-                expected,
-                "{id} of {shards}"
-            );
+            assert_eq!(shard_for(ExecutionId::new(id), shards), expected, "{id} of {shards}");
         }
     }
 }

@@ -21,11 +21,7 @@ impl MachineId {
 
     /// A machine number, or `None` above [`MachineId::MAX`].
     pub const fn new(number: u16) -> Option<Self> {
-        if number <= Self::MAX {
-            Some(Self(number))
-        } else {
-            None
-        }
+        if number <= Self::MAX { Some(Self(number)) } else { None }
     }
 }
 
@@ -49,11 +45,7 @@ pub struct Snowflakes {
 impl Snowflakes {
     /// A source for this machine that has minted nothing yet.
     pub fn new(machine: MachineId) -> Self {
-        Self {
-            machine,
-            millisecond: -1,
-            sequence: SEQUENCE_MAX,
-        }
+        Self { machine, millisecond: -1, sequence: SEQUENCE_MAX }
     }
 
     /// The next id at `now`.

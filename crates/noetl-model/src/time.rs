@@ -38,10 +38,7 @@ impl Timestamp {
 
     /// This instant moved forward by `by`, at most to the end of time.
     pub fn plus(self, by: Duration) -> Self {
-        Self(
-            self.0
-                .saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)),
-        )
+        Self(self.0.saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
     }
 
     /// The time from `earlier` to this instant; zero when `earlier` is later.

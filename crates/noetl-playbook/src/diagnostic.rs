@@ -40,11 +40,7 @@ impl fmt::Display for Diagnostic {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
-        write!(
-            f,
-            "{severity}[{}] at {}:{}",
-            self.code, self.line, self.column
-        )?;
+        write!(f, "{severity}[{}] at {}:{}", self.code, self.line, self.column)?;
         if !self.path.is_empty() {
             write!(f, ", {}", self.path)?;
         }

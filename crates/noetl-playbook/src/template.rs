@@ -136,9 +136,7 @@ impl Default for Identity {
 impl Template {
     /// Compiles a string.
     pub fn parse(source: &str) -> Result<Self, SyntaxError> {
-        Ok(Self {
-            source: Arc::from(source),
-        })
+        Ok(Self { source: Arc::from(source) })
     }
 
     /// Whether a string holds template marks (`{{`, `{%` or `{#`).

@@ -54,21 +54,11 @@ impl CommandChange {
     /// What `event` does to its command's row.
     pub fn of(event: &Event) -> Option<Self> {
         let ended = |command: &CommandId, state| {
-            Some(Self::Move {
-                id: *command,
-                state,
-                worker: None,
-                ended_at: Some(event.at),
-            })
+            Some(Self::Move { id: *command, state, worker: None, ended_at: Some(event.at) })
         };
         let held = |command: &CommandId, state, worker: &Arc<str>| {
             let worker = Some(worker.clone());
-            Some(Self::Move {
-                id: *command,
-                state,
-                worker,
-                ended_at: None,
-            })
+            Some(Self::Move { id: *command, state, worker, ended_at: None })
         };
         match &event.fact {
             Fact::CommandIssued(issued) => Some(Self::Insert(CommandRow {
@@ -83,12 +73,12 @@ impl CommandChange {
                 issued_at: event.at,
                 ended_at: None,
             })),
-            Fact::CommandClaimed {
-                command, worker, ..
-            } => held(command, CommandState::Claimed, worker),
-            Fact::CommandStarted {
-                command, worker, ..
-            } => held(command, CommandState::Running, worker),
+            Fact::CommandClaimed { command, worker, .. } => {
+                held(command, CommandState::Claimed, worker)
+            }
+            Fact::CommandStarted { command, worker, .. } => {
+                held(command, CommandState::Running, worker)
+            }
             Fact::CommandCompleted { command, .. } => ended(command, CommandState::Completed),
             Fact::CommandFailed { command, .. } => ended(command, CommandState::Failed),
             Fact::CommandExpired { command, .. } => ended(command, CommandState::Expired),
@@ -112,13 +102,7 @@ impl CommandChange {
     pub fn of_all<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<Self> {
         let mut changes: Vec<Self> = Vec::new();
         for change in events.into_iter().filter_map(Self::of) {
-            let Self::Move {
-                id,
-                state,
-                worker,
-                ended_at,
-            } = &change
-            else {
+            let Self::Move { id, state, worker, ended_at } = &change else {
                 changes.push(change);
                 continue;
             };
@@ -129,12 +113,7 @@ impl CommandChange {
                     row.worker = worker.clone().or_else(|| row.worker.take());
                     row.ended_at = *ended_at;
                 }
-                Some(Self::Move {
-                    state: s,
-                    worker: w,
-                    ended_at: e,
-                    ..
-                }) => {
+                Some(Self::Move { state: s, worker: w, ended_at: e, .. }) => {
                     *s = *state;
                     *w = worker.clone().or_else(|| w.take());
                     *e = *ended_at;

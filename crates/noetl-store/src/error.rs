@@ -29,9 +29,6 @@ pub enum StoreError {
 impl StoreError {
     /// A call that did not take effect.
     pub fn backend(action: &'static str, source: impl Into<BackendError>) -> Self {
-        Self::Backend {
-            action,
-            source: source.into(),
-        }
+        Self::Backend { action, source: source.into() }
     }
 }

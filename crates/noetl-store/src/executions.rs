@@ -33,14 +33,9 @@ impl ExecutionStatus {
 
     /// The status of this stored text.
     pub fn from_text(text: &str) -> Option<Self> {
-        [
-            Self::Running,
-            Self::Completed,
-            Self::Failed,
-            Self::Cancelled,
-        ]
-        .into_iter()
-        .find(|status| status.as_str() == text)
+        [Self::Running, Self::Completed, Self::Failed, Self::Cancelled]
+            .into_iter()
+            .find(|status| status.as_str() == text)
     }
 
     /// Whether nothing can move it any more.

@@ -150,24 +150,12 @@ impl EventRow {
         Ok(match self.event_type.as_ref() {
             types::PLAYBOOK_STARTED => Fact::PlaybookStarted(Box::new(self.started()?)),
             types::STEP_ENTER => {
-                let Visit {
-                    generation,
-                    tokens,
-                    round,
-                } = self.meta()?;
-                Fact::StepEntered {
-                    step: step(),
-                    generation,
-                    tokens,
-                    round,
-                }
+                let Visit { generation, tokens, round } = self.meta()?;
+                Fact::StepEntered { step: step(), generation, tokens, round }
             }
             types::TOKENS_DROPPED => {
                 let Dropped { tokens } = self.meta()?;
-                Fact::TokensDropped {
-                    step: step(),
-                    tokens,
-                }
+                Fact::TokensDropped { step: step(), tokens }
             }
             types::COMMAND_ISSUED => Fact::CommandIssued(Box::new(self.issued()?)),
             types::COMMAND_CLAIMED => Fact::CommandClaimed {
@@ -182,21 +170,16 @@ impl EventRow {
             },
             types::CALL_DONE => {
                 let said: Said<Data> = self.result()?;
-                Fact::CallDone {
-                    command: self.command()?,
-                    step: step(),
-                    data: said.context.data,
-                }
+                Fact::CallDone { command: self.command()?, step: step(), data: said.context.data }
             }
             types::CALL_ERROR => Fact::CallFailed {
                 command: self.command()?,
                 step: step(),
                 failure: self.failure()?,
             },
-            types::COMMAND_COMPLETED => Fact::CommandCompleted {
-                command: self.command()?,
-                step: step(),
-            },
+            types::COMMAND_COMPLETED => {
+                Fact::CommandCompleted { command: self.command()?, step: step() }
+            }
             types::COMMAND_FAILED => Fact::CommandFailed {
                 command: self.command()?,
                 step: step(),
@@ -207,25 +190,18 @@ impl EventRow {
                 step: step(),
                 reason: self.error.clone().unwrap_or_default(),
             },
-            types::COMMAND_CANCELLED => Fact::CommandCancelled {
-                command: self.command()?,
-                step: step(),
-            },
+            types::COMMAND_CANCELLED => {
+                Fact::CommandCancelled { command: self.command()?, step: step() }
+            }
             types::CTX_UPDATED => {
                 let said: Said<Update> = self.result()?;
                 let Update { generation, values } = said.context;
-                Fact::ContextUpdated {
-                    step: step(),
-                    generation,
-                    values,
-                }
+                Fact::ContextUpdated { step: step(), generation, values }
             }
             types::STEP_EXIT => self.exited()?,
             types::PLAYBOOK_COMPLETED => {
                 let said: Said<Data> = self.result()?;
-                Fact::PlaybookCompleted {
-                    result: said.context.data,
-                }
+                Fact::PlaybookCompleted { result: said.context.data }
             }
             types::PLAYBOOK_FAILED => {
                 let meta: FailedSteps = self.meta()?;
@@ -235,9 +211,7 @@ impl EventRow {
                     failure: self.failure()?,
                 }
             }
-            types::PLAYBOOK_CANCELLED => Fact::PlaybookCancelled {
-                reason: self.error.clone(),
-            },
+            types::PLAYBOOK_CANCELLED => Fact::PlaybookCancelled { reason: self.error.clone() },
             other => {
                 return Err(RowError::UnknownType {
                     event: self.event_id,
@@ -249,11 +223,7 @@ impl EventRow {
 
     fn started(&self) -> Result<Started, RowError> {
         let context: StartContext = self.context()?;
-        let meta: StartMeta = if self.meta.is_some() {
-            self.meta()?
-        } else {
-            StartMeta::default()
-        };
+        let meta: StartMeta = if self.meta.is_some() { self.meta()? } else { StartMeta::default() };
         let catalog = context.catalog_id.parse();
         Ok(Started {
             catalog: catalog.map_err(|_| self.missing("a decimal context.catalog_id"))?,
@@ -272,10 +242,7 @@ impl EventRow {
             step: self.node_name.clone(),
             generation: meta.generation,
             attempt: meta.attempt,
-            tool: self
-                .node_type
-                .clone()
-                .ok_or_else(|| self.missing("node_type"))?,
+            tool: self.node_type.clone().ok_or_else(|| self.missing("node_type"))?,
             config: context.tool_config,
             input: context.args,
             timeout_ms: meta.timeout_ms,
@@ -284,22 +251,12 @@ impl EventRow {
 
     fn exited(&self) -> Result<Fact, RowError> {
         let said: Said<Exit> = self.result()?;
-        let Exit {
-            generation,
-            next,
-            error,
-            handled,
-        } = said.context;
+        let Exit { generation, next, error, handled } = said.context;
         let outcome = match error {
             None => Outcome::Done,
             Some(failure) => Outcome::Failed { failure, handled },
         };
-        Ok(Fact::StepExited {
-            step: self.node_name.clone(),
-            generation,
-            outcome,
-            next,
-        })
+        Ok(Fact::StepExited { step: self.node_name.clone(), generation, outcome, next })
     }
 
     fn reported(&self) -> Result<Reported, RowError> {
@@ -309,11 +266,7 @@ impl EventRow {
             step: self.node_name.clone(),
             status: self.status.clone().into_owned(),
             payload: said.context,
-            meta: if self.meta.is_some() {
-                Some(self.meta()?)
-            } else {
-                None
-            },
+            meta: if self.meta.is_some() { Some(self.meta()?) } else { None },
             worker: self.worker_id.clone(),
         })
     }
@@ -328,9 +281,7 @@ impl EventRow {
     }
 
     fn worker(&self) -> Result<Arc<str>, RowError> {
-        self.worker_id
-            .clone()
-            .ok_or_else(|| self.missing("worker_id"))
+        self.worker_id.clone().ok_or_else(|| self.missing("worker_id"))
     }
 
     fn context<T: DeserializeOwned>(&self) -> Result<T, RowError> {

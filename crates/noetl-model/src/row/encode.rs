@@ -13,121 +13,59 @@ impl From<&Event> for EventRow {
     fn from(event: &Event) -> Self {
         match &event.fact {
             Fact::PlaybookStarted(started) => playbook_started(event, started),
-            Fact::StepEntered {
-                step,
-                generation,
-                tokens,
-                round,
-            } => {
-                let visit = Visit {
-                    generation: *generation,
-                    tokens: *tokens,
-                    round: *round,
-                };
-                Self {
-                    meta: Some(json(&visit)),
-                    ..row(event, types::STEP_ENTER, step, "ENTERED")
-                }
+            Fact::StepEntered { step, generation, tokens, round } => {
+                let visit = Visit { generation: *generation, tokens: *tokens, round: *round };
+                Self { meta: Some(json(&visit)), ..row(event, types::STEP_ENTER, step, "ENTERED") }
             }
             Fact::TokensDropped { step, tokens } => Self {
                 meta: Some(json(&Dropped { tokens: *tokens })),
                 ..row(event, types::TOKENS_DROPPED, step, "DROPPED")
             },
             Fact::CommandIssued(issued) => command_issued(event, issued),
-            Fact::CommandClaimed {
-                command,
-                step,
-                worker,
-            } => Self {
+            Fact::CommandClaimed { command, step, worker } => Self {
                 worker_id: Some(worker.clone()),
                 ..about(event, types::COMMAND_CLAIMED, step, "RUNNING", *command)
             },
-            Fact::CommandStarted {
-                command,
-                step,
-                worker,
-            } => Self {
+            Fact::CommandStarted { command, step, worker } => Self {
                 worker_id: Some(worker.clone()),
                 ..about(event, types::COMMAND_STARTED, step, "STARTED", *command)
             },
-            Fact::CallDone {
-                command,
-                step,
-                data,
-            } => Self {
-                result: Some(json(&Said {
-                    status: "COMPLETED",
-                    context: Data { data },
-                })),
+            Fact::CallDone { command, step, data } => Self {
+                result: Some(json(&Said { status: "COMPLETED", context: Data { data } })),
                 ..about(event, types::CALL_DONE, step, "COMPLETED", *command)
             },
-            Fact::CallFailed {
-                command,
-                step,
-                failure,
-            } => Self {
-                ..failed(
-                    about(event, types::CALL_ERROR, step, "FAILED", *command),
-                    failure,
-                )
+            Fact::CallFailed { command, step, failure } => Self {
+                ..failed(about(event, types::CALL_ERROR, step, "FAILED", *command), failure)
             },
             Fact::CommandCompleted { command, step } => {
                 about(event, types::COMMAND_COMPLETED, step, "COMPLETED", *command)
             }
-            Fact::CommandFailed {
-                command,
-                step,
-                failure,
-            } => failed(
-                about(event, types::COMMAND_FAILED, step, "FAILED", *command),
-                failure,
-            ),
-            Fact::CommandExpired {
-                command,
-                step,
-                reason,
-            } => Self {
+            Fact::CommandFailed { command, step, failure } => {
+                failed(about(event, types::COMMAND_FAILED, step, "FAILED", *command), failure)
+            }
+            Fact::CommandExpired { command, step, reason } => Self {
                 error: Some(reason.clone()),
                 ..about(event, types::COMMAND_EXPIRED, step, "EXPIRED", *command)
             },
             Fact::CommandCancelled { command, step } => {
                 about(event, types::COMMAND_CANCELLED, step, "CANCELLED", *command)
             }
-            Fact::ContextUpdated {
-                step,
-                generation,
-                values,
-            } => {
-                let context = Update {
-                    step,
-                    generation: *generation,
-                    values,
-                };
+            Fact::ContextUpdated { step, generation, values } => {
+                let context = Update { step, generation: *generation, values };
                 Self {
-                    result: Some(json(&Said {
-                        status: "CONTEXT",
-                        context,
-                    })),
+                    result: Some(json(&Said { status: "CONTEXT", context })),
                     ..row(event, types::CTX_UPDATED, step, "CONTEXT")
                 }
             }
-            Fact::StepExited {
-                step,
-                generation,
-                outcome,
-                next,
-            } => step_exited(event, step, *generation, outcome, next),
+            Fact::StepExited { step, generation, outcome, next } => {
+                step_exited(event, step, *generation, outcome, next)
+            }
             Fact::PlaybookCompleted { result } => Self {
-                result: Some(json(&Said {
-                    status: "COMPLETED",
-                    context: Data { data: result },
-                })),
+                result: Some(json(&Said { status: "COMPLETED", context: Data { data: result } })),
                 ..playbook(event, types::PLAYBOOK_COMPLETED, "COMPLETED")
             },
             Fact::PlaybookFailed { step, failure } => Self {
-                meta: Some(json(&FailedSteps {
-                    failed_steps: [step],
-                })),
+                meta: Some(json(&FailedSteps { failed_steps: [step] })),
                 ..failed(playbook(event, types::PLAYBOOK_FAILED, "FAILED"), failure)
             },
             Fact::PlaybookCancelled { reason } => Self {
@@ -255,10 +193,7 @@ fn about(
     status: &'static str,
     command: CommandId,
 ) -> EventRow {
-    EventRow {
-        command_id: Some(command),
-        ..row(event, event_type, step, status)
-    }
+    EventRow { command_id: Some(command), ..row(event, event_type, step, status) }
 }
 
 fn playbook(event: &Event, event_type: &'static str, status: &'static str) -> EventRow {
@@ -267,10 +202,7 @@ fn playbook(event: &Event, event_type: &'static str, status: &'static str) -> Ev
 
 fn failed(row: EventRow, failure: &Failure) -> EventRow {
     EventRow {
-        result: Some(json(&Said {
-            status: "FAILED",
-            context: Error { error: failure },
-        })),
+        result: Some(json(&Said { status: "FAILED", context: Error { error: failure } })),
         error: Some(failure.to_string()),
         ..row
     }
@@ -284,10 +216,7 @@ fn playbook_started(event: &Event, started: &Started) -> EventRow {
         version: started.version,
         workload: &started.workload,
     };
-    let meta = StartMeta {
-        emitter: "control_plane",
-        execution_pool: started.pool.as_deref(),
-    };
+    let meta = StartMeta { emitter: "control_plane", execution_pool: started.pool.as_deref() };
     EventRow {
         node_type: Some(Arc::from("execution")),
         parent_execution_id: started.parent,
@@ -298,10 +227,7 @@ fn playbook_started(event: &Event, started: &Started) -> EventRow {
 }
 
 fn command_issued(event: &Event, issued: &Issued) -> EventRow {
-    let context = IssueContext {
-        tool_config: &issued.config,
-        args: &issued.input,
-    };
+    let context = IssueContext { tool_config: &issued.config, args: &issued.input };
     let meta = IssueMeta {
         generation: issued.generation,
         attempt: issued.attempt,
@@ -311,13 +237,7 @@ fn command_issued(event: &Event, issued: &Issued) -> EventRow {
         node_type: Some(issued.tool.clone()),
         context: Some(json(&context)),
         meta: Some(json(&meta)),
-        ..about(
-            event,
-            types::COMMAND_ISSUED,
-            &issued.step,
-            "PENDING",
-            event.id.into(),
-        )
+        ..about(event, types::COMMAND_ISSUED, &issued.step, "PENDING", event.id.into())
     }
 }
 
@@ -332,12 +252,7 @@ fn step_exited(
         Outcome::Done => ("COMPLETED", None, false),
         Outcome::Failed { failure, handled } => ("FAILED", Some(failure), *handled),
     };
-    let context = Exit {
-        generation,
-        next,
-        error,
-        handled,
-    };
+    let context = Exit { generation, next, error, handled };
     EventRow {
         result: Some(json(&Said { status, context })),
         error: error.map(ToString::to_string),
@@ -347,10 +262,7 @@ fn step_exited(
 
 fn reported(event: &Event, reported: &Reported) -> EventRow {
     let result = match &reported.payload {
-        Some(context) => json(&Said {
-            status: &reported.status,
-            context,
-        }),
+        Some(context) => json(&Said { status: &reported.status, context }),
         None => json(&serde_json::json!({ "status": reported.status })),
     };
     EventRow {

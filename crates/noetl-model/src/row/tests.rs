@@ -34,22 +34,9 @@ fn facts() -> Vec<Fact> {
             parent: Some(ExecutionId::new(1)),
             pool: Some(Arc::from("gpu")),
         })),
-        Fact::StepEntered {
-            step: step(),
-            generation: 2,
-            tokens: 1,
-            round: None,
-        },
-        Fact::StepEntered {
-            step: step(),
-            generation: 1,
-            tokens: 0,
-            round: Some(3),
-        },
-        Fact::TokensDropped {
-            step: step(),
-            tokens: 2,
-        },
+        Fact::StepEntered { step: step(), generation: 2, tokens: 1, round: None },
+        Fact::StepEntered { step: step(), generation: 1, tokens: 0, round: Some(3) },
+        Fact::TokensDropped { step: step(), tokens: 2 },
         Fact::CommandIssued(Box::new(Issued {
             step: step(),
             generation: 2,
@@ -59,80 +46,33 @@ fn facts() -> Vec<Fact> {
             input: map(json!({"n": null})),
             timeout_ms: Some(1500),
         })),
-        Fact::CommandClaimed {
-            command,
-            step: step(),
-            worker: worker.clone(),
-        },
-        Fact::CommandStarted {
-            command,
-            step: step(),
-            worker: worker.clone(),
-        },
-        Fact::CallDone {
-            command,
-            step: step(),
-            data: json!([1, 2.5, "x", null]),
-        },
-        Fact::CallFailed {
-            command,
-            step: step(),
-            failure: failure(),
-        },
-        Fact::CommandCompleted {
-            command,
-            step: step(),
-        },
-        Fact::CommandFailed {
-            command,
-            step: step(),
-            failure: failure(),
-        },
-        Fact::CommandExpired {
-            command,
-            step: step(),
-            reason: "the worker went away".into(),
-        },
-        Fact::CommandCancelled {
-            command,
-            step: step(),
-        },
-        Fact::ContextUpdated {
-            step: step(),
-            generation: 2,
-            values: map(json!({"a.b": {"c": 1}})),
-        },
+        Fact::CommandClaimed { command, step: step(), worker: worker.clone() },
+        Fact::CommandStarted { command, step: step(), worker: worker.clone() },
+        Fact::CallDone { command, step: step(), data: json!([1, 2.5, "x", null]) },
+        Fact::CallFailed { command, step: step(), failure: failure() },
+        Fact::CommandCompleted { command, step: step() },
+        Fact::CommandFailed { command, step: step(), failure: failure() },
+        Fact::CommandExpired { command, step: step(), reason: "the worker went away".into() },
+        Fact::CommandCancelled { command, step: step() },
+        Fact::ContextUpdated { step: step(), generation: 2, values: map(json!({"a.b": {"c": 1}})) },
         Fact::StepExited {
             step: step(),
             generation: 2,
             outcome: Outcome::Done,
             next: Routing {
-                taken: vec![TakenArc {
-                    step: Arc::from("c"),
-                    back: true,
-                }],
+                taken: vec![TakenArc { step: Arc::from("c"), back: true }],
                 not_taken: vec![Arc::from("d")],
             },
         },
         Fact::StepExited {
             step: step(),
             generation: 1,
-            outcome: Outcome::Failed {
-                failure: failure(),
-                handled: true,
-            },
+            outcome: Outcome::Failed { failure: failure(), handled: true },
             next: Routing::default(),
         },
-        Fact::PlaybookCompleted {
-            result: json!({"ok": true}),
-        },
-        Fact::PlaybookFailed {
-            step: step(),
-            failure: failure(),
-        },
-        Fact::PlaybookCancelled {
-            reason: Some("asked to".into()),
-        },
+        Fact::PlaybookCompleted { result: json!({"ok": true}) },
+        Fact::PlaybookFailed { step: step(), failure: failure() },
+        Fact::PlaybookCancelled { reason: Some("asked to".into()) },
         Fact::PlaybookCancelled { reason: None },
         Fact::Reported(Box::new(Reported {
             event_type: "progress".into(),
@@ -157,12 +97,7 @@ fn every_fact_survives_its_row() {
             fact,
         };
         let row = EventRow::from(&event);
-        assert_eq!(
-            row.decode().expect("a readable row"),
-            event,
-            "{}",
-            row.event_type
-        );
+        assert_eq!(row.decode().expect("a readable row"), event, "{}", row.event_type);
     }
 }
 
@@ -181,10 +116,7 @@ fn results_keep_to_the_shape_every_reader_checks() {
         let result: Map = serde_json::from_str(&text).expect("an object");
         assert!(result["status"].is_string(), "{text}");
         for (key, value) in &result {
-            assert!(
-                matches!(key.as_str(), "status" | "context" | "reference"),
-                "{text}"
-            );
+            assert!(matches!(key.as_str(), "status" | "context" | "reference"), "{text}");
             assert!(key == "status" || value.is_object(), "{text}");
         }
     }
@@ -197,17 +129,9 @@ fn a_row_of_a_newer_version_is_named_not_guessed() {
         id: EventId::new(9),
         seq: Seq(1),
         at: Timestamp::default(),
-        fact: Fact::StepEntered {
-            step: step(),
-            generation: 1,
-            tokens: 1,
-            round: None,
-        },
+        fact: Fact::StepEntered { step: step(), generation: 1, tokens: 1, round: None },
     };
-    let row = EventRow {
-        event_type: "step.teleported".into(),
-        ..EventRow::from(&event)
-    };
+    let row = EventRow { event_type: "step.teleported".into(), ..EventRow::from(&event) };
     let error = row.decode().expect_err("an unknown type");
     assert!(error.to_string().contains("step.teleported"), "{error}");
 }
