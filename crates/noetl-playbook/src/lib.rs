@@ -6,6 +6,7 @@
 
 pub mod diagnostic;
 pub mod document;
+pub mod graph;
 pub mod template;
 
 pub use diagnostic::{Diagnostic, Severity};

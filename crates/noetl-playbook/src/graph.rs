@@ -1,0 +1,235 @@
+//! What the step graph says about joins, worked out once per playbook version.
+//!
+//! Loops are found as a nesting forest: a strongly connected part with a cycle is a loop, its
+//! header is the entry that comes first in the document, the arcs inside it that lead to the header
+//! are its *back arcs*; without them the rest is searched again. A back arc starts its target at
+//! once and opens the next round. Every other arc leaves a token, and a step with several incoming
+//! arcs waits while unfinished work *may reach* it in this round ([`Graph::may_reach`]).
+//!
+//! Among steps that wait there is always one that nothing keeps waiting: two that waited for each
+//! other would lie on a cycle without a back arc of the smallest loop around both, and a loop
+//! without its back arcs has no such cycle.
+
+mod components;
+#[cfg(test)]
+mod tests;
+
+use std::sync::OnceLock;
+
+use crate::StepIx;
+
+/// Loops inside loops beyond this are refused: no reader follows them, and each level costs a pass.
+pub const LOOP_DEPTH_MAX: usize = 64;
+
+/// Joins times steps beyond this are refused: the relation takes a bit for each pair.
+pub const JOIN_PAIRS_MAX: usize = 4_000_000_000;
+
+/// A graph that is too large to work out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum GraphError {
+    /// Loops are nested too deeply.
+    #[error("loops are nested more than {LOOP_DEPTH_MAX} deep")]
+    TooDeep,
+    /// There are too many joins for so many steps.
+    #[error("{joins} joins among {steps} steps are more than this version works out")]
+    TooManyJoins {
+        /// Steps with several incoming arcs.
+        joins: usize,
+        /// All steps.
+        steps: usize,
+    },
+}
+
+/// A loop of the nesting forest.
+#[derive(Debug)]
+struct Loop {
+    header: usize,
+    parent: Option<usize>,
+}
+
+/// One arc, by the place of its step and its place in that step's arc list.
+#[derive(Debug, Clone, Copy)]
+struct Incoming {
+    from: usize,
+    /// The loop this arc closes.
+    closes: Option<usize>,
+}
+
+/// The relation between steps that joins are decided by.
+#[derive(Debug)]
+pub struct Graph {
+    loops: Vec<Loop>,
+    /// The smallest loop around each step.
+    innermost: Vec<Option<usize>>,
+    incoming: Vec<Vec<Incoming>>,
+    /// For each step and each of its arcs: whether it is a back arc.
+    back: Vec<Vec<bool>>,
+    /// Worked out when a join is first asked for, and kept: most runs meet few of a large graph's.
+    reach: Vec<OnceLock<StepSet>>,
+}
+
+impl Graph {
+    /// Works out the graph whose step `i` has arcs to `arcs[i]`.
+    pub fn new(arcs: &[Vec<StepIx>], entry: StepIx) -> Result<Self, GraphError> {
+        let steps = arcs.len();
+        let targets: Vec<Vec<usize>> =
+            arcs.iter().map(|to| to.iter().map(|ix| ix.index()).collect()).collect();
+        let mut graph = Self {
+            loops: Vec::new(),
+            innermost: vec![None; steps],
+            incoming: vec![Vec::new(); steps],
+            back: targets.iter().map(|to| vec![false; to.len()]).collect(),
+            reach: std::iter::repeat_with(OnceLock::new).take(steps).collect(),
+        };
+        let closes = graph.nest(&targets, entry.index())?;
+        for (from, to) in targets.iter().enumerate() {
+            for (place, &target) in to.iter().enumerate() {
+                let closes = closes[from][place];
+                graph.back[from][place] = closes.is_some();
+                graph.incoming[target].push(Incoming { from, closes });
+            }
+        }
+        let joins = graph.incoming.iter().filter(|arcs| arcs.len() > 1).count();
+        if joins.saturating_mul(steps) > JOIN_PAIRS_MAX {
+            return Err(GraphError::TooManyJoins { joins, steps });
+        }
+        Ok(graph)
+    }
+
+    /// Whether the arc at `place` of `step` closes a loop.
+    pub fn is_back_arc(&self, step: StepIx, place: usize) -> bool {
+        self.back[step.index()][place]
+    }
+
+    /// Whether tokens at `step` may have to wait: several arcs lead to it.
+    pub fn is_join(&self, step: StepIx) -> bool {
+        self.incoming[step.index()].len() > 1
+    }
+
+    /// Whether any arc leads to `step`.
+    pub fn has_incoming(&self, step: StepIx) -> bool {
+        !self.incoming[step.index()].is_empty()
+    }
+
+    /// The header of the smallest loop around `step`.
+    pub fn loop_header(&self, step: StepIx) -> Option<StepIx> {
+        let header = self.loops[self.innermost[step.index()]?].header;
+        Some(StepIx(u32::try_from(header).expect("step places come from a StepIx")))
+    }
+
+    /// Whether work at `from` can still bring a token to `to` in this round: there is a path that
+    /// does not pass through `to` and uses no back arc of a loop around `to`.
+    pub fn may_reach(&self, from: StepIx, to: StepIx) -> bool {
+        self.reach[to.index()].get_or_init(|| self.reaching(to.index())).contains(from.index())
+    }
+
+    fn reaching(&self, to: usize) -> StepSet {
+        let mut seen = StepSet::new(self.innermost.len());
+        let mut open = vec![to];
+        while let Some(step) = open.pop() {
+            for arc in &self.incoming[step] {
+                let banned = arc.closes.is_some_and(|around| self.is_around(around, to));
+                if !banned && arc.from != to && seen.insert(arc.from) {
+                    open.push(arc.from);
+                }
+            }
+        }
+        seen
+    }
+
+    fn is_around(&self, around: usize, step: usize) -> bool {
+        let mut next = self.innermost[step];
+        while let Some(inner) = next {
+            if inner == around {
+                return true;
+            }
+            next = self.loops[inner].parent;
+        }
+        false
+    }
+
+    /// Fills `loops` and `innermost`; answers for each arc which loop it closes.
+    fn nest(
+        &mut self,
+        targets: &[Vec<usize>],
+        entry: usize,
+    ) -> Result<Vec<Vec<Option<usize>>>, GraphError> {
+        let mut closes: Vec<Vec<Option<usize>>> =
+            targets.iter().map(|to| vec![None; to.len()]).collect();
+        let mut sources: Vec<Vec<(usize, usize)>> = vec![Vec::new(); targets.len()];
+        for (from, to) in targets.iter().enumerate() {
+            for (place, &target) in to.iter().enumerate() {
+                sources[target].push((from, place));
+            }
+        }
+        let mut scratch = components::Scratch::new(targets.len());
+        let everything: Vec<usize> = (0..targets.len()).collect();
+        let mut open = vec![(everything, None, 0)];
+        // Which part a step was last seen in, so that "inside this part" is one comparison.
+        let mut part = vec![0_usize; targets.len()];
+        let mut parts = 0;
+        while let Some((members, parent, depth)) = open.pop() {
+            parts += 1;
+            for &step in &members {
+                part[step] = parts;
+            }
+            let inside = |from: usize, place: usize| {
+                let to = targets[from][place];
+                (part[to] == part[from] && closes[from][place].is_none()).then_some(to)
+            };
+            let cycles = scratch.cycles(&members, targets, inside);
+            for cycle in cycles {
+                if depth == LOOP_DEPTH_MAX {
+                    return Err(GraphError::TooDeep);
+                }
+                parts += 1;
+                for &step in &cycle {
+                    part[step] = parts;
+                }
+                let outside = |&(from, place): &(usize, usize)| {
+                    part[from] != parts && closes[from][place].is_none()
+                };
+                let entered = |step: &usize| *step == entry || sources[*step].iter().any(outside);
+                let first = cycle.iter().copied().find(|step| entered(step));
+                let header = first.unwrap_or(cycle[0]);
+                let this = self.loops.len();
+                self.loops.push(Loop { header, parent });
+                for &step in &cycle {
+                    self.innermost[step] = Some(this);
+                    for (place, &to) in targets[step].iter().enumerate() {
+                        if to == header && closes[step][place].is_none() {
+                            closes[step][place] = Some(this);
+                        }
+                    }
+                }
+                open.push((cycle, Some(this), depth + 1));
+            }
+        }
+        Ok(closes)
+    }
+}
+
+/// A set of steps, one bit each.
+#[derive(Debug)]
+struct StepSet {
+    words: Vec<u64>,
+}
+
+impl StepSet {
+    fn new(steps: usize) -> Self {
+        Self { words: vec![0; steps.div_ceil(64)] }
+    }
+
+    /// Adds a step; whether it was not there before.
+    fn insert(&mut self, step: usize) -> bool {
+        let word = &mut self.words[step / 64];
+        let bit = 1 << (step % 64);
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    fn contains(&self, step: usize) -> bool {
+        self.words[step / 64] & (1 << (step % 64)) != 0
+    }
+}

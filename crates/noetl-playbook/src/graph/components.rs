@@ -1,0 +1,106 @@
+//! Strongly connected components, without recursion: a playbook may have 100 000 steps in a row.
+
+/// Room for the search over a graph, used again for each part of it: a part's cost depends on the
+/// part's size alone.
+pub(super) struct Scratch {
+    order: Vec<usize>,
+    low: Vec<usize>,
+    on_path: Vec<bool>,
+}
+
+impl Scratch {
+    pub(super) fn new(steps: usize) -> Self {
+        Self { order: vec![UNSEEN; steps], low: vec![0; steps], on_path: vec![false; steps] }
+    }
+
+    /// The components of `members` that hold a cycle, each with its steps in document order.
+    ///
+    /// `arc(from, place)` is the target of that arc when it counts, `None` when it does not.
+    pub(super) fn cycles(
+        &mut self,
+        members: &[usize],
+        targets: &[Vec<usize>],
+        arc: impl Fn(usize, usize) -> Option<usize>,
+    ) -> Vec<Vec<usize>> {
+        for &step in members {
+            self.order[step] = UNSEEN;
+        }
+        let mut search = Search { scratch: self, path: Vec::new(), seen: 0, found: Vec::new() };
+        for &root in members {
+            if search.scratch.order[root] == UNSEEN {
+                search.from(root, targets, &arc);
+            }
+        }
+        let mut found = search.found;
+        found.retain(|component| {
+            component.len() > 1
+                || (0..targets[component[0]].len())
+                    .any(|place| arc(component[0], place) == Some(component[0]))
+        });
+        for component in &mut found {
+            component.sort_unstable();
+        }
+        found.sort_unstable();
+        found
+    }
+}
+
+const UNSEEN: usize = usize::MAX;
+
+/// Tarjan's algorithm with its stack made explicit.
+struct Search<'a> {
+    scratch: &'a mut Scratch,
+    path: Vec<usize>,
+    seen: usize,
+    found: Vec<Vec<usize>>,
+}
+
+impl Search<'_> {
+    fn from(
+        &mut self,
+        root: usize,
+        targets: &[Vec<usize>],
+        arc: &impl Fn(usize, usize) -> Option<usize>,
+    ) {
+        let mut calls = vec![(root, 0)];
+        self.enter(root);
+        while let Some((step, place)) = calls.pop() {
+            if place == targets[step].len() {
+                self.leave(step);
+                if let Some(&(caller, _)) = calls.last() {
+                    self.scratch.low[caller] = self.scratch.low[caller].min(self.scratch.low[step]);
+                }
+                continue;
+            }
+            calls.push((step, place + 1));
+            let Some(to) = arc(step, place) else { continue };
+            if self.scratch.order[to] == UNSEEN {
+                self.enter(to);
+                calls.push((to, 0));
+            } else if self.scratch.on_path[to] {
+                self.scratch.low[step] = self.scratch.low[step].min(self.scratch.order[to]);
+            }
+        }
+    }
+
+    fn enter(&mut self, step: usize) {
+        self.scratch.order[step] = self.seen;
+        self.scratch.low[step] = self.seen;
+        self.seen += 1;
+        self.path.push(step);
+        self.scratch.on_path[step] = true;
+    }
+
+    /// Closes a component when `step` is the first of it that was entered.
+    fn leave(&mut self, step: usize) {
+        if self.scratch.low[step] != self.scratch.order[step] {
+            return;
+        }
+        let start = self.path.iter().rposition(|&member| member == step);
+        let component = self.path.split_off(start.expect("a step being left is on the path"));
+        for &member in &component {
+            self.scratch.on_path[member] = false;
+        }
+        self.found.push(component);
+    }
+}
