@@ -6,6 +6,9 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# What runs on this machine is asked directly, whatever proxy the environment names.
+export NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost
+
 noetl=$(realpath "$1")
 examples=$PWD/examples
 place=$(mktemp -d)
