@@ -55,4 +55,17 @@ else
   say "Testing with plain cargo test; cargo-nextest would be faster and end hung tests."
 fi
 has cargo-deny || say "Without cargo-deny; tidy checks licences, sources and bans by itself."
+
+# Nice to have: not worth a wait, and no reason to stop.
+if ! has shellcheck && [ "$(id -u)" = 0 ] && has apt-get; then
+  DEBIAN_FRONTEND=noninteractive timeout 60 \
+    apt-get install -y -qq --no-install-recommends shellcheck >/dev/null 2>&1 || true
+fi
 has shellcheck || say "Without shellcheck; the scripts are checked for syntax only."
+
+# Everything this platform needs, in one go; takes no network when it is all here.
+host=$(rustc -vV | sed -n 's/^host: //p')
+cargo fetch --locked --quiet --target "$host" || {
+  say "Not all crates are on this machine and could not be fetched; the reason is above."
+  exit 1
+}
