@@ -1,2 +1,55 @@
-//! Placeholder.
-fn main() {}
+//! Chores of this repository: `cargo xtask tidy` checks what no other tool sees.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a chore talks to the terminal it was started from"
+)]
+
+mod tidy;
+
+use std::{path::Path, process::ExitCode};
+
+const USAGE: &str = "usage: cargo xtask tidy";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["tidy"] => tidy(),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn tidy() -> ExitCode {
+    let root =
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the workspace");
+    let report = match tidy::run(root) {
+        Ok(report) => report,
+        Err(why) => {
+            eprintln!("tidy could not look: {why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    for note in &report.notes {
+        eprintln!("note: {note}");
+    }
+    for finding in &report.findings {
+        println!("{finding}");
+    }
+    match report.findings.len() {
+        0 => {
+            eprintln!("tidy: {} files looked at, nothing to say", report.files);
+            ExitCode::SUCCESS
+        }
+        found => {
+            eprintln!("tidy: {found} found");
+            ExitCode::FAILURE
+        }
+    }
+}

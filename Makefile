@@ -1,0 +1,33 @@
+# The everyday commands. Each target that has a `##` explains itself in `make help`.
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Options for the program a target starts: make run ARGS='--port 9000'
+ARGS ?=
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## build the release program and start server and worker (options in ARGS)
+	@scripts/run.sh $(ARGS)
+
+build: ## build the release program, target/release/noetl
+	cargo build --locked --release --package noetl-cli
+
+test: ## everything a change has to pass: verify, all tests, the release program in use
+	@scripts/test.sh
+
+verify: ## formatting, tidy, dependencies, clippy and docs, without running anything
+	@scripts/verify.sh
+
+bench: ## measure the release build; JSON lines on stdout (options in ARGS)
+	@scripts/bench.sh $(ARGS)
+
+test-long: ## the tests with 500 kills and many more generated cases (NOETL_KILLS, PROPTEST_CASES)
+	@scripts/test-long.sh
+
+clean: ## remove what was built
+	cargo clean
+
+.PHONY: help run build test verify bench test-long clean

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Builds the release program and the benchmark beside it, and measures. Stdout holds the
+# benchmark's JSON lines and nothing else.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+cargo build --locked --release --package noetl-cli --package noetl-bench >&2
+exec "$(target_dir)/release/noetl-bench" "$@"

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# The tests with far more kills and generated cases than a change can wait for.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+trap summary EXIT
+
+export NOETL_KILLS=${NOETL_KILLS:-500}
+export PROPTEST_CASES=${PROPTEST_CASES:-10000}
+
+run_tests() {
+  if has cargo-nextest; then
+    cargo nextest run --locked --workspace --profile long --no-tests pass
+  else
+    cargo test --locked --workspace --lib --bins --tests --no-fail-fast
+  fi
+}
+
+stage "setup" scripts/setup.sh
+stage "tests with $NOETL_KILLS kills and $PROPTEST_CASES cases" run_tests

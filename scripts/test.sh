@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Everything a change has to pass: the checks, the tests, and the release program in real use.
+# Each stage says how long it took; the summary says it again.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+trap summary EXIT
+
+run_tests() {
+  if has cargo-nextest; then
+    cargo nextest run --locked --workspace --profile ci --no-tests pass
+  else
+    cargo test --locked --workspace --lib --bins --tests --no-fail-fast
+  fi
+}
+
+stage "setup" scripts/setup.sh
+# shellcheck source=scripts/verify.sh
+. scripts/verify.sh
+stage "tests" run_tests
+stage "doc tests" cargo test --locked --workspace --doc --quiet
+# The program as it ships: the tests above run it unoptimised and with extra assertions.
+stage "release build" cargo build --locked --release --package noetl-cli
+stage "smoke" scripts/smoke.sh "$(target_dir)/release/noetl"
