@@ -29,6 +29,8 @@ pub struct Playbook {
     pub path: String,
     /// Input defaults, rendered once when an execution starts.
     pub workload: ValueTemplate,
+    /// Variables the execution starts with, rendered after the workload (root key `vars`).
+    pub vars: Vec<(String, ValueTemplate)>,
     /// The root key `spec`, which some documents use as data.
     pub spec: Option<serde_json::Value>,
     /// Where an execution begins.
@@ -39,7 +41,7 @@ pub struct Playbook {
     pub no_next_is_error: bool,
     /// All steps, in document order.
     pub steps: Vec<Step>,
-    by_name: HashMap<Arc<str>, StepIx>,
+    pub(crate) by_name: HashMap<Arc<str>, StepIx>,
 }
 
 impl Playbook {

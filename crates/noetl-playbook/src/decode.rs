@@ -1,0 +1,69 @@
+//! From YAML to a checked [`Playbook`].
+//!
+//! One file per noun of the language. Every decoder reports what is wrong through its `Context`
+//! and goes on with what is right, so that one reading names every mistake. Older shapes are
+//! accepted with a warning that carries the rewrite; what the language has but this version cannot
+//! run is refused by name. Nothing here renders a template or looks at a clock.
+
+mod arc;
+mod branches;
+mod context;
+mod cursor;
+mod describe;
+mod duration;
+mod executor;
+mod flow;
+mod guard;
+mod keys;
+mod kinds;
+mod r#loop;
+mod metadata;
+mod next;
+mod output;
+mod policy;
+mod root;
+mod set;
+mod step;
+mod suggest;
+mod tool;
+mod value;
+mod workflow;
+
+#[cfg(test)]
+mod tests;
+
+pub use describe::{Description, describe};
+pub use kinds::KNOWN_KINDS;
+
+use context::Context;
+use cursor::Cursor;
+
+use crate::diagnostic::Diagnostic;
+use crate::document::Playbook;
+use crate::findings::Findings;
+use crate::yaml::{self, Node, Source};
+
+/// The outcome of [`check`].
+#[derive(Debug)]
+pub struct Checked {
+    /// The compiled playbook; present exactly when no finding is an error.
+    pub playbook: Option<Playbook>,
+    /// Everything found, by position.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads, checks and compiles a playbook. Takes time linear in the length of the text.
+pub fn check(text: &str) -> Checked {
+    let (mut cx, root) = open(text);
+    let playbook = root.and_then(|node| root::decode(&mut cx, &Cursor::root(&node)));
+    let playbook = playbook.filter(|_| !cx.findings.has_errors());
+    Checked { playbook, diagnostics: cx.findings.into_sorted() }
+}
+
+/// Reads the YAML of a document.
+fn open(text: &str) -> (Context<'_>, Option<Node>) {
+    let source = Source::new(text.trim_start_matches('\u{feff}'));
+    let mut findings = Findings::default();
+    let node = yaml::read(&source, &mut findings);
+    (Context::new(source, findings), node)
+}

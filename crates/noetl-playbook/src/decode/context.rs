@@ -1,0 +1,143 @@
+//! What every part of the decoder shares.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::cursor::{Cursor, Path};
+use super::suggest;
+use crate::document::StepIx;
+use crate::findings::Findings;
+use crate::template::SyntaxError;
+use crate::yaml::{Kind, Place, Source, locate};
+
+/// Comparisons of unknown step names with known ones in one document. Ten mistakes in a playbook
+/// of 100 000 steps get a suggestion each; a thousand must not take minutes.
+const COMPARISONS_MAX: usize = 1_000_000;
+
+/// The document's text, what was found so far, and the steps by name.
+#[derive(Debug)]
+pub(super) struct Context<'t> {
+    pub(super) findings: Findings,
+    pub(super) steps: HashMap<Arc<str>, StepIx>,
+    source: Source<'t>,
+    comparisons: usize,
+}
+
+impl<'t> Context<'t> {
+    pub(super) fn new(source: Source<'t>, findings: Findings) -> Self {
+        Self { findings, steps: HashMap::new(), source, comparisons: 0 }
+    }
+
+    /// An error at a value.
+    pub(super) fn error(
+        &mut self,
+        code: &'static str,
+        at: &Cursor<'_>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.findings.error(code, at.node.at, at.path, message, help);
+    }
+
+    /// A warning at a value.
+    pub(super) fn warning(
+        &mut self,
+        code: &'static str,
+        at: &Cursor<'_>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.findings.warning(code, at.node.at, at.path, message, help);
+    }
+
+    /// An error at a key, where the key rather than its value is the mistake.
+    pub(super) fn error_at(
+        &mut self,
+        code: &'static str,
+        (place, path): (Place, Path<'_>),
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.findings.error(code, place, path, message, help);
+    }
+
+    /// A warning at a key, where the key rather than its value is the mistake.
+    pub(super) fn warning_at(
+        &mut self,
+        code: &'static str,
+        (place, path): (Place, Path<'_>),
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.findings.warning(code, place, path, message, help);
+    }
+
+    /// A construct of the language that this version cannot run.
+    pub(super) fn unsupported(&mut self, place: (Place, Path<'_>), what: &str, help: &str) {
+        let message = format!("{what} not available in this version");
+        self.error_at("E090", place, message, help);
+    }
+
+    /// An older name that still works.
+    pub(super) fn older(
+        &mut self,
+        place: (Place, Path<'_>),
+        what: impl Into<String>,
+        rewrite: impl Into<String>,
+    ) {
+        self.warning_at("W101", place, what, rewrite);
+    }
+
+    /// A value of the wrong type.
+    pub(super) fn expected(&mut self, at: &Cursor<'_>, expected: &str, help: impl Into<String>) {
+        let message = format!("expected {expected}, found {}", at.node.described());
+        self.error("E009", at, message, help);
+    }
+
+    /// Whether a value is a mapping; says so if it is not.
+    pub(super) fn is_map(&mut self, at: &Cursor<'_>, help: &str) -> bool {
+        if !at.is_map() {
+            self.expected(at, "a mapping", help);
+        }
+        at.is_map()
+    }
+
+    /// A value that is none of the words that are possible here.
+    pub(super) fn not_one_of(&mut self, code: &'static str, at: &Cursor<'_>, words: &[&str]) {
+        let choices = suggest::list(words);
+        match at.text() {
+            Some(text) => {
+                let help = suggest::among(text, words).unwrap_or_default();
+                let help = format!("{help}write {choices}");
+                self.error(code, at, format!("'{text}' is not possible here"), help);
+            }
+            None => {
+                let message = format!("expected a word, found {}", at.node.described());
+                self.error(code, at, message, format!("write {choices}"));
+            }
+        }
+    }
+
+    /// A template that does not compile, at the character where it goes wrong.
+    pub(super) fn syntax(&mut self, at: &Cursor<'_>, error: &SyntaxError) {
+        let place = match &at.node.kind {
+            Kind::Text(text, style) => {
+                let inside = (error.line, error.column);
+                locate(&self.source, at.node.at, (text, *style), inside)
+            }
+            _ => at.node.at,
+        };
+        let message = format!("the template does not compile: {}", error.message);
+        let help = "check the braces, quotes and names of the template";
+        self.findings.error("E050", place, at.path, message, help);
+    }
+
+    /// The step whose name is closest to one that does not exist.
+    pub(super) fn similar_step(&mut self, name: &str) -> Option<String> {
+        if self.comparisons + self.steps.len() > COMPARISONS_MAX {
+            return None;
+        }
+        self.comparisons += self.steps.len();
+        suggest::closest(name, self.steps.keys().map(|known| &**known)).map(str::to_owned)
+    }
+}

@@ -1,0 +1,66 @@
+//! What the catalog keeps about a document of any kind.
+
+use serde_json::Value;
+
+use super::context::Context;
+use super::cursor::Cursor;
+use super::{open, value};
+use crate::diagnostic::Diagnostic;
+
+/// What the catalog keeps about a document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Description {
+    /// Its root key `kind` as written; empty when there is none.
+    pub kind: String,
+    /// `metadata.name`.
+    pub name: Option<String>,
+    /// `metadata.path`.
+    pub path: Option<String>,
+    /// Its root key `workflow` as data.
+    pub workflow: Option<Value>,
+    /// Its root key `workload` as data.
+    pub workload: Option<Value>,
+    /// `metadata.labels` as data.
+    pub labels: Option<Value>,
+}
+
+/// Describes a document of any kind that has a `metadata` section.
+///
+/// Only what the catalog needs is looked at: a playbook that [`super::check`] refuses can be
+/// described as long as it is YAML.
+pub fn describe(text: &str) -> Result<Description, Vec<Diagnostic>> {
+    let (mut cx, root) = open(text);
+    let description = root.and_then(|root| read(&mut cx, &Cursor::root(&root)));
+    match description {
+        Some(description) if !cx.findings.has_errors() => Ok(description),
+        _ => Err(cx.findings.into_sorted()),
+    }
+}
+
+fn read(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Description> {
+    let help = "add 'metadata: {name: …, path: …}'";
+    if !cx.is_map(root, "a document begins with 'apiVersion', 'kind' and 'metadata'") {
+        return None;
+    }
+    let Some(metadata) = root.get("metadata") else {
+        cx.error("E003", root, "the document has no 'metadata'", help);
+        return None;
+    };
+    if !cx.is_map(&metadata, help) {
+        return None;
+    }
+    let text = |at: &Cursor<'_>, name: &str| {
+        let found = at.get(name).and_then(|found| found.text().map(str::to_owned));
+        found.filter(|found| !found.is_empty())
+    };
+    let mut data =
+        |at: &Cursor<'_>, name: &str| at.get(name).map(|found| value::literal(cx, &found));
+    Some(Description {
+        kind: text(root, "kind").unwrap_or_default(),
+        name: text(&metadata, "name"),
+        path: text(&metadata, "path"),
+        workflow: data(root, "workflow"),
+        workload: data(root, "workload"),
+        labels: data(&metadata, "labels"),
+    })
+}

@@ -1,0 +1,51 @@
+//! Lengths of time: seconds as a number, or text such as `30s`, `5m`, `1h`, `500ms`.
+
+use std::time::Duration;
+
+use super::context::Context;
+use super::cursor::Cursor;
+use crate::template::Template;
+use crate::yaml::Kind;
+
+/// The longest timeout. A year is longer than any step is meant to run and keeps sums of
+/// timestamps far from overflow.
+const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// A timeout, or nothing once the reason is reported.
+pub(super) fn timeout(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Duration> {
+    let help = "write seconds (30, 0.5) or a number with a unit: 500ms, 30s, 5m, 1h";
+    let seconds = match &at.node.kind {
+        Kind::Int(seconds) => Some(*seconds as f64),
+        Kind::Large(seconds) => Some(*seconds as f64),
+        Kind::Float(seconds) => Some(*seconds),
+        Kind::Text(text, _) if Template::is_template(text) => {
+            let help = "write the number itself";
+            cx.unsupported(at.place(), "a template as timeout is", help);
+            return None;
+        }
+        Kind::Text(text, _) => parse(text.trim()),
+        Kind::Null | Kind::Bool(_) | Kind::List(_) | Kind::Map(_) => None,
+    };
+    let timeout = seconds
+        .filter(|seconds| *seconds > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .filter(|timeout| !timeout.is_zero() && *timeout <= TIMEOUT_MAX);
+    if timeout.is_none() {
+        cx.error("E009", at, "this is not a timeout between 1 ns and one year", help);
+    }
+    timeout
+}
+
+fn parse(text: &str) -> Option<f64> {
+    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let scale = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    };
+    number.trim().parse::<f64>().ok().map(|number| number * scale)
+}

@@ -1,0 +1,110 @@
+//! Conditions: what they say, and the traps in how they are written.
+
+use super::context::Context;
+use super::cursor::Cursor;
+use crate::template::Guard;
+use crate::yaml::Kind;
+
+/// Words in a guard that make its arc one of those considered after a failure.
+const FAILURE_WORDS: &[&str] = &[
+    "step.failed",
+    "call.error",
+    "output.status",
+    "output.error",
+    "output.ok",
+    "outcome.status",
+    "outcome.error",
+    "outcome.ok",
+];
+
+/// A compiled condition.
+#[derive(Debug)]
+pub(super) struct Condition {
+    pub(super) guard: Guard,
+    /// Whether its text mentions failure.
+    pub(super) speaks_of_failure: bool,
+}
+
+/// A condition: text, or a YAML truth value.
+pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Condition> {
+    let constant =
+        |answer| Some(Condition { guard: Guard::Constant(answer), speaks_of_failure: false });
+    let text = match &at.node.kind {
+        Kind::Bool(answer) => return constant(*answer),
+        Kind::Int(number) => return constant(*number != 0),
+        Kind::Large(_) => return constant(true),
+        Kind::Text(text, _) if !text.trim().is_empty() => text.trim_end(),
+        Kind::Null | Kind::Text(..) => {
+            let help = "write a condition, or leave the key out for an arc that is always taken";
+            cx.error("E009", at, "the condition is empty", help);
+            return None;
+        }
+        Kind::Float(_) | Kind::List(_) | Kind::Map(_) => {
+            cx.expected(at, "a condition", "write an expression: when: \"{{ ctx.n > 3 }}\"");
+            return None;
+        }
+    };
+    if let Some(answer) = yaml_1_1_bool(text) {
+        let message = format!("'{text}' is text in YAML 1.2; it is taken as {answer}");
+        cx.warning("W113", at, message, format!("write {answer}"));
+        return constant(answer);
+    }
+    lint(cx, at, text);
+    match Guard::parse(&canonical_events(text)) {
+        Ok(guard) => Some(Condition {
+            guard,
+            speaks_of_failure: FAILURE_WORDS.iter().any(|word| text.contains(word)),
+        }),
+        Err(error) => {
+            cx.syntax(at, &error);
+            None
+        }
+    }
+}
+
+fn yaml_1_1_bool(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "yes" | "on" | "y" => Some(true),
+        "no" | "off" | "n" => Some(false),
+        _ => None,
+    }
+}
+
+fn lint(cx: &mut Context<'_>, at: &Cursor<'_>, text: &str) {
+    if !text.contains("{%") && combines_text(text.trim()) {
+        let message = "the condition is text around or between templates, which is always true";
+        let help = "put the whole expression into one pair of braces: \"{{ a and b }}\"";
+        cx.warning("W104", at, message, help);
+    }
+    let dense: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let compares =
+        ["status=='success'", "status==\"success\"", "status!='success'", "status!=\"success\""];
+    let of_output = |word: &&str| {
+        ["output", "outcome"].iter().any(|name| dense.contains(&format!("{name}.{word}")))
+    };
+    if compares.iter().any(of_output) {
+        let message = "output.status is 'ok' or 'error', never 'success'";
+        cx.warning("W111", at, message, "write output.status == 'ok', or just output.ok");
+    }
+}
+
+/// Whether a condition has braces but is not one expression in one pair of them.
+fn combines_text(text: &str) -> bool {
+    match text.matches("{{").count() {
+        0 => false,
+        1 => !(text.starts_with("{{") && text.ends_with("}}")),
+        _ => true,
+    }
+}
+
+/// Rewrites older event names, so that `event.name` has one spelling at run time.
+fn canonical_events(text: &str) -> String {
+    if !text.contains("event.name") {
+        return text.to_owned();
+    }
+    let pairs = [("call.done", "step.done"), ("call.error", "step.failed")];
+    pairs.iter().fold(text.to_owned(), |text, (older, name)| {
+        text.replace(&format!("'{older}'"), &format!("'{name}'"))
+            .replace(&format!("\"{older}\""), &format!("\"{name}\""))
+    })
+}

@@ -1,0 +1,144 @@
+//! The document as a whole.
+
+use serde_json::Value;
+
+use super::context::Context;
+use super::cursor::Cursor;
+use super::{executor, keys, metadata, value, workflow};
+use crate::document::Playbook;
+use crate::template::ValueTemplate;
+
+const KEYS: &[&str] = &[
+    "apiVersion",
+    "kind",
+    "metadata",
+    "workload",
+    "keychain",
+    "workbook",
+    "workflow",
+    "executor",
+    "vars",
+    "spec",
+    "tracing",
+];
+const API_VERSIONS: &[&str] = &["noetl.io/v2", "noetl.io/v10"];
+
+/// Kinds of documents that the catalog keeps besides playbooks. Nothing else said about such a
+/// document would help its author.
+const OTHER_KINDS: &[&str] = &["subscription", "agent", "mcp", "credential", "memory"];
+
+/// The playbook, if nothing is wrong with it.
+pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Playbook> {
+    if !root.is_map() {
+        let help = "a playbook begins with 'apiVersion: noetl.io/v2' and 'kind: Playbook'";
+        cx.expected(root, "a mapping", help);
+        return None;
+    }
+    if !is_playbook(cx, root) {
+        return None;
+    }
+    api_version(cx, root);
+    keys::warn_unknown(cx, root, KEYS);
+    refuse(cx, root);
+    let metadata = metadata::decode(cx, root);
+    let workload = workload(cx, root);
+    let vars = vars(cx, root);
+    let spec = spec(cx, root);
+    let executor = executor::decode(cx, root);
+    let workflow = workflow::decode(cx, root)?;
+    if cx.findings.has_errors() {
+        return None;
+    }
+    Some(Playbook {
+        name: metadata.name,
+        path: metadata.path,
+        workload,
+        vars,
+        spec,
+        entry: workflow.entry,
+        implicit_end: workflow.implicit_end,
+        no_next_is_error: executor.no_next_is_error,
+        steps: workflow.steps,
+        by_name: std::mem::take(&mut cx.steps),
+    })
+}
+
+/// Whether the rest of the document is worth reading as a playbook.
+fn is_playbook(cx: &mut Context<'_>, root: &Cursor<'_>) -> bool {
+    let Some(kind) = root.get("kind") else {
+        cx.error("E002", root, "the document has no 'kind'", "add 'kind: Playbook'");
+        return true;
+    };
+    match kind.text() {
+        Some("Playbook") => true,
+        Some(other) => {
+            let message = format!("the document is a '{other}', not a Playbook");
+            cx.error("E002", &kind, message, "write 'kind: Playbook'");
+            !OTHER_KINDS.contains(&other.to_lowercase().as_str())
+        }
+        None => {
+            let message = format!("'kind' is a word, found {}", kind.node.described());
+            cx.error("E002", &kind, message, "write 'kind: Playbook'");
+            true
+        }
+    }
+}
+
+fn api_version(cx: &mut Context<'_>, root: &Cursor<'_>) {
+    let help = "write 'apiVersion: noetl.io/v2'";
+    match root.get("apiVersion") {
+        Some(version) => match version.text() {
+            Some(text) if API_VERSIONS.contains(&text) => {}
+            Some(text) => {
+                cx.error("E001", &version, format!("API version '{text}' is not supported"), help);
+            }
+            None => cx.error("E001", &version, "the API version is not text", help),
+        },
+        None => cx.error("E001", root, "the document has no 'apiVersion'", help),
+    }
+}
+
+/// Root sections that this version does not run.
+fn refuse(cx: &mut Context<'_>, root: &Cursor<'_>) {
+    let sections = [
+        ("workbook", "a workbook is", "write each task as the tool of the steps that use it"),
+        ("keychain", "a keychain is", "pass what is needed as workload"),
+    ];
+    for (name, what, help) in sections {
+        let Some(section) = root.get(name) else { continue };
+        let empty = section.items().next().is_none() && section.entries().next().is_none();
+        if !empty || section.text().is_some() {
+            cx.unsupported(section.place(), what, help);
+        }
+    }
+}
+
+fn workload(cx: &mut Context<'_>, root: &Cursor<'_>) -> ValueTemplate {
+    let found = root.get("workload");
+    let found =
+        found.filter(|found| cx.is_map(found, "name each input: 'workload: {name: value}'"));
+    found.map_or_else(value::empty, |found| value::decode(cx, &found))
+}
+
+/// Root `vars`: variables the execution starts with.
+fn vars(cx: &mut Context<'_>, root: &Cursor<'_>) -> Vec<(String, ValueTemplate)> {
+    let (Some(found), Some(key)) = (root.get("vars"), root.key("vars")) else {
+        return Vec::new();
+    };
+    let message = "'vars' is an older section; its names begin as ctx variables";
+    cx.older(key, message, "put constants into 'workload', and assign with 'set'");
+    if !cx.is_map(&found, "name each variable: 'vars: {name: value}'") {
+        return Vec::new();
+    }
+    let entries = found.entries();
+    entries.map(|(key, entry)| (key.name.to_string(), value::decode(cx, &entry))).collect()
+}
+
+/// Root `spec`: data that templates see as `spec`.
+fn spec(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Value> {
+    let found = root.get("spec")?;
+    let key = root.key("spec")?;
+    let message = "the root key 'spec' is data that templates see as 'spec'";
+    cx.older(key, message, "put it into 'workload'");
+    Some(value::literal(cx, &found))
+}

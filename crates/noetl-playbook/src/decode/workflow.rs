@@ -1,0 +1,192 @@
+//! `workflow`: all steps, their names, and where an execution begins.
+
+use std::sync::Arc;
+
+use super::context::Context;
+use super::cursor::Cursor;
+use super::{flow, step};
+use crate::document::{Join, OnError, Router, Step, StepIx};
+use crate::template::Template;
+use crate::yaml::Place;
+
+/// Names that templates find before any step of that name, or that a step of that name hides.
+const BUILT_IN_NAMES: &[&str] = &[
+    "args",
+    "catalog_id",
+    "ctx",
+    "env",
+    "event",
+    "execution_id",
+    "input",
+    "iter",
+    "job",
+    "keychain",
+    "now",
+    "outcome",
+    "output",
+    "parent_execution_id",
+    "path",
+    "payload",
+    "range",
+    "result",
+    "results",
+    "spec",
+    "step",
+    "steps",
+    "version",
+    "workload",
+];
+
+/// The steps and what follows from them.
+#[derive(Debug)]
+pub(super) struct Workflow {
+    pub(super) steps: Vec<Step>,
+    pub(super) entry: StepIx,
+    pub(super) implicit_end: Option<StepIx>,
+}
+
+/// Reads `workflow`; none when there is no step to begin with.
+pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Workflow> {
+    let at = list(cx, root)?;
+    let names = names(cx, &at);
+    warn_shadowing(cx, root, &at, &names);
+    let named = at.items().zip(names);
+    let steps: Vec<Step> = named.map(|(item, name)| decode_step(cx, &item, name)).collect();
+    let entry = entry(cx, root)?;
+    let implicit_end = flow::implicit_end(&steps, cx.steps.get("end").copied(), entry);
+    // An arc that could not be resolved would make its target look unreachable.
+    if !cx.findings.has_errors() {
+        let starts = std::iter::once(entry).chain(implicit_end);
+        flow::warn_unreachable(cx, &at, &steps, starts);
+    }
+    Some(Workflow { steps, entry, implicit_end })
+}
+
+fn list<'a>(cx: &mut Context<'_>, root: &'a Cursor<'a>) -> Option<Cursor<'a>> {
+    let help = "add 'workflow:' with at least one '- step: name'";
+    let Some(at) = root.get("workflow") else {
+        let misnamed = ["steps", "tasks", "workflows"].into_iter().find_map(|name| root.key(name));
+        match misnamed {
+            Some(key) => {
+                cx.error_at("E004", key, "the steps stand under another name", "write 'workflow:'")
+            }
+            None => cx.error("E004", root, "the playbook has no 'workflow'", help),
+        }
+        return None;
+    };
+    match at.node.items() {
+        Some([]) => cx.error("E004", &at, "the workflow is empty", help),
+        Some(_) => return Some(at),
+        None => {
+            let message = format!("the workflow is a list of steps, found {}", at.node.described());
+            cx.error("E004", &at, message, "begin each step with a dash: '- step: name'");
+        }
+    }
+    None
+}
+
+/// The names of all steps, which arcs are resolved against. A step without a usable name gets an
+/// empty one, so that places in the list stay what they are.
+fn names(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Arc<str>> {
+    let mut names = Vec::new();
+    let mut places: Vec<Place> = Vec::new();
+    for (index, item) in at.items().enumerate() {
+        let written = item.get("step");
+        let name: Arc<str> = Arc::from(written.as_ref().and_then(|step| step.text()).unwrap_or(""));
+        let ix = StepIx(u32::try_from(index).expect("the limit on nodes is far below u32::MAX"));
+        let here = written.as_ref().map_or(item.node.at, |step| step.node.at);
+        if item.is_map() {
+            check_name(cx, &item, written.as_ref());
+        }
+        if !name.is_empty() {
+            if let Some(first) = cx.steps.get(&name).copied() {
+                let line = places[first.index()].line;
+                let message = format!("step '{name}' is defined on line {line} already");
+                let help = format!("rename one of lines {line} and {}", here.line);
+                cx.error("E005", written.as_ref().unwrap_or(&item), message, help);
+            } else {
+                cx.steps.insert(Arc::clone(&name), ix);
+            }
+        }
+        names.push(name);
+        places.push(here);
+    }
+    names
+}
+
+fn check_name(cx: &mut Context<'_>, item: &Cursor<'_>, written: Option<&Cursor<'_>>) {
+    let help = "begin the step with '- step: name'";
+    let Some(written) = written else {
+        return match item.key("name").or_else(|| item.key("id")) {
+            Some(key) => cx.error_at(
+                "E005",
+                key,
+                "the step's name stands under another key",
+                "write 'step:'",
+            ),
+            None => cx.error("E005", item, "the step has no name", help),
+        };
+    };
+    match written.text() {
+        Some("") => cx.error("E005", written, "the step's name is empty", help),
+        Some(text) if Template::is_template(text) => {
+            cx.error("E005", written, "a step's name cannot be a template", "write a fixed name");
+        }
+        Some(_) => {}
+        None => {
+            let message = format!("a step's name is text, found {}", written.node.described());
+            cx.error("E005", written, message, "put the name in quotes");
+        }
+    }
+}
+
+fn warn_shadowing(cx: &mut Context<'_>, root: &Cursor<'_>, at: &Cursor<'_>, names: &[Arc<str>]) {
+    let workload = root.node.get("workload").and_then(|node| node.entries()).unwrap_or_default();
+    let inputs: std::collections::HashSet<&str> =
+        workload.iter().map(|(key, _)| &*key.name).collect();
+    for (item, name) in at.items().zip(names) {
+        let hidden = if BUILT_IN_NAMES.contains(&&**name) {
+            format!("step '{name}' has the name of something templates always see")
+        } else if inputs.contains(&**name) {
+            format!("step '{name}' has the name of an input in the workload")
+        } else {
+            continue;
+        };
+        let step = item.get("step").unwrap_or(item);
+        cx.warning("W109", &step, hidden, "rename the step, so that templates cannot mix them up");
+    }
+}
+
+fn decode_step(cx: &mut Context<'_>, item: &Cursor<'_>, name: Arc<str>) -> Step {
+    if !item.is_map() {
+        cx.expected(item, "a step", "write '- step: name' with 'tool' or 'next' below it");
+        return Step {
+            name,
+            tool: None,
+            set: Vec::new(),
+            router: Router::default(),
+            join: Join::default(),
+            on_error: OnError::default(),
+        };
+    }
+    step::decode(cx, item, name)
+}
+
+/// `executor.spec.entry_step`, else the step called `start`, else the first.
+fn entry(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<StepIx> {
+    let executor = root.get("executor");
+    let spec = executor.as_ref().and_then(|executor| executor.get("spec"));
+    let Some(named) = spec.as_ref().and_then(|spec| spec.get("entry_step")) else {
+        return Some(cx.steps.get("start").copied().unwrap_or(StepIx(0)));
+    };
+    let name = named.text().unwrap_or_default();
+    let found = cx.steps.get(name).copied();
+    if found.is_none() {
+        let help = match cx.similar_step(name) {
+            Some(similar) => format!("did you mean '{similar}'?"),
+            None => "name a step of the workflow".to_owned(),
+        };
+        cx.error("E006", &named, format!("there is no step named '{name}' to begin with"), help);
+    }
+    found
+}

@@ -1,0 +1,382 @@
+//! From the parser's events to the tree.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
+
+use super::entries::Entries;
+use super::node::{Key, Kind, Node, Place, Style};
+use super::source::Source;
+use super::{ALIAS_BYTES_MAX, ALIAS_NODES_MAX, DEPTH_MAX, DOCUMENT_BYTES_MAX, NODES_MAX};
+use super::{scalar, syntax};
+use crate::findings::Findings;
+
+/// Reads the only document of a text. None when it cannot be read at all; duplicate keys and the
+/// like are reported and the reading goes on.
+pub(crate) fn read(source: &Source<'_>, findings: &mut Findings) -> Option<Node> {
+    let text = source.text();
+    if text.len() > DOCUMENT_BYTES_MAX {
+        let message =
+            format!("the document has {} bytes; the limit is {DOCUMENT_BYTES_MAX}", text.len());
+        let help = "split the playbook, or keep its data elsewhere";
+        findings.error("E007", Place::START, "", message, help);
+        return None;
+    }
+    if let Some(at) = control_character(text) {
+        let message = "a control character cannot be part of a YAML document";
+        findings.error(
+            "E000",
+            at,
+            "",
+            message,
+            "remove it, or write it as an escape in double quotes",
+        );
+        return None;
+    }
+    let mut builder = Builder {
+        events: Parser::new_from_str(text),
+        source,
+        findings,
+        anchors: HashMap::new(),
+        nodes: 0,
+        bytes: 0,
+        alias_nodes: 0,
+        alias_bytes: 0,
+    };
+    builder.document().ok()
+}
+
+/// A parser's marker as a place; the parser counts columns from 0.
+pub(super) fn place(mark: &Marker) -> Place {
+    Place {
+        line: u32::try_from(mark.line()).unwrap_or(u32::MAX).max(1),
+        column: u32::try_from(mark.col()).unwrap_or(u32::MAX).saturating_add(1),
+    }
+}
+
+/// The first character that YAML forbids everywhere. The parser would take a NUL for the end.
+fn control_character(text: &str) -> Option<Place> {
+    let forbidden = |byte: &u8| matches!(byte, 0..=8 | 11 | 12 | 14..=31 | 127);
+    let offset = text.bytes().position(|byte| forbidden(&byte))?;
+    let before = &text[..offset];
+    let line_start = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
+    let lines = before.replace("\r\n", "\n").matches(['\n', '\r']).count();
+    Some(Place {
+        line: u32::try_from(lines).unwrap_or(u32::MAX).saturating_add(1),
+        column: u32::try_from(before[line_start..].chars().count())
+            .unwrap_or(u32::MAX)
+            .saturating_add(1),
+    })
+}
+
+/// The reason has been reported; nothing further can be read.
+struct Stop;
+
+/// A finished node and the number of levels it spans.
+struct Built {
+    node: Node,
+    height: usize,
+}
+
+/// What an alias stands for and what unfolding it costs.
+struct Anchor {
+    built: Built,
+    nodes: usize,
+    bytes: usize,
+}
+
+struct Builder<'t, 's> {
+    events: Parser<'t, StrInput<'t>>,
+    source: &'s Source<'t>,
+    findings: &'s mut Findings,
+    anchors: HashMap<usize, Anchor>,
+    nodes: usize,
+    bytes: usize,
+    alias_nodes: usize,
+    alias_bytes: usize,
+}
+
+impl<'t> Builder<'t, '_> {
+    fn document(&mut self) -> Result<Node, Stop> {
+        let mut root = None;
+        loop {
+            let (event, span) = self.next()?;
+            match event {
+                Event::StreamStart | Event::DocumentEnd | Event::Nothing => {}
+                Event::DocumentStart(_) if root.is_none() => {
+                    let (event, span) = self.next()?;
+                    root = Some(self.node(event, span, 0)?.node);
+                }
+                Event::StreamEnd => break,
+                _ => {
+                    let at = place(&span.start);
+                    let message = "the file holds several documents";
+                    self.findings.error(
+                        "E000",
+                        at,
+                        "",
+                        message,
+                        "keep one document per file; remove '---'",
+                    );
+                    return Err(Stop);
+                }
+            }
+        }
+        match root {
+            Some(root) if !root.is_null() => Ok(root),
+            _ => {
+                let help = "a playbook begins with 'apiVersion: noetl.io/v2' and 'kind: Playbook'";
+                self.findings.error("E000", Place::START, "", "the document is empty", help);
+                Err(Stop)
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<(Event<'t>, Span), Stop> {
+        match self.events.next_event() {
+            Some(Ok(event)) => Ok(event),
+            Some(Err(error)) => {
+                syntax::report(&error, self.source, self.findings);
+                Err(Stop)
+            }
+            None => Err(Stop),
+        }
+    }
+
+    /// Builds the node that `event` begins, `depth` levels below the root.
+    fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Built, Stop> {
+        let at = place(&span.start);
+        if depth >= DEPTH_MAX {
+            syntax::too_deep(at, self.findings);
+            return Err(Stop);
+        }
+        self.nodes += 1;
+        self.count(at)?;
+        let before = (self.nodes - 1, self.bytes);
+        let (anchor, built) = match event {
+            Event::Alias(anchor) => return self.alias(anchor, at, depth),
+            Event::Scalar(text, style, anchor, tag) => {
+                self.bytes += text.len();
+                let kind = self.scalar(&text, written(style), tag.as_deref(), at);
+                (anchor, Built { node: Node { kind, at }, height: 1 })
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.collection_tag(tag.as_deref(), "seq", at);
+                (anchor, self.list(at, depth)?)
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.collection_tag(tag.as_deref(), "map", at);
+                (anchor, self.map(at, depth)?)
+            }
+            _ => return Err(Stop),
+        };
+        if anchor > 0 {
+            let shared = Built { node: built.node.clone(), height: built.height };
+            let (nodes, bytes) = (self.nodes - before.0, self.bytes - before.1);
+            self.anchors.insert(anchor, Anchor { built: shared, nodes, bytes });
+        }
+        Ok(built)
+    }
+
+    fn alias(&mut self, anchor: usize, at: Place, depth: usize) -> Result<Built, Stop> {
+        let Some(anchor) = self.anchors.get(&anchor) else {
+            let message = "the alias stands inside the value it repeats";
+            self.findings.error(
+                "E000",
+                at,
+                "",
+                message,
+                "a value cannot contain itself; remove the alias",
+            );
+            return Err(Stop);
+        };
+        let built = Built { node: anchor.built.node.clone(), height: anchor.built.height };
+        // The alias itself was counted as one.
+        self.nodes += anchor.nodes - 1;
+        self.bytes += anchor.bytes;
+        self.alias_nodes += anchor.nodes;
+        self.alias_bytes += anchor.bytes;
+        if self.alias_nodes > ALIAS_NODES_MAX || self.alias_bytes > ALIAS_BYTES_MAX {
+            let message = format!(
+                "aliases unfold to more than {ALIAS_NODES_MAX} values or {ALIAS_BYTES_MAX} bytes"
+            );
+            self.findings.error(
+                "E007",
+                at,
+                "",
+                message,
+                "repeat less, or pass the data as workload",
+            );
+            return Err(Stop);
+        }
+        self.count(at)?;
+        if depth + built.height > DEPTH_MAX {
+            syntax::too_deep(at, self.findings);
+            return Err(Stop);
+        }
+        Ok(built)
+    }
+
+    fn count(&mut self, at: Place) -> Result<(), Stop> {
+        if self.nodes <= NODES_MAX {
+            return Ok(());
+        }
+        let message = format!("the document holds more than {NODES_MAX} values");
+        self.findings.error(
+            "E007",
+            at,
+            "",
+            message,
+            "split the playbook, or keep its data elsewhere",
+        );
+        Err(Stop)
+    }
+
+    fn scalar(&mut self, text: &str, style: Style, tag: Option<&Tag>, at: Place) -> Kind {
+        let kind = match tag {
+            None => scalar::untagged(text, style),
+            Some(tag) if tag.is_yaml_core_schema() => scalar::tagged(&tag.suffix, text, style),
+            // A lone `!` says: take it as it is written.
+            Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => {
+                Ok(Kind::Text(Rc::from(text), style))
+            }
+            Some(tag) => Err(scalar::unknown(&tag.to_string())),
+        };
+        kind.unwrap_or_else(|unfit| {
+            self.findings.error("E009", at, "", unfit.message, unfit.help);
+            Kind::Text(Rc::from(text), style)
+        })
+    }
+
+    fn collection_tag(&mut self, tag: Option<&Tag>, expected: &str, at: Place) {
+        let Some(tag) = tag else { return };
+        let lone = tag.handle.is_empty() && tag.suffix == "!";
+        if lone || (tag.is_yaml_core_schema() && tag.suffix == expected) {
+            return;
+        }
+        let name =
+            if tag.is_yaml_core_schema() { format!("!!{}", tag.suffix) } else { tag.to_string() };
+        let unfit = scalar::unknown(&name);
+        self.findings.error("E009", at, "", unfit.message, unfit.help);
+    }
+
+    fn list(&mut self, at: Place, depth: usize) -> Result<Built, Stop> {
+        let (mut items, mut height) = (Vec::new(), 0);
+        loop {
+            let (event, span) = self.next()?;
+            if event == Event::SequenceEnd {
+                let kind = Kind::List(Rc::new(items));
+                return Ok(Built { node: Node { kind, at }, height: height + 1 });
+            }
+            let item = self.node(event, span, depth + 1)?;
+            height = height.max(item.height);
+            items.push(item.node);
+        }
+    }
+
+    fn map(&mut self, at: Place, depth: usize) -> Result<Built, Stop> {
+        let mut entries = Entries::default();
+        let mut height = 0;
+        loop {
+            let (event, span) = self.next()?;
+            if event == Event::MappingEnd {
+                break;
+            }
+            let key_at = place(&span.start);
+            let merges =
+                matches!(&event, Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<");
+            let key = self.key(event, span, depth)?;
+            let (event, span) = self.next()?;
+            let value = self.node(event, span, depth + 1)?;
+            height = height.max(value.height);
+            match key {
+                Some(_) if merges => self.merge(&mut entries, value.node, key_at),
+                Some(name) => self.insert(&mut entries, Key { name, at: key_at }, value.node),
+                None if self.source.rest(at).starts_with("{{") => entries.bare_template = true,
+                None => {
+                    let help = "write a name, in quotes if it holds special characters";
+                    let message = "a key must be text or a number";
+                    self.findings.error("E009", key_at, "", message, help);
+                }
+            }
+        }
+        let kind = if entries.bare_template {
+            self.bare_template(at)
+        } else {
+            Kind::Map(Rc::new(entries.finish()))
+        };
+        Ok(Built { node: Node { kind, at }, height: height + 1 })
+    }
+
+    /// The text of a key; none when it is a list, a mapping or nothing.
+    fn key(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Option<Rc<str>>, Stop> {
+        if let Event::Scalar(text, style, 0, None) = &event {
+            let empty = text.is_empty() && *style == ScalarStyle::Plain;
+            self.bytes += text.len();
+            return Ok((!empty).then(|| Rc::from(&**text)));
+        }
+        let node = self.node(event, span, depth + 1)?.node;
+        Ok(match node.kind {
+            Kind::Text(text, _) => Some(text),
+            Kind::Bool(value) => Some(Rc::from(value.to_string())),
+            Kind::Int(value) => Some(Rc::from(value.to_string())),
+            Kind::Large(value) => Some(Rc::from(value.to_string())),
+            Kind::Float(value) => Some(Rc::from(value.to_string())),
+            Kind::Null | Kind::List(_) | Kind::Map(_) => None,
+        })
+    }
+
+    fn insert(&mut self, entries: &mut Entries, key: Key, value: Node) {
+        if let Some(first) = entries.place_of(&key.name) {
+            let message = format!("the key '{}' is on line {} already", key.name, first.line);
+            let help = format!("keep one of lines {} and {}", first.line, key.at.line);
+            self.findings.error("E008", key.at, "", message, help);
+        } else {
+            entries.push(key, value);
+        }
+    }
+
+    fn merge(&mut self, entries: &mut Entries, value: Node, at: Place) {
+        let sources = match &value.kind {
+            Kind::List(items) => items.iter().cloned().collect(),
+            _ => vec![value],
+        };
+        for source in sources {
+            if let Kind::Map(inherited) = &source.kind {
+                entries.inherited.push(Rc::clone(inherited));
+            } else {
+                let message = format!("'<<' merges mappings; this is {}", source.described());
+                self.findings.error(
+                    "E009",
+                    at,
+                    "",
+                    message,
+                    "write '<<: *anchor' or '<<: [*one, *two]'",
+                );
+            }
+        }
+    }
+
+    /// `key: {{ x }}` without quotes is a mapping whose key is a mapping. Says so, and goes on with
+    /// the text its author meant.
+    fn bare_template(&mut self, at: Place) -> Kind {
+        let rest = self.source.rest(at);
+        let line = &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())];
+        let text = line.find("}}").map_or(line, |end| &line[..end + 2]);
+        let help = format!("write \"{text}\"");
+        let message = "a value that begins with a template must be in quotes";
+        self.findings.error("E009", at, "", message, help);
+        Kind::Text(Rc::from(text), Style::Plain)
+    }
+}
+
+fn written(style: ScalarStyle) -> Style {
+    match style {
+        ScalarStyle::Plain => Style::Plain,
+        ScalarStyle::SingleQuoted => Style::Single,
+        ScalarStyle::DoubleQuoted => Style::Double,
+        ScalarStyle::Literal => Style::Literal,
+        ScalarStyle::Folded => Style::Folded,
+    }
+}

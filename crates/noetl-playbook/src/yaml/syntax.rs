@@ -1,0 +1,52 @@
+//! What broken syntax means and what its author probably wanted.
+
+use saphyr_parser::ScanError;
+
+use super::DEPTH_MAX;
+use super::node::Place;
+use super::source::Source;
+use crate::findings::Findings;
+
+/// Reports what the parser stumbled over.
+pub(super) fn report(error: &ScanError, source: &Source<'_>, findings: &mut Findings) {
+    let mark = error.marker();
+    let mut at = super::build::place(mark);
+    if error.info() == "recursion limit exceeded" {
+        return too_deep(at, findings);
+    }
+    let line = source.line(at.line);
+    let indentation = line.len() - line.trim_start().len();
+    let help = if let Some(tab) = line[..indentation].find('\t') {
+        at.column = u32::try_from(tab).map_or(at.column, |column| column + 1);
+        "indent with spaces; YAML allows no tabs there"
+    } else if has_bare_template(source, at.line) {
+        "put a value that begins with a template in quotes: key: \"{{ … }}\""
+    } else if error.info().contains("mapping values are not allowed") {
+        "put a value that holds ': ' in quotes, or correct the indentation of this line"
+    } else if error.info().contains("unknown anchor") {
+        "declare the anchor with '&name' before '*name', or put the value in quotes"
+    } else {
+        "check indentation, quotes and brackets on this line and the one before it"
+    };
+    let message = format!("this is not valid YAML: {}", error.info());
+    findings.error("E000", at, "", message, help);
+}
+
+/// Reports a document that is nested too deep.
+pub(super) fn too_deep(at: Place, findings: &mut Findings) {
+    let message = format!("the document is nested deeper than {DEPTH_MAX} levels");
+    findings.error("E007", at, "", message, "make it flatter");
+}
+
+/// Whether the line, or the one before it, has a value that begins with `{{` outside quotes: YAML
+/// takes it for two nested mappings.
+fn has_bare_template(source: &Source<'_>, line: u32) -> bool {
+    let bare = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with("{{")
+            || line.contains(": {{")
+            || line.contains("- {{")
+            || line.contains("[{{")
+    };
+    bare(source.line(line)) || (line > 1 && bare(source.line(line - 1)))
+}
