@@ -3,12 +3,46 @@
 //! A string that is exactly one `{{ expression }}` keeps the expression's native type; any other
 //! template is a string; a literal is never touched. Undefined is chainable and falsy, null is
 //! defined and none. Work and output of one rendering are limited.
+//!
+//! The grammar, the values and many filters are minijinja's; names, operators, methods and limits
+//! are decided here, because its virtual machine orders values of different types, looks methods
+//! up before keys and lets one instruction allocate without bound. A template sees nothing but its
+//! scope: no file, no clock, no other template.
 
-use std::collections::BTreeMap;
+mod compile;
+mod error;
+mod eval;
+mod exec;
+mod function;
+mod guard;
+mod json;
+mod library;
+mod limit;
+mod method;
+mod nested;
+mod object;
+mod ops;
+mod path;
+mod program;
+mod scope;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use noetl_model::{CatalogId, ExecutionId, Failure, Timestamp};
+
+pub use error::{RenderError, SyntaxError};
+pub use guard::{Guard, truthy};
+pub use json::{from_json, from_json_owned, to_json};
+pub use nested::ValueTemplate;
+pub use scope::{Identity, Output, Scope};
+
+use error::Fault;
+use eval::Run;
+use program::{Body, Program};
 
 /// A value as templates see it: shared, so that results are never copied to be read.
 pub type Data = minijinja::Value;
@@ -16,127 +50,19 @@ pub type Data = minijinja::Value;
 /// Named values in the order they were written.
 pub type Names = IndexMap<Arc<str>, Data>;
 
-/// A string that holds template marks, compiled.
-#[derive(Debug, Clone)]
+/// A string that holds template marks, compiled. Cloning it shares the compiled form.
+#[derive(Clone)]
 pub struct Template {
-    source: Arc<str>,
-}
-
-/// A JSON value whose strings may be templates, compiled.
-#[derive(Debug, Clone)]
-pub enum ValueTemplate {
-    /// Holds no template anywhere.
-    Literal(serde_json::Value),
-    /// A string with template marks.
-    Template(Template),
-    /// A list with a template somewhere below.
-    List(Vec<ValueTemplate>),
-    /// A map with a template somewhere below, in document order.
-    Map(Vec<(String, ValueTemplate)>),
-}
-
-/// A condition: a bare expression, a template, or a constant.
-#[derive(Debug, Clone)]
-pub enum Guard {
-    /// The same answer always.
-    Constant(bool),
-    /// Evaluated natively, then judged by [`truthy`].
-    Template(Template),
-}
-
-/// Text that is not a template.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct SyntaxError {
-    /// What is wrong with it.
-    pub message: String,
-    /// Line within the string, from 1.
-    pub line: usize,
-    /// Column within that line in characters, from 1; 1 where it is not known.
-    pub column: usize,
-}
-
-/// A template that could not be rendered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message} in `{template}`")]
-pub struct RenderError {
-    /// What went wrong, with the values.
-    pub message: String,
-    /// The template's text, shortened.
-    pub template: String,
-}
-
-/// What a template can see. Cheap to build: every part is shared.
-#[derive(Debug, Clone, Default)]
-pub struct Scope {
-    /// The execution's input.
-    pub workload: Arc<Names>,
-    /// Its durable variables.
-    pub ctx: Arc<Names>,
-    /// Newest result of each completed step, by name.
-    pub results: Arc<Names>,
-    /// Names this visit set with `step.*`.
-    pub step: Arc<Names>,
-    /// The completed step's output, in `set` and arcs.
-    pub output: Option<Output>,
-    /// `event.name`: `step.done` or `step.failed`, in `set` and arcs.
-    pub event: Option<&'static str>,
-    /// Data of the step whose arc led here, as `result` in a tool's `input`.
-    pub previous: Option<Data>,
-    /// The request's payload as `payload` and `input`; only while the workload is rendered.
-    pub payload: Option<Data>,
-    /// The playbook's root `spec`.
-    pub spec: Option<Data>,
-    /// Who is running.
-    pub identity: Identity,
-    /// What `env` shows: an allow-list.
-    pub env: Arc<BTreeMap<String, String>>,
-    /// What `now()` answers.
-    pub now: Timestamp,
-    /// What `uuid4()` is made from; the same number gives the same sequence.
-    pub entropy: u64,
-}
-
-/// A step's output envelope.
-#[derive(Debug, Clone)]
-pub struct Output {
-    /// The tool's data; none when it failed without any.
-    pub data: Data,
-    /// Why it failed.
-    pub failure: Option<Arc<Failure>>,
-}
-
-/// Identity names: `execution_id`, `catalog_id`, `path`, `version`, `job`, `parent_execution_id`.
-#[derive(Debug, Clone)]
-pub struct Identity {
-    /// The execution.
-    pub execution: ExecutionId,
-    /// Its catalog entry.
-    pub catalog: CatalogId,
-    /// That entry's path.
-    pub path: Arc<str>,
-    /// That entry's version.
-    pub version: u32,
-    /// The execution that started it.
-    pub parent: Option<ExecutionId>,
-}
-
-impl Default for Identity {
-    fn default() -> Self {
-        Self {
-            execution: ExecutionId::new(0),
-            catalog: CatalogId::new(0),
-            path: Arc::from(""),
-            version: 0,
-            parent: None,
-        }
-    }
+    program: Arc<Program>,
 }
 
 impl Template {
     /// Compiles a string.
+    ///
+    /// One newline after a sole expression, which a YAML block scalar leaves there, does not make
+    /// it text.
     pub fn parse(source: &str) -> Result<Self, SyntaxError> {
-        Ok(Self { source: Arc::from(source) })
+        compile::template(source).map(Self::from_program)
     }
 
     /// Whether a string holds template marks (`{{`, `{%` or `{#`).
@@ -146,13 +72,57 @@ impl Template {
 
     /// The text it was compiled from.
     pub fn source(&self) -> &str {
-        &self.source
+        &self.program.source
+    }
+
+    /// Names the text refers to that are not bound within it: `ctx`, `workload`, a step, a key.
+    ///
+    /// Only what is written counts; a name computed while rendering is not known here.
+    pub fn names(&self) -> &BTreeSet<String> {
+        &self.program.names
+    }
+
+    /// Whether it is exactly one expression, which keeps its type.
+    pub fn is_expression(&self) -> bool {
+        matches!(self.program.body, Body::Sole(_))
+    }
+
+    /// Renders to JSON: the native value of a sole expression, else a string.
+    pub fn render(&self, scope: &Scope) -> Result<serde_json::Value, RenderError> {
+        self.render_in(&mut Run::new(scope))
+    }
+
+    /// Renders to a shared value, without copying what a sole expression found in the scope.
+    pub fn evaluate(&self, scope: &Scope) -> Result<Data, RenderError> {
+        self.evaluate_in(&mut Run::new(scope)).map_err(|fault| self.name(fault))
+    }
+
+    fn from_program(program: Program) -> Self {
+        Self { program: Arc::new(program) }
+    }
+
+    fn render_in(&self, run: &mut Run<'_>) -> Result<serde_json::Value, RenderError> {
+        let rendered = match &self.program.body {
+            Body::Sole(expr) => run.eval(expr).and_then(|value| run.output.json(&value)),
+            Body::Text(statements) => run.text(statements).map(serde_json::Value::String),
+        };
+        rendered.map_err(|fault| self.name(fault))
+    }
+
+    fn evaluate_in(&self, run: &mut Run<'_>) -> Result<Data, Fault> {
+        match &self.program.body {
+            Body::Sole(expr) => run.eval(expr),
+            Body::Text(statements) => run.text(statements).map(Data::from),
+        }
+    }
+
+    fn name(&self, fault: Fault) -> RenderError {
+        fault.in_template(&self.program.source)
     }
 }
 
-impl Guard {
-    /// Compiles a condition; a bare expression needs no braces.
-    pub fn parse(source: &str) -> Result<Self, SyntaxError> {
-        Template::parse(source).map(Self::Template)
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Template").field(&self.source()).finish()
     }
 }

@@ -1,0 +1,278 @@
+//! Expressions.
+
+use std::sync::Arc;
+
+use minijinja::machinery::{Span, ast};
+
+use super::{Compiler, captured};
+use crate::template::Data;
+use crate::template::error::SyntaxError;
+use crate::template::function::Function;
+use crate::template::library::{self, Filter};
+use crate::template::program::{
+    Arguments, Arithmetic, Comparison, Expr, Key, Operator, Root, Slice,
+};
+
+impl Compiler<'_> {
+    pub(super) fn expr(&mut self, expr: &ast::Expr<'_>) -> Result<Expr, SyntaxError> {
+        self.nesting += 1;
+        self.check_nesting(expr.span())?;
+        let compiled = self.expr_inner(expr);
+        self.nesting -= 1;
+        compiled
+    }
+
+    fn boxed(&mut self, expr: &ast::Expr<'_>) -> Result<Box<Expr>, SyntaxError> {
+        self.expr(expr).map(Box::new)
+    }
+
+    fn optional(&mut self, expr: Option<&ast::Expr<'_>>) -> Result<Option<Expr>, SyntaxError> {
+        expr.map(|expr| self.expr(expr)).transpose()
+    }
+
+    fn expr_inner(&mut self, expr: &ast::Expr<'_>) -> Result<Expr, SyntaxError> {
+        Ok(match expr {
+            ast::Expr::Const(node) => Expr::Const(node.value.clone()),
+            ast::Expr::Var(node) => Expr::Path(self.root(node.id), Vec::new()),
+            ast::Expr::GetAttr(node) => {
+                let base = self.expr(&node.expr)?;
+                follow(base, Key::Name(Arc::from(node.name)))
+            }
+            ast::Expr::GetItem(node) => {
+                let base = self.expr(&node.expr)?;
+                let key = match self.expr(&node.subscript_expr)? {
+                    Expr::Const(key) if key.as_str().is_some() => {
+                        Key::Name(Arc::from(key.as_str().unwrap_or_default()))
+                    }
+                    key => Key::Computed(key),
+                };
+                follow(base, key)
+            }
+            ast::Expr::Slice(node) => Expr::Slice(Box::new(Slice {
+                of: self.expr(&node.expr)?,
+                start: self.optional(node.start.as_ref())?,
+                stop: self.optional(node.stop.as_ref())?,
+                step: self.optional(node.step.as_ref())?,
+            })),
+            ast::Expr::UnaryOp(node) => match node.op {
+                ast::UnaryOpKind::Not => Expr::Not(self.boxed(&node.expr)?),
+                ast::UnaryOpKind::Neg => Expr::Negate(self.boxed(&node.expr)?),
+            },
+            ast::Expr::BinOp(node) => self.binary(node)?,
+            ast::Expr::Compare(node) => self.comparison(node)?,
+            ast::Expr::IfExpr(node) => Expr::If(Box::new((
+                self.expr(&node.test_expr)?,
+                self.expr(&node.true_expr)?,
+                self.optional(node.false_expr.as_ref())?,
+            ))),
+            ast::Expr::Filter(node) => {
+                let filter =
+                    self.known(library::filter(node.name), "filter", node.name, node.span())?;
+                let input = match &node.expr {
+                    Some(input) => self.expr(input)?,
+                    None => captured(),
+                };
+                Expr::Filter(filter, Box::new(input), self.arguments(&node.args)?)
+            }
+            ast::Expr::Test(node) => {
+                let test = self.known(library::test(node.name), "test", node.name, node.span())?;
+                Expr::Test(test, self.boxed(&node.expr)?, self.arguments(&node.args)?)
+            }
+            ast::Expr::Call(node) => self.call(node)?,
+            ast::Expr::List(node) => Expr::List(self.exprs(&node.items)?),
+            ast::Expr::Tuple(node) => Expr::List(self.exprs(&node.items)?),
+            ast::Expr::Map(node) => {
+                let keys = self.exprs(&node.keys)?;
+                let values = self.exprs(&node.values)?;
+                Expr::Map(keys.into_iter().zip(values).collect())
+            }
+        })
+    }
+
+    fn exprs(&mut self, exprs: &[ast::Expr<'_>]) -> Result<Vec<Expr>, SyntaxError> {
+        exprs.iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    fn root(&mut self, name: &str) -> Root {
+        if self.is_bound(name) {
+            return Root::Name(Arc::from(name));
+        }
+        self.names.insert(name.to_owned());
+        match name {
+            "workload" => Root::Workload,
+            "ctx" => Root::Ctx,
+            "step" => Root::Step,
+            "steps" => Root::Steps,
+            "output" => Root::Output,
+            "event" => Root::Event,
+            _ => Root::Name(Arc::from(name)),
+        }
+    }
+
+    fn binary(&mut self, node: &ast::Spanned<ast::BinOp<'_>>) -> Result<Expr, SyntaxError> {
+        let operator = match node.op {
+            ast::BinOpKind::ScAnd => {
+                return Ok(Expr::And(self.boxed(&node.left)?, self.boxed(&node.right)?));
+            }
+            ast::BinOpKind::ScOr => {
+                return Ok(Expr::Or(self.boxed(&node.left)?, self.boxed(&node.right)?));
+            }
+            ast::BinOpKind::Add => Operator::Add,
+            ast::BinOpKind::Sub => Operator::Subtract,
+            ast::BinOpKind::Mul => Operator::Multiply,
+            ast::BinOpKind::Div => Operator::Divide,
+            ast::BinOpKind::FloorDiv => Operator::FloorDivide,
+            ast::BinOpKind::Rem => Operator::Remainder,
+            ast::BinOpKind::Pow => Operator::Power,
+            ast::BinOpKind::Concat => Operator::Concat,
+            ast::BinOpKind::Eq => return self.compared(node, Comparison::Equal),
+            ast::BinOpKind::Ne => return self.compared(node, Comparison::NotEqual),
+            ast::BinOpKind::Lt => return self.compared(node, Comparison::Less),
+            ast::BinOpKind::Lte => return self.compared(node, Comparison::LessOrEqual),
+            ast::BinOpKind::Gt => return self.compared(node, Comparison::Greater),
+            ast::BinOpKind::Gte => return self.compared(node, Comparison::GreaterOrEqual),
+            ast::BinOpKind::In => return self.compared(node, Comparison::In),
+        };
+        Ok(Expr::Arithmetic(Box::new(Arithmetic {
+            operator,
+            left: self.expr(&node.left)?,
+            right: self.expr(&node.right)?,
+            text: self.written(node.span()),
+        })))
+    }
+
+    fn compared(
+        &mut self,
+        node: &ast::BinOp<'_>,
+        comparison: Comparison,
+    ) -> Result<Expr, SyntaxError> {
+        let left = self.expr(&node.left)?;
+        let right = self.expr(&node.right)?;
+        Ok(compare(left, vec![(comparison, right)]))
+    }
+
+    fn comparison(&mut self, node: &ast::Compare<'_>) -> Result<Expr, SyntaxError> {
+        let first = self.expr(&node.expr)?;
+        let mut rest = Vec::with_capacity(node.ops.len());
+        for op in &node.ops {
+            let comparison = match op.op {
+                ast::CompareOpKind::Eq => Comparison::Equal,
+                ast::CompareOpKind::Ne => Comparison::NotEqual,
+                ast::CompareOpKind::Lt => Comparison::Less,
+                ast::CompareOpKind::Lte => Comparison::LessOrEqual,
+                ast::CompareOpKind::Gt => Comparison::Greater,
+                ast::CompareOpKind::Gte => Comparison::GreaterOrEqual,
+                ast::CompareOpKind::In => Comparison::In,
+                ast::CompareOpKind::NotIn => Comparison::NotIn,
+            };
+            rest.push((comparison, self.expr(&op.expr)?));
+        }
+        Ok(compare(first, rest))
+    }
+
+    pub(super) fn call(&mut self, node: &ast::Spanned<ast::Call<'_>>) -> Result<Expr, SyntaxError> {
+        match &node.expr {
+            ast::Expr::Var(name) if !self.is_bound(name.id) => {
+                let function = Function::named(name.id);
+                if !function.is_known() {
+                    self.names.insert(name.id.to_owned());
+                }
+                Ok(Expr::Call(function, self.arguments(&node.args)?))
+            }
+            ast::Expr::GetAttr(attr) => {
+                let target = self.boxed(&attr.expr)?;
+                Ok(Expr::Method(target, attr.name.into(), self.arguments(&node.args)?))
+            }
+            _ => Err(self.error(node.span(), "only functions and methods can be called")),
+        }
+    }
+
+    fn arguments(&mut self, arguments: &[ast::CallArg<'_>]) -> Result<Arguments, SyntaxError> {
+        let mut compiled = Arguments::default();
+        for argument in arguments {
+            match argument {
+                ast::CallArg::Pos(expr) => compiled.positional.push(self.expr(expr)?),
+                ast::CallArg::Kwarg(name, expr) => {
+                    compiled.named.push(((*name).into(), self.expr(expr)?));
+                }
+                ast::CallArg::PosSplat(expr) | ast::CallArg::KwargSplat(expr) => {
+                    return Err(self.error(expr.span(), "arguments cannot be unpacked with `*`"));
+                }
+            }
+        }
+        Ok(compiled)
+    }
+
+    fn known(
+        &self,
+        found: Option<Filter>,
+        what: &str,
+        name: &str,
+        span: Span,
+    ) -> Result<Filter, SyntaxError> {
+        found.ok_or_else(|| {
+            let message = match library::similar(what, name) {
+                Some(similar) => format!("unknown {what} `{name}`; did you mean `{similar}`?"),
+                None => format!("unknown {what} `{name}`"),
+            };
+            self.error(span, message)
+        })
+    }
+
+    /// The expression as its author wrote it.
+    fn written(&self, span: Span) -> Box<str> {
+        let place = |offset| self.base + usize::try_from(offset).unwrap_or(usize::MAX - self.base);
+        self.source
+            .get(place(span.start_offset)..place(span.end_offset))
+            .unwrap_or(self.source)
+            .into()
+    }
+}
+
+/// Appends a key to what it follows; a chain of keys is one node.
+fn follow(base: Expr, key: Key) -> Expr {
+    match base {
+        Expr::Path(root, mut keys) => {
+            keys.push(key);
+            Expr::Path(root, keys)
+        }
+        Expr::Get(base, mut keys) => {
+            keys.push(key);
+            Expr::Get(base, keys)
+        }
+        base => Expr::Get(Box::new(base), vec![key]),
+    }
+}
+
+/// A comparison; where it asks for an event's name, every name of that event is the same.
+fn compare(mut first: Expr, mut rest: Vec<(Comparison, Expr)>) -> Expr {
+    if is_event_name(&first) || rest.iter().any(|(_, expr)| is_event_name(expr)) {
+        canonical(&mut first);
+        for (_, expr) in &mut rest {
+            canonical(expr);
+        }
+    }
+    Expr::Compare(Box::new(first), rest)
+}
+
+fn is_event_name(expr: &Expr) -> bool {
+    match expr {
+        Expr::Path(Root::Event, keys) => {
+            matches!(keys.as_slice(), [Key::Name(name)] if **name == *"name")
+        }
+        _ => false,
+    }
+}
+
+/// Replaces the names other engines give to an event by the one `event.name` has.
+fn canonical(expr: &mut Expr) {
+    match expr {
+        Expr::Const(value) => match value.as_str() {
+            Some("call.done") => *value = Data::from("step.done"),
+            Some("call.error" | "call.failed" | "step.error") => *value = Data::from("step.failed"),
+            _ => {}
+        },
+        Expr::List(items) => items.iter_mut().for_each(canonical),
+        _ => {}
+    }
+}

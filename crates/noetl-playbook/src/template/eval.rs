@@ -1,0 +1,285 @@
+//! Evaluates expressions in a scope.
+
+use std::sync::Arc;
+
+use minijinja::State;
+use minijinja::value::{Kwargs, ValueKind};
+
+use super::error::Fault;
+use super::json::show;
+use super::library::{self, Filter};
+use super::limit::{Fuel, OutputRoom, check_items};
+use super::path::View;
+use super::program::{Arguments, Comparison, Expr, Key, Root, Slice};
+use super::scope::Scope;
+use super::{Data, function, method, ops};
+
+/// One rendering: what it sees, what it has bound, and what it may still spend.
+pub(super) struct Run<'s> {
+    pub(super) scope: &'s Scope,
+    pub(super) fuel: Fuel,
+    pub(super) output: OutputRoom,
+    /// Names the template bound, innermost last.
+    pub(super) locals: Vec<(Arc<str>, Data)>,
+    /// Where the innermost block's names begin in `locals`.
+    pub(super) frame: usize,
+    /// How many loops are running.
+    pub(super) loops: usize,
+    /// How many identifiers `uuid4()` has made.
+    pub(super) identifiers: u64,
+    /// What minijinja's own filters ask for; made when the first one runs.
+    state: Option<State<'static, 'static>>,
+}
+
+impl<'s> Run<'s> {
+    pub(super) fn new(scope: &'s Scope) -> Self {
+        Self {
+            scope,
+            fuel: Fuel::full(),
+            output: OutputRoom::full(),
+            locals: Vec::new(),
+            frame: 0,
+            loops: 0,
+            identifiers: 0,
+            state: None,
+        }
+    }
+
+    pub(super) fn eval(&mut self, expr: &Expr) -> Result<Data, Fault> {
+        self.fuel.burn(1)?;
+        match expr {
+            Expr::Const(value) => Ok(value.clone()),
+            Expr::Path(root, keys) => self.path(root, keys),
+            Expr::Get(base, keys) => {
+                let view = View::Plain(self.eval(base)?);
+                self.walk(view, keys)
+            }
+            Expr::Slice(slice) => self.slice(slice),
+            Expr::Not(operand) => Ok(Data::from(!self.eval(operand)?.is_true())),
+            Expr::Negate(operand) => ops::negate(&self.eval(operand)?),
+            Expr::And(left, right) => match self.eval(left)? {
+                value if value.is_true() => self.eval(right),
+                value => Ok(value),
+            },
+            Expr::Or(left, right) => match self.eval(left)? {
+                value if value.is_true() => Ok(value),
+                _ => self.eval(right),
+            },
+            Expr::Arithmetic(node) => {
+                let left = self.eval(&node.left)?;
+                let right = self.eval(&node.right)?;
+                ops::arithmetic(node.operator, &left, &right, &node.text, &mut self.fuel)
+            }
+            Expr::Compare(first, rest) => self.compare(first, rest),
+            Expr::If(branches) => self.choose(branches),
+            Expr::Filter(filter, input, arguments) => {
+                let arguments = self.arguments(Some(input), arguments)?;
+                self.apply(filter, &arguments)
+            }
+            Expr::Test(test, input, arguments) => {
+                let arguments = self.arguments(Some(input), arguments)?;
+                self.apply(test, &arguments).map(|answer| Data::from(answer.is_true()))
+            }
+            Expr::Call(function, arguments) => {
+                let arguments = self.arguments(None, arguments)?;
+                function::call(self, function, &arguments)
+            }
+            Expr::Method(target, name, arguments) => {
+                let target = self.eval(target)?;
+                let arguments = self.arguments(None, arguments)?;
+                method::call(self, &target, name, &arguments)
+            }
+            Expr::List(items) => self.list(items),
+            Expr::Map(entries) => self.map(entries),
+        }
+    }
+
+    /// Calls a filter or a test; its input is the first argument.
+    pub(super) fn apply(&mut self, filter: &Filter, arguments: &[Data]) -> Result<Data, Fault> {
+        for argument in arguments {
+            self.fuel.burn_for(argument, filter.reads_characters)?;
+        }
+        let state = self.state.get_or_insert_with(library::state);
+        let value = filter.callable.call(state, arguments).map_err(|error| {
+            let Fault(reason) = error.into();
+            match arguments.first() {
+                Some(input) => Fault(format!("{}: {reason} (given {})", filter.name, show(input))),
+                None => Fault(format!("{}: {reason}", filter.name)),
+            }
+        })?;
+        self.settle(value)
+    }
+
+    /// Makes a lazy sequence a list.
+    ///
+    /// Work a filter puts off would otherwise escape the count, and lazy sequences nested by a
+    /// loop would overflow the stack when they are read.
+    pub(super) fn settle(&mut self, value: Data) -> Result<Data, Fault> {
+        match value.kind() {
+            ValueKind::Iterable => {
+                let mut items = Vec::new();
+                for item in value.try_iter()?.checked() {
+                    self.fuel.burn(1)?;
+                    items.push(item?);
+                    check_items(Some(items.len()))?;
+                }
+                Ok(Data::from(items))
+            }
+            ValueKind::Invalid => Err(Fault::new(value.to_string())),
+            _ => Ok(value),
+        }
+    }
+
+    fn path(&mut self, root: &Root, keys: &[Key]) -> Result<Data, Fault> {
+        let local = match root {
+            Root::Name(name) if !self.locals.is_empty() => self.local(name),
+            _ => None,
+        };
+        let view = match local {
+            Some(value) => View::Plain(value),
+            None => View::root(root, self.scope),
+        };
+        self.walk(view, keys)
+    }
+
+    /// A name the template bound itself.
+    pub(super) fn local(&self, name: &str) -> Option<Data> {
+        let bound = self.locals.iter().rev().find(|(bound, _)| **bound == *name);
+        bound.map(|(_, value)| value.clone())
+    }
+
+    fn walk(&mut self, mut view: View<'s>, keys: &[Key]) -> Result<Data, Fault> {
+        for key in keys {
+            view = match key {
+                Key::Name(name) => view.get(name, self.scope),
+                Key::Computed(expr) => {
+                    let key = self.eval(expr)?;
+                    view.get_computed(&key, self.scope)
+                }
+            };
+        }
+        Ok(view.into_data(self.scope))
+    }
+
+    fn choose(&mut self, branches: &(Expr, Expr, Option<Expr>)) -> Result<Data, Fault> {
+        let (condition, then, otherwise) = branches;
+        if self.eval(condition)?.is_true() {
+            return self.eval(then);
+        }
+        match otherwise {
+            Some(otherwise) => self.eval(otherwise),
+            None => Ok(Data::UNDEFINED),
+        }
+    }
+
+    fn compare(&mut self, first: &Expr, rest: &[(Comparison, Expr)]) -> Result<Data, Fault> {
+        let mut left = self.eval(first)?;
+        for (comparison, right) in rest {
+            let right = self.eval(right)?;
+            self.fuel.burn_for(&left, false)?;
+            self.fuel.burn_for(&right, false)?;
+            if !ops::compare(*comparison, &left, &right)? {
+                return Ok(Data::from(false));
+            }
+            left = right;
+        }
+        Ok(Data::from(true))
+    }
+
+    fn slice(&mut self, slice: &Slice) -> Result<Data, Fault> {
+        let of = self.eval(&slice.of)?;
+        let start = self.bound(slice.start.as_ref())?;
+        let stop = self.bound(slice.stop.as_ref())?;
+        let step = self.bound(slice.step.as_ref())?.unwrap_or(1);
+        self.fuel.burn_for(&of, true)?;
+        let items: Vec<Data> = match of.kind() {
+            ValueKind::Undefined | ValueKind::None => Vec::new(),
+            ValueKind::String | ValueKind::Seq | ValueKind::Iterable => of.try_iter()?.collect(),
+            kind => {
+                return Err(Fault::new(format!("cannot slice {} ({kind})", show(&of))));
+            }
+        };
+        let taken = places(items.len(), start, stop, step)?
+            .into_iter()
+            .filter_map(|place| items.get(place).cloned());
+        if of.kind() == ValueKind::String {
+            let text: String = taken.filter_map(|c| c.as_str().map(str::to_owned)).collect();
+            return Ok(Data::from(text));
+        }
+        Ok(taken.collect::<Vec<_>>().into())
+    }
+
+    fn bound(&mut self, expr: Option<&Expr>) -> Result<Option<i64>, Fault> {
+        let Some(expr) = expr else { return Ok(None) };
+        let value = self.eval(expr)?;
+        if value.is_none() || value.is_undefined() {
+            return Ok(None);
+        }
+        match value.as_i64() {
+            Some(bound) if value.is_integer() => Ok(Some(bound)),
+            _ => Err(Fault::new(format!("cannot slice by {}", show(&value)))),
+        }
+    }
+
+    fn list(&mut self, items: &[Expr]) -> Result<Data, Fault> {
+        let mut list = Vec::with_capacity(items.len());
+        for item in items {
+            list.push(self.eval(item)?);
+        }
+        Ok(Data::from(list))
+    }
+
+    fn map(&mut self, entries: &[(Expr, Expr)]) -> Result<Data, Fault> {
+        let mut map = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            map.push((self.eval(key)?, self.eval(value)?));
+        }
+        Ok(Data::from_pairs(map))
+    }
+
+    fn arguments(
+        &mut self,
+        input: Option<&Expr>,
+        arguments: &Arguments,
+    ) -> Result<Vec<Data>, Fault> {
+        let mut values = Vec::with_capacity(2 + arguments.positional.len());
+        for expr in input.into_iter().chain(&arguments.positional) {
+            values.push(self.eval(expr)?);
+        }
+        if !arguments.named.is_empty() {
+            let mut named = Vec::with_capacity(arguments.named.len());
+            for (name, expr) in &arguments.named {
+                named.push((&**name, self.eval(expr)?));
+            }
+            values.push(Data::from(named.into_iter().collect::<Kwargs>()));
+        }
+        Ok(values)
+    }
+}
+
+/// The places a slice takes, as Python counts them.
+fn places(
+    length: usize,
+    start: Option<i64>,
+    stop: Option<i64>,
+    step: i64,
+) -> Result<Vec<usize>, Fault> {
+    if step == 0 {
+        return Err(Fault::new("cannot slice by a step of 0"));
+    }
+    let length = i64::try_from(length).unwrap_or(i64::MAX);
+    let (lowest, highest) = if step > 0 { (0, length) } else { (-1, length - 1) };
+    let clamp = |bound: i64| {
+        let bound = if bound < 0 { bound.saturating_add(length) } else { bound };
+        bound.clamp(lowest, highest)
+    };
+    let (first, last) = if step > 0 { (lowest, highest) } else { (highest, lowest) };
+    let mut place = start.map_or(first, clamp);
+    let stop = stop.map_or(last, clamp);
+    let mut places = Vec::new();
+    while if step > 0 { place < stop } else { place > stop } {
+        places.extend(usize::try_from(place));
+        place = place.saturating_add(step);
+    }
+    Ok(places)
+}

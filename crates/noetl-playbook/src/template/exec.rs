@@ -1,0 +1,219 @@
+//! Executes the statements of a text.
+
+use std::sync::Arc;
+
+use super::Data;
+use super::error::Fault;
+use super::eval::Run;
+use super::json::{show, text};
+use super::limit::check_items;
+use super::object::{LoopState, Namespace};
+use super::program::{CAPTURED, Expr, For, Stmt, Target};
+
+/// How a block ended.
+#[derive(PartialEq, Eq)]
+enum Flow {
+    Next,
+    Continue,
+    Break,
+}
+
+impl Run<'_> {
+    /// Renders a text.
+    pub(super) fn text(&mut self, statements: &[Stmt]) -> Result<String, Fault> {
+        let mut out = String::new();
+        self.in_frame(|run| run.block(statements, &mut out))?;
+        Ok(out)
+    }
+
+    fn block(&mut self, statements: &[Stmt], out: &mut String) -> Result<Flow, Fault> {
+        for statement in statements {
+            match self.statement(statement, out)? {
+                Flow::Next => {}
+                interrupted => return Ok(interrupted),
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn statement(&mut self, statement: &Stmt, out: &mut String) -> Result<Flow, Fault> {
+        self.fuel.burn(1)?;
+        match statement {
+            Stmt::Raw(raw) => self.emit(raw, out)?,
+            Stmt::Emit(expr) => {
+                let value = self.eval(expr)?;
+                let text = text(&value)?;
+                self.fuel.burn_text(text.len())?;
+                self.emit(&text, out)?;
+            }
+            Stmt::If { condition, then, otherwise } => {
+                let chosen = if self.eval(condition)?.is_true() { then } else { otherwise };
+                return self.block(chosen, out);
+            }
+            Stmt::For(node) => return self.repeat(node, out),
+            Stmt::With { assignments, body } => {
+                let mut values = Vec::with_capacity(assignments.len());
+                for (target, expr) in assignments {
+                    values.push((target, self.eval_to_bind(expr)?));
+                }
+                return self.in_frame(|run| {
+                    for (target, value) in values {
+                        run.bind(target, value)?;
+                    }
+                    run.block(body, out)
+                });
+            }
+            Stmt::Set(target, expr) => {
+                let value = self.eval_to_bind(expr)?;
+                self.bind(target, value)?;
+            }
+            Stmt::SetBlock(target, expr, body) => {
+                let value = self.capture(body, expr)?;
+                self.bind(target, value)?;
+            }
+            Stmt::FilterBlock(expr, body) => {
+                let value = self.capture(body, expr)?;
+                self.emit(&text(&value)?, out)?;
+            }
+            Stmt::Do(expr) => {
+                self.eval(expr)?;
+            }
+            Stmt::Continue => return Ok(Flow::Continue),
+            Stmt::Break => return Ok(Flow::Break),
+        }
+        Ok(Flow::Next)
+    }
+
+    fn emit(&mut self, text: &str, out: &mut String) -> Result<(), Fault> {
+        self.output.take(text.len())?;
+        out.push_str(text);
+        Ok(())
+    }
+
+    fn repeat(&mut self, node: &For, out: &mut String) -> Result<Flow, Fault> {
+        let items = self.items(node)?;
+        if items.is_empty() {
+            return self.block(&node.otherwise, out);
+        }
+        self.loops += 1;
+        for index in 0..items.len() {
+            self.fuel.burn(1)?;
+            let flow = self.in_frame(|run| {
+                let state = LoopState { index, items: Arc::clone(&items), depth: run.loops - 1 };
+                run.locals.push((Arc::from("loop"), Data::from_object(state)));
+                run.bind(&node.target, items[index].clone())?;
+                run.block(&node.body, out)
+            })?;
+            if flow == Flow::Break {
+                break;
+            }
+        }
+        self.loops -= 1;
+        Ok(Flow::Next)
+    }
+
+    /// What a loop runs over: a list's items, a map's keys, nothing for what is not there.
+    fn items(&mut self, node: &For) -> Result<Arc<[Data]>, Fault> {
+        let value = self.eval_to_bind(&node.iter)?;
+        if value.as_str().is_some() {
+            self.fuel.burn_for(&value, true)?;
+        }
+        check_items(Some(value.len().unwrap_or(0)))?;
+        let iter = value
+            .try_iter()
+            .map_err(|_| Fault::new(format!("cannot loop over {}", show(&value))))?;
+        let mut items = Vec::new();
+        for item in iter.checked() {
+            let item = item?;
+            let wanted = match &node.filter {
+                Some(filter) => self.in_frame(|run| {
+                    run.bind(&node.target, item.clone())?;
+                    Ok(run.eval(filter)?.is_true())
+                })?,
+                None => true,
+            };
+            if wanted {
+                items.push(item);
+            }
+        }
+        Ok(Arc::from(items))
+    }
+
+    /// Renders a block aside, then passes its text through an expression.
+    fn capture(&mut self, body: &[Stmt], expr: &Expr) -> Result<Data, Fault> {
+        let mut captured = String::new();
+        self.in_frame(|run| {
+            run.block(body, &mut captured)?;
+            run.locals.push((Arc::from(CAPTURED), Data::from(captured)));
+            run.eval(expr)
+        })
+    }
+
+    /// Runs `body` with names of its own, which are gone afterwards.
+    fn in_frame<T>(
+        &mut self,
+        body: impl FnOnce(&mut Self) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let outer = std::mem::replace(&mut self.frame, self.locals.len());
+        let done = body(self);
+        self.locals.truncate(self.frame);
+        self.frame = outer;
+        done
+    }
+
+    /// Evaluates what is about to be given a name; see [`super::limit::Fuel::burn_tree`].
+    fn eval_to_bind(&mut self, expr: &Expr) -> Result<Data, Fault> {
+        let value = self.eval(expr)?;
+        if !matches!(expr, Expr::Path(..) | Expr::Const(_)) {
+            self.fuel.burn_tree(&value)?;
+        }
+        Ok(value)
+    }
+
+    fn bind(&mut self, target: &Target, value: Data) -> Result<(), Fault> {
+        match target {
+            Target::Name(name) => {
+                let own = &mut self.locals[self.frame..];
+                match own.iter_mut().find(|(bound, _)| bound == name) {
+                    Some((_, bound)) => *bound = value,
+                    None => self.locals.push((Arc::clone(name), value)),
+                }
+                Ok(())
+            }
+            Target::Unpack(targets) => self.unpack(targets, &value),
+            Target::Field(name, field) => {
+                if value.downcast_object_ref::<Namespace>().is_some() {
+                    return Err(Fault::new("a namespace() cannot be put into another value"));
+                }
+                let namespace = self.local(name);
+                match namespace.as_ref().and_then(Data::downcast_object_ref::<Namespace>) {
+                    Some(namespace) => {
+                        namespace.set(field, value);
+                        Ok(())
+                    }
+                    None => Err(Fault::new(format!(
+                        "cannot set {name}.{field}: only a namespace() can be changed"
+                    ))),
+                }
+            }
+        }
+    }
+
+    fn unpack(&mut self, targets: &[Target], value: &Data) -> Result<(), Fault> {
+        let items: Vec<Data> = match value.as_object() {
+            Some(_) => value.try_iter()?.take(targets.len() + 1).collect(),
+            None => Vec::new(),
+        };
+        if items.len() != targets.len() {
+            return Err(Fault::new(format!(
+                "cannot unpack {} into {} names",
+                show(value),
+                targets.len()
+            )));
+        }
+        for (target, item) in targets.iter().zip(items) {
+            self.bind(target, item)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+//! Functions a template can call.
+
+use std::sync::Arc;
+
+use minijinja::value::{Kwargs, Rest, Value, ValueKind, from_args};
+
+use super::Data;
+use super::error::Fault;
+use super::eval::Run;
+use super::json::show;
+use super::library;
+use super::limit::check_items;
+use super::object::Namespace;
+
+/// What a call names.
+pub(super) enum Function {
+    Range,
+    Now,
+    Uuid4,
+    Dict,
+    Namespace,
+    Zip,
+    Min,
+    Max,
+    /// A filter under a function's name: `len(x)` is `x | length`.
+    Filter(library::Filter),
+    /// Not known here; an error when it is called, so that a playbook can be registered whose
+    /// other engine knows it.
+    Unknown(Box<str>),
+}
+
+impl Function {
+    pub(super) fn named(name: &str) -> Self {
+        let filter = match name {
+            "range" => return Self::Range,
+            "now" => return Self::Now,
+            "uuid4" | "uuid" => return Self::Uuid4,
+            "dict" => return Self::Dict,
+            "namespace" => return Self::Namespace,
+            "zip" => return Self::Zip,
+            "min" => return Self::Min,
+            "max" => return Self::Max,
+            "len" => "length",
+            "int" => "int",
+            "str" => "string",
+            "float" => "float",
+            "bool" => "bool",
+            "json" => "tojson",
+            _ => return Self::Unknown(name.into()),
+        };
+        match library::filter(filter) {
+            Some(filter) => Self::Filter(filter),
+            None => Self::Unknown(name.into()),
+        }
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        !matches!(self, Self::Unknown(_))
+    }
+}
+
+/// Calls a function.
+pub(super) fn call(
+    run: &mut Run<'_>,
+    function: &Function,
+    arguments: &[Data],
+) -> Result<Data, Fault> {
+    match function {
+        Function::Range => range(run, arguments),
+        Function::Now => now(run, arguments),
+        Function::Uuid4 => Ok(uuid4(run)),
+        Function::Dict => dict(arguments),
+        Function::Namespace => namespace(arguments),
+        Function::Zip => filter(run, "zip", arguments),
+        Function::Min => extreme(run, "min", arguments),
+        Function::Max => extreme(run, "max", arguments),
+        Function::Filter(filter) => run.apply(filter, arguments),
+        Function::Unknown(name) => Err(Fault::new(format!("there is no function `{name}`"))),
+    }
+}
+
+fn filter(run: &mut Run<'_>, name: &str, arguments: &[Data]) -> Result<Data, Fault> {
+    let filter =
+        library::filter(name).ok_or_else(|| Fault::new(format!("there is no filter `{name}`")))?;
+    run.apply(&filter, arguments)
+}
+
+/// `min(1, 2)` and `min([1, 2])`.
+fn extreme(run: &mut Run<'_>, name: &str, arguments: &[Data]) -> Result<Data, Fault> {
+    let several = arguments.len() > 1 && !arguments[1].is_kwargs();
+    if several {
+        return filter(run, name, &[Data::from(arguments.to_vec())]);
+    }
+    filter(run, name, arguments)
+}
+
+fn range(run: &mut Run<'_>, arguments: &[Data]) -> Result<Data, Fault> {
+    let (first, second, step): (i64, Option<i64>, Option<i64>) = from_args(arguments)?;
+    let (start, stop) = second.map_or((0, first), |stop| (first, stop));
+    let step = step.unwrap_or(1);
+    if step == 0 {
+        return Err(Fault::new("range() needs a step other than 0"));
+    }
+    let distance = if step > 0 {
+        i128::from(stop) - i128::from(start)
+    } else {
+        i128::from(start) - i128::from(stop)
+    };
+    let width = i128::from(step.unsigned_abs());
+    let items = (distance.max(0) + width - 1) / width;
+    let items = check_items(usize::try_from(items).ok())?;
+    run.fuel.burn(items)?;
+    let mut values = Vec::with_capacity(items);
+    let mut value = start;
+    for _ in 0..items {
+        values.push(Data::from(value));
+        value = value.saturating_add(step);
+    }
+    Ok(Data::from(values))
+}
+
+/// The scope's time, RFC 3339 in UTC or in a `strftime` format.
+fn now(run: &mut Run<'_>, arguments: &[Data]) -> Result<Data, Fault> {
+    let (format,): (Option<&str>,) = from_args(arguments)?;
+    match format {
+        None => Ok(Data::from(run.scope.now.to_string())),
+        Some(format) => {
+            let now = Data::from(run.scope.now.to_string());
+            filter(run, "strftime", &[now, Data::from(format)])
+        }
+    }
+}
+
+/// A version 4 identifier made from the scope's entropy and a counter, so that a replay makes the
+/// same ones.
+fn uuid4(run: &mut Run<'_>) -> Data {
+    let seed = run.scope.entropy.wrapping_add(run.identifiers.wrapping_mul(2));
+    run.identifiers += 1;
+    let high = u128::from(mix(mix(seed) ^ 0x6e6f_6574_6c00_0001));
+    let low = u128::from(mix(mix(seed.wrapping_add(1)) ^ 0x6e6f_6574_6c00_0002));
+    let bits = (high << 64 | low) & !(0xf << 76) & !(0b11 << 62) | 4 << 76 | 0b10 << 62;
+    let hex = format!("{bits:032x}");
+    Data::from(format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    ))
+}
+
+/// SplitMix64: neighbouring seeds give unrelated numbers.
+fn mix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// `dict(a=1)`, `dict({'a': 1}, b=2)` and `dict([['a', 1]])`.
+fn dict(arguments: &[Data]) -> Result<Data, Fault> {
+    let (base, named): (Option<Value>, Kwargs) = from_args(arguments)?;
+    let mut pairs: Vec<(Data, Data)> = Vec::new();
+    match base {
+        None => {}
+        Some(base) if base.kind() == ValueKind::Map => {
+            let own = base.as_object().and_then(|map| map.try_iter_pairs());
+            pairs.extend(own.into_iter().flatten());
+        }
+        Some(base) => {
+            for pair in base.try_iter()? {
+                let parts: Vec<Data> = pair.try_iter()?.take(3).collect();
+                match <[Data; 2]>::try_from(parts) {
+                    Ok([key, value]) => pairs.push((key, value)),
+                    Err(_) => {
+                        return Err(Fault::new(format!("{} is not a pair", show(&pair))));
+                    }
+                }
+            }
+        }
+    }
+    for name in named.args() {
+        pairs.push((Data::from(name), named.peek(name)?));
+    }
+    Ok(Data::from_pairs(pairs))
+}
+
+fn namespace(arguments: &[Data]) -> Result<Data, Fault> {
+    let (none, named): (Rest<Value>, Kwargs) = from_args(arguments)?;
+    if !none.is_empty() {
+        return Err(Fault::new("namespace() takes named values only"));
+    }
+    let mut fields = Vec::new();
+    for name in named.args() {
+        let value: Data = named.peek(name)?;
+        if value.downcast_object_ref::<Namespace>().is_some() {
+            return Err(Fault::new("a namespace() cannot be put into another value"));
+        }
+        fields.push((Arc::from(name), value));
+    }
+    Ok(Data::from_object(Namespace::new(fields)))
+}

@@ -1,0 +1,72 @@
+//! Conditions.
+
+use minijinja::value::ValueKind;
+
+use super::error::{RenderError, SyntaxError};
+use super::eval::Run;
+use super::program::{Body, Expr};
+use super::scope::Scope;
+use super::{Data, Template, compile};
+
+/// A condition: a bare expression, a template, or a constant.
+#[derive(Debug, Clone)]
+pub enum Guard {
+    /// The same answer always.
+    Constant(bool),
+    /// Evaluated natively, then judged by [`truthy`].
+    Template(Template),
+}
+
+impl Guard {
+    /// Compiles a condition; a bare expression needs no braces.
+    ///
+    /// Space around a condition has no meaning. Several `{{ }}` or text beside one make it text,
+    /// which is judged as rendered: `{{ a }} and {{ b }}` is never false.
+    pub fn parse(source: &str) -> Result<Self, SyntaxError> {
+        if source.trim().is_empty() {
+            return Ok(Self::Constant(false));
+        }
+        let program = compile::condition(source)?;
+        if let Body::Sole(Expr::Const(value)) = &program.body {
+            return Ok(Self::Constant(truthy(value)));
+        }
+        Ok(Self::Template(Template::from_program(program)))
+    }
+
+    /// Whether the condition holds in a scope.
+    pub fn holds(&self, scope: &Scope) -> Result<bool, RenderError> {
+        match self {
+            Self::Constant(answer) => Ok(*answer),
+            Self::Template(template) => template
+                .evaluate_in(&mut Run::new(scope))
+                .map(|value| truthy(&value))
+                .map_err(|fault| template.name(fault)),
+        }
+    }
+
+    /// The template behind a condition that is not constant.
+    pub fn template(&self) -> Option<&Template> {
+        match self {
+            Self::Constant(_) => None,
+            Self::Template(template) => Some(template),
+        }
+    }
+}
+
+/// Words that mean no when a condition's value is text.
+const FALSE_WORDS: [&str; 6] = ["false", "no", "off", "none", "null", "0"];
+
+/// Whether a value counts as true in a condition.
+///
+/// False are false, zero, undefined, null, the empty text, list and map. Text is also false when
+/// it spells so, whatever its case: authors compare rendered flags such as `"false"`.
+pub fn truthy(value: &Data) -> bool {
+    match value.kind() {
+        ValueKind::String => {
+            let text = value.as_str().unwrap_or_default().trim();
+            let means_no = FALSE_WORDS.iter().any(|word| text.eq_ignore_ascii_case(word));
+            !text.is_empty() && !means_no
+        }
+        _ => value.is_true(),
+    }
+}

@@ -1,0 +1,77 @@
+//! JSON values with templates inside.
+
+use serde_json::{Map, Value};
+
+use super::Template;
+use super::error::{RenderError, SyntaxError};
+use super::eval::Run;
+use super::scope::Scope;
+
+/// A JSON value whose strings may be templates, compiled.
+#[derive(Debug, Clone)]
+pub enum ValueTemplate {
+    /// Holds no template anywhere.
+    Literal(Value),
+    /// A string with template marks.
+    Template(Template),
+    /// A list with a template somewhere below.
+    List(Vec<ValueTemplate>),
+    /// A map with a template somewhere below, in document order.
+    Map(Vec<(String, ValueTemplate)>),
+}
+
+impl ValueTemplate {
+    /// Compiles every string with template marks; keys are literal.
+    pub fn compile(value: Value) -> Result<Self, SyntaxError> {
+        match value {
+            Value::String(text) if Template::is_template(&text) => {
+                Template::parse(&text).map(Self::Template)
+            }
+            Value::Array(items) if items.iter().any(holds_template) => {
+                items.into_iter().map(Self::compile).collect::<Result<_, _>>().map(Self::List)
+            }
+            Value::Object(map) if map.values().any(holds_template) => map
+                .into_iter()
+                .map(|(key, value)| Ok((key, Self::compile(value)?)))
+                .collect::<Result<_, _>>()
+                .map(Self::Map),
+            literal => Ok(Self::Literal(literal)),
+        }
+    }
+
+    /// Whether it is the same in every scope.
+    pub fn is_literal(&self) -> bool {
+        matches!(self, Self::Literal(_))
+    }
+
+    /// Renders every template in one scope; the limits hold for all of them together.
+    pub fn render(&self, scope: &Scope) -> Result<Value, RenderError> {
+        self.render_in(&mut Run::new(scope))
+    }
+
+    fn render_in(&self, run: &mut Run<'_>) -> Result<Value, RenderError> {
+        match self {
+            Self::Literal(value) => Ok(value.clone()),
+            Self::Template(template) => template.render_in(run),
+            Self::List(items) => items
+                .iter()
+                .map(|item| item.render_in(run))
+                .collect::<Result<_, _>>()
+                .map(Value::Array),
+            Self::Map(entries) => entries
+                .iter()
+                .map(|(key, value)| Ok((key.clone(), value.render_in(run)?)))
+                .collect::<Result<Map<_, _>, _>>()
+                .map(Value::Object),
+        }
+    }
+}
+
+fn holds_template(value: &Value) -> bool {
+    match value {
+        Value::String(text) => Template::is_template(text),
+        Value::Array(items) => items.iter().any(holds_template),
+        Value::Object(map) => map.values().any(holds_template),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}

@@ -1,0 +1,153 @@
+//! The compiled form of a template: a tree that owns everything it needs.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Data;
+use super::function::Function;
+use super::library::Filter;
+
+/// A compiled template.
+pub(super) struct Program {
+    pub(super) source: Arc<str>,
+    pub(super) body: Body,
+    pub(super) names: BTreeSet<String>,
+}
+
+/// Whether the type of what is written survives.
+pub(super) enum Body {
+    /// Exactly one expression, which keeps its type.
+    Sole(Expr),
+    /// Anything else, which is text.
+    Text(Vec<Stmt>),
+}
+
+/// A statement of a text.
+pub(super) enum Stmt {
+    Raw(Box<str>),
+    Emit(Expr),
+    If {
+        condition: Expr,
+        then: Vec<Stmt>,
+        otherwise: Vec<Stmt>,
+    },
+    For(Box<For>),
+    With {
+        assignments: Vec<(Target, Expr)>,
+        body: Vec<Stmt>,
+    },
+    Set(Target, Expr),
+    /// `{% set x %}…{% endset %}`; the expression reads the text as [`CAPTURED`].
+    SetBlock(Target, Expr, Vec<Stmt>),
+    /// `{% filter f %}…{% endfilter %}`; the expression reads the text as [`CAPTURED`].
+    FilterBlock(Expr, Vec<Stmt>),
+    Do(Expr),
+    Continue,
+    Break,
+}
+
+/// The local name under which a captured text waits for its filter; no author can write it.
+pub(super) const CAPTURED: &str = "";
+
+pub(super) struct For {
+    pub(super) target: Target,
+    pub(super) iter: Expr,
+    pub(super) filter: Option<Expr>,
+    pub(super) body: Vec<Stmt>,
+    pub(super) otherwise: Vec<Stmt>,
+}
+
+/// What an assignment writes.
+pub(super) enum Target {
+    Name(Arc<str>),
+    Unpack(Vec<Target>),
+    /// A field of a `namespace()`.
+    Field(Arc<str>, Arc<str>),
+}
+
+/// An expression.
+pub(super) enum Expr {
+    Const(Data),
+    /// A name and the keys that follow it.
+    Path(Root, Vec<Key>),
+    /// Keys that follow anything else.
+    Get(Box<Expr>, Vec<Key>),
+    Slice(Box<Slice>),
+    Not(Box<Expr>),
+    Negate(Box<Expr>),
+    And(Box<Expr>, Box<Expr>),
+    Or(Box<Expr>, Box<Expr>),
+    Arithmetic(Box<Arithmetic>),
+    Compare(Box<Expr>, Vec<(Comparison, Expr)>),
+    If(Box<(Expr, Expr, Option<Expr>)>),
+    Filter(Filter, Box<Expr>, Arguments),
+    Test(Filter, Box<Expr>, Arguments),
+    Call(Function, Arguments),
+    Method(Box<Expr>, Box<str>, Arguments),
+    List(Vec<Expr>),
+    Map(Vec<(Expr, Expr)>),
+}
+
+pub(super) struct Slice {
+    pub(super) of: Expr,
+    pub(super) start: Option<Expr>,
+    pub(super) stop: Option<Expr>,
+    pub(super) step: Option<Expr>,
+}
+
+pub(super) struct Arithmetic {
+    pub(super) operator: Operator,
+    pub(super) left: Expr,
+    pub(super) right: Expr,
+    /// The expression as written, for messages.
+    pub(super) text: Box<str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    FloorDivide,
+    Remainder,
+    Power,
+    Concat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    In,
+    NotIn,
+}
+
+/// Arguments as written.
+#[derive(Default)]
+pub(super) struct Arguments {
+    pub(super) positional: Vec<Expr>,
+    pub(super) named: Vec<(Box<str>, Expr)>,
+}
+
+/// Where a path starts.
+pub(super) enum Root {
+    Workload,
+    Ctx,
+    Step,
+    Steps,
+    Output,
+    Event,
+    /// Any other name, or one of the above that the template binds itself.
+    Name(Arc<str>),
+}
+
+/// One step of a path.
+pub(super) enum Key {
+    Name(Arc<str>),
+    Computed(Expr),
+}
