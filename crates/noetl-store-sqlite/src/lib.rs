@@ -1,1 +1,28 @@
-//! Placeholder.
+//! The embedded store: one SQLite file, one owning process.
+//!
+//! One thread writes, through one connection, and commits whatever is queued in one transaction; a
+//! few read-only connections read beside it. A commit that was answered survives a power cut
+//! ([`Synchronous::Full`]), and a process killed at any moment leaves a readable file. The schema is
+//! in `migrations/`, queries are in `queries/`; nothing outside this crate knows a table.
+
+mod append;
+mod catalog;
+mod checkpoint;
+mod column;
+mod commands;
+mod connection;
+mod error;
+mod event_log;
+mod executions;
+mod item;
+mod lock;
+mod migrate;
+mod open;
+mod options;
+mod readers;
+mod store;
+mod writer;
+
+pub use error::OpenError;
+pub use options::{Location, Options, Synchronous};
+pub use store::{SqliteStore, Stats};

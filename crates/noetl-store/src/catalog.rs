@@ -53,6 +53,8 @@ pub struct CatalogEntry {
 #[async_trait]
 pub trait Catalog: Send + Sync {
     /// Adds a version: one more than the path's highest. Two callers never get the same one.
+    ///
+    /// An id that is taken is a bug of the caller, and an error.
     async fn register(&self, tenant: &Tenant, entry: NewEntry) -> Result<CatalogEntry, StoreError>;
 
     /// The entry with this id; none for another tenant's.
@@ -70,7 +72,7 @@ pub trait Catalog: Send + Sync {
         version: Option<u32>,
     ) -> Result<Option<CatalogEntry>, StoreError>;
 
-    /// All versions of all entries, newest first; only of one kind when given (lower-case).
+    /// All versions of all entries, newest first, at equal times the larger id first; only of one kind when given (lower-case).
     async fn entries(
         &self,
         tenant: &Tenant,

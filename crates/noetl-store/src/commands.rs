@@ -32,6 +32,36 @@ pub struct CommandRow {
     pub ended_at: Option<Timestamp>,
 }
 
+impl CommandRow {
+    /// Moves on to `state`, or stays as it is when it already got that far.
+    pub fn go_on(
+        &mut self,
+        state: CommandState,
+        worker: Option<&Arc<str>>,
+        ended_at: Option<Timestamp>,
+    ) {
+        if stage(self.state) < stage(state) {
+            self.state = state;
+            self.worker = worker.cloned().or_else(|| self.worker.take());
+            self.ended_at = ended_at;
+        }
+    }
+}
+
+/// How far along a state is. A row only ever moves to a later stage, so a terminal one stays, and
+/// a claim that is recorded after the start does not take the start back.
+pub const fn stage(state: CommandState) -> u8 {
+    match state {
+        CommandState::Pending => 0,
+        CommandState::Claimed => 1,
+        CommandState::Running => 2,
+        CommandState::Completed
+        | CommandState::Failed
+        | CommandState::Cancelled
+        | CommandState::Expired => 3,
+    }
+}
+
 /// What an event does to a command row. Every store applies the same rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandChange {
@@ -102,23 +132,15 @@ impl CommandChange {
     pub fn of_all<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<Self> {
         let mut changes: Vec<Self> = Vec::new();
         for change in events.into_iter().filter_map(Self::of) {
-            let Self::Move { id, state, worker, ended_at } = &change else {
-                changes.push(change);
-                continue;
-            };
-            let earlier = changes.iter_mut().rev().find(|known| known.id() == *id);
-            match earlier {
-                Some(Self::Insert(row)) => {
-                    row.state = *state;
-                    row.worker = worker.clone().or_else(|| row.worker.take());
-                    row.ended_at = *ended_at;
+            let inserted = changes.iter_mut().find_map(|known| match known {
+                Self::Insert(row) if row.id == change.id() => Some(row),
+                Self::Insert(_) | Self::Move { .. } => None,
+            });
+            match (inserted, &change) {
+                (Some(row), Self::Move { state, worker, ended_at, .. }) => {
+                    row.go_on(*state, worker.as_ref(), *ended_at);
                 }
-                Some(Self::Move { state: s, worker: w, ended_at: e, .. }) => {
-                    *s = *state;
-                    *w = worker.clone().or_else(|| w.take());
-                    *e = *ended_at;
-                }
-                None => changes.push(change),
+                (_, Self::Insert(_)) | (None, Self::Move { .. }) => changes.push(change),
             }
         }
         changes

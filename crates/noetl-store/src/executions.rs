@@ -99,6 +99,12 @@ pub struct ExecutionFilter {
     pub limit: usize,
 }
 
+/// Whether `path` contains `text`, whatever the case of either. Every store asks this one
+/// function, because databases disagree on what a case is outside ASCII.
+pub fn path_contains(path: &str, text: &str) -> bool {
+    path.to_lowercase().contains(&text.to_lowercase())
+}
+
 /// Reads execution rows. [`crate::EventLog::commit`] writes them.
 #[async_trait]
 pub trait Executions: Send + Sync {
@@ -112,7 +118,7 @@ pub trait Executions: Send + Sync {
     /// The tenant an execution belongs to.
     async fn tenant_of(&self, id: ExecutionId) -> Result<Option<Tenant>, StoreError>;
 
-    /// Executions of a tenant, newest start first.
+    /// Executions of a tenant, newest start first, of equal starts the larger id first.
     async fn executions(
         &self,
         tenant: &Tenant,

@@ -10,13 +10,18 @@ pub mod commands;
 mod error;
 mod event_log;
 mod executions;
+mod memory;
+
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 
 pub use catalog::{Catalog, CatalogEntry, NewEntry};
 pub use clock::SystemClock;
 pub use commands::{CommandChange, CommandRow, Commands};
 pub use error::{BackendError, StoreError};
-pub use event_log::{Append, Committed, EventLog, Start};
-pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions};
+pub use event_log::{Append, Committed, EventLog, Malformed, Start};
+pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, path_contains};
+pub use memory::MemoryStore;
 
 /// Everything a control plane keeps in one place.
 pub trait Store: EventLog + Executions + Commands + Catalog {}

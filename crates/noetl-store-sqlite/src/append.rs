@@ -1,0 +1,188 @@
+//! Appends inside a transaction.
+//!
+//! The version check comes first, as the condition of the statement that moves the execution row;
+//! an item that fails it has written nothing, so no savepoint is needed to keep one item from
+//! another. What can only be a bug of the caller refuses the whole transaction.
+
+use noetl_model::CommandState;
+use noetl_model::row::EventRow;
+use noetl_store::commands::stage;
+use noetl_store::{
+    CommandChange, CommandRow, Committed, ExecutionRow, Malformed, Start, StoreError,
+};
+use rusqlite::{CachedStatement, Connection, params};
+
+use crate::error::store_error;
+use crate::item::{Item, place};
+
+const ACTION: &str = "append to the event log";
+
+/// The statements of an append, prepared once and looked up once per transaction.
+pub(crate) struct Appender<'c> {
+    connection: &'c Connection,
+    start: CachedStatement<'c>,
+    advance: CachedStatement<'c>,
+    event: CachedStatement<'c>,
+    command: CachedStatement<'c>,
+    move_on: CachedStatement<'c>,
+    newest: Option<i64>,
+}
+
+impl<'c> Appender<'c> {
+    pub(crate) fn new(connection: &'c Connection) -> Result<Self, StoreError> {
+        let prepare = |sql| connection.prepare_cached(sql).map_err(failed);
+        Ok(Self {
+            connection,
+            start: prepare(include_str!("../queries/execution_start.sql"))?,
+            advance: prepare(include_str!("../queries/execution_advance.sql"))?,
+            event: prepare(include_str!("../queries/event_insert.sql"))?,
+            command: prepare(include_str!("../queries/command_insert.sql"))?,
+            move_on: prepare(include_str!("../queries/command_move.sql"))?,
+            newest: None,
+        })
+    }
+
+    /// Writes one item whole, or nothing of it.
+    pub(crate) fn append(&mut self, item: &Item) -> Result<Committed, StoreError> {
+        let outcome = match &item.start {
+            Some(start) => self.start(start, &item.row)?,
+            None => self.advance(item.expected, &item.row)?,
+        };
+        if outcome != Committed::Appended {
+            return Ok(outcome);
+        }
+        for event in &item.events {
+            self.insert_event(event).map_err(failed)?;
+        }
+        for change in &item.changes {
+            self.change(change)?;
+        }
+        self.newest = self.newest.max(Some(item.newest));
+        Ok(outcome)
+    }
+
+    /// Records the newest id of what was appended. Comes last in the transaction.
+    pub(crate) fn finish(self) -> Result<(), StoreError> {
+        let Some(newest) = self.newest else { return Ok(()) };
+        let sql = include_str!("../queries/log_head_raise.sql");
+        let mut raise = self.connection.prepare_cached(sql).map_err(failed)?;
+        raise.execute([newest]).map_err(failed)?;
+        Ok(())
+    }
+
+    fn start(&mut self, start: &Start, row: &ExecutionRow) -> Result<Committed, StoreError> {
+        let key = start.key.cast_signed();
+        let inserted = self.start.execute(params![
+            row.id.get(),
+            start.tenant.as_str(),
+            key,
+            row.catalog.get(),
+            &*row.path,
+            row.playbook_version,
+            row.parent.map(|parent| parent.get()),
+            row.status.as_str(),
+            place(row.version),
+            row.started_at.as_micros(),
+            row.updated_at.as_micros(),
+            row.ended_at.map(|at| at.as_micros()),
+            row.error,
+            row.steps_entered,
+            row.steps_completed,
+            row.steps_failed,
+            row.steps_running,
+            row.current_step.as_deref(),
+        ]);
+        if inserted.map_err(failed)? == 1 {
+            return Ok(Committed::Appended);
+        }
+        let sql = "select start_key = ?2 and tenant_id = ?3 from execution where id = ?1";
+        let mut read = self.connection.prepare_cached(sql).map_err(failed)?;
+        let same = read.query_row(params![row.id.get(), key, start.tenant.as_str()], |r| r.get(0));
+        Ok(if same.map_err(failed)? { Committed::Repeated } else { Committed::Taken })
+    }
+
+    fn advance(&mut self, expected: i64, row: &ExecutionRow) -> Result<Committed, StoreError> {
+        let updated = self.advance.execute(params![
+            row.id.get(),
+            expected,
+            row.status.as_str(),
+            place(row.version),
+            row.updated_at.as_micros(),
+            row.ended_at.map(|at| at.as_micros()),
+            row.error,
+            row.steps_entered,
+            row.steps_completed,
+            row.steps_failed,
+            row.steps_running,
+            row.current_step.as_deref(),
+        ]);
+        if updated.map_err(failed)? == 1 {
+            return Ok(Committed::Appended);
+        }
+        let sql = "select coalesce(max(version), 0) from execution where id = ?1";
+        let mut read = self.connection.prepare_cached(sql).map_err(failed)?;
+        let found: i64 = read.query_row([row.id.get()], |r| r.get(0)).map_err(failed)?;
+        Ok(Committed::Conflict { found: noetl_model::Seq(found.unsigned_abs()) })
+    }
+
+    fn insert_event(&mut self, row: &EventRow) -> rusqlite::Result<()> {
+        self.event.execute(params![
+            row.execution_id.get(),
+            place(row.seq),
+            row.event_id.get(),
+            row.created_at.as_micros(),
+            row.origin.as_str(),
+            &*row.event_type,
+            &*row.node_name,
+            row.node_type.as_deref(),
+            &*row.status,
+            row.command_id.map(|id| id.get()),
+            row.parent_execution_id.map(|id| id.get()),
+            row.worker_id.as_deref(),
+            row.meta,
+            row.error,
+            row.context,
+            row.result,
+        ])?;
+        Ok(())
+    }
+
+    fn change(&mut self, change: &CommandChange) -> Result<(), StoreError> {
+        match change {
+            CommandChange::Insert(row) => self.insert_command(row),
+            CommandChange::Move { id, state, worker, ended_at } => {
+                let moved = self.move_on.execute(params![
+                    id.get(),
+                    CommandState::as_str(*state),
+                    worker.as_deref(),
+                    ended_at.map(|at| at.as_micros()),
+                    stage(*state),
+                ]);
+                moved.map(|_| ()).map_err(failed)
+            }
+        }
+    }
+
+    fn insert_command(&mut self, row: &CommandRow) -> Result<(), StoreError> {
+        let inserted = self.command.execute(params![
+            row.id.get(),
+            row.execution.get(),
+            place(row.issued),
+            &*row.step,
+            &*row.tool,
+            row.attempt,
+            row.state.as_str(),
+            row.worker.as_deref(),
+            row.issued_at.as_micros(),
+            row.ended_at.map(|at| at.as_micros()),
+        ]);
+        match inserted.map_err(failed)? {
+            0 => Err(Malformed::CommandTaken { command: row.id }.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn failed(error: rusqlite::Error) -> StoreError {
+    store_error(ACTION, error)
+}

@@ -1,0 +1,113 @@
+//! Catalog rows.
+
+use async_trait::async_trait;
+use noetl_model::{CatalogId, Tenant, Timestamp, Value};
+use noetl_store::{Catalog, CatalogEntry, NewEntry, StoreError};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::SqliteStore;
+use crate::column::json;
+use crate::error::store_error;
+
+#[async_trait]
+impl Catalog for SqliteStore {
+    async fn register(&self, tenant: &Tenant, entry: NewEntry) -> Result<CatalogEntry, StoreError> {
+        let tenant = tenant.clone();
+        let registered = self.writer().run(move |connection| {
+            let version = register(connection, &tenant, &entry);
+            let version =
+                version.map_err(|error| store_error("register a catalog entry", error))?;
+            Ok(CatalogEntry {
+                id: entry.id,
+                path: entry.path,
+                version,
+                kind: entry.kind,
+                content: entry.content,
+                layout: entry.layout,
+                payload: entry.payload,
+                meta: entry.meta,
+                created_at: entry.at,
+            })
+        });
+        registered.await
+    }
+
+    async fn entry(
+        &self,
+        tenant: &Tenant,
+        id: CatalogId,
+    ) -> Result<Option<CatalogEntry>, StoreError> {
+        let tenant = tenant.clone();
+        self.read("read a catalog entry", move |connection| {
+            let sql = include_str!("../queries/catalog_get.sql");
+            let mut get = connection.prepare_cached(sql)?;
+            get.query_row((id.get(), tenant.as_str()), entry).optional()
+        })
+        .await
+    }
+
+    async fn entry_at(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        version: Option<u32>,
+    ) -> Result<Option<CatalogEntry>, StoreError> {
+        let tenant = tenant.clone();
+        let path = path.to_owned();
+        self.read("read a catalog entry", move |connection| {
+            let sql = include_str!("../queries/catalog_get_at.sql");
+            let mut get = connection.prepare_cached(sql)?;
+            get.query_row((tenant.as_str(), path, version), entry).optional()
+        })
+        .await
+    }
+
+    async fn entries(
+        &self,
+        tenant: &Tenant,
+        kind: Option<&str>,
+    ) -> Result<Vec<CatalogEntry>, StoreError> {
+        let tenant = tenant.clone();
+        let kind = kind.map(str::to_owned);
+        self.read("list the catalog", move |connection| {
+            let sql = include_str!("../queries/catalog_list.sql");
+            let mut list = connection.prepare_cached(sql)?;
+            list.query_map((tenant.as_str(), kind), entry)?.collect()
+        })
+        .await
+    }
+}
+
+/// One statement is its own transaction, and on the one writing thread it has no rival.
+fn register(connection: &Connection, tenant: &Tenant, entry: &NewEntry) -> rusqlite::Result<u32> {
+    let sql = include_str!("../queries/catalog_register.sql");
+    let text = |value: &Option<Value>| value.as_ref().map(Value::to_string);
+    connection.prepare_cached(sql)?.query_row(
+        params![
+            entry.id.get(),
+            tenant.as_str(),
+            entry.path,
+            entry.kind,
+            entry.content,
+            text(&entry.layout),
+            text(&entry.payload),
+            text(&entry.meta),
+            entry.at.as_micros(),
+        ],
+        |row| row.get(0),
+    )
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<CatalogEntry> {
+    Ok(CatalogEntry {
+        id: CatalogId::new(row.get(0)?),
+        path: row.get(1)?,
+        version: row.get(2)?,
+        kind: row.get(3)?,
+        content: row.get(4)?,
+        layout: json(row, 5)?,
+        payload: json(row, 6)?,
+        meta: json(row, 7)?,
+        created_at: Timestamp::from_micros(row.get(8)?),
+    })
+}

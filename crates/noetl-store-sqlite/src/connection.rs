@@ -1,0 +1,75 @@
+//! Connections and their settings.
+
+use std::path::Path;
+use std::time::Duration;
+
+use noetl_store::path_contains;
+use rusqlite::functions::FunctionFlags;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::Synchronous;
+
+/// Long enough for a checkpoint that holds the file, short enough to be noticed.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Bytes per page. 8 KiB holds the events of about six steps, so an append-only table touches few
+/// pages per commit and the write-ahead log repeats less of them than with larger pages.
+const PAGE_SIZE: u32 = 8192;
+
+/// KiB the writer keeps in memory: the pages that running executions touch, so that a commit
+/// never waits for a read.
+const WRITER_CACHE_KIB: i64 = 64 * 1024;
+
+/// KiB a reader keeps in memory; the operating system keeps the rest.
+const READER_CACHE_KIB: i64 = 8 * 1024;
+
+/// Opens a file to look at, or a database in memory. Nothing is written to it yet.
+pub(crate) fn open(path: Option<&Path>) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = match path {
+        Some(path) => Connection::open_with_flags(path, flags)?,
+        None => Connection::open_in_memory_with_flags(flags)?,
+    };
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(connection)
+}
+
+/// Sets up the one connection that writes.
+pub(crate) fn set_up_writer(
+    connection: &Connection,
+    synchronous: Synchronous,
+) -> rusqlite::Result<()> {
+    // A file takes its page size from the first of these that finds it empty.
+    connection.pragma_update(None, "page_size", PAGE_SIZE)?;
+    // The answer is the mode in force; a database in memory has its own.
+    connection.query_row("pragma journal_mode = wal", [], |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", synchronous.as_str())?;
+    // Checkpoints are started by `checkpoint`, beside the writer.
+    connection.query_row("pragma wal_autocheckpoint = 0", [], |_| Ok(()))?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    add_functions(connection)
+}
+
+/// Opens a connection that only reads.
+pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
+    add_functions(&connection)?;
+    Ok(connection)
+}
+
+fn add_functions(connection: &Connection) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    connection.create_scalar_function("path_contains", 2, flags, |context| {
+        let path = context.get_raw(0).as_str()?;
+        let text = context.get_raw(1).as_str()?;
+        Ok(path_contains(path, text))
+    })
+}

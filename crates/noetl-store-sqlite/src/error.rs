@@ -1,0 +1,122 @@
+//! How opening fails, and what a driver's error means to a caller.
+
+use std::io;
+use std::path::PathBuf;
+
+use noetl_store::{BackendError, StoreError};
+use rusqlite::{ErrorCode, ffi};
+
+/// A store that cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file is something else.
+    #[error("{} is not a SQLite file", path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is a database, but not one of ours.
+    #[error("{} is a SQLite file of another program", path.display())]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A newer version has changed the file.
+    #[error(
+        "{} has schema version {found}, and this program knows {known}: a newer version wrote it",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema version.
+        found: i64,
+        /// The newest schema version this program knows.
+        known: i64,
+    },
+    /// The file is damaged.
+    #[error("{} is damaged: {detail}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What was found first.
+        detail: String,
+    },
+    /// Another process, or another store of this one, has it open.
+    #[error("{} is in use by {}", path.display(), owner(*pid))]
+    InUse {
+        /// The file.
+        path: PathBuf,
+        /// The process, when it has said so.
+        pid: Option<u32>,
+    },
+    /// A file could not be read or made.
+    #[error("could not {action} {}", path.display())]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Anything else the database says.
+    #[error("could not open the database {}", path.display())]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        #[source]
+        source: BackendError,
+    },
+}
+
+fn owner(pid: Option<u32>) -> String {
+    match pid {
+        Some(pid) => format!("process {pid}"),
+        None => "another process".into(),
+    }
+}
+
+impl OpenError {
+    pub(crate) fn from_driver(path: impl Into<PathBuf>, error: rusqlite::Error) -> Self {
+        let path = path.into();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => Self::NotADatabase { path },
+            Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { path, detail: error.to_string() },
+            _ => Self::Database { path, source: error.into() },
+        }
+    }
+}
+
+/// What an error of the driver means to the caller of a read, or of a write before its commit.
+pub(crate) fn store_error(action: &'static str, error: rusqlite::Error) -> StoreError {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    match (error.sqlite_error_code(), code) {
+        (Some(ErrorCode::DiskFull), _) => StoreError::Full(error.into()),
+        (
+            Some(ErrorCode::SystemIoFailure),
+            Some(ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_TRUNCATE | ffi::SQLITE_IOERR_SHMSIZE),
+        ) => StoreError::Full(error.into()),
+        (Some(_), _) => StoreError::backend(action, error),
+        (None, _) => match error {
+            rusqlite::Error::FromSqlConversionFailure(_, _, source) => StoreError::Row(source),
+            rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::InvalidColumnType(..) => StoreError::Row(error.into()),
+            other => StoreError::backend(action, other),
+        },
+    }
+}
+
+/// The same for the commit itself. When the disk did not confirm, the transaction is undone here
+/// but may be found after a crash, so nobody can say whether it took effect.
+pub(crate) fn commit_error(error: rusqlite::Error) -> StoreError {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    match code {
+        Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => {
+            StoreError::Unknown(error.into())
+        }
+        _ => store_error("commit to the event log", error),
+    }
+}

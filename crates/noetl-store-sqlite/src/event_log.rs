@@ -1,0 +1,85 @@
+//! The log's side of the store.
+
+use std::borrow::Cow;
+
+use async_trait::async_trait;
+use noetl_model::row::EventRow;
+use noetl_model::{CommandId, Event, EventId, ExecutionId, Origin, Seq, Timestamp};
+use noetl_store::{Append, Committed, EventLog, StoreError};
+use rusqlite::Row;
+
+use crate::SqliteStore;
+use crate::column::{count, parsed, unreadable};
+use crate::item::{Item, place, rows};
+
+#[async_trait]
+impl EventLog for SqliteStore {
+    async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError> {
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        let items = batch.into_iter().map(Item::encode).collect::<Result<Vec<_>, _>>()?;
+        self.writer().commit(items).await
+    }
+
+    async fn read(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        self.read("read the event log", move |connection| {
+            let sql = include_str!("../queries/event_read.sql");
+            let mut read = connection.prepare_cached(sql)?;
+            let found = read.query_map((execution.get(), place(after), rows(limit)), event)?;
+            found.collect()
+        })
+        .await
+    }
+
+    async fn find_reported(
+        &self,
+        execution: ExecutionId,
+        event: EventId,
+    ) -> Result<Option<Seq>, StoreError> {
+        self.read("look for a reported event", move |connection| {
+            let sql = include_str!("../queries/event_find_reported.sql");
+            let mut find = connection.prepare_cached(sql)?;
+            let place = find.query_row((execution.get(), event.get()), |row| row.get(0));
+            let place: Option<i64> = place?;
+            Ok(place.map(|place| Seq(place.unsigned_abs())))
+        })
+        .await
+    }
+
+    async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {
+        self.read("read the newest event id", |connection| {
+            let sql = "select max(newest_event_id) from log_head";
+            let newest: Option<i64> = connection.query_row(sql, [], |row| row.get(0))?;
+            Ok(newest.map(EventId::new))
+        })
+        .await
+    }
+}
+
+fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
+    let event = EventRow {
+        execution_id: ExecutionId::new(row.get(0)?),
+        seq: Seq(count(row, 1)?),
+        event_id: EventId::new(row.get(2)?),
+        created_at: Timestamp::from_micros(row.get(3)?),
+        origin: parsed(row, 4, Origin::from_text)?,
+        event_type: Cow::Owned(row.get(5)?),
+        node_name: row.get(6)?,
+        node_type: row.get(7)?,
+        status: Cow::Owned(row.get(8)?),
+        command_id: row.get::<_, Option<i64>>(9)?.map(CommandId::new),
+        parent_execution_id: row.get::<_, Option<i64>>(10)?.map(ExecutionId::new),
+        worker_id: row.get(11)?,
+        meta: row.get(12)?,
+        error: row.get(13)?,
+        context: row.get(14)?,
+        result: row.get(15)?,
+    };
+    event.decode().map_err(|error| unreadable(0, error))
+}

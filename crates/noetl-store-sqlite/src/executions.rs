@@ -1,0 +1,97 @@
+//! Execution rows.
+
+use async_trait::async_trait;
+use noetl_model::{CatalogId, ExecutionId, Seq, Tenant, Timestamp};
+use noetl_store::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, StoreError};
+use rusqlite::{OptionalExtension, Row, params};
+
+use crate::SqliteStore;
+use crate::column::{count, parsed};
+use crate::item::rows;
+
+#[async_trait]
+impl Executions for SqliteStore {
+    async fn execution(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+    ) -> Result<Option<ExecutionRow>, StoreError> {
+        let tenant = tenant.clone();
+        self.read("read an execution", move |connection| {
+            let sql = include_str!("../queries/execution_get.sql");
+            let mut get = connection.prepare_cached(sql)?;
+            get.query_row((id.get(), tenant.as_str()), execution).optional()
+        })
+        .await
+    }
+
+    async fn tenant_of(&self, id: ExecutionId) -> Result<Option<Tenant>, StoreError> {
+        self.read("read an execution's tenant", move |connection| {
+            let sql = "select tenant_id from execution where id = ?1";
+            let mut get = connection.prepare_cached(sql)?;
+            let tenant = get.query_row([id.get()], |row| row.get::<_, String>(0)).optional()?;
+            Ok(tenant.map(Tenant::new))
+        })
+        .await
+    }
+
+    async fn executions(
+        &self,
+        tenant: &Tenant,
+        filter: &ExecutionFilter,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        let tenant = tenant.clone();
+        let filter = filter.clone();
+        self.read("list executions", move |connection| {
+            let catalog = filter.catalog.map(|id| id.get());
+            let (limit, offset) = (rows(filter.limit), rows(filter.offset));
+            let common = params![tenant.as_str(), filter.path, catalog, limit, offset];
+            let Some(status) = filter.status else {
+                let sql = include_str!("../queries/execution_list.sql");
+                let mut list = connection.prepare_cached(sql)?;
+                return list.query_map(common, execution)?.collect();
+            };
+            let sql = include_str!("../queries/execution_list_by_status.sql");
+            let mut list = connection.prepare_cached(sql)?;
+            let status = status.as_str();
+            let all = [common, params![status]].concat();
+            list.query_map(all.as_slice(), execution)?.collect()
+        })
+        .await
+    }
+
+    async fn unfinished(
+        &self,
+        after: ExecutionId,
+        limit: usize,
+    ) -> Result<Vec<ExecutionId>, StoreError> {
+        self.read("list unfinished executions", move |connection| {
+            let sql = include_str!("../queries/execution_unfinished.sql");
+            let mut list = connection.prepare_cached(sql)?;
+            let found = list.query_map((after.get(), rows(limit)), |row| row.get(0))?;
+            found.map(|id| id.map(ExecutionId::new)).collect()
+        })
+        .await
+    }
+}
+
+fn execution(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
+    Ok(ExecutionRow {
+        id: ExecutionId::new(row.get(0)?),
+        catalog: CatalogId::new(row.get(1)?),
+        path: row.get(2)?,
+        playbook_version: row.get(3)?,
+        parent: row.get::<_, Option<i64>>(4)?.map(ExecutionId::new),
+        status: parsed(row, 5, ExecutionStatus::from_text)?,
+        version: Seq(count(row, 6)?),
+        started_at: Timestamp::from_micros(row.get(7)?),
+        updated_at: Timestamp::from_micros(row.get(8)?),
+        ended_at: row.get::<_, Option<i64>>(9)?.map(Timestamp::from_micros),
+        error: row.get(10)?,
+        steps_entered: row.get(11)?,
+        steps_completed: row.get(12)?,
+        steps_failed: row.get(13)?,
+        steps_running: row.get(14)?,
+        current_step: row.get(15)?,
+    })
+}

@@ -1,0 +1,43 @@
+//! An append in the shape the writer binds.
+
+use noetl_model::row::EventRow;
+use noetl_store::{Append, CommandChange, ExecutionRow, Malformed, Start};
+
+/// One append, checked and encoded by the caller: the writer thread is the store's bottleneck, so
+/// it is spared everything that needs no database.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) expected: i64,
+    pub(crate) start: Option<Start>,
+    pub(crate) row: ExecutionRow,
+    pub(crate) events: Vec<EventRow>,
+    pub(crate) changes: Vec<CommandChange>,
+    pub(crate) newest: i64,
+}
+
+impl Item {
+    pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
+        append.check()?;
+        let Append { expected, start, events, row } = append;
+        let newest = events.iter().map(|event| event.id.get()).max();
+        Ok(Self {
+            expected: place(expected),
+            start,
+            row,
+            changes: CommandChange::of_all(events.iter().map(AsRef::as_ref)),
+            newest: newest.unwrap_or(i64::MIN),
+            events: events.iter().map(|event| EventRow::from(event.as_ref())).collect(),
+        })
+    }
+}
+
+/// A place as stored. Places past the largest signed number do not occur in a log; as the start of
+/// a read they are past everything.
+pub(crate) fn place(seq: noetl_model::Seq) -> i64 {
+    i64::try_from(seq.0).unwrap_or(i64::MAX)
+}
+
+/// A number of rows as SQLite takes it.
+pub(crate) fn rows(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,54 @@
+//! The schema and the marks that say whose file it is.
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::OpenError;
+
+/// "NoTL": what the header of a file of ours says.
+const APPLICATION_ID: i64 = 0x4e6f_544c;
+
+/// What has to run, in this order, to bring an empty file to the newest schema. A file's
+/// `user_version` counts how many of them it has had.
+const MIGRATIONS: [&str; 1] = [include_str!("../migrations/0001_store.sql")];
+
+/// The `user_version` of a file that has had them all.
+const KNOWN: i64 = MIGRATIONS.len() as i64;
+
+/// Refuses a file that is not ours or newer than we are, and returns how many migrations it had.
+/// Writes nothing, so a file of another program stays as it is.
+pub(crate) fn version(connection: &Connection, path: &Path) -> Result<usize, OpenError> {
+    let number = |sql: &str| -> Result<i64, OpenError> {
+        let answer = connection.query_row(sql, [], |row| row.get(0));
+        answer.map_err(|error| OpenError::from_driver(path, error))
+    };
+    let application = number("pragma application_id")?;
+    let found = number("pragma user_version")?;
+    let is_empty = number("select count(*) from sqlite_schema")? == 0;
+    let is_new = application == 0 && is_empty;
+    if application != APPLICATION_ID && !is_new {
+        return Err(OpenError::NotOurs { path: path.to_owned() });
+    }
+    if is_new {
+        return Ok(0);
+    }
+    if found > KNOWN {
+        return Err(OpenError::Newer { path: path.to_owned(), found, known: KNOWN });
+    }
+    usize::try_from(found).map_err(|_| OpenError::NotOurs { path: path.to_owned() })
+}
+
+/// Runs the migrations a file has not had, all in one transaction.
+pub(crate) fn migrate(connection: &mut Connection, had: usize) -> rusqlite::Result<()> {
+    if had == MIGRATIONS.len() {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for migration in MIGRATIONS.iter().skip(had) {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", KNOWN)?;
+    transaction.commit()
+}

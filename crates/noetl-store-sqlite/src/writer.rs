@@ -1,0 +1,202 @@
+//! The one thread that writes.
+//!
+//! It takes whatever is queued, never waits for more, and commits it in one transaction: under
+//! load many callers share the price of one sync. A group that fails is tried again caller by
+//! caller, so nobody fails because of another.
+
+use std::thread::JoinHandle;
+
+use noetl_store::{Committed, StoreError};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::append::Appender;
+use crate::checkpoint::Checkpoints;
+use crate::error::{commit_error, store_error};
+use crate::item::Item;
+
+/// Calls that may wait for the writer. More than it puts into one transaction, so that it never
+/// runs dry while callers are woken; fewer than would hide that it is overloaded.
+const QUEUE_MAX: usize = 256;
+
+/// Items in one transaction, counted before the last caller is added. Past a few hundred the sync
+/// is paid for, and a longer transaction only makes its first caller wait.
+const GROUP_MAX: usize = 1024;
+
+/// What the writer is asked to do.
+pub(crate) enum Request {
+    /// Append a batch.
+    Commit(Commit),
+    /// Run something else on its connection, by itself.
+    Run(Box<dyn FnOnce(&mut Connection) + Send>),
+}
+
+pub(crate) struct Commit {
+    items: Vec<Item>,
+    answer: oneshot::Sender<Outcome>,
+}
+
+type Outcome = Result<Vec<Committed>, StoreError>;
+
+/// The caller's side of the thread.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    requests: mpsc::Sender<Request>,
+    thread: JoinHandle<()>,
+}
+
+impl Writer {
+    pub(crate) fn start(
+        connection: Connection,
+        checkpoints: Option<Checkpoints>,
+    ) -> std::io::Result<Self> {
+        let (requests, queue) = mpsc::channel(QUEUE_MAX);
+        let mut thread = Thread { connection, checkpoints, queue, held: None };
+        let builder = std::thread::Builder::new().name("noetl-sqlite".into());
+        let thread = builder.spawn(move || {
+            thread.run();
+            thread.close();
+        })?;
+        Ok(Self { requests, thread })
+    }
+
+    pub(crate) async fn commit(&self, items: Vec<Item>) -> Outcome {
+        let (answer, answered) = oneshot::channel();
+        let request = Request::Commit(Commit { items, answer });
+        self.requests.send(request).await.map_err(|_| stopped())?;
+        answered.await.unwrap_or_else(|gone| Err(StoreError::Unknown(gone.into())))
+    }
+
+    /// Runs `work` on the writing connection, between transactions.
+    pub(crate) async fn run<T, W>(&self, work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let request = Request::Run(Box::new(move |connection| {
+            // A caller that went away does not want the answer.
+            let _ = answer.send(work(connection));
+        }));
+        self.requests.send(request).await.map_err(|_| stopped())?;
+        answered.await.unwrap_or_else(|gone| Err(StoreError::Unknown(gone.into())))
+    }
+
+    /// Lets the thread finish what is queued and waits for it to close the file. Whether it did.
+    pub(crate) fn stop(self) -> bool {
+        drop(self.requests);
+        self.thread.join().is_ok()
+    }
+}
+
+fn stopped() -> StoreError {
+    StoreError::backend("take the call", "the writer thread has stopped")
+}
+
+struct Thread {
+    connection: Connection,
+    checkpoints: Option<Checkpoints>,
+    queue: mpsc::Receiver<Request>,
+    held: Option<Request>,
+}
+
+impl Thread {
+    fn run(&mut self) {
+        while let Some(request) = self.held.take().or_else(|| self.queue.blocking_recv()) {
+            match request {
+                Request::Commit(first) => {
+                    let group = self.gather(first);
+                    commit_group(&mut self.connection, group);
+                }
+                Request::Run(work) => work(&mut self.connection),
+            }
+            if let Some(checkpoints) = &mut self.checkpoints {
+                checkpoints.look(&self.connection);
+            }
+        }
+    }
+
+    /// The batches queued behind `first`, up to the next request of another kind.
+    fn gather(&mut self, first: Commit) -> Vec<Commit> {
+        let mut size = first.items.len();
+        let mut group = vec![first];
+        while size < GROUP_MAX {
+            match self.queue.try_recv() {
+                Ok(Request::Commit(next)) => {
+                    size += next.items.len();
+                    group.push(next);
+                }
+                Ok(other) => {
+                    self.held = Some(other);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        group
+    }
+
+    fn close(self) {
+        let Self { connection, checkpoints, .. } = self;
+        if let Some(checkpoints) = checkpoints {
+            checkpoints.stop(&connection);
+        }
+        if let Err((_, error)) = connection.close() {
+            tracing::warn!(%error, "could not close the database");
+        }
+    }
+}
+
+fn commit_group(connection: &mut Connection, mut group: Vec<Commit>) {
+    match write(connection, &group) {
+        Ok(outcomes) => {
+            for (commit, outcome) in group.into_iter().zip(outcomes) {
+                commit.answer(Ok(outcome));
+            }
+        }
+        Err(StoreError::Unknown(error)) => {
+            let text = error.to_string();
+            for commit in group {
+                commit.answer(Err(StoreError::Unknown(text.clone().into())));
+            }
+        }
+        Err(error) => match group.pop() {
+            Some(only) if group.is_empty() => only.answer(Err(error)),
+            last => {
+                for commit in group.into_iter().chain(last) {
+                    commit_group(connection, vec![commit]);
+                }
+            }
+        },
+    }
+}
+
+impl Commit {
+    fn answer(self, outcome: Outcome) {
+        // A caller that went away finds out by reading the log.
+        let _ = self.answer.send(outcome);
+    }
+}
+
+/// Writes a group in one transaction; on an error nothing of it stays.
+fn write(connection: &mut Connection, group: &[Commit]) -> Result<Vec<Vec<Committed>>, StoreError> {
+    let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+    let transaction = begun.map_err(|error| store_error("begin a transaction", error))?;
+    let outcomes = append(&transaction, group)?;
+    transaction.commit().map_err(commit_error)?;
+    Ok(outcomes)
+}
+
+fn append(
+    transaction: &Transaction<'_>,
+    group: &[Commit],
+) -> Result<Vec<Vec<Committed>>, StoreError> {
+    let mut appender = Appender::new(transaction)?;
+    let mut outcomes = Vec::with_capacity(group.len());
+    for commit in group {
+        let items = commit.items.iter().map(|item| appender.append(item));
+        outcomes.push(items.collect::<Result<Vec<_>, _>>()?);
+    }
+    appender.finish()?;
+    Ok(outcomes)
+}

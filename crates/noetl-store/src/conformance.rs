@@ -1,0 +1,169 @@
+//! What every store has to do, as cases that run against any of them.
+//!
+//! A store's tests hold one line, `conformance_suite!(name, async || Subject::new(store))`, which
+//! makes a test of every case, each on a fresh store. A case is a sentence about the traits'
+//! guarantees; what it relies on is made by [`story`], so the cases read as what happens.
+//! [`twin::compare`] drives two stores with one random history and compares every read.
+#![expect(missing_docs, reason = "the name of a case is its sentence")]
+
+pub mod append;
+pub mod catalog;
+pub mod commands;
+pub mod executions;
+pub mod payload;
+pub mod story;
+pub mod twin;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::Store;
+
+/// The store a case runs on, with what has to outlive it.
+pub struct Subject {
+    store: Arc<dyn Store>,
+    _kept: Box<dyn Any + Send>,
+}
+
+impl Subject {
+    /// A store that needs nothing else.
+    pub fn new(store: impl Store + 'static) -> Self {
+        Self::keeping(store, ())
+    }
+
+    /// A store and what it lives in, a temporary directory say.
+    pub fn keeping(store: impl Store + 'static, kept: impl Any + Send) -> Self {
+        Self { store: Arc::new(store), _kept: Box::new(kept) }
+    }
+
+    /// The store.
+    pub fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+}
+
+/// Makes one test of every case, in a module of this name, each with a [`Subject`] of its own.
+#[macro_export]
+macro_rules! conformance_suite {
+    ($name:ident, $make:expr) => {
+        mod $name {
+            #[allow(
+                unused_imports,
+                reason = "what makes the subject may need nothing from outside"
+            )]
+            use super::*;
+
+            $crate::conformance_cases! { $make,
+                append::{
+                    every_fact_is_read_back,
+                    a_read_starts_after_a_place_and_ends_at_its_limit,
+                    an_unknown_execution_has_an_empty_log,
+                    an_append_behind_the_log_is_a_conflict_and_writes_nothing,
+                    an_append_ahead_of_the_log_is_a_conflict_and_writes_nothing,
+                    an_append_to_an_unknown_execution_is_a_conflict_at_the_start,
+                    one_conflict_never_fails_its_batch,
+                    items_for_one_execution_chain_in_one_batch,
+                    an_item_after_a_conflict_still_meets_the_log_as_it_is,
+                    a_start_repeated_with_its_key_changes_nothing,
+                    a_start_with_another_key_finds_the_id_taken,
+                    a_start_by_another_tenant_finds_the_id_taken,
+                    two_starts_in_one_batch_are_one_start,
+                    an_append_with_a_gap_is_refused_with_its_batch,
+                    an_append_without_events_is_refused,
+                    an_append_of_another_execution_s_event_is_refused,
+                    a_row_that_is_not_after_its_events_is_refused,
+                    an_end_without_a_final_status_is_refused,
+                    a_second_command_with_one_id_is_refused_with_its_batch,
+                    an_empty_batch_is_nothing,
+                    concurrent_appends_to_one_log_have_one_winner,
+                    a_reported_event_is_found_by_its_id,
+                    the_newest_id_is_the_largest_ever_appended,
+                },
+                commands::{
+                    an_issued_command_waits,
+                    a_command_issued_and_claimed_in_one_append_is_claimed,
+                    a_command_goes_from_claim_to_start_to_end,
+                    a_command_can_fail_expire_or_be_cancelled,
+                    a_terminal_command_never_moves_again,
+                    a_terminal_command_never_moves_again_in_one_append,
+                    a_claim_after_the_start_takes_nothing_back,
+                    a_move_of_an_unknown_command_is_nothing,
+                    commands_of_a_refused_append_do_not_exist,
+                    open_commands_come_in_pages_oldest_first,
+                },
+                executions::{
+                    a_row_is_read_back_as_it_was_written,
+                    what_an_execution_started_with_never_changes,
+                    another_tenant_sees_nothing,
+                    an_execution_knows_its_tenant,
+                    a_list_is_ordered_by_start_and_cut_by_offset_and_limit,
+                    a_list_is_filtered_by_status_path_and_catalog,
+                    a_path_filter_ignores_case_and_takes_every_character_as_it_is,
+                    a_finished_execution_is_not_unfinished,
+                    unfinished_executions_come_in_pages_in_id_order,
+                    a_finished_execution_still_takes_reports,
+                },
+                catalog::{
+                    a_registered_entry_is_read_back,
+                    versions_count_per_path_and_tenant,
+                    the_highest_version_answers_when_none_is_named,
+                    entries_are_listed_newest_first_and_by_kind,
+                    another_tenant_s_entries_do_not_exist,
+                    an_entry_with_a_taken_id_is_refused,
+                    concurrent_registers_get_distinct_versions,
+                },
+                payload::{
+                    text_of_every_kind_survives,
+                    a_large_payload_survives,
+                    numbers_survive,
+                    an_event_with_the_largest_ids_and_times_survives,
+                },
+            }
+        }
+    };
+}
+
+/// The list behind [`conformance_suite!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_cases {
+    ($make:expr, $($group:ident::{$($case:ident),* $(,)?}),* $(,)?) => {$(
+        mod $group {
+            #[allow(
+                unused_imports,
+                reason = "what makes the subject may need nothing from outside"
+            )]
+            use super::*;
+            $(
+                #[tokio::test]
+                async fn $case() {
+                    let subject: $crate::conformance::Subject = ($make)().await;
+                    $crate::conformance::$group::$case(subject.store()).await;
+                }
+            )*
+        }
+    )*};
+}
+
+#[cfg(test)]
+mod tests {
+    /// A case that is not in the list above runs nowhere, and nothing else would say so.
+    #[test]
+    fn every_case_is_in_the_suite() {
+        let list = include_str!("conformance.rs");
+        let groups = [
+            include_str!("conformance/append.rs"),
+            include_str!("conformance/commands.rs"),
+            include_str!("conformance/executions.rs"),
+            include_str!("conformance/catalog.rs"),
+            include_str!("conformance/payload.rs"),
+        ];
+        for line in groups.iter().flat_map(|group| group.lines()) {
+            let Some(rest) = line.strip_prefix("pub async fn ") else {
+                continue;
+            };
+            let name = rest.split('(').next().expect("a name");
+            assert!(list.contains(&format!("    {name},")), "{name} runs nowhere");
+        }
+    }
+}

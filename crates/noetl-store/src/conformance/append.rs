@@ -1,0 +1,282 @@
+//! Cases about the log: appends, their outcomes, and what is read back.
+
+use std::sync::Arc;
+
+use noetl_model::{Event, EventId, ExecutionId, Seq, Timestamp};
+use tokio::task::JoinSet;
+
+use super::story::{
+    Story, claimed, commit, completed, done, entered, every_fact, issued, log, said, started, write,
+};
+use crate::{Append, Committed, ExecutionStatus, Store, StoreError};
+
+pub async fn every_fact_is_read_back(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    let first = story.start();
+    let second = story.then(every_fact(story.command_at(3)));
+    let told: Vec<Event> =
+        (first.events.iter().chain(&second.events)).map(|event| Event::clone(event)).collect();
+    write(&*store, first).await;
+    write(&*store, second).await;
+    let read = log(&*store, story.id()).await;
+    assert_eq!(read, told);
+}
+
+pub async fn a_read_starts_after_a_place_and_ends_at_its_limit(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    write(&*store, story.then(vec![said("1"), said("2"), said("3")])).await;
+    for (after, limit, places) in [
+        (0, 2, vec![1, 2]),
+        (2, 3, vec![3, 4, 5]),
+        (4, 100, vec![5, 6]),
+        (6, 1, vec![]),
+        (u64::MAX, 1, vec![]),
+        (0, 0, vec![]),
+    ] {
+        let read = store.read(story.id(), Seq(after), limit).await;
+        let read: Vec<u64> = read.expect("a read").iter().map(|e| e.seq.0).collect();
+        assert_eq!(read, places, "after {after}, at most {limit}");
+    }
+}
+
+pub async fn an_unknown_execution_has_an_empty_log(store: Arc<dyn Store>) {
+    write(&*store, Story::new(10).start()).await;
+    assert_eq!(log(&*store, ExecutionId::new(11)).await, []);
+}
+
+pub async fn an_append_behind_the_log_is_a_conflict_and_writes_nothing(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let mut late = story.clone();
+    write(&*store, story.then(vec![said("first")])).await;
+    let outcome = commit(&*store, late.then(vec![said("late"), issued("late")])).await;
+    assert_eq!(outcome, Committed::Conflict { found: Seq(4) });
+    assert_eq!(log(&*store, story.id()).await.len(), 4);
+    assert_row(&*store, &story).await;
+    let command = store.command(late.command_at(5)).await.expect("a read");
+    assert_eq!(command, None);
+}
+
+pub async fn an_append_ahead_of_the_log_is_a_conflict_and_writes_nothing(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let mut ahead = story.clone();
+    let _lost = ahead.then(vec![said("lost")]);
+    let outcome = commit(&*store, ahead.then(vec![done()])).await;
+    assert_eq!(outcome, Committed::Conflict { found: Seq(3) });
+    assert_eq!(log(&*store, story.id()).await.len(), 3);
+    assert_row(&*store, &story).await;
+}
+
+pub async fn an_append_to_an_unknown_execution_is_a_conflict_at_the_start(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    let _lost = story.start();
+    let outcome = commit(&*store, story.then(vec![said("hello")])).await;
+    assert_eq!(outcome, Committed::Conflict { found: Seq::START });
+    assert_eq!(log(&*store, story.id()).await, []);
+}
+
+pub async fn one_conflict_never_fails_its_batch(store: Arc<dyn Store>) {
+    let mut stories = [10, 11, 12].map(Story::new);
+    let starts = stories.each_mut().map(Story::start);
+    assert_eq!(store.commit(starts.to_vec()).await.expect("a commit"), [Committed::Appended; 3]);
+    let _lost = stories[1].then(vec![said("lost")]);
+    let batch = stories.each_mut().map(|story| story.then(vec![done()]));
+    let outcomes = store.commit(batch.to_vec()).await.expect("a commit");
+    let conflict = Committed::Conflict { found: Seq(3) };
+    assert_eq!(outcomes, [Committed::Appended, conflict, Committed::Appended]);
+    for (story, length) in stories.iter().zip([4, 3, 4]) {
+        assert_eq!(log(&*store, story.id()).await.len(), length);
+    }
+}
+
+pub async fn items_for_one_execution_chain_in_one_batch(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    let mut batch = vec![story.start()];
+    batch.push(story.then(vec![claimed(story.command_at(3), "local")]));
+    batch.push(story.then(vec![completed(story.command_at(3)), done()]));
+    let outcomes = store.commit(batch).await.expect("a commit");
+    assert_eq!(outcomes, [Committed::Appended; 3]);
+    assert_eq!(log(&*store, story.id()).await.len(), 6);
+    assert_row(&*store, &story).await;
+}
+
+pub async fn an_item_after_a_conflict_still_meets_the_log_as_it_is(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let mut ahead = story.clone();
+    let _lost = ahead.then(vec![said("lost")]);
+    let batch = vec![
+        ahead.then(vec![said("ahead")]),
+        story.then(vec![said("right")]),
+        ahead.then(vec![said("further ahead")]),
+    ];
+    let outcomes = store.commit(batch).await.expect("a commit");
+    assert_eq!(
+        outcomes,
+        [
+            Committed::Conflict { found: Seq(3) },
+            Committed::Appended,
+            Committed::Conflict { found: Seq(4) },
+        ]
+    );
+}
+
+pub async fn a_start_repeated_with_its_key_changes_nothing(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    let mut again = story.clone();
+    write(&*store, story.start()).await;
+    write(&*store, story.then(vec![said("on its way")])).await;
+    assert_eq!(commit(&*store, again.start()).await, Committed::Repeated);
+    assert_eq!(log(&*store, story.id()).await.len(), 4);
+    assert_row(&*store, &story).await;
+}
+
+pub async fn a_start_with_another_key_finds_the_id_taken(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let mut other = Story { key: 1, ..Story::new(10) };
+    assert_eq!(commit(&*store, other.start()).await, Committed::Taken);
+    assert_eq!(log(&*store, story.id()).await.len(), 3);
+}
+
+pub async fn a_start_by_another_tenant_finds_the_id_taken(store: Arc<dyn Store>) {
+    write(&*store, Story::new(10).start()).await;
+    let theirs = Story::new(10).of("acme").start();
+    assert_eq!(commit(&*store, theirs).await, Committed::Taken);
+}
+
+pub async fn two_starts_in_one_batch_are_one_start(store: Arc<dyn Store>) {
+    let other = Story { key: 1, ..Story::new(10) };
+    let batch = [Story::new(10), Story::new(10), other].map(|mut story| story.start());
+    let outcomes = store.commit(batch.to_vec()).await.expect("a commit");
+    assert_eq!(outcomes, [Committed::Appended, Committed::Repeated, Committed::Taken]);
+    assert_eq!(log(&*store, ExecutionId::new(10)).await.len(), 3);
+}
+
+pub async fn an_append_with_a_gap_is_refused_with_its_batch(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let mut gap = story.clone();
+    let _lost = gap.then(vec![said("lost")]);
+    let gap = Append { expected: Seq(3), ..gap.then(vec![said("behind a gap")]) };
+    refused(&*store, vec![Story::new(11).start(), gap]).await;
+    assert_eq!(log(&*store, ExecutionId::new(11)).await, []);
+    assert_eq!(log(&*store, story.id()).await.len(), 3);
+    write(&*store, story.then(vec![said("as if nothing was")])).await;
+}
+
+pub async fn an_append_without_events_is_refused(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    refused(&*store, vec![story.then(vec![])]).await;
+    write(&*store, story.start()).await;
+    refused(&*store, vec![story.then(vec![])]).await;
+}
+
+pub async fn an_append_of_another_execution_s_event_is_refused(store: Arc<dyn Store>) {
+    let mine = Story::new(10).start();
+    let theirs = Story::new(11).start();
+    let mixed = Append { events: theirs.events, ..mine };
+    refused(&*store, vec![mixed]).await;
+}
+
+pub async fn a_row_that_is_not_after_its_events_is_refused(store: Arc<dyn Store>) {
+    let mut append = Story::new(10).start();
+    append.row.version = Seq(2);
+    refused(&*store, vec![append]).await;
+}
+
+pub async fn an_end_without_a_final_status_is_refused(store: Arc<dyn Store>) {
+    let mut append = Story::new(10).start();
+    append.row.ended_at = Some(Timestamp::from_micros(1));
+    refused(&*store, vec![append]).await;
+    let mut append = Story::new(10).start();
+    append.row.status = ExecutionStatus::Failed;
+    refused(&*store, vec![append]).await;
+}
+
+pub async fn a_second_command_with_one_id_is_refused_with_its_batch(store: Arc<dyn Store>) {
+    let mut first = Story::new(10);
+    write(&*store, first.start()).await;
+    let mut second = Story::new(11);
+    let mut clash = second.start();
+    let mut event = Event::clone(&clash.events[2]);
+    event.id = first.event_at(3);
+    clash.events[2] = Arc::new(event);
+    let fine = first.then(vec![said("fine by itself")]);
+    refused(&*store, vec![fine.clone(), clash]).await;
+    assert_eq!(log(&*store, second.id()).await, []);
+    assert_eq!(log(&*store, first.id()).await.len(), 3);
+    write(&*store, fine).await;
+}
+
+pub async fn an_empty_batch_is_nothing(store: Arc<dyn Store>) {
+    assert_eq!(store.commit(vec![]).await.expect("a commit"), []);
+    assert_eq!(store.newest_id().await.expect("a read"), None);
+}
+
+pub async fn concurrent_appends_to_one_log_have_one_winner(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let mut tasks = JoinSet::new();
+    for n in 0..16 {
+        let store = store.clone();
+        let append = story.clone().then(vec![said(&n.to_string())]);
+        tasks.spawn(async move { commit(&*store, append).await });
+    }
+    let outcomes = tasks.join_all().await;
+    let won = outcomes.iter().filter(|o| **o == Committed::Appended);
+    assert_eq!(won.count(), 1);
+    let lost = Committed::Conflict { found: Seq(4) };
+    assert_eq!(outcomes.iter().filter(|o| **o == lost).count(), 15);
+    assert_eq!(log(&*store, story.id()).await.len(), 4);
+}
+
+pub async fn a_reported_event_is_found_by_its_id(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    let mut other = Story::new(11);
+    write(&*store, story.start()).await;
+    write(&*store, other.start()).await;
+    write(&*store, story.then(vec![entered("b"), said("half way")])).await;
+    let find = async |execution: ExecutionId, event: EventId| {
+        store.find_reported(execution, event).await.expect("a read")
+    };
+    assert_eq!(find(story.id(), story.event_at(5)).await, Some(Seq(5)));
+    assert_eq!(find(story.id(), story.event_at(4)).await, None, "decided");
+    assert_eq!(find(story.id(), story.event_at(6)).await, None, "unknown");
+    assert_eq!(find(other.id(), story.event_at(5)).await, None, "other log");
+    let mut twice = story.then(vec![said("the same id again")]);
+    let mut event = Event::clone(&twice.events[0]);
+    event.id = story.event_at(5);
+    twice.events[0] = Arc::new(event);
+    write(&*store, twice).await;
+    assert_eq!(find(story.id(), story.event_at(5)).await, Some(Seq(5)));
+}
+
+pub async fn the_newest_id_is_the_largest_ever_appended(store: Arc<dyn Store>) {
+    assert_eq!(store.newest_id().await.expect("a read"), None);
+    let mut newer = Story::new(20);
+    let older = Story::new(10).then(vec![started()]);
+    write(&*store, newer.then(vec![started(), said("ahead")])).await;
+    write(&*store, older).await;
+    let newest = store.newest_id().await.expect("a read");
+    assert_eq!(newest, Some(newer.event_at(2)));
+    let refused = Story::new(20).then(vec![started(), said("1"), said("2")]);
+    assert_eq!(commit(&*store, refused).await, Committed::Repeated);
+    let newest = store.newest_id().await.expect("a read");
+    assert_eq!(newest, Some(newer.event_at(2)), "what was not written");
+}
+
+async fn refused(store: &dyn Store, batch: Vec<Append>) {
+    let refusal = store.commit(batch).await;
+    assert!(
+        matches!(refusal, Err(StoreError::Backend { .. })),
+        "expected a refusal, got {refusal:?}"
+    );
+}
+
+async fn assert_row(store: &dyn Store, story: &Story) {
+    let row = store.execution(&story.tenant, story.id()).await;
+    assert_eq!(row.expect("a read").as_ref(), Some(&story.row));
+}

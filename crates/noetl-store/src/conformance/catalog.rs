@@ -1,0 +1,140 @@
+//! Cases about the catalog.
+
+use std::sync::Arc;
+
+use noetl_model::{CatalogId, Tenant, Timestamp};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::{CatalogEntry, NewEntry, Store};
+
+pub async fn a_registered_entry_is_read_back(store: Arc<dyn Store>) {
+    let tenant = Tenant::default();
+    let new = NewEntry {
+        layout: Some(json!([{"step": "start", "n": 1.5}])),
+        payload: Some(json!(null)),
+        meta: None,
+        ..entry(1, "demo/greet")
+    };
+    let answer = register(&*store, &tenant, new.clone()).await;
+    let expected = CatalogEntry {
+        id: new.id,
+        path: new.path,
+        version: 1,
+        kind: new.kind,
+        content: new.content,
+        layout: new.layout,
+        payload: new.payload,
+        meta: new.meta,
+        created_at: new.at,
+    };
+    assert_eq!(answer, expected);
+    let by_id = store.entry(&tenant, new.id).await.expect("a read");
+    assert_eq!(by_id.as_ref(), Some(&expected));
+    let by_path = store.entry_at(&tenant, "demo/greet", Some(1)).await;
+    assert_eq!(by_path.expect("a read").as_ref(), Some(&expected));
+    let unknown = store.entry(&tenant, CatalogId::new(2)).await;
+    assert_eq!(unknown.expect("a read"), None);
+}
+
+pub async fn versions_count_per_path_and_tenant(store: Arc<dyn Store>) {
+    let mine = Tenant::default();
+    let theirs = Tenant::new("acme");
+    for (id, tenant, path, version) in [
+        (1, &mine, "demo/a", 1),
+        (2, &mine, "demo/a", 2),
+        (3, &mine, "demo/b", 1),
+        (4, &theirs, "demo/a", 1),
+        (5, &mine, "demo/a", 3),
+        (6, &mine, "Demo/a", 1),
+    ] {
+        let answer = register(&*store, tenant, entry(id, path)).await;
+        assert_eq!(answer.version, version, "{tenant} {path}");
+    }
+}
+
+pub async fn the_highest_version_answers_when_none_is_named(store: Arc<dyn Store>) {
+    let tenant = Tenant::default();
+    for id in [3, 2, 1] {
+        register(&*store, &tenant, entry(id, "demo/a")).await;
+    }
+    for (version, id) in [(None, Some(1)), (Some(1), Some(3)), (Some(4), None)] {
+        let found = store.entry_at(&tenant, "demo/a", version).await;
+        let found = found.expect("a read").map(|entry| entry.id.get());
+        assert_eq!(found, id, "{version:?}");
+    }
+    let unknown = store.entry_at(&tenant, "demo/b", None).await;
+    assert_eq!(unknown.expect("a read"), None);
+}
+
+pub async fn entries_are_listed_newest_first_and_by_kind(store: Arc<dyn Store>) {
+    let tenant = Tenant::default();
+    for (id, at, kind) in
+        [(1, 9, "playbook"), (2, 5, "credential"), (3, 5, "playbook"), (4, 7, "playbook")]
+    {
+        let new =
+            NewEntry { kind: kind.into(), at: Timestamp::from_micros(at), ..entry(id, "demo/a") };
+        register(&*store, &tenant, new).await;
+    }
+    for (kind, expected) in
+        [(None, vec![1, 4, 3, 2]), (Some("playbook"), vec![1, 4, 3]), (Some("tool"), vec![])]
+    {
+        let entries = store.entries(&tenant, kind).await.expect("a list");
+        let ids: Vec<i64> = entries.iter().map(|entry| entry.id.get()).collect();
+        assert_eq!(ids, expected, "{kind:?}");
+    }
+}
+
+pub async fn another_tenant_s_entries_do_not_exist(store: Arc<dyn Store>) {
+    let mine = Tenant::default();
+    let theirs = Tenant::new("acme");
+    register(&*store, &theirs, entry(1, "demo/a")).await;
+    let by_id = store.entry(&mine, CatalogId::new(1)).await;
+    assert_eq!(by_id.expect("a read"), None);
+    for version in [None, Some(1)] {
+        let by_path = store.entry_at(&mine, "demo/a", version).await;
+        assert_eq!(by_path.expect("a read"), None);
+    }
+    assert_eq!(store.entries(&mine, None).await.expect("a list"), []);
+}
+
+pub async fn an_entry_with_a_taken_id_is_refused(store: Arc<dyn Store>) {
+    let tenant = Tenant::default();
+    register(&*store, &tenant, entry(1, "demo/a")).await;
+    let again = store.register(&tenant, entry(1, "demo/b")).await;
+    assert!(again.is_err(), "{again:?}");
+    assert_eq!(store.entries(&tenant, None).await.expect("a list").len(), 1);
+    let next = register(&*store, &tenant, entry(2, "demo/a")).await;
+    assert_eq!(next.version, 2);
+}
+
+pub async fn concurrent_registers_get_distinct_versions(store: Arc<dyn Store>) {
+    let mut tasks = JoinSet::new();
+    for id in 1..=16 {
+        let store = store.clone();
+        tasks.spawn(async move {
+            let answer = register(&*store, &Tenant::default(), entry(id, "demo/a")).await;
+            answer.version
+        });
+    }
+    let mut versions = tasks.join_all().await;
+    versions.sort_unstable();
+    assert_eq!(versions, Vec::from_iter(1..=16));
+}
+
+fn entry(id: i64, path: &str) -> NewEntry {
+    NewEntry {
+        id: CatalogId::new(id),
+        path: path.into(),
+        kind: "playbook".into(),
+        content: format!("name: {path}\n"),
+        layout: Some(json!([])),
+        payload: Some(json!({"b": 1, "a": 2})),
+        meta: Some(json!({"team": "x"})),
+        at: Timestamp::from_micros(1_704_067_200_000_000 + id),
+    }
+}
+
+async fn register(store: &dyn Store, tenant: &Tenant, new: NewEntry) -> CatalogEntry {
+    store.register(tenant, new).await.expect("a new version")
+}

@@ -1,0 +1,124 @@
+//! Cases about what a row can hold.
+
+use std::sync::Arc;
+
+use noetl_model::event::Reported;
+use noetl_model::{CatalogId, EventId, ExecutionId, Fact, Tenant, Timestamp};
+use serde_json::json;
+
+use super::story::{Story, called, claimed, entered, log, said, write};
+use crate::{NewEntry, Store};
+
+/// What databases trip over: quotes, wide and combining characters, controls, NUL, nothing.
+const TEXTS: [&str; 7] = [
+    "it's \"quoted\" -- ; drop table event",
+    "žluťoučký 日本語 \u{1F680} e\u{301}",
+    "line\nbreak\ttab\r\u{1b}[0m\u{7f}",
+    "a NUL \0 in the middle",
+    "\0",
+    "\u{feff}\u{10ffff}\u{fffd}",
+    "",
+];
+
+pub async fn text_of_every_kind_survives(store: Arc<dyn Store>) {
+    for (id, text) in (10..).zip(TEXTS) {
+        let mut story = Story::new(id).of(&format!("tenant {text}"));
+        story.row.path = Arc::from(text);
+        let start = story.start();
+        story.row.current_step = Some(Arc::from(text));
+        story.row.error = Some(text.into());
+        let reported = Fact::Reported(Box::new(Reported {
+            event_type: text.into(),
+            step: Arc::from(text),
+            status: text.into(),
+            payload: Some(json!({ text: [text] })),
+            meta: Some(json!(text)),
+            worker: Some(Arc::from(text)),
+        }));
+        let command = story.command_at(3);
+        let then = story.then(vec![entered(text), claimed(command, text), reported]);
+        let told = then.events.clone();
+        write(&*store, start).await;
+        write(&*store, then).await;
+        let read = log(&*store, story.id()).await;
+        for (read, told) in read.iter().skip(3).zip(&told) {
+            assert_eq!(*read, **told);
+        }
+        let row = store.execution(&story.tenant, story.id()).await;
+        assert_eq!(row.expect("a read").as_ref(), Some(&story.row));
+        let row = store.command(command).await.expect("a read");
+        assert_eq!(row.expect("a command").worker.as_deref(), Some(text));
+        catalog_text(&*store, &story.tenant, id, text).await;
+    }
+}
+
+async fn catalog_text(store: &dyn Store, tenant: &Tenant, id: i64, text: &str) {
+    let new = NewEntry {
+        id: CatalogId::new(id),
+        path: text.into(),
+        kind: text.into(),
+        content: text.into(),
+        layout: Some(json!(text)),
+        payload: None,
+        meta: None,
+        at: Timestamp::from_micros(id),
+    };
+    let entry = store.register(tenant, new).await.expect("a new version");
+    assert_eq!((entry.version, entry.content.as_str()), (1, text));
+    let found = store.entry_at(tenant, text, None).await;
+    assert_eq!(found.expect("a read"), Some(entry.clone()));
+    let listed = store.entries(tenant, Some(text)).await;
+    assert_eq!(listed.expect("a list"), [entry]);
+}
+
+pub async fn a_large_payload_survives(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let large = "0123456789abcdef".repeat(64 * 1024);
+    let then =
+        story.then(vec![called(story.command_at(3), json!({ "large": large })), said("after it")]);
+    let told = then.events.clone();
+    write(&*store, then).await;
+    let read = log(&*store, story.id()).await;
+    assert_eq!(read.len(), 5);
+    assert_eq!(read[3], *told[0]);
+    assert_eq!(read[4], *told[1]);
+}
+
+pub async fn numbers_survive(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let data = json!([i64::MIN, i64::MAX, u64::MAX, 0.5, -1.25e300, 1e-7, 0, -0.0]);
+    let then = story.then(vec![called(story.command_at(3), data)]);
+    let told = then.events.clone();
+    write(&*store, then).await;
+    assert_eq!(log(&*store, story.id()).await[3], *told[0]);
+}
+
+pub async fn an_event_with_the_largest_ids_and_times_survives(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    story.row.id = ExecutionId::new(i64::MAX);
+    story.row.catalog = CatalogId::new(i64::MIN);
+    story.row.started_at = Timestamp::from_micros(i64::MIN);
+    story.row.updated_at = Timestamp::from_micros(i64::MAX);
+    story.row.version = noetl_model::Seq(1);
+    let event = noetl_model::Event {
+        execution: story.row.id,
+        id: EventId::new(i64::MAX),
+        seq: noetl_model::Seq(1),
+        at: Timestamp::from_micros(i64::MAX),
+        fact: said("the end of time"),
+    };
+    let append = crate::Append {
+        expected: noetl_model::Seq::START,
+        start: Some(crate::Start { key: u64::MAX, tenant: story.tenant.clone() }),
+        events: vec![Arc::new(event.clone())],
+        row: story.row.clone(),
+    };
+    write(&*store, append).await;
+    assert_eq!(log(&*store, story.id()).await, [event]);
+    let row = store.execution(&story.tenant, story.id()).await;
+    assert_eq!(row.expect("a read"), Some(story.row));
+    let newest = store.newest_id().await.expect("a read");
+    assert_eq!(newest, Some(EventId::new(i64::MAX)));
+}

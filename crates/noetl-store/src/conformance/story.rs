@@ -1,0 +1,270 @@
+//! Executions that tests tell: a [`Story`] knows its log's place and makes the next append.
+
+use std::sync::Arc;
+
+use noetl_model::event::{Issued, Reported, Started, TakenArc};
+use noetl_model::{
+    CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Outcome,
+    Routing, Seq, Tenant, Timestamp, Value,
+};
+use serde_json::json;
+
+use crate::{Append, Committed, ExecutionRow, ExecutionStatus, Start, Store};
+
+/// Room for the events of one story between its execution id and the next.
+const EVENTS_MAX: i64 = 1_000_000;
+
+/// One execution as its only writer sees it.
+#[derive(Debug, Clone)]
+pub struct Story {
+    /// Whose it is.
+    pub tenant: Tenant,
+    /// Its start key.
+    pub key: u64,
+    /// Its row after the last append.
+    pub row: ExecutionRow,
+}
+
+impl Story {
+    /// An execution that has not begun.
+    pub fn new(id: i64) -> Self {
+        let started_at = Timestamp::from_micros(1_704_067_200_000_000 + id);
+        Self {
+            tenant: Tenant::default(),
+            // The largest keys have no signed form, which a store must not trip over.
+            key: u64::MAX - id.unsigned_abs(),
+            row: ExecutionRow {
+                id: ExecutionId::new(id),
+                catalog: CatalogId::new(7),
+                path: Arc::from("demo/greet"),
+                playbook_version: 3,
+                parent: None,
+                status: ExecutionStatus::Running,
+                version: Seq::START,
+                started_at,
+                updated_at: started_at,
+                ended_at: None,
+                error: None,
+                steps_entered: 0,
+                steps_completed: 0,
+                steps_failed: 0,
+                steps_running: 0,
+                current_step: None,
+            },
+        }
+    }
+
+    /// The same for another tenant.
+    #[must_use]
+    pub fn of(mut self, tenant: &str) -> Self {
+        self.tenant = Tenant::new(tenant);
+        self
+    }
+
+    /// Its execution.
+    pub fn id(&self) -> ExecutionId {
+        self.row.id
+    }
+
+    /// The id its event at this place has.
+    pub fn event_at(&self, place: u64) -> EventId {
+        let place = i64::try_from(place).expect("a short story");
+        EventId::new(self.row.id.get() * EVENTS_MAX + place)
+    }
+
+    /// The command its event at this place issues.
+    pub fn command_at(&self, place: u64) -> CommandId {
+        self.event_at(place).into()
+    }
+
+    /// The first append: started, a step entered, its command issued at place 3.
+    pub fn start(&mut self) -> Append {
+        self.row.current_step = Some(Arc::from("a"));
+        self.row.steps_entered += 1;
+        self.row.steps_running += 1;
+        self.then(vec![started(), entered("a"), issued("a")])
+    }
+
+    /// The append that adds these facts, and ends the execution when one of them does.
+    pub fn then(&mut self, facts: Vec<Fact>) -> Append {
+        let expected = self.row.version;
+        let events: Vec<Arc<Event>> = facts.into_iter().map(|fact| self.tell(fact)).collect();
+        let start =
+            (expected == Seq::START).then(|| Start { key: self.key, tenant: self.tenant.clone() });
+        Append { expected, start, events, row: self.row.clone() }
+    }
+
+    fn tell(&mut self, fact: Fact) -> Arc<Event> {
+        let seq = self.row.version.next();
+        let at = Timestamp::from_micros(self.row.updated_at.as_micros() + 1);
+        self.row.version = seq;
+        self.row.updated_at = at;
+        let end = match &fact {
+            Fact::PlaybookCompleted { .. } => Some(ExecutionStatus::Completed),
+            Fact::PlaybookFailed { .. } => Some(ExecutionStatus::Failed),
+            Fact::PlaybookCancelled { .. } => Some(ExecutionStatus::Cancelled),
+            _ => None,
+        };
+        if let Some(status) = end {
+            self.row.status = status;
+            self.row.ended_at = Some(at);
+        }
+        if let Fact::PlaybookFailed { failure, .. } = &fact {
+            self.row.error = Some(failure.to_string());
+        }
+        Arc::new(Event { execution: self.row.id, id: self.event_at(seq.0), seq, at, fact })
+    }
+}
+
+/// Commits one append and returns what became of it.
+pub async fn commit(store: &dyn Store, append: Append) -> Committed {
+    let outcomes = store.commit(vec![append]).await.expect("a commit");
+    assert_eq!(outcomes.len(), 1, "one outcome for one item");
+    outcomes[0]
+}
+
+/// Commits one append that has to be written.
+pub async fn write(store: &dyn Store, append: Append) {
+    assert_eq!(commit(store, append).await, Committed::Appended);
+}
+
+/// The whole log of an execution.
+pub async fn log(store: &dyn Store, id: ExecutionId) -> Vec<Event> {
+    let log = store.read(id, Seq::START, usize::MAX).await;
+    log.expect("a readable log")
+}
+
+/// A JSON object.
+pub fn map(value: Value) -> Map {
+    value.as_object().cloned().expect("an object")
+}
+
+/// An execution began.
+pub fn started() -> Fact {
+    Fact::PlaybookStarted(Box::new(Started {
+        catalog: CatalogId::new(7),
+        path: Arc::from("demo/greet"),
+        version: 3,
+        workload: map(json!({"who": "world"})),
+        parent: Some(ExecutionId::new(1)),
+        pool: Some(Arc::from("gpu")),
+    }))
+}
+
+/// A step was entered.
+pub fn entered(step: &str) -> Fact {
+    Fact::StepEntered { step: Arc::from(step), generation: 1, tokens: 2, round: Some(1) }
+}
+
+/// A command was issued.
+pub fn issued(step: &str) -> Fact {
+    Fact::CommandIssued(Box::new(Issued {
+        step: Arc::from(step),
+        generation: 1,
+        attempt: 2,
+        tool: Arc::from("python"),
+        config: map(json!({"code": "result = 1"})),
+        input: map(json!({"n": null})),
+        timeout_ms: Some(1500),
+    }))
+}
+
+/// A worker took a command.
+pub fn claimed(command: CommandId, worker: &str) -> Fact {
+    Fact::CommandClaimed { command, step: Arc::from("a"), worker: Arc::from(worker) }
+}
+
+/// A worker began.
+pub fn began(command: CommandId, worker: &str) -> Fact {
+    Fact::CommandStarted { command, step: Arc::from("a"), worker: Arc::from(worker) }
+}
+
+/// The tool answered.
+pub fn called(command: CommandId, data: Value) -> Fact {
+    Fact::CallDone { command, step: Arc::from("a"), data }
+}
+
+/// A command ended well.
+pub fn completed(command: CommandId) -> Fact {
+    Fact::CommandCompleted { command, step: Arc::from("a") }
+}
+
+/// A command ended badly.
+pub fn failed(command: CommandId) -> Fact {
+    Fact::CommandFailed { command, step: Arc::from("a"), failure: failure() }
+}
+
+/// A command's lease ended.
+pub fn expired(command: CommandId) -> Fact {
+    Fact::CommandExpired { command, step: Arc::from("a"), reason: "the worker went away".into() }
+}
+
+/// A command was stopped.
+pub fn stopped(command: CommandId) -> Fact {
+    Fact::CommandCancelled { command, step: Arc::from("a") }
+}
+
+/// A worker said something.
+pub fn said(text: &str) -> Fact {
+    Fact::Reported(Box::new(Reported {
+        event_type: "progress".into(),
+        step: Arc::from("a"),
+        status: "RUNNING".into(),
+        payload: Some(json!({"text": text})),
+        meta: Some(json!({"n": 1})),
+        worker: Some(Arc::from("local")),
+    }))
+}
+
+/// The execution ended well.
+pub fn done() -> Fact {
+    Fact::PlaybookCompleted { result: json!({"ok": true}) }
+}
+
+/// A failure with everything a failure can have.
+pub fn failure() -> Failure {
+    Failure::new(FailureKind::Timeout, "took longer than 5 s").with_details(json!({"pid": 7}))
+}
+
+/// One of each fact, for a command that was issued before.
+pub fn every_fact(command: CommandId) -> Vec<Fact> {
+    let step: Arc<str> = Arc::from("a");
+    vec![
+        entered("b"),
+        Fact::TokensDropped { step: step.clone(), tokens: 2 },
+        issued("b"),
+        claimed(command, "local"),
+        began(command, "local"),
+        called(command, json!([1, 2.5, "x", null])),
+        Fact::CallFailed { command, step: step.clone(), failure: failure() },
+        completed(command),
+        failed(command),
+        expired(command),
+        stopped(command),
+        Fact::ContextUpdated {
+            step: step.clone(),
+            generation: 1,
+            values: map(json!({"a.b": {"c": 1}})),
+        },
+        Fact::StepExited {
+            step: step.clone(),
+            generation: 1,
+            outcome: Outcome::Done,
+            next: Routing {
+                taken: vec![TakenArc { step: Arc::from("b"), back: true }],
+                not_taken: vec![Arc::from("c")],
+            },
+        },
+        Fact::StepExited {
+            step: step.clone(),
+            generation: 2,
+            outcome: Outcome::Failed { failure: failure(), handled: true },
+            next: Routing::default(),
+        },
+        said("half way"),
+        done(),
+        Fact::PlaybookFailed { step, failure: failure() },
+        Fact::PlaybookCancelled { reason: None },
+        Fact::PlaybookCancelled { reason: Some("asked to".into()) },
+    ]
+}

@@ -1,0 +1,208 @@
+//! The memory store: everything in one process, gone with it.
+//!
+//! It answers as the stores on disk do, to the byte: it keeps rows and decodes them on every read,
+//! so what does not survive a row does not survive here either. One lock guards all of it; calls
+//! hold it briefly and never across an await. It is made for tests and simulations, not for speed.
+
+mod state;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use noetl_model::{
+    CatalogId, CommandId, Event, EventId, ExecutionId, Origin, Seq, Tenant, Timestamp,
+};
+
+use self::state::State;
+use crate::{
+    Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
+    ExecutionRow, Executions, NewEntry, StoreError, path_contains,
+};
+
+/// A store in memory.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+}
+
+impl MemoryStore {
+    /// A store with nothing in it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The state. A panic elsewhere cannot leave it half-written, because every change is planned
+    /// before it is made; so a poisoned lock is as good as any.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl EventLog for MemoryStore {
+    async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError> {
+        let mut state = self.state();
+        let outcomes = state.plan(&batch)?;
+        for (append, outcome) in batch.into_iter().zip(&outcomes) {
+            if *outcome == Committed::Appended {
+                state.apply(append);
+            }
+        }
+        Ok(outcomes)
+    }
+
+    async fn read(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        let state = self.state();
+        let Some(execution) = state.executions.get(&execution) else {
+            return Ok(Vec::new());
+        };
+        let rows = execution.log.iter().filter(|row| row.seq > after);
+        rows.take(limit)
+            .map(|row| row.decode().map_err(|error| StoreError::Row(error.into())))
+            .collect()
+    }
+
+    async fn find_reported(
+        &self,
+        execution: ExecutionId,
+        event: EventId,
+    ) -> Result<Option<Seq>, StoreError> {
+        let state = self.state();
+        let log = state.executions.get(&execution).map(|known| &known.log);
+        let mut reported = log.into_iter().flatten().filter(|row| row.origin == Origin::Reported);
+        Ok(reported.find(|row| row.event_id == event).map(|row| row.seq))
+    }
+
+    async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {
+        Ok(self.state().newest)
+    }
+}
+
+#[async_trait]
+impl Executions for MemoryStore {
+    async fn execution(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+    ) -> Result<Option<ExecutionRow>, StoreError> {
+        let state = self.state();
+        let known = state.executions.get(&id);
+        Ok(known.filter(|known| known.tenant == *tenant).map(|known| known.row.clone()))
+    }
+
+    async fn tenant_of(&self, id: ExecutionId) -> Result<Option<Tenant>, StoreError> {
+        let state = self.state();
+        Ok(state.executions.get(&id).map(|known| known.tenant.clone()))
+    }
+
+    async fn executions(
+        &self,
+        tenant: &Tenant,
+        filter: &ExecutionFilter,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        let state = self.state();
+        let mine = state.executions.values().filter(|known| known.tenant == *tenant);
+        let mut rows: Vec<&ExecutionRow> =
+            mine.map(|known| &known.row).filter(|row| matches(filter, row)).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.id)));
+        let page = rows.into_iter().skip(filter.offset).take(filter.limit);
+        Ok(page.cloned().collect())
+    }
+
+    async fn unfinished(
+        &self,
+        after: ExecutionId,
+        limit: usize,
+    ) -> Result<Vec<ExecutionId>, StoreError> {
+        let state = self.state();
+        let open = state
+            .executions
+            .values()
+            .map(|known| &known.row)
+            .filter(|row| row.id > after && !row.status.is_final());
+        Ok(open.take(limit).map(|row| row.id).collect())
+    }
+}
+
+fn matches(filter: &ExecutionFilter, row: &ExecutionRow) -> bool {
+    filter.status.is_none_or(|status| row.status == status)
+        && filter.catalog.is_none_or(|catalog| row.catalog == catalog)
+        && filter.path.as_ref().is_none_or(|text| path_contains(&row.path, text))
+}
+
+#[async_trait]
+impl Commands for MemoryStore {
+    async fn command(&self, id: CommandId) -> Result<Option<CommandRow>, StoreError> {
+        Ok(self.state().commands.get(&id).cloned())
+    }
+
+    async fn open_commands(
+        &self,
+        after: CommandId,
+        limit: usize,
+    ) -> Result<Vec<CommandRow>, StoreError> {
+        let state = self.state();
+        let open = state.commands.values().filter(|row| row.id > after && !row.state.is_terminal());
+        Ok(open.take(limit).cloned().collect())
+    }
+}
+
+#[async_trait]
+impl Catalog for MemoryStore {
+    async fn register(&self, tenant: &Tenant, entry: NewEntry) -> Result<CatalogEntry, StoreError> {
+        self.state().register(tenant, entry)
+    }
+
+    async fn entry(
+        &self,
+        tenant: &Tenant,
+        id: CatalogId,
+    ) -> Result<Option<CatalogEntry>, StoreError> {
+        let state = self.state();
+        let mut mine = state.entries_of(tenant);
+        Ok(mine.find(|entry| entry.id == id).cloned())
+    }
+
+    async fn entry_at(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        version: Option<u32>,
+    ) -> Result<Option<CatalogEntry>, StoreError> {
+        let state = self.state();
+        let at_path = state
+            .entries_of(tenant)
+            .filter(|entry| entry.path == path)
+            .filter(|entry| version.is_none_or(|version| entry.version == version));
+        Ok(at_path.max_by_key(|entry| entry.version).cloned())
+    }
+
+    async fn entries(
+        &self,
+        tenant: &Tenant,
+        kind: Option<&str>,
+    ) -> Result<Vec<CatalogEntry>, StoreError> {
+        let state = self.state();
+        let mut entries: Vec<CatalogEntry> = state
+            .entries_of(tenant)
+            .filter(|entry| kind.is_none_or(|kind| entry.kind == kind))
+            .cloned()
+            .collect();
+        let age = |entry: &CatalogEntry| -> (Timestamp, CatalogId) { (entry.created_at, entry.id) };
+        entries.sort_by_key(|entry| std::cmp::Reverse(age(entry)));
+        Ok(entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MemoryStore;
+    use crate::conformance::Subject;
+
+    crate::conformance_suite!(memory, async || Subject::new(MemoryStore::new()));
+}

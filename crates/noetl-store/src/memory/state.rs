@@ -1,0 +1,180 @@
+//! What the memory store keeps, and how an append changes it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use noetl_model::row::EventRow;
+use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Seq, Tenant};
+
+use crate::{
+    Append, CatalogEntry, CommandChange, CommandRow, Committed, ExecutionRow, Malformed, NewEntry,
+    Start, StoreError,
+};
+
+/// Everything there is.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) executions: BTreeMap<ExecutionId, Execution>,
+    pub(super) commands: BTreeMap<CommandId, CommandRow>,
+    pub(super) newest: Option<EventId>,
+    catalog: BTreeMap<CatalogId, (Tenant, CatalogEntry)>,
+}
+
+/// One execution and its log.
+#[derive(Debug)]
+pub(super) struct Execution {
+    pub(super) tenant: Tenant,
+    pub(super) row: ExecutionRow,
+    pub(super) log: Vec<EventRow>,
+    start_key: u64,
+}
+
+/// What a later item of a batch has to know of the earlier ones.
+#[derive(Default)]
+struct Planned<'a> {
+    versions: HashMap<ExecutionId, Seq>,
+    starts: HashMap<ExecutionId, &'a Start>,
+    commands: HashSet<CommandId>,
+}
+
+impl State {
+    /// Says what becomes of each append, and changes nothing: a batch that is refused in the
+    /// middle has then left no trace.
+    pub(super) fn plan(&self, batch: &[Append]) -> Result<Vec<Committed>, StoreError> {
+        for append in batch {
+            append.check()?;
+        }
+        let mut planned = Planned::default();
+        let mut outcomes = Vec::with_capacity(batch.len());
+        for append in batch {
+            let outcome = self.outcome(append, &planned);
+            if outcome == Committed::Appended {
+                self.note(append, &mut planned)?;
+            }
+            outcomes.push(outcome);
+        }
+        Ok(outcomes)
+    }
+
+    fn outcome(&self, append: &Append, planned: &Planned<'_>) -> Committed {
+        let id = append.row.id;
+        let known = self.executions.get(&id);
+        let stored = known.map(|known| known.row.version);
+        let found = planned.versions.get(&id).copied().or(stored);
+        let started = match planned.starts.get(&id) {
+            Some(start) => Some((start.key, &start.tenant)),
+            None => known.map(|known| (known.start_key, &known.tenant)),
+        };
+        match (&append.start, started) {
+            (Some(start), Some(earlier)) if (start.key, &start.tenant) == earlier => {
+                Committed::Repeated
+            }
+            (Some(_), Some(_)) => Committed::Taken,
+            (Some(_), None) => Committed::Appended,
+            (None, _) if found == Some(append.expected) => Committed::Appended,
+            (None, _) => Committed::Conflict { found: found.unwrap_or(Seq::START) },
+        }
+    }
+
+    fn note<'a>(&self, append: &'a Append, planned: &mut Planned<'a>) -> Result<(), Malformed> {
+        planned.versions.insert(append.row.id, append.row.version);
+        if let Some(start) = &append.start {
+            planned.starts.insert(append.row.id, start);
+        }
+        for change in CommandChange::of_all(append.events.iter().map(AsRef::as_ref)) {
+            let CommandChange::Insert(row) = change else {
+                continue;
+            };
+            if self.commands.contains_key(&row.id) || !planned.commands.insert(row.id) {
+                return Err(Malformed::CommandTaken { command: row.id });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the changes of an append that [`State::plan`] let through.
+    pub(super) fn apply(&mut self, append: Append) {
+        let Append { start, events, row, .. } = append;
+        for change in CommandChange::of_all(events.iter().map(AsRef::as_ref)) {
+            self.change(change);
+        }
+        let newest = events.iter().map(|event| event.id).max();
+        self.newest = self.newest.max(newest);
+        let rows = events.iter().map(|event| EventRow::from(event.as_ref()));
+        match (start, self.executions.get_mut(&row.id)) {
+            (Some(start), _) => {
+                let execution = Execution {
+                    tenant: start.tenant,
+                    start_key: start.key,
+                    log: rows.collect(),
+                    row,
+                };
+                self.executions.insert(execution.row.id, execution);
+            }
+            (None, Some(execution)) => {
+                execution.log.extend(rows);
+                execution.update(row);
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn change(&mut self, change: CommandChange) {
+        match change {
+            CommandChange::Insert(row) => {
+                self.commands.insert(row.id, row);
+            }
+            CommandChange::Move { id, state, worker, ended_at } => {
+                if let Some(row) = self.commands.get_mut(&id) {
+                    row.go_on(state, worker.as_ref(), ended_at);
+                }
+            }
+        }
+    }
+
+    pub(super) fn register(
+        &mut self,
+        tenant: &Tenant,
+        entry: NewEntry,
+    ) -> Result<CatalogEntry, StoreError> {
+        if self.catalog.contains_key(&entry.id) {
+            let taken = format!("catalog entry {} exists already", entry.id);
+            return Err(StoreError::backend("register a catalog entry", taken));
+        }
+        let versions = self
+            .entries_of(tenant)
+            .filter(|known| known.path == entry.path)
+            .map(|known| known.version);
+        let entry = CatalogEntry {
+            version: versions.max().unwrap_or(0) + 1,
+            id: entry.id,
+            path: entry.path,
+            kind: entry.kind,
+            content: entry.content,
+            layout: entry.layout,
+            payload: entry.payload,
+            meta: entry.meta,
+            created_at: entry.at,
+        };
+        self.catalog.insert(entry.id, (tenant.clone(), entry.clone()));
+        Ok(entry)
+    }
+
+    pub(super) fn entries_of(&self, tenant: &Tenant) -> impl Iterator<Item = &CatalogEntry> {
+        let mine = self.catalog.values().filter(move |(owner, _)| owner == tenant);
+        mine.map(|(_, entry)| entry)
+    }
+}
+
+impl Execution {
+    /// Takes over what changes in the life of an execution. What it was started with stays.
+    fn update(&mut self, row: ExecutionRow) {
+        self.row = ExecutionRow {
+            catalog: self.row.catalog,
+            path: self.row.path.clone(),
+            playbook_version: self.row.playbook_version,
+            parent: self.row.parent,
+            started_at: self.row.started_at,
+            ..row
+        };
+    }
+}
