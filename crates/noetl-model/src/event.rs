@@ -103,8 +103,9 @@ pub enum Fact {
         /// How many.
         tokens: u32,
     },
-    /// Work was handed out. The command's id is this event's id.
-    CommandIssued(Box<Issued>),
+    /// Work was handed out. The command's id is this event's id. Shared with the worker that runs
+    /// it and with the state that may hand it out again.
+    CommandIssued(Arc<Issued>),
     /// A worker took the command.
     CommandClaimed {
         /// The command.

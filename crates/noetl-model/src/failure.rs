@@ -16,9 +16,10 @@ pub struct Failure {
     /// Whether the same call may succeed later without a change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retryable: bool,
-    /// What the tool knows beyond the sentence: HTTP status and body, traceback, exit code.
+    /// What the tool knows beyond the sentence: HTTP status and body, traceback, exit code. Boxed,
+    /// since results carry a failure by value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub details: Option<Value>,
+    pub details: Option<Box<Value>>,
 }
 
 impl Failure {
@@ -31,7 +32,7 @@ impl Failure {
     /// The same failure with what the tool knows beyond its sentence.
     #[must_use]
     pub fn with_details(mut self, details: Value) -> Self {
-        self.details = Some(details);
+        self.details = Some(Box::new(details));
         self
     }
 }

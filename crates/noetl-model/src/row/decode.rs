@@ -157,7 +157,7 @@ impl EventRow {
                 let Dropped { tokens } = self.meta()?;
                 Fact::TokensDropped { step: step(), tokens }
             }
-            types::COMMAND_ISSUED => Fact::CommandIssued(Box::new(self.issued()?)),
+            types::COMMAND_ISSUED => Fact::CommandIssued(Arc::new(self.issued()?)),
             types::COMMAND_CLAIMED => Fact::CommandClaimed {
                 command: self.command()?,
                 step: step(),

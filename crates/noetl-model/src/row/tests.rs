@@ -37,7 +37,7 @@ fn facts() -> Vec<Fact> {
         Fact::StepEntered { step: step(), generation: 2, tokens: 1, round: None },
         Fact::StepEntered { step: step(), generation: 1, tokens: 0, round: Some(3) },
         Fact::TokensDropped { step: step(), tokens: 2 },
-        Fact::CommandIssued(Box::new(Issued {
+        Fact::CommandIssued(Arc::new(Issued {
             step: step(),
             generation: 2,
             attempt: 1,
