@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::graph::Graph;
 use crate::template::{Guard, ValueTemplate};
 
 /// A step's place in `workflow`.
@@ -41,6 +42,8 @@ pub struct Playbook {
     pub no_next_is_error: bool,
     /// All steps, in document order.
     pub steps: Vec<Step>,
+    /// Which arcs close loops, and what a join waits for.
+    pub graph: Graph,
     pub(crate) by_name: HashMap<Arc<str>, StepIx>,
 }
 

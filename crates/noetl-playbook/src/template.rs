@@ -38,7 +38,7 @@ pub use error::{RenderError, SyntaxError};
 pub use guard::{Guard, truthy};
 pub use json::{from_json, from_json_owned, to_json};
 pub use nested::ValueTemplate;
-pub use scope::{Identity, Output, Scope};
+pub use scope::{Entropy, Identity, Output, Scope};
 
 use error::Fault;
 use eval::Run;

@@ -6,6 +6,7 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::{executor, keys, metadata, value, workflow};
 use crate::document::Playbook;
+use crate::graph::Graph;
 use crate::template::ValueTemplate;
 
 const KEYS: &[&str] = &[
@@ -49,6 +50,19 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Playbook
     if cx.findings.has_errors() {
         return None;
     }
+    let arcs: Vec<Vec<_>> = workflow
+        .steps
+        .iter()
+        .map(|step| step.router.arcs.iter().map(|arrow| arrow.to).collect())
+        .collect();
+    let graph = match Graph::new(&arcs, workflow.entry) {
+        Ok(graph) => graph,
+        Err(error) => {
+            let help = "split the workflow into playbooks that call each other";
+            cx.error("E070", root, error.to_string(), help);
+            return None;
+        }
+    };
     Some(Playbook {
         name: metadata.name,
         path: metadata.path,
@@ -59,6 +73,7 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Playbook
         implicit_end: workflow.implicit_end,
         no_next_is_error: executor.no_next_is_error,
         steps: workflow.steps,
+        graph,
         by_name: std::mem::take(&mut cx.steps),
     })
 }

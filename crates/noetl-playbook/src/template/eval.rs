@@ -25,8 +25,6 @@ pub(super) struct Run<'s> {
     pub(super) frame: usize,
     /// How many loops are running.
     pub(super) loops: usize,
-    /// How many identifiers `uuid4()` has made.
-    pub(super) identifiers: u64,
     /// What minijinja's own filters ask for; made when the first one runs.
     state: Option<State<'static, 'static>>,
 }
@@ -40,7 +38,6 @@ impl<'s> Run<'s> {
             locals: Vec::new(),
             frame: 0,
             loops: 0,
-            identifiers: 0,
             state: None,
         }
     }

@@ -131,13 +131,11 @@ fn now(run: &mut Run<'_>, arguments: &[Data]) -> Result<Data, Fault> {
     }
 }
 
-/// A version 4 identifier made from the scope's entropy and a counter, so that a replay makes the
-/// same ones.
+/// A version 4 identifier made from the scope's entropy.
 fn uuid4(run: &mut Run<'_>) -> Data {
-    let seed = run.scope.entropy.wrapping_add(run.identifiers.wrapping_mul(2));
-    run.identifiers += 1;
-    let high = u128::from(mix(mix(seed) ^ 0x6e6f_6574_6c00_0001));
-    let low = u128::from(mix(mix(seed.wrapping_add(1)) ^ 0x6e6f_6574_6c00_0002));
+    let (first, second) = (run.scope.entropy.draw(), run.scope.entropy.draw());
+    let high = u128::from(mix(mix(first) ^ 0x6e6f_6574_6c00_0001));
+    let low = u128::from(mix(mix(second) ^ 0x6e6f_6574_6c00_0002));
     let bits = (high << 64 | low) & !(0xf << 76) & !(0b11 << 62) | 4 << 76 | 0b10 << 62;
     let hex = format!("{bits:032x}");
     Data::from(format!(

@@ -66,7 +66,7 @@ impl<'s> View<'s> {
         if let Some(value) = scope.ctx.get(name) {
             return Self::Plain(value.clone());
         }
-        if let Some(value) = scope.results.get(name) {
+        if let Some(value) = scope.result(name) {
             return Self::Result(value.clone());
         }
         if let Some(value) = scope.workload.get(name) {
@@ -109,7 +109,7 @@ impl<'s> View<'s> {
             Self::Response(data) => response_field(&data, key),
             Self::Names(names) => plain(names.get(key).cloned()),
             Self::Ctx => plain(scope.ctx.get(key).or_else(|| scope.workload.get(key)).cloned()),
-            Self::Steps => match scope.results.get(key) {
+            Self::Steps => match scope.result(key) {
                 Some(data) => Self::Result(data.clone()),
                 None => Self::Plain(Data::UNDEFINED),
             },
@@ -201,7 +201,7 @@ fn error_data(failure: &Failure) -> Data {
         ("message".to_owned(), Data::from(failure.message.as_str())),
         ("retryable".to_owned(), Data::from(failure.retryable)),
     ];
-    if let Some(serde_json::Value::Object(details)) = &failure.details {
+    if let Some(serde_json::Value::Object(details)) = failure.details.as_deref() {
         for (key, value) in details {
             if !matches!(key.as_str(), "kind" | "message" | "retryable") {
                 fields.push((key.clone(), from_json(value)));

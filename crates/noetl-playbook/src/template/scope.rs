@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use noetl_model::{CatalogId, ExecutionId, Failure, Timestamp};
 
@@ -16,6 +17,9 @@ pub struct Scope {
     pub ctx: Arc<Names>,
     /// Newest result of each completed step, by name.
     pub results: Arc<Names>,
+    /// The step whose `set` and arcs are rendered, with its result: before the result is recorded,
+    /// and without copying the other results to put it among them.
+    pub own: Option<(Arc<str>, Data)>,
     /// Names this visit set with `step.*`.
     pub step: Arc<Names>,
     /// The completed step's output, in `set` and arcs.
@@ -34,11 +38,34 @@ pub struct Scope {
     pub env: Arc<BTreeMap<String, String>>,
     /// What `now()` answers.
     pub now: Timestamp,
-    /// What `uuid4()` is made from; the same number gives the same sequence.
-    ///
-    /// The sequence starts anew with each rendering, so two renderings that must not share an
-    /// identifier need two numbers.
-    pub entropy: u64,
+    /// What `uuid4()` is made from.
+    pub entropy: Entropy,
+}
+
+impl Scope {
+    /// The newest result of a step.
+    pub fn result(&self, step: &str) -> Option<&Data> {
+        match &self.own {
+            Some((name, data)) if **name == *step => Some(data),
+            _ => self.results.get(step),
+        }
+    }
+}
+
+/// A source of numbers for `uuid4()`: clones draw from one sequence, and the same seed gives the
+/// same sequence.
+#[derive(Debug, Clone, Default)]
+pub struct Entropy(Arc<AtomicU64>);
+
+impl Entropy {
+    /// The sequence of this seed.
+    pub fn new(seed: u64) -> Self {
+        Self(Arc::new(AtomicU64::new(seed)))
+    }
+
+    pub(super) fn draw(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
 }
 
 /// A step's output envelope.
