@@ -1,0 +1,242 @@
+//! Turns state and one input into the events to record.
+//!
+//! A decision folds its own events into the state as it goes, so that what follows from it is
+//! decided on top of it, without copying an execution that may hold 100 000 results. A refusal
+//! leaves the state as it was. A caller that cannot commit the events drops the state.
+
+mod abandon;
+mod begin;
+mod cancel;
+mod claim;
+mod complete;
+mod expire;
+mod fail;
+mod keep;
+mod start;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use noetl_model::event::Reported;
+use noetl_model::{CatalogId, CommandId, Event, EventId, Fact, Failure, Map, Timestamp, Value};
+use noetl_playbook::Playbook;
+use noetl_playbook::template::Entropy;
+
+use crate::execution::{Execution, Status};
+use crate::flow::Activation;
+
+/// What somebody asks of an execution.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// Begin.
+    Start(Box<Start>),
+    /// A worker takes a command.
+    Claim(Claim),
+    /// A worker says it began.
+    Begin(Begin),
+    /// A command ended well.
+    Complete(Complete),
+    /// A command ended badly.
+    Fail(Fail),
+    /// A command's lease ended.
+    Expire(Expire),
+    /// Stop everything.
+    Cancel(Cancel),
+    /// Wait no more for stopped commands of a failing execution.
+    Abandon(Abandon),
+    /// Keep what a worker or client said.
+    Keep(Box<Keep>),
+}
+
+/// Begin an execution.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Start {
+    /// The catalog entry to pin it to.
+    pub catalog: CatalogId,
+    /// That entry's path.
+    pub path: Arc<str>,
+    /// That entry's version.
+    pub version: u32,
+    /// Laid over the playbook's workload.
+    pub payload: Map,
+    /// The execution that asks.
+    pub parent: Option<noetl_model::ExecutionId>,
+    /// Which workers its commands go to.
+    pub pool: Option<Arc<str>>,
+}
+
+/// A worker takes a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The command.
+    pub command: CommandId,
+    /// The worker.
+    pub worker: Arc<str>,
+}
+
+/// A worker says it began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begin {
+    /// The command.
+    pub command: CommandId,
+    /// The worker.
+    pub worker: Arc<str>,
+}
+
+/// A command ended well, or its tool answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Complete {
+    /// The command.
+    pub command: CommandId,
+    /// The tool's answer; `None` when it was said before.
+    pub data: Option<Value>,
+    /// Whether the command is over. A worker that reports in two parts says the answer first.
+    pub is_final: bool,
+}
+
+/// A command ended badly.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fail {
+    /// The command.
+    pub command: CommandId,
+    /// Why.
+    pub failure: Failure,
+}
+
+/// A command's lease ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expire {
+    /// The command.
+    pub command: CommandId,
+    /// What ended it.
+    pub reason: String,
+}
+
+/// Stop everything.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cancel {
+    /// What the caller gives as a reason.
+    pub reason: Option<String>,
+}
+
+/// Wait no more for stopped commands of a failing execution.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Abandon;
+
+/// Keep what a worker or client said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Keep {
+    /// What was said.
+    pub said: Reported,
+    /// The id it came with, by which a repeat is known; a new one when `None`.
+    pub id: Option<EventId>,
+}
+
+/// Why an input changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// There is no such execution.
+    #[error("there is no such execution")]
+    NotFound,
+    /// It began before.
+    #[error("the execution began before")]
+    AlreadyStarted,
+    /// It is over.
+    #[error("the execution is {0:?} already")]
+    AlreadyFinished(Status),
+    /// The command is over, or is not one of this execution.
+    #[error("the command is over")]
+    CommandFinished,
+    /// Another worker holds it.
+    #[error("the command was claimed by {0}")]
+    ClaimedBy(Arc<str>),
+    /// A template of the workload cannot be rendered.
+    #[error("{0}")]
+    Workload(String),
+}
+
+/// The present, and what is fresh at it.
+pub struct Moment<'a> {
+    /// What time it is.
+    pub now: Timestamp,
+    /// Mints ids, each larger than the one before.
+    pub ids: &'a mut dyn FnMut() -> EventId,
+    /// What `uuid4()` is made from.
+    pub entropy: Entropy,
+    /// What templates see as `env`.
+    pub env: Arc<BTreeMap<String, String>>,
+}
+
+/// Decides one input. On `Ok` the state has the returned events folded in.
+pub fn decide(
+    playbook: &Playbook,
+    state: &mut Execution,
+    input: Input,
+    moment: &mut Moment<'_>,
+) -> Result<Vec<Event>, Refusal> {
+    let mut draft = Draft::new(playbook, state, moment);
+    match input {
+        Input::Start(input) => start::decide(&mut draft, *input)?,
+        Input::Claim(input) => claim::decide(&mut draft, input)?,
+        Input::Begin(input) => begin::decide(&mut draft, input)?,
+        Input::Complete(input) => complete::decide(&mut draft, input)?,
+        Input::Fail(input) => fail::decide(&mut draft, input)?,
+        Input::Expire(input) => expire::decide(&mut draft, input)?,
+        Input::Cancel(input) => cancel::decide(&mut draft, input)?,
+        Input::Abandon(Abandon) => abandon::decide(&mut draft)?,
+        Input::Keep(input) => keep::decide(&mut draft, *input)?,
+    }
+    Ok(draft.events)
+}
+
+/// A decision in the making.
+pub(crate) struct Draft<'a, 'm> {
+    pub(crate) playbook: &'a Playbook,
+    pub(crate) state: &'a mut Execution,
+    pub(crate) moment: &'a mut Moment<'m>,
+    pub(crate) events: Vec<Event>,
+    /// Steps to enter, in order.
+    pub(crate) queue: VecDeque<Activation>,
+    /// Visits that began and ended within this decision.
+    pub(crate) inline_visits: u32,
+}
+
+impl<'a, 'm> Draft<'a, 'm> {
+    fn new(playbook: &'a Playbook, state: &'a mut Execution, moment: &'a mut Moment<'m>) -> Self {
+        let (events, queue) = (Vec::with_capacity(8), VecDeque::new());
+        Self { playbook, state, moment, events, queue, inline_visits: 0 }
+    }
+
+    /// Records a fact: it is part of the decision and of the state from here on.
+    pub(crate) fn record(&mut self, fact: Fact) -> EventId {
+        let id = (self.moment.ids)();
+        self.record_as(id, fact)
+    }
+
+    fn record_as(&mut self, id: EventId, fact: Fact) -> EventId {
+        let event = Event {
+            execution: self.state.id,
+            id,
+            seq: self.state.version.next(),
+            at: self.moment.now,
+            fact,
+        };
+        self.state.apply(&event);
+        self.events.push(event);
+        id
+    }
+
+    /// Refuses what an absent execution cannot be asked.
+    fn known(&self) -> Result<(), Refusal> {
+        if self.state.status == Status::Absent { Err(Refusal::NotFound) } else { Ok(()) }
+    }
+
+    /// Refuses what a finished or absent execution cannot be asked.
+    fn running(&self) -> Result<(), Refusal> {
+        self.known()?;
+        if self.state.status.is_final() {
+            return Err(Refusal::AlreadyFinished(self.state.status));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,13 @@
+//! Stop everything: terminal at once. Running steps are told to stop; their late reports change
+//! nothing.
+
+use noetl_model::Fact;
+
+use super::{Cancel, Draft, Refusal};
+
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Cancel) -> Result<(), Refusal> {
+    draft.running()?;
+    draft.cancel_commands(|_| true);
+    draft.record(Fact::PlaybookCancelled { reason: input.reason });
+    Ok(())
+}

@@ -1,0 +1,25 @@
+//! A worker takes a command. Repeating a claim is harmless; two workers never hold one command.
+
+use noetl_model::{CommandState, Fact};
+
+use super::{Claim, Draft, Refusal};
+
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Claim) -> Result<(), Refusal> {
+    draft.running()?;
+    let command = draft.state.open_command(input.command).ok_or(Refusal::CommandFinished)?;
+    match (&command.state, &command.worker) {
+        (CommandState::Pending, _) => {
+            // A failing execution only waits for what already runs.
+            if draft.state.is_failing() {
+                return Err(Refusal::CommandFinished);
+            }
+            let step = command.issued.step.clone();
+            let (command, worker) = (input.command, input.worker);
+            draft.record(Fact::CommandClaimed { command, step, worker });
+            Ok(())
+        }
+        (_, Some(holder)) if *holder == input.worker => Ok(()),
+        (_, Some(holder)) => Err(Refusal::ClaimedBy(holder.clone())),
+        (_, None) => Err(Refusal::CommandFinished),
+    }
+}

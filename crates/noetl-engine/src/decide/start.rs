@@ -1,0 +1,86 @@
+//! Begin an execution (rule R1).
+
+use std::sync::Arc;
+
+use noetl_model::event::Started;
+use noetl_model::{Fact, Map, Value};
+use noetl_playbook::template::{Names, Scope, from_json};
+
+use super::{Draft, Refusal, Start};
+use crate::execution::Status;
+use crate::flow::Activation;
+use crate::scope;
+
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Start) -> Result<(), Refusal> {
+    if draft.state.status != Status::Absent {
+        return Err(Refusal::AlreadyStarted);
+    }
+    let workload = workload(draft, &input)?;
+    draft.record(Fact::PlaybookStarted(Box::new(Started {
+        catalog: input.catalog,
+        path: input.path,
+        version: input.version,
+        workload,
+        parent: input.parent,
+        pool: input.pool,
+    })));
+    initial_context(draft)?;
+    let entry = draft.playbook.entry;
+    draft.queue.push_back(Activation { step: entry, tokens: 0, from: None });
+    draft.settle();
+    Ok(())
+}
+
+/// The playbook's defaults, rendered, with the payload laid over them: maps merge, all else
+/// replaces. What the payload replaces is not rendered, so it cannot fail.
+fn workload(draft: &Draft<'_, '_>, input: &Start) -> Result<Map, Refusal> {
+    let payload = from_json(&Value::Object(input.payload.clone()));
+    let mut scope = Scope { payload: Some(payload), ..scope_for_start(draft, input) };
+    // Defaults may be written in terms of what the caller gave.
+    let named = |(name, value): (&String, &Value)| (Arc::from(name.as_str()), from_json(value));
+    scope.workload = Arc::new(input.payload.iter().map(named).collect::<Names>());
+    let defaults = draft.playbook.workload.render(&scope);
+    let defaults = defaults.map_err(|error| Refusal::Workload(error.to_string()))?;
+    let mut merged = match defaults {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    };
+    merge(&mut merged, &input.payload);
+    Ok(merged)
+}
+
+fn scope_for_start(draft: &Draft<'_, '_>, input: &Start) -> Scope {
+    let mut scope = scope::base(draft.playbook, draft.state, draft.moment);
+    scope.identity.catalog = input.catalog;
+    scope.identity.path = input.path.clone();
+    scope.identity.version = input.version;
+    scope.identity.parent = input.parent;
+    scope
+}
+
+fn merge(into: &mut Map, over: &Map) {
+    for (key, value) in over {
+        match (into.get_mut(key), value) {
+            (Some(Value::Object(below)), Value::Object(above)) => merge(below, above),
+            _ => {
+                into.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// Variables the document gives an initial value.
+fn initial_context(draft: &mut Draft<'_, '_>) -> Result<(), Refusal> {
+    if draft.playbook.vars.is_empty() {
+        return Ok(());
+    }
+    let scope = scope::base(draft.playbook, draft.state, draft.moment);
+    let mut values = Map::new();
+    for (name, value) in &draft.playbook.vars {
+        let value = value.render(&scope).map_err(|error| Refusal::Workload(error.to_string()))?;
+        values.insert(name.clone(), value);
+    }
+    let step = draft.playbook.step(draft.playbook.entry).name.clone();
+    draft.record(Fact::ContextUpdated { step, generation: 0, values });
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! What committed events call for outside the log.
+
+use std::sync::Arc;
+
+use noetl_model::{CommandId, Event, Fact, Outcome};
+
+use crate::{Execution, Status};
+
+/// Work that follows from events once they are durable.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Hand this command to a worker.
+    Dispatch {
+        /// The command.
+        command: CommandId,
+        /// Who claimed it in the same transaction, if somebody did.
+        claimed_by: Option<Arc<str>>,
+    },
+    /// Tell whoever runs this command to stop.
+    Stop {
+        /// The command.
+        command: CommandId,
+    },
+    /// Tell whoever waits for the execution that it ended.
+    Finish {
+        /// How.
+        status: Status,
+    },
+}
+
+/// The work `events` call for; `state` is the state after them.
+pub fn effects_of(state: &Execution, events: &[Arc<Event>]) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for event in events {
+        match &event.fact {
+            Fact::CommandIssued(_) => {
+                effects.push(Effect::Dispatch { command: event.id.into(), claimed_by: None });
+            }
+            Fact::CommandClaimed { command, worker, .. } => {
+                let issued = effects.iter_mut().rev().find(
+                    |effect| matches!(effect, Effect::Dispatch { command: c, .. } if c == command),
+                );
+                if let Some(Effect::Dispatch { claimed_by, .. }) = issued {
+                    *claimed_by = Some(worker.clone());
+                }
+            }
+            Fact::CommandCancelled { command, .. } | Fact::CommandExpired { command, .. } => {
+                effects.retain(
+                    |effect| !matches!(effect, Effect::Dispatch { command: c, .. } if c == command),
+                );
+                effects.push(Effect::Stop { command: *command });
+            }
+            // Fail fast: what still runs can change nothing any more.
+            Fact::StepExited { outcome: Outcome::Failed { handled: false, .. }, .. } => {
+                effects.extend(state.open_commands().map(|(command, _)| Effect::Stop { command }));
+            }
+            Fact::PlaybookCompleted { .. }
+            | Fact::PlaybookFailed { .. }
+            | Fact::PlaybookCancelled { .. } => {
+                effects.push(Effect::Finish { status: state.status() });
+            }
+            Fact::PlaybookStarted(_)
+            | Fact::StepEntered { .. }
+            | Fact::TokensDropped { .. }
+            | Fact::CommandStarted { .. }
+            | Fact::CallDone { .. }
+            | Fact::CallFailed { .. }
+            | Fact::CommandCompleted { .. }
+            | Fact::CommandFailed { .. }
+            | Fact::ContextUpdated { .. }
+            | Fact::StepExited { .. }
+            | Fact::Reported(_) => {}
+        }
+    }
+    effects
+}

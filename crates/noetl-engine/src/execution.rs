@@ -1,0 +1,220 @@
+//! The state of one execution: a fold over its log.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use noetl_model::event::{Issued, Started};
+use noetl_model::{CommandId, CommandState, ExecutionId, Failure, Seq, Timestamp};
+use noetl_playbook::template::{Data, Names};
+
+/// How an execution stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Nothing was recorded yet.
+    Absent,
+    /// Not finished: a command is outstanding.
+    Running,
+    /// Ended well.
+    Completed,
+    /// Ended badly.
+    Failed,
+    /// Was stopped.
+    Cancelled,
+}
+
+impl Status {
+    /// Whether nothing can move it any more.
+    pub const fn is_final(self) -> bool {
+        match self {
+            Self::Absent | Self::Running => false,
+            Self::Completed | Self::Failed | Self::Cancelled => true,
+        }
+    }
+}
+
+/// A command that is not terminal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenCommand {
+    /// What was handed out.
+    pub issued: Arc<Issued>,
+    /// Pending, claimed or running.
+    pub state: CommandState,
+    /// Who holds it.
+    pub worker: Option<Arc<str>>,
+    /// What its tool answered, when that came before the command's end.
+    pub(crate) answer: Option<Data>,
+}
+
+/// A visit that is under way. Its command, if it has one, knows the rest.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Visit {
+    pub(crate) data: Option<Data>,
+}
+
+/// A failure that nobody handled; the execution ends with it once its commands have ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Failing {
+    pub(crate) step: Arc<str>,
+    pub(crate) failure: Failure,
+}
+
+/// How many visits began and ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    pub(crate) completed: u32,
+    pub(crate) failed: u32,
+}
+
+/// Everything later decisions depend on.
+///
+/// Loops, timers, children and callbacks add their own outstanding sets beside `commands`; an
+/// execution that is running has something in one of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Execution {
+    pub(crate) id: ExecutionId,
+    pub(crate) version: Seq,
+    pub(crate) status: Status,
+    pub(crate) started: Option<Arc<Started>>,
+    pub(crate) started_at: Timestamp,
+    pub(crate) updated_at: Timestamp,
+    pub(crate) ended_at: Option<Timestamp>,
+    pub(crate) workload: Arc<Names>,
+    pub(crate) ctx: Arc<Names>,
+    pub(crate) results: Arc<Names>,
+    /// How often each step was entered.
+    pub(crate) generations: HashMap<Arc<str>, u32>,
+    /// The round in which a step that joins `any` last ran.
+    pub(crate) rounds: HashMap<Arc<str>, u32>,
+    /// Visits under way, by step and generation.
+    pub(crate) running: BTreeMap<(Arc<str>, u32), Visit>,
+    /// Tokens that wait at a step, each with the step it came from.
+    pub(crate) waiting: BTreeMap<Arc<str>, Vec<Arc<str>>>,
+    pub(crate) commands: BTreeMap<CommandId, OpenCommand>,
+    pub(crate) failing: Option<Failing>,
+    /// The step whose data is the execution's result if it ends now.
+    pub(crate) leaf: Option<Arc<str>>,
+    pub(crate) counts: Counts,
+    pub(crate) current_step: Option<Arc<str>>,
+    pub(crate) error: Option<String>,
+    /// A rough size of the values held, for the cache's bound.
+    pub(crate) bytes: usize,
+}
+
+/// What lists and status pages show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// How it stands.
+    pub status: Status,
+    /// The number of events in its log.
+    pub version: Seq,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When its newest event was decided.
+    pub updated_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Why it failed, in one sentence.
+    pub error: Option<String>,
+    /// Steps entered, counting each name once.
+    pub steps_entered: u32,
+    /// Visits that ended well.
+    pub steps_completed: u32,
+    /// Visits that ended badly.
+    pub steps_failed: u32,
+    /// Visits under way.
+    pub steps_running: u32,
+    /// The step that was entered last.
+    pub current_step: Option<Arc<str>>,
+}
+
+impl Execution {
+    /// An execution of which nothing is recorded yet.
+    pub fn absent(id: ExecutionId) -> Self {
+        Self {
+            id,
+            version: Seq::START,
+            status: Status::Absent,
+            started: None,
+            started_at: Timestamp::default(),
+            updated_at: Timestamp::default(),
+            ended_at: None,
+            workload: Arc::default(),
+            ctx: Arc::default(),
+            results: Arc::default(),
+            generations: HashMap::new(),
+            rounds: HashMap::new(),
+            running: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            commands: BTreeMap::new(),
+            failing: None,
+            leaf: None,
+            counts: Counts::default(),
+            current_step: None,
+            error: None,
+            bytes: 0,
+        }
+    }
+
+    /// Which execution it is.
+    pub fn id(&self) -> ExecutionId {
+        self.id
+    }
+
+    /// The place of the last event folded in.
+    pub fn version(&self) -> Seq {
+        self.version
+    }
+
+    /// How it stands.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// How it began; `None` while it is absent.
+    pub fn started(&self) -> Option<&Arc<Started>> {
+        self.started.as_ref()
+    }
+
+    /// Commands that are not terminal, oldest first.
+    pub fn open_commands(&self) -> impl Iterator<Item = (CommandId, &OpenCommand)> {
+        self.commands.iter().map(|(id, command)| (*id, command))
+    }
+
+    /// The command, unless it is terminal or was never issued here.
+    pub fn open_command(&self, id: CommandId) -> Option<&OpenCommand> {
+        self.commands.get(&id)
+    }
+
+    /// Whether a failure that nobody handled waits for running commands to end.
+    pub fn is_failing(&self) -> bool {
+        self.failing.is_some() && self.status == Status::Running
+    }
+
+    /// A rough size in memory, for a cache's bound.
+    pub fn bytes(&self) -> usize {
+        const PER_STEP: usize = 256;
+        self.bytes + self.generations.len() * PER_STEP
+    }
+
+    /// What lists and status pages show.
+    pub fn summary(&self) -> Summary {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Summary {
+            status: self.status,
+            version: self.version,
+            started_at: self.started_at,
+            updated_at: self.updated_at,
+            ended_at: self.ended_at,
+            error: self.error.clone(),
+            steps_entered: count(self.generations.len()),
+            steps_completed: self.counts.completed,
+            steps_failed: self.counts.failed,
+            steps_running: count(self.running.len()),
+            current_step: self.current_step.clone(),
+        }
+    }
+
+    pub(crate) fn generation(&self, step: &str) -> u32 {
+        self.generations.get(step).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,65 @@
+//! Entering a step: a new generation, and a command for its tool (rule R2).
+
+use std::sync::Arc;
+
+use noetl_model::event::Issued;
+use noetl_model::{Fact, Failure, FailureKind, Map, Value};
+use noetl_playbook::document::{Join, Step, Tool};
+use noetl_playbook::template::{RenderError, Scope};
+
+use super::Activation;
+use crate::decide::Draft;
+use crate::scope;
+
+impl Draft<'_, '_> {
+    pub(super) fn enter(&mut self, activation: Activation) {
+        let playbook = self.playbook;
+        let step = playbook.step(activation.step);
+        let generation = self.state.generation(&step.name) + 1;
+        let round = (step.join == Join::Any).then(|| self.round_of(activation.step));
+        let tokens = activation.tokens;
+        self.record(Fact::StepEntered { step: step.name.clone(), generation, tokens, round });
+        match &step.tool {
+            Some(tool) => self.issue(step, tool, generation, activation.from.as_deref()),
+            None => {
+                self.inline_visits += 1;
+                self.exit_done(&step.name, generation);
+            }
+        }
+    }
+
+    fn issue(&mut self, step: &Step, tool: &Tool, generation: u32, from: Option<&str>) {
+        let scope = scope::for_tool(self.playbook, self.state, self.moment, from);
+        match rendered(tool, &scope) {
+            Ok((config, input)) => {
+                let timeout = tool.timeout.map(|limit| limit.as_millis());
+                self.record(Fact::CommandIssued(Arc::new(Issued {
+                    step: step.name.clone(),
+                    generation,
+                    attempt: 1,
+                    tool: tool.kind.clone(),
+                    config,
+                    input,
+                    timeout_ms: timeout.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
+                })));
+            }
+            Err(error) => {
+                self.inline_visits += 1;
+                let failure = Failure::new(FailureKind::TemplateError, error.to_string());
+                self.exit_failed(&step.name, generation, failure);
+            }
+        }
+    }
+}
+
+fn rendered(tool: &Tool, scope: &Scope) -> Result<(Map, Map), RenderError> {
+    Ok((object(tool.config.render(scope)?), object(tool.input.render(scope)?)))
+}
+
+/// The decoder makes both maps; anything else could only be an empty one.
+fn object(value: Value) -> Map {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,204 @@
+//! Leaving a step: `set`, the arcs, and the record of both (rule R4).
+//!
+//! Conditions are evaluated here and nowhere else. After a failure only arcs that speak of failure
+//! count, unless the step says `on_error: continue`; a taken one handles the failure.
+
+use std::sync::Arc;
+
+use noetl_model::event::TakenArc;
+use noetl_model::{Fact, Failure, FailureKind, Map, Outcome, Routing};
+use noetl_playbook::document::{Arrow, Assignment, Mode, OnError, OnNoMatch, SetScope, Step};
+use noetl_playbook::template::{Data, RenderError, Scope, from_json};
+
+use super::Activation;
+use crate::apply::assign;
+use crate::decide::Draft;
+use crate::scope;
+
+/// What a visit's `set` and arcs come to.
+#[derive(Default)]
+struct Decision {
+    /// Dotted path below `ctx` to value, in the order of writing.
+    values: Map,
+    /// Places of the taken arcs.
+    taken: Vec<usize>,
+}
+
+impl Draft<'_, '_> {
+    /// Ends a visit whose command, if it had one, was completed.
+    pub(crate) fn exit_done(&mut self, name: &Arc<str>, generation: u32) {
+        let visit = self.state.running.get(&(name.clone(), generation));
+        let data = visit.and_then(|visit| visit.data.clone()).unwrap_or_else(|| Data::from(()));
+        self.exit(name, generation, &data, None);
+    }
+
+    /// Ends a visit that failed.
+    pub(crate) fn exit_failed(&mut self, name: &Arc<str>, generation: u32, failure: Failure) {
+        let data = failure_data(&failure);
+        self.exit(name, generation, &data, Some(failure));
+    }
+
+    fn exit(&mut self, name: &Arc<str>, generation: u32, data: &Data, failure: Option<Failure>) {
+        let Some(ix) = self.playbook.find(name) else { return };
+        let step = self.playbook.step(ix);
+        if self.state.is_failing() {
+            // Nothing starts any more, so there is nothing to decide.
+            let outcome = failure
+                .map_or(Outcome::Done, |failure| Outcome::Failed { failure, handled: false });
+            self.leave(step, generation, outcome, Decision::default());
+            return;
+        }
+        let (failure, decision) = match self.arcs(step, data, failure.as_ref()) {
+            Ok(decision) => (failure, decision),
+            // A template of this step's own `set` or arcs failed: that is the step's failure.
+            Err(error) => {
+                let failure = Failure::new(FailureKind::TemplateError, error.to_string());
+                let decision = self.arcs(step, data, Some(&failure)).unwrap_or_default();
+                (Some(failure), decision)
+            }
+        };
+        let (failure, decision) = self.unmatched(step, data, failure, decision);
+        let outcome = match failure {
+            None => Outcome::Done,
+            Some(failure) => {
+                let handled = !decision.taken.is_empty() || step.on_error == OnError::Continue;
+                Outcome::Failed { failure, handled }
+            }
+        };
+        self.leave(step, generation, outcome, decision);
+    }
+
+    /// A step that ended well and matched no arc may be told to fail for it.
+    fn unmatched(
+        &self,
+        step: &Step,
+        data: &Data,
+        failure: Option<Failure>,
+        decision: Decision,
+    ) -> (Option<Failure>, Decision) {
+        let strict = step.router.on_no_match == OnNoMatch::Fail || self.playbook.no_next_is_error;
+        if failure.is_some() || !strict || step.router.arcs.is_empty() || !decision.taken.is_empty()
+        {
+            return (failure, decision);
+        }
+        let message = format!("no arc of step '{}' matched", step.name);
+        let failure = Failure::new(FailureKind::Config, message);
+        let decision = self.arcs(step, data, Some(&failure)).unwrap_or_default();
+        (Some(failure), decision)
+    }
+
+    /// Evaluates `set` and the arcs of a visit that ended so.
+    fn arcs(
+        &self,
+        step: &Step,
+        data: &Data,
+        failure: Option<&Failure>,
+    ) -> Result<Decision, RenderError> {
+        let mut scope = scope::for_exit(
+            self.playbook,
+            self.state,
+            self.moment,
+            &step.name,
+            data.clone(),
+            failure,
+        );
+        let mut decision = Decision::default();
+        let goes_on = failure.is_none() || step.on_error == OnError::Continue;
+        if goes_on {
+            self.write(&step.set, &mut scope, &mut decision)?;
+        }
+        for (place, arrow) in step.router.arcs.iter().enumerate() {
+            if counts(arrow, failure, goes_on) && arrow.when.holds(&scope)? {
+                decision.taken.push(place);
+                if step.router.mode == Mode::Exclusive {
+                    break;
+                }
+            }
+        }
+        for place in decision.taken.clone() {
+            self.write(&step.router.arcs[place].set, &mut scope, &mut decision)?;
+        }
+        Ok(decision)
+    }
+
+    /// Renders a `set` block, all of it before any of it is visible, and lays it over the scope.
+    fn write(
+        &self,
+        set: &[Assignment],
+        scope: &mut Scope,
+        decision: &mut Decision,
+    ) -> Result<(), RenderError> {
+        let mut rendered = Vec::with_capacity(set.len());
+        for assignment in set {
+            rendered.push((assignment, assignment.value.render(scope)?));
+        }
+        for (assignment, value) in rendered {
+            let names = match assignment.scope {
+                SetScope::Ctx => &mut scope.ctx,
+                SetScope::Step => &mut scope.step,
+            };
+            let path = assignment.path.iter().map(String::as_str);
+            assign(Arc::make_mut(names), path, &value);
+            if assignment.scope == SetScope::Ctx {
+                decision.values.insert(assignment.path.join("."), value);
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, step: &Step, generation: u32, outcome: Outcome, decision: Decision) {
+        let name = step.name.clone();
+        if !decision.values.is_empty() {
+            let values = decision.values;
+            self.record(Fact::ContextUpdated { step: name.clone(), generation, values });
+        }
+        let ix = self.playbook.find(&name).expect("a step of this playbook");
+        let mut next = Routing::default();
+        for (place, arrow) in step.router.arcs.iter().enumerate() {
+            let target = self.playbook.step(arrow.to).name.clone();
+            if decision.taken.contains(&place) {
+                let back = self.playbook.graph.is_back_arc(ix, place);
+                next.taken.push(TakenArc { step: target, back });
+            } else {
+                next.not_taken.push(target);
+            }
+        }
+        let handled = !matches!(outcome, Outcome::Failed { handled: false, .. });
+        self.record(Fact::StepExited { step: name.clone(), generation, outcome, next });
+        if !handled {
+            self.cancel_commands(|command| command.worker.is_none());
+            return;
+        }
+        let mut targets: Vec<_> = Vec::with_capacity(decision.taken.len());
+        for place in decision.taken {
+            let to = step.router.arcs[place].to;
+            let is_back = self.playbook.graph.is_back_arc(ix, place);
+            // The same target named twice is entered once per evaluation.
+            if targets.contains(&to) {
+                if !is_back {
+                    self.drop_token(to);
+                }
+                continue;
+            }
+            targets.push(to);
+            if is_back {
+                let from = Some(name.clone());
+                self.queue.push_back(Activation { step: to, tokens: 0, from });
+            } else {
+                self.arrive(to, &name);
+            }
+        }
+    }
+}
+
+fn counts(arrow: &Arrow, failure: Option<&Failure>, goes_on: bool) -> bool {
+    match failure {
+        None => arrow.on_success,
+        Some(_) => arrow.on_failure || (goes_on && arrow.on_success),
+    }
+}
+
+/// What a failed tool still answered, such as an HTTP response's body.
+fn failure_data(failure: &Failure) -> Data {
+    failure.details.as_deref().map_or_else(|| Data::from(()), from_json)
+}

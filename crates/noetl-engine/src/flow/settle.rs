@@ -1,0 +1,104 @@
+//! Until nothing more follows: entering what is due, then the end if nothing is left (R7, R8).
+
+use noetl_model::{Fact, Failure, FailureKind, Value};
+use noetl_playbook::template;
+
+use super::Activation;
+use crate::decide::Draft;
+use crate::execution::{OpenCommand, Status};
+
+/// How many visits one decision may begin and end by itself. Steps without a tool take no time, so
+/// a cycle of them would never let go; no sensible playbook routes through this many.
+const INLINE_VISITS_MAX: u32 = 10_000;
+
+impl Draft<'_, '_> {
+    /// Brings the execution to rest: something is outstanding, or it has ended.
+    pub(crate) fn settle(&mut self) {
+        while self.state.status == Status::Running {
+            if self.state.failing.is_some() {
+                self.queue.clear();
+                if self.state.commands.is_empty() {
+                    self.end_failed();
+                }
+                return;
+            }
+            if let Some(activation) = self.queue.pop_front() {
+                self.enter_unless_endless(activation);
+            } else if let Some(activation) = self.next_to_fire() {
+                self.enter(activation);
+            } else if !self.state.running.is_empty() {
+                return;
+            } else if let Some(activation) = self.last_resort() {
+                self.enter(activation);
+            } else {
+                self.end_completed();
+            }
+        }
+    }
+
+    /// Stops the commands that `which` names: they are terminal at once.
+    pub(crate) fn cancel_commands(&mut self, which: impl Fn(&OpenCommand) -> bool) {
+        let open: Vec<_> = self
+            .state
+            .open_commands()
+            .filter(|(_, command)| which(command))
+            .map(|(id, command)| (id, command.issued.step.clone()))
+            .collect();
+        for (command, step) in open {
+            self.record(Fact::CommandCancelled { command, step });
+        }
+    }
+
+    fn enter_unless_endless(&mut self, activation: Activation) {
+        if self.inline_visits <= INLINE_VISITS_MAX {
+            self.enter(activation);
+            return;
+        }
+        let step = self.playbook.step(activation.step).name.clone();
+        let generation = self.state.generation(&step) + 1;
+        let tokens = activation.tokens;
+        self.record(Fact::StepEntered { step: step.clone(), generation, tokens, round: None });
+        let message = format!(
+            "steps without a tool follow one another more than {INLINE_VISITS_MAX} times; \
+             give one of them a tool, or an arc that ends the cycle"
+        );
+        let failure = Failure::new(FailureKind::Config, message);
+        let outcome = noetl_model::Outcome::Failed { failure, handled: false };
+        let next = noetl_model::Routing::default();
+        self.record(Fact::StepExited { step, generation, outcome, next });
+    }
+
+    /// What runs when all else is done: a step called `end` that no arc leads to. Waiting tokens
+    /// cannot be left here, since one of them may always start its step; if that were ever wrong,
+    /// starting it beats never ending.
+    fn last_resort(&self) -> Option<Activation> {
+        let stuck = self.state.waiting.iter().next();
+        debug_assert!(
+            stuck.is_none(),
+            "waiting steps hold each other up: {:?}",
+            self.state.waiting
+        );
+        if let Some((name, tokens)) = stuck {
+            return Some(Activation {
+                step: self.playbook.find(name)?,
+                tokens: u32::try_from(tokens.len()).unwrap_or(u32::MAX),
+                from: tokens.last().cloned(),
+            });
+        }
+        let end = self.playbook.implicit_end?;
+        let is_new = self.state.generation(&self.playbook.step(end).name) == 0;
+        is_new.then(|| Activation { step: end, tokens: 0, from: self.state.leaf.clone() })
+    }
+
+    fn end_completed(&mut self) {
+        let data = self.state.leaf.as_ref().and_then(|leaf| self.state.results.get(leaf));
+        let result = data.and_then(|data| template::to_json(data).ok()).unwrap_or(Value::Null);
+        self.record(Fact::PlaybookCompleted { result });
+    }
+
+    fn end_failed(&mut self) {
+        if let Some(failing) = self.state.failing.clone() {
+            self.record(Fact::PlaybookFailed { step: failing.step, failure: failing.failure });
+        }
+    }
+}

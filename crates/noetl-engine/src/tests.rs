@@ -1,0 +1,10 @@
+//! Decisions as transcripts: a playbook and inputs in, events out.
+
+mod commands;
+mod cycles;
+mod data;
+mod failures;
+mod harness;
+mod joins;
+mod properties;
+mod routing;
