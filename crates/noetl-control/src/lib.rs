@@ -1,1 +1,27 @@
-//! Placeholder.
+//! The services of the control plane, over the store's traits.
+//!
+//! The [`journal`] is the only writer of the log: it decides inputs in batches and commits each
+//! batch in one transaction. [`Executions`] and [`Catalog`] are what programs call; [`local`]
+//! hands commands to a worker in this process. Nothing here names a database, a bus or a route.
+
+mod cache;
+mod catalog;
+mod dispatch;
+mod executions;
+mod ids;
+pub mod journal;
+pub mod local;
+mod options;
+mod recovery;
+mod reports;
+mod service;
+mod watch;
+
+pub use catalog::{Catalog, PlaybookError, RegisterError};
+pub use executions::{Executions, StartError, StartRequest, Started};
+pub use journal::{Accepted, Journal, SubmitError};
+pub use local::{Assignment, LOCAL_WORKER, LocalCommands};
+pub use options::Options;
+pub use reports::{Report, ReportError, Reports};
+pub use service::{Control, OpenError};
+pub use watch::Watch;

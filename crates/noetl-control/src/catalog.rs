@@ -1,0 +1,179 @@
+//! Playbooks by path and version: registered as they are sent, compiled once per version.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+use noetl_model::{CatalogId, Clock, Tenant};
+use noetl_playbook::{Diagnostic, Playbook, Severity, check, describe};
+use noetl_store::{CatalogEntry, NewEntry, Store, StoreError};
+
+use crate::ids::Ids;
+
+/// Compiled playbooks kept in memory. A large one takes a few megabytes.
+const COMPILED_MAX: usize = 256;
+
+/// Why a document was not registered.
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    /// It has errors; nothing was registered.
+    #[error("the document has errors")]
+    Invalid(Vec<Diagnostic>),
+    /// The store did not take it.
+    #[error("the store did not take the document")]
+    Store(#[source] StoreError),
+}
+
+/// Why a playbook cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaybookError {
+    /// There is no such entry.
+    #[error("there is no such catalog entry")]
+    NotFound,
+    /// It is not a playbook, or has errors.
+    #[error("the playbook has errors")]
+    Invalid(Vec<Diagnostic>),
+    /// The store did not answer.
+    #[error("the store did not answer")]
+    Store(#[source] StoreError),
+}
+
+/// Compiled playbooks by catalog entry. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Playbooks {
+    compiled: Arc<Mutex<LruCache<CatalogId, Arc<Playbook>>>>,
+}
+
+impl Playbooks {
+    pub(crate) fn new() -> Self {
+        let most = std::num::NonZeroUsize::new(COMPILED_MAX).expect("more than none");
+        Self { compiled: Arc::new(Mutex::new(LruCache::new(most))) }
+    }
+
+    pub(crate) async fn get(
+        &self,
+        store: &dyn Store,
+        tenant: &Tenant,
+        id: CatalogId,
+    ) -> Result<Arc<Playbook>, PlaybookError> {
+        if let Some(playbook) = self.lock().get(&id) {
+            return Ok(playbook.clone());
+        }
+        let entry = store.entry(tenant, id).await.map_err(PlaybookError::Store)?;
+        self.compile(&entry.ok_or(PlaybookError::NotFound)?)
+    }
+
+    fn compile(&self, entry: &CatalogEntry) -> Result<Arc<Playbook>, PlaybookError> {
+        if let Some(playbook) = self.lock().get(&entry.id) {
+            return Ok(playbook.clone());
+        }
+        let checked = check(&entry.content);
+        let playbook = checked.playbook.ok_or(PlaybookError::Invalid(checked.diagnostics))?;
+        let playbook = Arc::new(playbook);
+        self.lock().put(entry.id, playbook.clone());
+        Ok(playbook)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<CatalogId, Arc<Playbook>>> {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn no_path() -> Diagnostic {
+    Diagnostic {
+        severity: Severity::Error,
+        code: "E003",
+        line: 1,
+        column: 1,
+        path: "metadata".into(),
+        message: "Missing 'path' or 'name' in metadata".into(),
+        help: Some("write 'metadata: {name: my_playbook}'".into()),
+    }
+}
+
+/// The catalog service. Cheap to clone.
+#[derive(Clone)]
+pub struct Catalog {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Ids,
+    playbooks: Playbooks,
+}
+
+impl Catalog {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        ids: Ids,
+        playbooks: Playbooks,
+    ) -> Self {
+        Self { store, clock, ids, playbooks }
+    }
+
+    /// Registers a document as the next version of its path, with the warnings it deserves. A
+    /// playbook with errors is refused unless `force` is given.
+    pub async fn register(
+        &self,
+        tenant: &Tenant,
+        content: String,
+        default_kind: &str,
+        force: bool,
+    ) -> Result<(CatalogEntry, Vec<Diagnostic>), RegisterError> {
+        let description = describe(&content).map_err(RegisterError::Invalid)?;
+        let kind = if description.kind.is_empty() { default_kind } else { &description.kind };
+        let kind = kind.to_lowercase();
+        let path = description.path.or(description.name);
+        let path = path.ok_or_else(|| RegisterError::Invalid(vec![no_path()]))?;
+        let mut findings = Vec::new();
+        if kind == "playbook" {
+            findings = check(&content).diagnostics;
+            if !force && findings.iter().any(|found| found.severity == Severity::Error) {
+                return Err(RegisterError::Invalid(findings));
+            }
+        }
+        let entry = NewEntry {
+            id: self.ids.catalog(),
+            path,
+            kind,
+            content,
+            layout: description.workflow,
+            payload: description.workload,
+            meta: description.labels,
+            at: self.clock.now(),
+        };
+        let entry = self.store.register(tenant, entry).await.map_err(RegisterError::Store)?;
+        Ok((entry, findings))
+    }
+
+    /// The entry with this id.
+    pub async fn entry(
+        &self,
+        tenant: &Tenant,
+        id: CatalogId,
+    ) -> Result<Option<CatalogEntry>, StoreError> {
+        self.store.entry(tenant, id).await
+    }
+
+    /// The entry at this path: the given version, or the newest.
+    pub async fn entry_at(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        version: Option<u32>,
+    ) -> Result<Option<CatalogEntry>, StoreError> {
+        self.store.entry_at(tenant, path, version).await
+    }
+
+    /// Every version of every entry, newest first; only of one kind when given, whatever its case.
+    pub async fn entries(
+        &self,
+        tenant: &Tenant,
+        kind: Option<&str>,
+    ) -> Result<Vec<CatalogEntry>, StoreError> {
+        let kind = kind.map(str::to_lowercase);
+        self.store.entries(tenant, kind.as_deref()).await
+    }
+
+    pub(crate) fn compile(&self, entry: &CatalogEntry) -> Result<Arc<Playbook>, PlaybookError> {
+        self.playbooks.compile(entry)
+    }
+}

@@ -1,0 +1,197 @@
+//! Slots of the worker in this process, and the commands that wait for one.
+//!
+//! A command is claimed in the transaction that issues it when a slot is free and nothing older
+//! waits; otherwise it waits here, oldest first. Only references wait; the store has the rest.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use noetl_model::{CommandId, ExecutionId};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// References kept in memory; beyond it they are read back from the store when the rest is done.
+const WAITING_MAX: usize = 100_000;
+
+/// A command that waits for a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) execution: ExecutionId,
+    pub(crate) command: CommandId,
+}
+
+#[derive(Default)]
+struct State {
+    free: usize,
+    waiting: VecDeque<Waiting>,
+    /// The newest command that found no room in `waiting`; older ones than it are all known.
+    overflowed: bool,
+    running: HashMap<CommandId, CancellationToken>,
+    closed: bool,
+}
+
+/// Slots and the commands that wait for them. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Dispatch {
+    slots: usize,
+    state: Arc<Mutex<State>>,
+    freed: Arc<Notify>,
+}
+
+/// The right to run one command. Dropping it frees the slot.
+pub(crate) struct Slot {
+    dispatch: Dispatch,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let wakes = {
+            let mut state = self.dispatch.lock();
+            state.free += 1;
+            !state.waiting.is_empty() || state.overflowed
+        };
+        if wakes {
+            self.dispatch.freed.notify_one();
+        }
+    }
+}
+
+impl Dispatch {
+    pub(crate) fn new(slots: usize) -> Self {
+        let state = State { free: slots, ..State::default() };
+        Self { slots, state: Arc::new(Mutex::new(state)), freed: Arc::default() }
+    }
+
+    /// Whether a worker in this process takes commands at all.
+    pub(crate) fn has_worker(&self) -> bool {
+        self.slots > 0
+    }
+
+    /// A slot for a command that was just issued: only if nothing older waits for one.
+    pub(crate) fn reserve(&self) -> Option<Slot> {
+        let mut state = self.lock();
+        if state.closed || state.free == 0 || !state.waiting.is_empty() || state.overflowed {
+            return None;
+        }
+        state.free -= 1;
+        Some(Slot { dispatch: self.clone() })
+    }
+
+    /// The oldest waiting command, with a slot for it.
+    pub(crate) fn next(&self) -> Option<(Waiting, Slot)> {
+        let mut state = self.lock();
+        if state.closed || state.free == 0 {
+            return None;
+        }
+        let waiting = state.waiting.pop_front()?;
+        state.free -= 1;
+        Some((waiting, Slot { dispatch: self.clone() }))
+    }
+
+    /// Lets a command wait for a slot.
+    pub(crate) fn wait(&self, waiting: Waiting) {
+        if !self.has_worker() {
+            return;
+        }
+        let mut state = self.lock();
+        if state.overflowed || state.waiting.len() >= WAITING_MAX {
+            state.overflowed = true;
+            return;
+        }
+        state.waiting.push_back(waiting);
+    }
+
+    /// Whether commands wait in the store that did not fit here, and nothing else does.
+    pub(crate) fn take_overflow(&self) -> bool {
+        let mut state = self.lock();
+        let is_due = state.overflowed && state.waiting.is_empty();
+        if is_due {
+            state.overflowed = false;
+        }
+        is_due
+    }
+
+    /// Hands out no slot from here on: commands stay in the store for the next start.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+    }
+
+    /// Resolves when a slot was freed while commands wait.
+    pub(crate) async fn freed(&self) {
+        self.freed.notified().await;
+    }
+
+    /// Wakes whoever waits for [`Dispatch::freed`].
+    pub(crate) fn wake(&self) {
+        self.freed.notify_one();
+    }
+
+    /// Remembers how to stop a command that runs here.
+    pub(crate) fn runs(&self, command: CommandId) -> CancellationToken {
+        let token = CancellationToken::new();
+        self.lock().running.insert(command, token.clone());
+        token
+    }
+
+    /// Forgets a command that ran here.
+    pub(crate) fn ended(&self, command: CommandId) {
+        self.lock().running.remove(&command);
+    }
+
+    /// Tells a command that runs here to stop.
+    pub(crate) fn stop(&self, command: CommandId) {
+        if let Some(token) = self.lock().running.get(&command) {
+            token.cancel();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // Every critical section is a few assignments that cannot panic half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting(command: i64) -> Waiting {
+        Waiting { execution: ExecutionId::new(1), command: CommandId::new(command) }
+    }
+
+    #[test]
+    fn a_new_command_does_not_overtake_one_that_waits() {
+        let dispatch = Dispatch::new(1);
+        let held = dispatch.reserve().expect("a free slot");
+        dispatch.wait(waiting(1));
+        drop(held);
+        assert!(dispatch.reserve().is_none());
+        let (oldest, _slot) = dispatch.next().expect("one waits and a slot is free");
+        assert_eq!(oldest, waiting(1));
+    }
+
+    #[test]
+    fn slots_are_never_more_than_were_given() {
+        let dispatch = Dispatch::new(2);
+        let first = dispatch.reserve();
+        let second = dispatch.reserve();
+        assert!(first.is_some() && second.is_some());
+        assert!(dispatch.reserve().is_none());
+        drop(first);
+        assert!(dispatch.reserve().is_some());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_read_back_once_the_rest_is_done() {
+        let dispatch = Dispatch::new(1);
+        let held = dispatch.reserve();
+        for command in 0..=i64::try_from(WAITING_MAX).unwrap() {
+            dispatch.wait(waiting(command));
+        }
+        assert!(!dispatch.take_overflow(), "others still wait");
+        drop(held);
+        while dispatch.next().is_some() {}
+        assert!(dispatch.take_overflow());
+        assert!(!dispatch.take_overflow());
+    }
+}

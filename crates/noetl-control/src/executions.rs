@@ -1,0 +1,200 @@
+//! Starting, following and stopping executions.
+
+use std::sync::Arc;
+
+use noetl_engine::{Cancel, Input, Start};
+use noetl_model::{CatalogId, Event, ExecutionId, Map, Seq, Tenant};
+use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, Store, StoreError};
+
+use crate::catalog::{Catalog, PlaybookError};
+use crate::ids::{self, Ids};
+use crate::journal::{Journal, StartOf, SubmitError};
+use crate::watch::Watch;
+
+/// How often a clash of execution ids is answered by minting again. One is already a sign of two
+/// processes with one machine number.
+const MINTS_MAX: usize = 8;
+
+/// What to run.
+#[derive(Debug, Clone, Default)]
+pub struct StartRequest {
+    /// The catalog entry; wins over `path`.
+    pub catalog: Option<CatalogId>,
+    /// The catalog path.
+    pub path: Option<String>,
+    /// That path's version; the newest when `None`.
+    pub version: Option<u32>,
+    /// Laid over the playbook's workload.
+    pub payload: Map,
+    /// The execution that asks.
+    pub parent: Option<ExecutionId>,
+    /// Which workers its commands go to.
+    pub pool: Option<String>,
+}
+
+/// What was started.
+#[derive(Debug, Clone)]
+pub struct Started {
+    /// The execution.
+    pub execution: ExecutionId,
+    /// How many commands its first step led to.
+    pub commands: usize,
+}
+
+/// Why nothing was started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Neither `path` nor `catalog_id` was given.
+    #[error("name the playbook by path or catalog_id")]
+    Unnamed,
+    /// There is no such playbook.
+    #[error("{0}")]
+    NotFound(String),
+    /// It cannot be used.
+    #[error("the playbook is not usable")]
+    Playbook(#[source] PlaybookError),
+    /// The journal did not take it.
+    #[error("the execution was not started")]
+    Submit(#[source] SubmitError),
+    /// The store did not answer.
+    #[error("the store did not answer")]
+    Store(#[source] StoreError),
+}
+
+/// The execution service. Cheap to clone.
+#[derive(Clone)]
+pub struct Executions {
+    store: Arc<dyn Store>,
+    journal: Journal,
+    catalog: Catalog,
+    ids: Ids,
+    watch: Watch,
+}
+
+impl Executions {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        journal: Journal,
+        catalog: Catalog,
+        ids: Ids,
+        watch: Watch,
+    ) -> Self {
+        Self { store, journal, catalog, ids, watch }
+    }
+
+    /// Starts an execution. When this returns `Ok`, its beginning is durable and it will go on.
+    pub async fn start(
+        &self,
+        tenant: &Tenant,
+        request: StartRequest,
+    ) -> Result<Started, StartError> {
+        let entry = self.find(tenant, &request).await?;
+        let playbook = self.catalog.compile(&entry).map_err(StartError::Playbook)?;
+        let input = Start {
+            catalog: entry.id,
+            path: Arc::from(entry.path.as_str()),
+            version: entry.version,
+            payload: request.payload,
+            parent: request.parent,
+            pool: request.pool.filter(|pool| !pool.is_empty()).map(Arc::from),
+        };
+        for _ in 0..MINTS_MAX {
+            let execution = self.ids.execution();
+            let start =
+                StartOf { key: ids::entropy(), tenant: tenant.clone(), playbook: playbook.clone() };
+            let input = Input::Start(Box::new(input.clone()));
+            match self.journal.start(execution, input, start).await {
+                Ok(accepted) => {
+                    let is_command = |event: &&Arc<Event>| {
+                        matches!(event.fact, noetl_model::Fact::CommandIssued(_))
+                    };
+                    let commands = accepted.events.iter().filter(is_command).count();
+                    return Ok(Started { execution, commands });
+                }
+                Err(SubmitError::Taken) => {}
+                Err(error) => return Err(StartError::Submit(error)),
+            }
+        }
+        Err(StartError::Submit(SubmitError::Taken))
+    }
+
+    async fn find(
+        &self,
+        tenant: &Tenant,
+        request: &StartRequest,
+    ) -> Result<CatalogEntry, StartError> {
+        let (found, missing) = match (request.catalog, request.path.as_deref()) {
+            (Some(id), _) => {
+                (self.catalog.entry(tenant, id).await, format!("Catalog entry not found: {id}"))
+            }
+            (None, Some(path)) => {
+                let found = self.catalog.entry_at(tenant, path, request.version).await;
+                let version = request.version.map(|v| format!(" version {v}")).unwrap_or_default();
+                (found, format!("Playbook not found: {path}{version}"))
+            }
+            (None, None) => return Err(StartError::Unnamed),
+        };
+        found.map_err(StartError::Store)?.ok_or(StartError::NotFound(missing))
+    }
+
+    /// The row of one execution.
+    pub async fn get(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+    ) -> Result<Option<ExecutionRow>, StoreError> {
+        self.store.execution(tenant, id).await
+    }
+
+    /// Executions, newest start first.
+    pub async fn list(
+        &self,
+        tenant: &Tenant,
+        filter: &ExecutionFilter,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        self.store.executions(tenant, filter).await
+    }
+
+    /// Up to `limit` events after a place in the log, oldest first.
+    pub async fn events(
+        &self,
+        id: ExecutionId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        self.store.read(id, after, limit).await
+    }
+
+    /// Stops an execution at once. Running steps are told to stop; their late results change
+    /// nothing.
+    pub async fn cancel(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+        reason: Option<String>,
+    ) -> Result<(), SubmitError> {
+        let row = self.get(tenant, id).await;
+        if row.map_err(|error| SubmitError::Store(Arc::new(error)))?.is_none() {
+            return Err(SubmitError::Refused(noetl_engine::Refusal::NotFound));
+        }
+        self.journal.submit(id, Input::Cancel(Cancel { reason })).await.map(|_| ())
+    }
+
+    /// Waits until an execution has ended, and answers with its row.
+    pub async fn finished(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+    ) -> Result<Option<ExecutionRow>, StoreError> {
+        // Listening before looking: an end between the two is not missed.
+        let end = self.watch.end_of(id);
+        match self.get(tenant, id).await? {
+            Some(row) if !row.status.is_final() => {
+                // The only other way to resolve is the control plane closing.
+                let _ = end.await;
+                self.get(tenant, id).await
+            }
+            row => Ok(row),
+        }
+    }
+}

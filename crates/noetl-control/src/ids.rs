@@ -1,0 +1,61 @@
+//! Mints ids for this process.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use noetl_model::{CatalogId, Clock, EventId, ExecutionId, MachineId, Snowflakes};
+
+/// How far another machine's clock may be ahead of this one's.
+const AHEAD_MAX: Duration = Duration::from_secs(60);
+
+/// The one source of new ids in a process. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Ids {
+    clock: Arc<dyn Clock>,
+    snowflakes: Arc<Mutex<Snowflakes>>,
+}
+
+impl Ids {
+    pub(crate) fn new(clock: Arc<dyn Clock>, machine: MachineId) -> Self {
+        Self { clock, snowflakes: Arc::new(Mutex::new(Snowflakes::new(machine))) }
+    }
+
+    pub(crate) fn go_past(&self, newest: EventId) {
+        self.lock().go_past(newest.get());
+    }
+
+    pub(crate) fn event(&self) -> EventId {
+        EventId::new(self.mint())
+    }
+
+    pub(crate) fn execution(&self) -> ExecutionId {
+        ExecutionId::new(self.mint())
+    }
+
+    pub(crate) fn catalog(&self) -> CatalogId {
+        CatalogId::new(self.mint())
+    }
+
+    /// Whether an id from elsewhere may stand in the log: positive, and not from a clock that is
+    /// far ahead, which would drag every later id along.
+    pub(crate) fn is_plausible(&self, id: EventId) -> bool {
+        let latest = self.clock.now().plus(AHEAD_MAX);
+        id.get() > 0 && Snowflakes::time_of(id.get()) <= latest
+    }
+
+    fn mint(&self) -> i64 {
+        let now = self.clock.now();
+        self.lock().mint(now)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Snowflakes> {
+        // Minting cannot panic half-way, so a poisoned lock still guards a sound source.
+        self.snowflakes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A number nobody can foretell well: start keys and `uuid4()` are made from it.
+pub(crate) fn entropy() -> u64 {
+    RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,134 @@
+//! The only writer of the log.
+//!
+//! Inputs queue up while a batch commits; the writer then takes what is there, never waits for
+//! more, decides each against its execution's state and commits the batch in one transaction.
+//! Whoever submitted is answered once the commit is durable. A decision and everything that
+//! follows from it (events, command rows, the execution's row, a claim by a free local slot) are in
+//! the same transaction.
+
+mod batch;
+mod load;
+mod writer;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_engine::{Input, Refusal};
+use noetl_model::{Event, ExecutionId, Tenant};
+use noetl_playbook::Playbook;
+use noetl_store::StoreError;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::catalog::PlaybookError;
+use crate::dispatch::Slot;
+
+pub(crate) use writer::{Writer, WriterParts};
+
+/// Inputs that may queue while a batch commits: a few batches' worth, so that a burst is taken up
+/// and a flood is felt by whoever sends it.
+const QUEUE_MAX: usize = 4096;
+
+/// How long a report waits for room in the queue before it is told to come again.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where inputs are submitted. Cheap to clone.
+#[derive(Clone)]
+pub struct Journal {
+    jobs: mpsc::Sender<Job>,
+}
+
+/// What became durable.
+#[derive(Debug, Clone)]
+pub struct Accepted {
+    /// The events this input led to; none when it was known already.
+    pub events: Vec<Arc<Event>>,
+}
+
+/// Why an input was not accepted.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SubmitError {
+    /// The engine refuses it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The execution id is taken. Mint again.
+    #[error("the execution id is taken")]
+    Taken,
+    /// The execution's playbook cannot be read.
+    #[error("the execution's playbook is not usable")]
+    Playbook(#[source] Arc<PlaybookError>),
+    /// The store did not take it. Come again.
+    #[error("the store did not take it")]
+    Store(#[source] Arc<StoreError>),
+    /// Too much is queued. Come again.
+    #[error("too many inputs are queued")]
+    Busy,
+    /// The control plane is stopping.
+    #[error("the control plane is stopping")]
+    Stopped,
+}
+
+/// What only the first input of an execution carries.
+pub(crate) struct StartOf {
+    pub(crate) key: u64,
+    pub(crate) tenant: Tenant,
+    pub(crate) playbook: Arc<Playbook>,
+}
+
+pub(crate) struct Job {
+    pub(crate) execution: ExecutionId,
+    pub(crate) input: Input,
+    pub(crate) start: Option<StartOf>,
+    /// The slot of the command this input ends: free for what the input leads to.
+    pub(crate) slot: Option<Slot>,
+    pub(crate) reply: oneshot::Sender<Result<Accepted, SubmitError>>,
+}
+
+impl Journal {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Job>) {
+        let (jobs, queue) = mpsc::channel(QUEUE_MAX);
+        (Self { jobs }, queue)
+    }
+
+    /// Submits an input and waits until what follows from it is durable.
+    pub async fn submit(
+        &self,
+        execution: ExecutionId,
+        input: Input,
+    ) -> Result<Accepted, SubmitError> {
+        self.send(execution, input, None, None).await
+    }
+
+    pub(crate) async fn start(
+        &self,
+        execution: ExecutionId,
+        input: Input,
+        start: StartOf,
+    ) -> Result<Accepted, SubmitError> {
+        self.send(execution, input, Some(start), None).await
+    }
+
+    pub(crate) async fn submit_from_slot(
+        &self,
+        execution: ExecutionId,
+        input: Input,
+        slot: Option<Slot>,
+    ) -> Result<Accepted, SubmitError> {
+        self.send(execution, input, None, slot).await
+    }
+
+    async fn send(
+        &self,
+        execution: ExecutionId,
+        input: Input,
+        start: Option<StartOf>,
+        slot: Option<Slot>,
+    ) -> Result<Accepted, SubmitError> {
+        let (reply, answer) = oneshot::channel();
+        let job = Job { execution, input, start, slot, reply };
+        self.jobs.send_timeout(job, PATIENCE).await.map_err(|error| match error {
+            mpsc::error::SendTimeoutError::Timeout(_) => SubmitError::Busy,
+            mpsc::error::SendTimeoutError::Closed(_) => SubmitError::Stopped,
+        })?;
+        answer.await.unwrap_or(Err(SubmitError::Stopped))
+    }
+}

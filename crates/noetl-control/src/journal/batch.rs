@@ -1,0 +1,140 @@
+//! One batch in the making: what each execution adds, and who waits for which part of it.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use noetl_engine::Status;
+use noetl_model::{Event, ExecutionId, Seq};
+use noetl_store::{Append, ExecutionRow, ExecutionStatus, Start};
+use tokio::sync::oneshot;
+
+use super::{Accepted, SubmitError};
+use crate::cache::Cached;
+use crate::dispatch::{Slot, Waiting};
+
+/// Who waits for an input's outcome, and which of the item's events it led to.
+pub(super) struct Reply {
+    pub(super) to: oneshot::Sender<Result<Accepted, SubmitError>>,
+    pub(super) outcome: Result<Range<usize>, SubmitError>,
+}
+
+/// A command claimed in this batch for the worker in this process.
+pub(super) struct LocalClaim {
+    pub(super) waiting: Waiting,
+    pub(super) slot: Slot,
+    /// Whether it waited before, and so has to wait again if the batch fails.
+    pub(super) waited: bool,
+}
+
+/// What one execution adds.
+pub(super) struct Item {
+    pub(super) cached: Cached,
+    pub(super) expected: Seq,
+    pub(super) start: Option<Start>,
+    pub(super) events: Vec<Arc<Event>>,
+    pub(super) replies: Vec<Reply>,
+    pub(super) claims: Vec<LocalClaim>,
+}
+
+impl Item {
+    pub(super) fn new(cached: Cached, start: Option<Start>) -> Self {
+        Self {
+            expected: cached.state.version(),
+            cached,
+            start,
+            events: Vec::new(),
+            replies: Vec::new(),
+            claims: Vec::new(),
+        }
+    }
+
+    /// Adds the events of one decision; answers where they are.
+    pub(super) fn add(&mut self, events: Vec<Event>) -> Range<usize> {
+        let from = self.events.len();
+        self.events.extend(events.into_iter().map(Arc::new));
+        from..self.events.len()
+    }
+
+    fn append(&self) -> Option<Append> {
+        if self.events.is_empty() {
+            return None;
+        }
+        Some(Append {
+            expected: self.expected,
+            start: self.start.clone(),
+            events: self.events.clone(),
+            row: row(&self.cached),
+        })
+    }
+
+    /// Answers everybody who waits for this item.
+    pub(super) fn answer(replies: Vec<Reply>, events: &[Arc<Event>]) {
+        for reply in replies {
+            let outcome = reply.outcome.map(|range| Accepted { events: events[range].to_vec() });
+            // A caller that went away needs no answer; what it asked for is durable.
+            let _ = reply.to.send(outcome);
+        }
+    }
+
+    /// Tells everybody who waits for this item that it was not kept.
+    pub(super) fn refuse(replies: Vec<Reply>, error: &SubmitError) {
+        for reply in replies {
+            let _ = reply.to.send(Err(error.clone()));
+        }
+    }
+}
+
+/// The items of a batch, in the order their executions were first named.
+#[derive(Default)]
+pub(super) struct Batch {
+    places: HashMap<ExecutionId, usize>,
+    pub(super) items: Vec<Item>,
+}
+
+impl Batch {
+    pub(super) fn get(&mut self, execution: ExecutionId) -> Option<&mut Item> {
+        self.places.get(&execution).map(|&place| &mut self.items[place])
+    }
+
+    pub(super) fn put(&mut self, execution: ExecutionId, item: Item) -> &mut Item {
+        let place = self.items.len();
+        self.places.insert(execution, place);
+        self.items.push(item);
+        &mut self.items[place]
+    }
+
+    /// What to commit, and for each append the place of its item.
+    pub(super) fn appends(&self) -> (Vec<Append>, Vec<usize>) {
+        let appends = self.items.iter().enumerate();
+        appends.filter_map(|(place, item)| item.append().map(|append| (append, place))).unzip()
+    }
+}
+
+fn row(cached: &Cached) -> ExecutionRow {
+    let summary = cached.state.summary();
+    let started = cached.state.started().expect("an execution with events has begun");
+    ExecutionRow {
+        id: cached.state.id(),
+        catalog: started.catalog,
+        path: started.path.clone(),
+        playbook_version: started.version,
+        parent: started.parent,
+        status: match summary.status {
+            Status::Absent | Status::Running => ExecutionStatus::Running,
+            Status::Completed => ExecutionStatus::Completed,
+            Status::Failed => ExecutionStatus::Failed,
+            Status::Cancelled => ExecutionStatus::Cancelled,
+        },
+        version: summary.version,
+        started_at: summary.started_at,
+        updated_at: summary.updated_at,
+        ended_at: summary.ended_at,
+        error: summary.error,
+        steps_entered: summary.steps_entered,
+        steps_completed: summary.steps_completed,
+        steps_failed: summary.steps_failed,
+        steps_running: summary.steps_running,
+        current_step: summary.current_step,
+    }
+}

@@ -1,0 +1,108 @@
+//! Commands for a worker in this process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_engine::{Complete, Fail, Input};
+use noetl_model::event::Issued;
+use noetl_model::{CommandId, ExecutionId, Failure, Value};
+use tokio::sync::{Mutex, mpsc};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::dispatch::{Dispatch, Slot};
+use crate::journal::{Journal, SubmitError};
+
+/// The name under which the worker in this process claims. At a start, whatever is still claimed
+/// under it belonged to a process that is gone.
+pub const LOCAL_WORKER: &str = "local";
+
+/// First and longest pause before a report is tried again when the store does not take it.
+const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// One claimed command, to be run and reported.
+pub struct Assignment {
+    /// Its execution.
+    pub execution: ExecutionId,
+    /// Its id.
+    pub command: CommandId,
+    /// What to run.
+    pub issued: Arc<Issued>,
+    /// Fires when it is not wanted any more.
+    pub cancel: CancellationToken,
+    slot: Slot,
+}
+
+impl Assignment {
+    pub(crate) fn new(
+        execution: ExecutionId,
+        command: CommandId,
+        issued: Arc<Issued>,
+        cancel: CancellationToken,
+        slot: Slot,
+    ) -> Self {
+        Self { execution, command, issued, cancel, slot }
+    }
+}
+
+/// Where a worker in this process gets its commands and reports them. Cheap to clone.
+#[derive(Clone)]
+pub struct LocalCommands {
+    journal: Journal,
+    dispatch: Dispatch,
+    assignments: Arc<Mutex<mpsc::Receiver<Assignment>>>,
+    draining: CancellationToken,
+    closing: CancellationToken,
+}
+
+impl LocalCommands {
+    pub(crate) fn new(
+        journal: Journal,
+        dispatch: Dispatch,
+        assignments: mpsc::Receiver<Assignment>,
+        draining: CancellationToken,
+        closing: CancellationToken,
+    ) -> Self {
+        let assignments = Arc::new(Mutex::new(assignments));
+        Self { journal, dispatch, assignments, draining, closing }
+    }
+
+    /// The next claimed command; `None` once the control plane drains.
+    pub async fn next(&self) -> Option<Assignment> {
+        let mut assignments = self.assignments.lock().await;
+        tokio::select! {
+            biased;
+            () = self.draining.cancelled() => None,
+            assignment = assignments.recv() => assignment,
+        }
+    }
+
+    /// Reports how a command ended. Comes again until the store takes it: a result is not lost
+    /// because a disk was full for a while.
+    pub async fn report(&self, assignment: Assignment, outcome: Result<Value, Failure>) {
+        let Assignment { execution, command, slot, .. } = assignment;
+        self.dispatch.ended(command);
+        let input = match outcome {
+            Ok(data) => Input::Complete(Complete { command, data: Some(data), is_final: true }),
+            Err(failure) => Input::Fail(Fail { command, failure }),
+        };
+        let mut slot = Some(slot);
+        let mut pause = RETRY.0;
+        loop {
+            let sent = self.journal.submit_from_slot(execution, input.clone(), slot.take()).await;
+            match sent {
+                Ok(_) | Err(SubmitError::Refused(_) | SubmitError::Stopped) => return,
+                Err(SubmitError::Store(_) | SubmitError::Busy) => {}
+                Err(error @ (SubmitError::Taken | SubmitError::Playbook(_))) => {
+                    warn!(execution.id = %execution, %error, "a report was not taken");
+                    return;
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.closing.cancelled() => return,
+            }
+            pause = (pause * 2).min(RETRY.1);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What a start does about executions an earlier process left unfinished.
+//!
+//! An unfinished execution always has an open command, so the open commands are all there is to
+//! look at: what the worker in this process held ends its lease at once and is issued again; what
+//! nobody held waits for a slot.
+
+use std::sync::Arc;
+
+use noetl_engine::{Abandon, Expire, Input};
+use noetl_model::{CommandId, CommandState};
+use noetl_store::{CommandRow, Store, StoreError};
+use tracing::{info, warn};
+
+use crate::dispatch::{Dispatch, Waiting};
+use crate::journal::{Journal, SubmitError};
+use crate::local::LOCAL_WORKER;
+
+/// Commands looked at a time.
+const PAGE: usize = 1000;
+
+/// Lets every unfinished execution go on. Returns how many commands were found open.
+pub(crate) async fn resume(
+    store: &dyn Store,
+    journal: &Journal,
+    dispatch: &Dispatch,
+) -> Result<usize, SubmitError> {
+    let failed = |error| SubmitError::Store(Arc::new(error));
+    let mut after = CommandId::new(i64::MIN);
+    let mut found = 0;
+    loop {
+        let open = store.open_commands(after, PAGE).await.map_err(failed)?;
+        let Some(last) = open.last() else { break };
+        after = last.id;
+        found += open.len();
+        let resumed = open.iter().map(|row| resume_one(journal, dispatch, row));
+        for outcome in futures::future::join_all(resumed).await {
+            match outcome {
+                Ok(()) | Err(SubmitError::Refused(_)) => {}
+                Err(error @ SubmitError::Store(_)) => return Err(error),
+                Err(error) => warn!(%error, "an execution is left as it is"),
+            }
+        }
+    }
+    if found > 0 {
+        info!(commands = found, "unfinished executions go on");
+    }
+    dispatch.wake();
+    Ok(found)
+}
+
+async fn resume_one(
+    journal: &Journal,
+    dispatch: &Dispatch,
+    row: &CommandRow,
+) -> Result<(), SubmitError> {
+    if row.state == CommandState::Pending {
+        dispatch.wait(Waiting { execution: row.execution, command: row.id });
+    } else if row.worker.as_deref() == Some(LOCAL_WORKER) {
+        let reason = "the process that ran it ended".to_owned();
+        let input = Input::Expire(Expire { command: row.id, reason });
+        journal.submit(row.execution, input).await?;
+    } else {
+        // Held by a worker elsewhere, which may still report. If the execution was failing, its
+        // time to wait is over: the clock that counted it is gone.
+        journal.submit(row.execution, Input::Abandon(Abandon)).await?;
+    }
+    Ok(())
+}
+
+/// Lets every command that nobody holds wait for a slot, oldest first.
+pub(crate) async fn wait_for_slots(
+    store: &dyn Store,
+    dispatch: &Dispatch,
+) -> Result<(), StoreError> {
+    let mut after = CommandId::new(i64::MIN);
+    loop {
+        let open = store.open_commands(after, PAGE).await?;
+        let Some(last) = open.last() else { return Ok(()) };
+        after = last.id;
+        for row in open.iter().filter(|row| row.state == CommandState::Pending) {
+            dispatch.wait(Waiting { execution: row.execution, command: row.id });
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! What workers and clients say about an execution.
+//!
+//! A report about a command is an input to the engine; anything else is kept and shown, and drives
+//! nothing. What only the engine may say is refused.
+
+use std::sync::Arc;
+
+use noetl_engine::{Begin, Claim, Complete, Fail, Input, Keep, Refusal};
+use noetl_model::event::Reported;
+use noetl_model::row::types;
+use noetl_model::{
+    CommandId, EventId, ExecutionId, Fact, Failure, FailureKind, Seq, Tenant, Value,
+};
+use noetl_store::{CommandRow, Store, StoreError};
+
+use crate::ids::Ids;
+use crate::journal::{Journal, SubmitError};
+
+/// One thing said.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The execution.
+    pub execution: ExecutionId,
+    /// The step it is about.
+    pub step: String,
+    /// What kind of thing.
+    pub event_type: String,
+    /// Its status text; derived from the type when `None`.
+    pub status: Option<String>,
+    /// What was said.
+    pub payload: Option<Value>,
+    /// What helps to read it.
+    pub meta: Option<Value>,
+    /// Who said it.
+    pub worker: Option<String>,
+    /// The id it was given, by which a repeat is known.
+    pub event: Option<EventId>,
+}
+
+/// Why a report was not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// There is no such execution.
+    #[error("there is no execution {0}")]
+    UnknownExecution(ExecutionId),
+    /// Only the engine may say this.
+    #[error("'{0}' is decided by the control plane and cannot be reported")]
+    Reserved(String),
+    /// The type is not a type.
+    #[error("event_type must be 1 to 200 letters, digits or . _ - : ; got '{0}'")]
+    BadType(String),
+    /// Another worker holds the command.
+    #[error("Command already claimed by {0}")]
+    ClaimedBy(Arc<str>),
+    /// The journal did not take it.
+    #[error("the report was not taken")]
+    Submit(#[source] SubmitError),
+    /// The store did not answer.
+    #[error("the store did not answer")]
+    Store(#[source] StoreError),
+}
+
+/// The report service. Cheap to clone.
+#[derive(Clone)]
+pub struct Reports {
+    store: Arc<dyn Store>,
+    journal: Journal,
+    ids: Ids,
+}
+
+impl Reports {
+    pub(crate) fn new(store: Arc<dyn Store>, journal: Journal, ids: Ids) -> Self {
+        Self { store, journal, ids }
+    }
+
+    /// Takes one report. A repeat answers as the first did and changes nothing.
+    pub async fn take(&self, tenant: &Tenant, report: Report) -> Result<EventId, ReportError> {
+        check_type(&report.event_type)?;
+        let known = self.store.execution(tenant, report.execution).await;
+        if known.map_err(ReportError::Store)?.is_none() {
+            return Err(ReportError::UnknownExecution(report.execution));
+        }
+        if let Some(event) = report.event {
+            let seen = self.store.find_reported(report.execution, event).await;
+            if seen.map_err(ReportError::Store)?.is_some() {
+                return Ok(event);
+            }
+        }
+        match self.command_of(&report).await? {
+            Some(command) => self.about_command(command, report).await,
+            None => self.keep(report).await,
+        }
+    }
+
+    /// Hands a command to a worker, with the place of its `command.issued` in the log.
+    pub async fn claim(&self, command: CommandId, worker: &str) -> Result<CommandRow, ReportError> {
+        let found = self.store.command(command).await.map_err(ReportError::Store)?;
+        let refused = |refusal| ReportError::Submit(SubmitError::Refused(refusal));
+        let row = found.ok_or_else(|| refused(Refusal::CommandFinished))?;
+        let input = Input::Claim(Claim { command, worker: Arc::from(worker) });
+        match self.journal.submit(row.execution, input).await {
+            Ok(_) => Ok(row),
+            Err(SubmitError::Refused(Refusal::ClaimedBy(holder))) => {
+                Err(ReportError::ClaimedBy(holder))
+            }
+            Err(error) => Err(ReportError::Submit(error)),
+        }
+    }
+
+    /// One command's row, and what was issued with it.
+    pub async fn command(
+        &self,
+        command: CommandId,
+    ) -> Result<Option<(CommandRow, Arc<noetl_model::event::Issued>)>, StoreError> {
+        let Some(row) = self.store.command(command).await? else { return Ok(None) };
+        let before = Seq(row.issued.0.saturating_sub(1));
+        let events = self.store.read(row.execution, before, 1).await?;
+        Ok(events.into_iter().next().and_then(|event| match event.fact {
+            Fact::CommandIssued(issued) => Some((row, issued)),
+            _ => None,
+        }))
+    }
+
+    async fn command_of(&self, report: &Report) -> Result<Option<CommandId>, ReportError> {
+        let is_about = matches!(
+            report.event_type.as_str(),
+            types::COMMAND_CLAIMED
+                | types::COMMAND_STARTED
+                | types::CALL_DONE
+                | types::CALL_ERROR
+                | types::COMMAND_COMPLETED
+                | types::COMMAND_FAILED
+        );
+        let named = [&report.payload, &report.meta]
+            .into_iter()
+            .filter_map(|part| part.as_ref()?.get("command_id"))
+            .find_map(command_named);
+        let (true, Some(command)) = (is_about, named) else { return Ok(None) };
+        let row = self.store.command(command).await.map_err(ReportError::Store)?;
+        Ok(row.filter(|row| row.execution == report.execution).map(|row| row.id))
+    }
+
+    async fn about_command(
+        &self,
+        command: CommandId,
+        report: Report,
+    ) -> Result<EventId, ReportError> {
+        let worker: Arc<str> = Arc::from(report.worker.as_deref().unwrap_or("unknown"));
+        let input = match report.event_type.as_str() {
+            types::COMMAND_CLAIMED => Input::Claim(Claim { command, worker }),
+            types::COMMAND_STARTED => Input::Begin(Begin { command, worker }),
+            types::CALL_DONE => answered(command, report.payload.as_ref()),
+            // The failure that `call.error` names comes again with `command.failed`.
+            types::CALL_ERROR => return self.keep(report).await,
+            types::COMMAND_COMPLETED => ended(command, &report),
+            _ => Input::Fail(Fail { command, failure: failure_in(report.payload.as_ref()) }),
+        };
+        match self.journal.submit(report.execution, input).await {
+            // Late or repeated: kept, and changes nothing.
+            Ok(accepted) if accepted.events.is_empty() => self.keep(report).await,
+            Ok(accepted) => Ok(report.event.unwrap_or(accepted.events[0].id)),
+            Err(SubmitError::Refused(Refusal::ClaimedBy(holder))) => {
+                Err(ReportError::ClaimedBy(holder))
+            }
+            Err(SubmitError::Refused(_)) => self.keep(report).await,
+            Err(error) => Err(ReportError::Submit(error)),
+        }
+    }
+
+    async fn keep(&self, report: Report) -> Result<EventId, ReportError> {
+        let status = report.status.unwrap_or_else(|| derived_status(&report.event_type).to_owned());
+        let said = Reported {
+            event_type: report.event_type,
+            step: Arc::from(report.step),
+            status,
+            payload: report.payload.filter(Value::is_object),
+            meta: report.meta,
+            worker: report.worker.map(Arc::from),
+        };
+        let id = report.event.filter(|id| self.ids.is_plausible(*id));
+        let input = Input::Keep(Box::new(Keep { said, id }));
+        let accepted = self.journal.submit(report.execution, input).await;
+        let accepted = accepted.map_err(ReportError::Submit)?;
+        Ok(accepted.events.first().map_or(EventId::new(0), |event| event.id))
+    }
+}
+
+/// Types that only the engine decides; a client that could say them could drive executions.
+fn check_type(event_type: &str) -> Result<(), ReportError> {
+    let is_text = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
+    if event_type.is_empty() || event_type.len() > 200 || !event_type.chars().all(is_text) {
+        return Err(ReportError::BadType(event_type.chars().take(200).collect()));
+    }
+    let is_reserved = event_type.starts_with("playbook")
+        || event_type.starts_with("step.")
+        || event_type.starts_with("subscription.")
+        || matches!(
+            event_type,
+            types::COMMAND_ISSUED
+                | types::CTX_UPDATED
+                | types::TOKENS_DROPPED
+                | types::COMMAND_EXPIRED
+                | types::COMMAND_CANCELLED
+        );
+    if is_reserved {
+        return Err(ReportError::Reserved(event_type.to_owned()));
+    }
+    Ok(())
+}
+
+/// The command a report names: `<execution>:<step>:<event>`, or the number alone.
+fn command_named(value: &Value) -> Option<CommandId> {
+    match value {
+        Value::Number(number) => number.as_i64().map(CommandId::new),
+        Value::String(text) => text.rsplit(':').next()?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// `call.done`: the answer now, the end with `command.completed`.
+fn answered(command: CommandId, payload: Option<&Value>) -> Input {
+    let result = payload.and_then(|payload| payload.get("result"));
+    let context = result.and_then(|result| result.get("context"));
+    let status = result.and_then(|result| result.get("status")).and_then(Value::as_str);
+    if matches!(status, Some("error" | "timeout")) {
+        return Input::Fail(Fail { command, failure: failure_in(context.or(result)) });
+    }
+    let data = context
+        .and_then(|context| context.get("data"))
+        .or(context)
+        .or(result)
+        .cloned()
+        .unwrap_or(Value::Null);
+    Input::Complete(Complete { command, data: Some(data), is_final: false })
+}
+
+/// `command.completed`: a tool that returned an error is one, whatever the event is called.
+fn ended(command: CommandId, report: &Report) -> Input {
+    let said = report.payload.as_ref().and_then(|payload| payload.get("status"));
+    let status = said.and_then(Value::as_str).or(report.status.as_deref());
+    if status.is_some_and(|status| status.eq_ignore_ascii_case("error")) {
+        return Input::Fail(Fail { command, failure: failure_in(report.payload.as_ref()) });
+    }
+    Input::Complete(Complete { command, data: None, is_final: true })
+}
+
+fn failure_in(said: Option<&Value>) -> Failure {
+    let error = said.and_then(|said| said.get("error")).or(said);
+    let message = match error {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => {
+            let text = other.get("message").and_then(Value::as_str).map(str::to_owned);
+            text.unwrap_or_else(|| other.to_string())
+        }
+        None => "the worker reported a failure without a reason".to_owned(),
+    };
+    let kind = error.and_then(|error| error.get("kind")).and_then(Value::as_str);
+    let kind = kind.map_or(FailureKind::Unknown, |kind| FailureKind::from(kind.to_owned()));
+    let failure = Failure::new(kind, message);
+    match said {
+        Some(details @ Value::Object(_)) => failure.with_details(details.clone()),
+        _ => failure,
+    }
+}
+
+/// The status text of a report that gives none.
+fn derived_status(event_type: &str) -> &'static str {
+    let mentions = |words: &[&str]| words.iter().any(|word| event_type.contains(word));
+    if mentions(&["done", "exit", "completed"]) {
+        "COMPLETED"
+    } else if mentions(&["error", "failed"]) {
+        "FAILED"
+    } else {
+        "RUNNING"
+    }
+}

@@ -1,0 +1,77 @@
+//! Lets others follow what the journal commits.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use noetl_engine::Status;
+use noetl_model::{Event, ExecutionId};
+use noetl_store::StoreError;
+use tokio::sync::{broadcast, oneshot, watch};
+
+/// How many committed events a follower may fall behind before it has to read the log instead.
+const BACKLOG: usize = 8192;
+
+type Waiters = HashMap<ExecutionId, Vec<oneshot::Sender<Status>>>;
+
+/// What was committed, as it happens. Cheap to clone.
+#[derive(Clone)]
+pub struct Watch {
+    events: broadcast::Sender<Arc<Event>>,
+    waiters: Arc<Mutex<Waiters>>,
+    trouble: Arc<watch::Sender<Option<Arc<StoreError>>>>,
+}
+
+impl Watch {
+    pub(crate) fn new() -> Self {
+        Self {
+            events: broadcast::Sender::new(BACKLOG),
+            waiters: Arc::default(),
+            trouble: Arc::new(watch::Sender::new(None)),
+        }
+    }
+
+    /// Every event committed from here on. A follower that falls behind reads the log.
+    pub fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.events.subscribe()
+    }
+
+    /// The store's newest failure to commit, `None` while it works.
+    pub fn trouble(&self) -> watch::Receiver<Option<Arc<StoreError>>> {
+        self.trouble.subscribe()
+    }
+
+    /// Resolves when this execution ends after this call.
+    pub(crate) fn end_of(&self, execution: ExecutionId) -> oneshot::Receiver<Status> {
+        let (told, end) = oneshot::channel();
+        self.lock().entry(execution).or_default().push(told);
+        end
+    }
+
+    pub(crate) fn committed(&self, events: &[Arc<Event>]) {
+        if self.events.receiver_count() > 0 {
+            for event in events {
+                // Nobody listening any more is no failure.
+                let _ = self.events.send(event.clone());
+            }
+        }
+    }
+
+    pub(crate) fn ended(&self, execution: ExecutionId, status: Status) {
+        let waiters = self.lock().remove(&execution);
+        for waiter in waiters.into_iter().flatten() {
+            let _ = waiter.send(status);
+        }
+    }
+
+    pub(crate) fn store_failed(&self, error: Arc<StoreError>) {
+        self.trouble.send_replace(Some(error));
+    }
+
+    pub(crate) fn store_works(&self) {
+        self.trouble.send_if_modified(|trouble| trouble.take().is_some());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Waiters> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
