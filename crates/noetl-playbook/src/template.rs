@@ -15,6 +15,7 @@ mod eval;
 mod exec;
 mod function;
 mod guard;
+mod higher;
 mod json;
 mod library;
 mod limit;
@@ -78,8 +79,8 @@ impl Template {
     /// Names the text refers to that are not bound within it: `ctx`, `workload`, a step, a key.
     ///
     /// Only what is written counts; a name computed while rendering is not known here.
-    pub fn names(&self) -> &BTreeSet<String> {
-        &self.program.names
+    pub fn names(&self) -> BTreeSet<String> {
+        self.program.names.clone()
     }
 
     /// Whether it is exactly one expression, which keeps its type.

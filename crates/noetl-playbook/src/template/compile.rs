@@ -21,7 +21,7 @@ const TOKENS_PER_TAG_MAX: usize = 1500;
 const ELIF_MAX: usize = 100;
 
 /// How deep expressions and blocks may nest, which bounds the stack of an evaluation.
-const NESTING_MAX: usize = 160;
+const NESTING_MAX: usize = 120;
 
 /// Text is kept as written, with the newline at its end.
 static SYNTAX: LazyLock<SyntaxConfig> = LazyLock::new(|| {

@@ -6,13 +6,16 @@ use minijinja::State;
 use minijinja::value::{Kwargs, ValueKind};
 
 use super::error::Fault;
+use super::function::Function;
 use super::json::show;
-use super::library::{self, Filter};
+use super::library::{self, Cost, Filter};
 use super::limit::{Fuel, OutputRoom, check_items};
 use super::path::View;
-use super::program::{Arguments, Comparison, Expr, Key, Root, Slice};
+use super::program::{
+    Application, Arguments, Arithmetic, Comparison, Expr, Key, Method, Root, Slice,
+};
 use super::scope::Scope;
-use super::{Data, function, method, ops};
+use super::{Data, function, higher, method, ops};
 
 /// One rendering: what it sees, what it has bound, and what it may still spend.
 pub(super) struct Run<'s> {
@@ -47,10 +50,7 @@ impl<'s> Run<'s> {
         match expr {
             Expr::Const(value) => Ok(value.clone()),
             Expr::Path(root, keys) => self.path(root, keys),
-            Expr::Get(base, keys) => {
-                let view = View::Plain(self.eval(base)?);
-                self.walk(view, keys)
-            }
+            Expr::Get(base, keys) => self.get(base, keys),
             Expr::Slice(slice) => self.slice(slice),
             Expr::Not(operand) => Ok(Data::from(!self.eval(operand)?.is_true())),
             Expr::Negate(operand) => ops::negate(&self.eval(operand)?),
@@ -62,39 +62,62 @@ impl<'s> Run<'s> {
                 value if value.is_true() => Ok(value),
                 _ => self.eval(right),
             },
-            Expr::Arithmetic(node) => {
-                let left = self.eval(&node.left)?;
-                let right = self.eval(&node.right)?;
-                ops::arithmetic(node.operator, &left, &right, &node.text, &mut self.fuel)
-            }
+            Expr::Arithmetic(node) => self.arithmetic(node),
             Expr::Compare(first, rest) => self.compare(first, rest),
             Expr::If(branches) => self.choose(branches),
-            Expr::Filter(filter, input, arguments) => {
-                let arguments = self.arguments(Some(input), arguments)?;
-                self.apply(filter, &arguments)
-            }
-            Expr::Test(test, input, arguments) => {
-                let arguments = self.arguments(Some(input), arguments)?;
-                self.apply(test, &arguments).map(|answer| Data::from(answer.is_true()))
-            }
-            Expr::Call(function, arguments) => {
-                let arguments = self.arguments(None, arguments)?;
-                function::call(self, function, &arguments)
-            }
-            Expr::Method(target, name, arguments) => {
-                let target = self.eval(target)?;
-                let arguments = self.arguments(None, arguments)?;
-                method::call(self, &target, name, &arguments)
-            }
+            Expr::Filter(node) => self.application(node),
+            Expr::Test(node) => self.test(node),
+            Expr::Call(node) => self.call(node),
+            Expr::Method(node) => self.method(node),
             Expr::List(items) => self.list(items),
             Expr::Map(entries) => self.map(entries),
         }
     }
 
+    // The evaluation recurses through `eval`; what each kind of node needs on the stack stays in
+    // a function of its own, so that a level costs only what it uses.
+
+    fn get(&mut self, base: &Expr, keys: &[Key]) -> Result<Data, Fault> {
+        let view = View::Plain(self.eval(base)?);
+        self.walk(view, keys)
+    }
+
+    fn arithmetic(&mut self, node: &Arithmetic) -> Result<Data, Fault> {
+        let left = self.eval(&node.left)?;
+        let right = self.eval(&node.right)?;
+        ops::arithmetic(node.operator, &left, &right, &node.text, &mut self.fuel)
+    }
+
+    fn application(&mut self, node: &Application) -> Result<Data, Fault> {
+        let arguments = self.arguments(Some(&node.input), &node.arguments)?;
+        self.apply(&node.filter, &arguments)
+    }
+
+    fn test(&mut self, node: &Application) -> Result<Data, Fault> {
+        self.application(node).map(|answer| Data::from(answer.is_true()))
+    }
+
+    fn call(&mut self, node: &(Function, Arguments)) -> Result<Data, Fault> {
+        let arguments = self.arguments(None, &node.1)?;
+        for argument in &arguments {
+            self.fuel.burn_for(argument)?;
+        }
+        function::call(self, &node.0, &arguments)
+    }
+
+    fn method(&mut self, node: &Method) -> Result<Data, Fault> {
+        let target = self.eval(&node.target)?;
+        let arguments = self.arguments(None, &node.arguments)?;
+        method::call(self, &target, &node.name, &arguments)
+    }
+
     /// Calls a filter or a test; its input is the first argument.
     pub(super) fn apply(&mut self, filter: &Filter, arguments: &[Data]) -> Result<Data, Fault> {
         for argument in arguments {
-            self.fuel.burn_for(argument, filter.reads_characters)?;
+            self.charge(filter.cost, argument)?;
+        }
+        if filter.cost == Cost::Higher {
+            return higher::call(self, filter.name, arguments);
         }
         let state = self.state.get_or_insert_with(library::state);
         let value = filter.callable.call(state, arguments).map_err(|error| {
@@ -104,7 +127,27 @@ impl<'s> Run<'s> {
                 None => Fault(format!("{}: {reason}", filter.name)),
             }
         })?;
-        self.settle(value)
+        let value = self.settle(value)?;
+        self.fuel.burn_for(&value)?;
+        Ok(value)
+    }
+
+    fn charge(&mut self, cost: Cost, argument: &Data) -> Result<(), Fault> {
+        /// About what it takes to compile a small pattern.
+        const PATTERN_COST: usize = 200;
+        /// A parsed value is several times larger than its text.
+        const PARSED_BYTES_PER_FUEL: usize = 8;
+        let text = argument.as_str().map_or(0, str::len);
+        match cost {
+            Cost::Read | Cost::Higher => {}
+            Cost::TakeApart => {
+                self.fuel.burn(text)?;
+                return self.fuel.burn_deep(argument);
+            }
+            Cost::Parse => self.fuel.burn(text / PARSED_BYTES_PER_FUEL)?,
+            Cost::Pattern => self.fuel.burn(PATTERN_COST)?,
+        }
+        self.fuel.burn_for(argument)
     }
 
     /// Makes a lazy sequence a list.
@@ -151,6 +194,11 @@ impl<'s> Run<'s> {
                 Key::Name(name) => view.get(name, self.scope),
                 Key::Computed(expr) => {
                     let key = self.eval(expr)?;
+                    if let View::Plain(data) = &view
+                        && data.as_str().is_some()
+                    {
+                        self.fuel.burn_for(data)?;
+                    }
                     view.get_computed(&key, self.scope)
                 }
             };
@@ -173,8 +221,11 @@ impl<'s> Run<'s> {
         let mut left = self.eval(first)?;
         for (comparison, right) in rest {
             let right = self.eval(right)?;
-            self.fuel.burn_for(&left, false)?;
-            self.fuel.burn_for(&right, false)?;
+            // A key is looked up in a map; everything else is compared to its end.
+            if right.kind() != ValueKind::Map || left.kind() == ValueKind::Map {
+                self.fuel.burn_deep(&left)?;
+                self.fuel.burn_deep(&right)?;
+            }
             if !ops::compare(*comparison, &left, &right)? {
                 return Ok(Data::from(false));
             }
@@ -188,7 +239,7 @@ impl<'s> Run<'s> {
         let start = self.bound(slice.start.as_ref())?;
         let stop = self.bound(slice.stop.as_ref())?;
         let step = self.bound(slice.step.as_ref())?.unwrap_or(1);
-        self.fuel.burn_for(&of, true)?;
+        self.charge(Cost::TakeApart, &of)?;
         let items: Vec<Data> = match of.kind() {
             ValueKind::Undefined | ValueKind::None => Vec::new(),
             ValueKind::String | ValueKind::Seq | ValueKind::Iterable => of.try_iter()?.collect(),

@@ -115,9 +115,6 @@ impl Run<'_> {
     /// What a loop runs over: a list's items, a map's keys, nothing for what is not there.
     fn items(&mut self, node: &For) -> Result<Arc<[Data]>, Fault> {
         let value = self.eval_to_bind(&node.iter)?;
-        if value.as_str().is_some() {
-            self.fuel.burn_for(&value, true)?;
-        }
         check_items(Some(value.len().unwrap_or(0)))?;
         let iter = value
             .try_iter()

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use minijinja::functions::Function;
-use minijinja::value::{ArgType, FunctionArgs, FunctionResult, Kwargs};
+use minijinja::value::{ArgType, FunctionArgs, FunctionResult, Kwargs, Rest, ValueOrKwargs};
 use minijinja::{Environment, Error, State, filters, tests};
 
 use super::Data;
@@ -28,8 +28,22 @@ use super::program::Comparison;
 pub(super) struct Filter {
     pub(super) name: &'static str,
     pub(super) callable: Data,
-    /// Whether it takes a text apart character by character, and so costs that many operations.
-    pub(super) reads_characters: bool,
+    pub(super) cost: Cost,
+}
+
+/// What calling a filter costs, by what it does with its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cost {
+    /// Reads them once.
+    Read,
+    /// Takes them apart: lists item by item and deep, text character by character.
+    TakeApart,
+    /// Makes values out of text.
+    Parse,
+    /// Compiles a pattern, which takes as long as hundreds of operations.
+    Pattern,
+    /// Applies another filter or test to each item; see `higher`.
+    Higher,
 }
 
 /// The filter called `name`.
@@ -86,7 +100,7 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
 });
 
 struct Library {
-    /// Holds the same filters and tests for those that call others: `map('upper')`.
+    /// Holds no filter: it only lends minijinja's own ones the state they ask for.
     environment: Environment<'static>,
     filters: HashMap<&'static str, Filter>,
     tests: HashMap<&'static str, Filter>,
@@ -94,56 +108,52 @@ struct Library {
 }
 
 impl Library {
-    /// A filter of ours: it reads text at the cost of text.
+    /// A filter that reads its arguments once.
     fn filter<F, Rv, Args>(&mut self, name: &'static str, f: F)
-    where
-        F: Function<Rv, Args> + Clone,
-        Rv: FunctionResult,
-        Args: for<'a> FunctionArgs<'a>,
-    {
-        self.environment.add_filter(name, f.clone());
-        self.filters.insert(name, named(name, f, false));
-    }
-
-    /// A filter that treats a text as the list of its characters.
-    fn collection<F, Rv, Args>(&mut self, name: &'static str, f: F)
-    where
-        F: Function<Rv, Args> + Clone,
-        Rv: FunctionResult,
-        Args: for<'a> FunctionArgs<'a>,
-    {
-        self.environment.add_filter(name, f.clone());
-        self.filters.insert(name, named(name, f, true));
-    }
-
-    fn test<F, Rv, Args>(&mut self, name: &'static str, f: F)
-    where
-        F: Function<Rv, Args> + Clone,
-        Rv: FunctionResult,
-        Args: for<'a> FunctionArgs<'a>,
-    {
-        self.environment.add_test(name, f.clone());
-        self.tests.insert(name, named(name, f, false));
-    }
-
-    /// A function that only a method call reaches.
-    fn method<F, Rv, Args>(&mut self, name: &'static str, f: F)
     where
         F: Function<Rv, Args>,
         Rv: FunctionResult,
         Args: for<'a> FunctionArgs<'a>,
     {
-        self.methods.insert(name, named(name, f, false));
+        self.costly(name, Cost::Read, f);
+    }
+
+    fn costly<F, Rv, Args>(&mut self, name: &'static str, cost: Cost, f: F)
+    where
+        F: Function<Rv, Args>,
+        Rv: FunctionResult,
+        Args: for<'a> FunctionArgs<'a>,
+    {
+        self.filters.insert(name, named(name, cost, f));
+    }
+
+    fn test<F, Rv, Args>(&mut self, name: &'static str, cost: Cost, f: F)
+    where
+        F: Function<Rv, Args>,
+        Rv: FunctionResult,
+        Args: for<'a> FunctionArgs<'a>,
+    {
+        self.tests.insert(name, named(name, cost, f));
+    }
+
+    /// A function that only a method call reaches.
+    fn method<F, Rv, Args>(&mut self, name: &'static str, cost: Cost, f: F)
+    where
+        F: Function<Rv, Args>,
+        Rv: FunctionResult,
+        Args: for<'a> FunctionArgs<'a>,
+    {
+        self.methods.insert(name, named(name, cost, f));
     }
 }
 
-fn named<F, Rv, Args>(name: &'static str, f: F, reads_characters: bool) -> Filter
+fn named<F, Rv, Args>(name: &'static str, cost: Cost, f: F) -> Filter
 where
     F: Function<Rv, Args>,
     Rv: FunctionResult,
     Args: for<'a> FunctionArgs<'a>,
 {
-    Filter { name, callable: Data::from_function(f), reads_characters }
+    Filter { name, callable: Data::from_function(f), cost }
 }
 
 /// minijinja's filters that need no change.
@@ -151,45 +161,45 @@ fn register_builtins(library: &mut Library) {
     library.filter("abs", filters::abs);
     library.filter("attr", filters::attr);
     library.filter("round", filters::round);
-    library.collection("dictsort", filters::dictsort);
-    library.collection("groupby", filters::groupby);
-    library.collection("map", filters::map);
-    library.collection("max", filters::max);
-    library.collection("min", filters::min);
-    library.collection("reject", filters::reject);
-    library.collection("rejectattr", filters::rejectattr);
-    library.collection("reverse", filters::reverse);
-    library.collection("select", filters::select);
-    library.collection("selectattr", filters::selectattr);
-    library.collection("sort", filters::sort);
-    library.collection("sum", filters::sum);
-    library.collection("unique", filters::unique);
+    library.costly("dictsort", Cost::TakeApart, filters::dictsort);
+    library.costly("groupby", Cost::TakeApart, filters::groupby);
+    library.costly("max", Cost::TakeApart, filters::max);
+    library.costly("min", Cost::TakeApart, filters::min);
+    library.costly("reverse", Cost::TakeApart, filters::reverse);
+    library.costly("sort", Cost::TakeApart, filters::sort);
+    library.costly("sum", Cost::TakeApart, filters::sum);
+    library.costly("unique", Cost::TakeApart, filters::unique);
+    for name in ["map", "select", "reject", "selectattr", "rejectattr"] {
+        library.costly(name, Cost::Higher, |_: Rest<ValueOrKwargs>| Data::UNDEFINED);
+    }
 }
 
 fn register_tests(library: &mut Library) {
-    library.test("undefined", tests::is_undefined);
-    library.test("defined", tests::is_defined);
-    library.test("none", tests::is_none);
-    library.test("null", tests::is_none);
-    library.test("boolean", tests::is_boolean);
-    library.test("odd", tests::is_odd);
-    library.test("even", tests::is_even);
-    library.test("divisibleby", tests::is_divisibleby);
-    library.test("number", tests::is_number);
-    library.test("integer", tests::is_integer);
-    library.test("float", tests::is_float);
-    library.test("string", tests::is_string);
-    library.test("sequence", tests::is_sequence);
-    library.test("iterable", tests::is_iterable);
-    library.test("mapping", tests::is_mapping);
-    library.test("startingwith", tests::is_startingwith);
-    library.test("endingwith", tests::is_endingwith);
-    library.test("lower", tests::is_lower);
-    library.test("upper", tests::is_upper);
-    library.test("sameas", tests::is_sameas);
-    library.test("true", |value: &Data| is_bool(value, true));
-    library.test("false", |value: &Data| is_bool(value, false));
-    library.test("empty", |value: &Data| !value.is_true() && value.len().unwrap_or(0) == 0);
+    library.test("undefined", Cost::Read, tests::is_undefined);
+    library.test("defined", Cost::Read, tests::is_defined);
+    library.test("none", Cost::Read, tests::is_none);
+    library.test("null", Cost::Read, tests::is_none);
+    library.test("boolean", Cost::Read, tests::is_boolean);
+    library.test("odd", Cost::Read, tests::is_odd);
+    library.test("even", Cost::Read, tests::is_even);
+    library.test("divisibleby", Cost::Read, tests::is_divisibleby);
+    library.test("number", Cost::Read, tests::is_number);
+    library.test("integer", Cost::Read, tests::is_integer);
+    library.test("float", Cost::Read, tests::is_float);
+    library.test("string", Cost::Read, tests::is_string);
+    library.test("sequence", Cost::Read, tests::is_sequence);
+    library.test("iterable", Cost::Read, tests::is_iterable);
+    library.test("mapping", Cost::Read, tests::is_mapping);
+    library.test("startingwith", Cost::Read, tests::is_startingwith);
+    library.test("endingwith", Cost::Read, tests::is_endingwith);
+    library.test("lower", Cost::Read, tests::is_lower);
+    library.test("upper", Cost::Read, tests::is_upper);
+    library.test("sameas", Cost::Read, tests::is_sameas);
+    library.test("true", Cost::Read, |value: &Data| is_bool(value, true));
+    library.test("false", Cost::Read, |value: &Data| is_bool(value, false));
+    library.test("empty", Cost::Read, |value: &Data| {
+        !value.is_true() && value.len().unwrap_or(0) == 0
+    });
     let comparisons: [(&[&str], Comparison); 7] = [
         (&["eq", "equalto", "=="], Comparison::Equal),
         (&["ne", "!="], Comparison::NotEqual),
@@ -201,7 +211,7 @@ fn register_tests(library: &mut Library) {
     ];
     for (names, comparison) in comparisons {
         for name in names {
-            library.test(name, move |left: &Data, right: &Data| {
+            library.test(name, Cost::TakeApart, move |left: &Data, right: &Data| {
                 ops::compare(comparison, left, right).map_err(Error::from)
             });
         }

@@ -47,14 +47,18 @@ impl Fuel {
         }
     }
 
-    /// Takes the cost of reading a value: its items, or its text.
-    pub(super) fn burn_for(&mut self, value: &Data, each_character: bool) -> Result<(), Fault> {
+    /// Takes the cost of reading a value once: its items, or its text.
+    pub(super) fn burn_for(&mut self, value: &Data) -> Result<(), Fault> {
         let cost = match value.as_str() {
-            Some(text) if each_character => text.len(),
             Some(text) => text.len() / BYTES_PER_FUEL,
             None => value.len().unwrap_or(0),
         };
         self.burn(cost)
+    }
+
+    /// Takes the cost of a value that is read to its end, item by item, or compared so.
+    pub(super) fn burn_deep(&mut self, value: &Data) -> Result<(), Fault> {
+        self.walk(value, DEPTH_MAX, &mut |_| Ok(()))
     }
 
     /// Takes the cost of building a text.
@@ -67,27 +71,40 @@ impl Fuel {
     /// A list that holds itself twice costs nothing to build and doubles with every repetition
     /// when it is read; paying for the whole tree here keeps such values small and shallow.
     pub(super) fn burn_tree(&mut self, value: &Data) -> Result<(), Fault> {
-        self.walk(value, DEPTH_MAX, true)
+        let mut top = true;
+        self.walk(value, DEPTH_MAX, &mut |part| {
+            // It could come to hold itself, and then nothing could read it to its end.
+            if part.downcast_object_ref::<Namespace>().is_some() && !top {
+                return Err(Fault::new("a namespace() cannot be put into another value"));
+            }
+            top = false;
+            Ok(())
+        })
     }
 
-    fn walk(&mut self, value: &Data, depth: usize, top: bool) -> Result<(), Fault> {
+    fn walk(
+        &mut self,
+        value: &Data,
+        depth: usize,
+        check: &mut dyn FnMut(&Data) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
         self.burn(1)?;
+        check(value)?;
+        if let Some(text) = value.as_str() {
+            return self.burn(text.len() / BYTES_PER_FUEL);
+        }
         let Some(object) = value.as_object() else {
             return Ok(());
         };
-        // It could come to hold itself, and then nothing could read it to its end.
-        if object.downcast_ref::<Namespace>().is_some() && !top {
-            return Err(Fault::new("a namespace() cannot be put into another value"));
-        }
         let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
         if value.kind() == ValueKind::Map {
             for (key, item) in object.try_iter_pairs().into_iter().flatten() {
-                self.walk(&key, depth, false)?;
-                self.walk(&item, depth, false)?;
+                self.walk(&key, depth, check)?;
+                self.walk(&item, depth, check)?;
             }
         } else {
             for item in object.try_iter().into_iter().flatten() {
-                self.walk(&item, depth, false)?;
+                self.walk(&item, depth, check)?;
             }
         }
         Ok(())

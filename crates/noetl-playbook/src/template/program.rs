@@ -80,12 +80,25 @@ pub(super) enum Expr {
     Arithmetic(Box<Arithmetic>),
     Compare(Box<Expr>, Vec<(Comparison, Expr)>),
     If(Box<(Expr, Expr, Option<Expr>)>),
-    Filter(Filter, Box<Expr>, Arguments),
-    Test(Filter, Box<Expr>, Arguments),
-    Call(Function, Arguments),
-    Method(Box<Expr>, Box<str>, Arguments),
+    Filter(Box<Application>),
+    Test(Box<Application>),
+    Call(Box<(Function, Arguments)>),
+    Method(Box<Method>),
     List(Vec<Expr>),
     Map(Vec<(Expr, Expr)>),
+}
+
+/// A filter or a test and what it is applied to.
+pub(super) struct Application {
+    pub(super) filter: Filter,
+    pub(super) input: Expr,
+    pub(super) arguments: Arguments,
+}
+
+pub(super) struct Method {
+    pub(super) target: Expr,
+    pub(super) name: Box<str>,
+    pub(super) arguments: Arguments,
 }
 
 pub(super) struct Slice {

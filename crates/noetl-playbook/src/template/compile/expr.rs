@@ -10,7 +10,7 @@ use crate::template::error::SyntaxError;
 use crate::template::function::Function;
 use crate::template::library::{self, Filter};
 use crate::template::program::{
-    Arguments, Arithmetic, Comparison, Expr, Key, Operator, Root, Slice,
+    Application, Arguments, Arithmetic, Comparison, Expr, Key, Method, Operator, Root, Slice,
 };
 
 impl Compiler<'_> {
@@ -30,63 +30,89 @@ impl Compiler<'_> {
         expr.map(|expr| self.expr(expr)).transpose()
     }
 
+    // As in the evaluation, a level of the recursion costs only what it uses.
     fn expr_inner(&mut self, expr: &ast::Expr<'_>) -> Result<Expr, SyntaxError> {
-        Ok(match expr {
-            ast::Expr::Const(node) => Expr::Const(node.value.clone()),
-            ast::Expr::Var(node) => Expr::Path(self.root(node.id), Vec::new()),
-            ast::Expr::GetAttr(node) => {
-                let base = self.expr(&node.expr)?;
-                follow(base, Key::Name(Arc::from(node.name)))
-            }
-            ast::Expr::GetItem(node) => {
-                let base = self.expr(&node.expr)?;
-                let key = match self.expr(&node.subscript_expr)? {
-                    Expr::Const(key) if key.as_str().is_some() => {
-                        Key::Name(Arc::from(key.as_str().unwrap_or_default()))
-                    }
-                    key => Key::Computed(key),
-                };
-                follow(base, key)
-            }
-            ast::Expr::Slice(node) => Expr::Slice(Box::new(Slice {
-                of: self.expr(&node.expr)?,
-                start: self.optional(node.start.as_ref())?,
-                stop: self.optional(node.stop.as_ref())?,
-                step: self.optional(node.step.as_ref())?,
-            })),
+        match expr {
+            ast::Expr::Const(node) => Ok(Expr::Const(node.value.clone())),
+            ast::Expr::Var(node) => Ok(Expr::Path(self.root(node.id), Vec::new())),
+            ast::Expr::GetAttr(node) => self.attribute(node),
+            ast::Expr::GetItem(node) => self.item(node),
+            ast::Expr::Slice(node) => self.slice(node),
             ast::Expr::UnaryOp(node) => match node.op {
-                ast::UnaryOpKind::Not => Expr::Not(self.boxed(&node.expr)?),
-                ast::UnaryOpKind::Neg => Expr::Negate(self.boxed(&node.expr)?),
+                ast::UnaryOpKind::Not => self.boxed(&node.expr).map(Expr::Not),
+                ast::UnaryOpKind::Neg => self.boxed(&node.expr).map(Expr::Negate),
             },
-            ast::Expr::BinOp(node) => self.binary(node)?,
-            ast::Expr::Compare(node) => self.comparison(node)?,
-            ast::Expr::IfExpr(node) => Expr::If(Box::new((
-                self.expr(&node.test_expr)?,
-                self.expr(&node.true_expr)?,
-                self.optional(node.false_expr.as_ref())?,
-            ))),
-            ast::Expr::Filter(node) => {
-                let filter =
-                    self.known(library::filter(node.name), "filter", node.name, node.span())?;
-                let input = match &node.expr {
-                    Some(input) => self.expr(input)?,
-                    None => captured(),
-                };
-                Expr::Filter(filter, Box::new(input), self.arguments(&node.args)?)
+            ast::Expr::BinOp(node) => self.binary(node),
+            ast::Expr::Compare(node) => self.comparison(node),
+            ast::Expr::IfExpr(node) => self.choice(node),
+            ast::Expr::Filter(node) => self.filter(node),
+            ast::Expr::Test(node) => self.test(node),
+            ast::Expr::Call(node) => self.call(node),
+            ast::Expr::List(node) => self.exprs(&node.items).map(Expr::List),
+            ast::Expr::Tuple(node) => self.exprs(&node.items).map(Expr::List),
+            ast::Expr::Map(node) => self.map(node),
+        }
+    }
+
+    fn attribute(&mut self, node: &ast::GetAttr<'_>) -> Result<Expr, SyntaxError> {
+        let base = self.expr(&node.expr)?;
+        Ok(follow(base, Key::Name(Arc::from(node.name))))
+    }
+
+    fn item(&mut self, node: &ast::GetItem<'_>) -> Result<Expr, SyntaxError> {
+        let base = self.expr(&node.expr)?;
+        let key = match self.expr(&node.subscript_expr)? {
+            Expr::Const(key) if key.as_str().is_some() => {
+                Key::Name(Arc::from(key.as_str().unwrap_or_default()))
             }
-            ast::Expr::Test(node) => {
-                let test = self.known(library::test(node.name), "test", node.name, node.span())?;
-                Expr::Test(test, self.boxed(&node.expr)?, self.arguments(&node.args)?)
-            }
-            ast::Expr::Call(node) => self.call(node)?,
-            ast::Expr::List(node) => Expr::List(self.exprs(&node.items)?),
-            ast::Expr::Tuple(node) => Expr::List(self.exprs(&node.items)?),
-            ast::Expr::Map(node) => {
-                let keys = self.exprs(&node.keys)?;
-                let values = self.exprs(&node.values)?;
-                Expr::Map(keys.into_iter().zip(values).collect())
-            }
-        })
+            key => Key::Computed(key),
+        };
+        Ok(follow(base, key))
+    }
+
+    fn slice(&mut self, node: &ast::Slice<'_>) -> Result<Expr, SyntaxError> {
+        Ok(Expr::Slice(Box::new(Slice {
+            of: self.expr(&node.expr)?,
+            start: self.optional(node.start.as_ref())?,
+            stop: self.optional(node.stop.as_ref())?,
+            step: self.optional(node.step.as_ref())?,
+        })))
+    }
+
+    fn choice(&mut self, node: &ast::IfExpr<'_>) -> Result<Expr, SyntaxError> {
+        Ok(Expr::If(Box::new((
+            self.expr(&node.test_expr)?,
+            self.expr(&node.true_expr)?,
+            self.optional(node.false_expr.as_ref())?,
+        ))))
+    }
+
+    fn filter(&mut self, node: &ast::Spanned<ast::Filter<'_>>) -> Result<Expr, SyntaxError> {
+        let filter = self.known(library::filter(node.name), "filter", node.name, node.span())?;
+        let input = match &node.expr {
+            Some(input) => self.expr(input)?,
+            None => captured(),
+        };
+        Ok(Expr::Filter(Box::new(Application {
+            filter,
+            input,
+            arguments: self.arguments(&node.args)?,
+        })))
+    }
+
+    fn test(&mut self, node: &ast::Spanned<ast::Test<'_>>) -> Result<Expr, SyntaxError> {
+        let filter = self.known(library::test(node.name), "test", node.name, node.span())?;
+        Ok(Expr::Test(Box::new(Application {
+            filter,
+            input: self.expr(&node.expr)?,
+            arguments: self.arguments(&node.args)?,
+        })))
+    }
+
+    fn map(&mut self, node: &ast::Map<'_>) -> Result<Expr, SyntaxError> {
+        let keys = self.exprs(&node.keys)?;
+        let values = self.exprs(&node.values)?;
+        Ok(Expr::Map(keys.into_iter().zip(values).collect()))
     }
 
     fn exprs(&mut self, exprs: &[ast::Expr<'_>]) -> Result<Vec<Expr>, SyntaxError> {
@@ -110,45 +136,20 @@ impl Compiler<'_> {
     }
 
     fn binary(&mut self, node: &ast::Spanned<ast::BinOp<'_>>) -> Result<Expr, SyntaxError> {
-        let operator = match node.op {
-            ast::BinOpKind::ScAnd => {
-                return Ok(Expr::And(self.boxed(&node.left)?, self.boxed(&node.right)?));
-            }
-            ast::BinOpKind::ScOr => {
-                return Ok(Expr::Or(self.boxed(&node.left)?, self.boxed(&node.right)?));
-            }
-            ast::BinOpKind::Add => Operator::Add,
-            ast::BinOpKind::Sub => Operator::Subtract,
-            ast::BinOpKind::Mul => Operator::Multiply,
-            ast::BinOpKind::Div => Operator::Divide,
-            ast::BinOpKind::FloorDiv => Operator::FloorDivide,
-            ast::BinOpKind::Rem => Operator::Remainder,
-            ast::BinOpKind::Pow => Operator::Power,
-            ast::BinOpKind::Concat => Operator::Concat,
-            ast::BinOpKind::Eq => return self.compared(node, Comparison::Equal),
-            ast::BinOpKind::Ne => return self.compared(node, Comparison::NotEqual),
-            ast::BinOpKind::Lt => return self.compared(node, Comparison::Less),
-            ast::BinOpKind::Lte => return self.compared(node, Comparison::LessOrEqual),
-            ast::BinOpKind::Gt => return self.compared(node, Comparison::Greater),
-            ast::BinOpKind::Gte => return self.compared(node, Comparison::GreaterOrEqual),
-            ast::BinOpKind::In => return self.compared(node, Comparison::In),
+        let left = self.expr(&node.left)?;
+        let right = self.expr(&node.right)?;
+        let operator = match operation(node.op) {
+            Operation::And => return Ok(Expr::And(Box::new(left), Box::new(right))),
+            Operation::Or => return Ok(Expr::Or(Box::new(left), Box::new(right))),
+            Operation::Compare(comparison) => return Ok(compare(left, vec![(comparison, right)])),
+            Operation::Compute(operator) => operator,
         };
         Ok(Expr::Arithmetic(Box::new(Arithmetic {
             operator,
-            left: self.expr(&node.left)?,
-            right: self.expr(&node.right)?,
+            left,
+            right,
             text: self.written(node.span()),
         })))
-    }
-
-    fn compared(
-        &mut self,
-        node: &ast::BinOp<'_>,
-        comparison: Comparison,
-    ) -> Result<Expr, SyntaxError> {
-        let left = self.expr(&node.left)?;
-        let right = self.expr(&node.right)?;
-        Ok(compare(left, vec![(comparison, right)]))
     }
 
     fn comparison(&mut self, node: &ast::Compare<'_>) -> Result<Expr, SyntaxError> {
@@ -177,12 +178,14 @@ impl Compiler<'_> {
                 if !function.is_known() {
                     self.names.insert(name.id.to_owned());
                 }
-                Ok(Expr::Call(function, self.arguments(&node.args)?))
+                let arguments = self.arguments(&node.args)?;
+                Ok(Expr::Call(Box::new((function, arguments))))
             }
-            ast::Expr::GetAttr(attr) => {
-                let target = self.boxed(&attr.expr)?;
-                Ok(Expr::Method(target, attr.name.into(), self.arguments(&node.args)?))
-            }
+            ast::Expr::GetAttr(attr) => Ok(Expr::Method(Box::new(Method {
+                target: self.expr(&attr.expr)?,
+                name: attr.name.into(),
+                arguments: self.arguments(&node.args)?,
+            }))),
             _ => Err(self.error(node.span(), "only functions and methods can be called")),
         }
     }
@@ -226,6 +229,36 @@ impl Compiler<'_> {
             .get(place(span.start_offset)..place(span.end_offset))
             .unwrap_or(self.source)
             .into()
+    }
+}
+
+/// What a binary operator asks for.
+enum Operation {
+    And,
+    Or,
+    Compute(Operator),
+    Compare(Comparison),
+}
+
+fn operation(kind: ast::BinOpKind) -> Operation {
+    match kind {
+        ast::BinOpKind::ScAnd => Operation::And,
+        ast::BinOpKind::ScOr => Operation::Or,
+        ast::BinOpKind::Add => Operation::Compute(Operator::Add),
+        ast::BinOpKind::Sub => Operation::Compute(Operator::Subtract),
+        ast::BinOpKind::Mul => Operation::Compute(Operator::Multiply),
+        ast::BinOpKind::Div => Operation::Compute(Operator::Divide),
+        ast::BinOpKind::FloorDiv => Operation::Compute(Operator::FloorDivide),
+        ast::BinOpKind::Rem => Operation::Compute(Operator::Remainder),
+        ast::BinOpKind::Pow => Operation::Compute(Operator::Power),
+        ast::BinOpKind::Concat => Operation::Compute(Operator::Concat),
+        ast::BinOpKind::Eq => Operation::Compare(Comparison::Equal),
+        ast::BinOpKind::Ne => Operation::Compare(Comparison::NotEqual),
+        ast::BinOpKind::Lt => Operation::Compare(Comparison::Less),
+        ast::BinOpKind::Lte => Operation::Compare(Comparison::LessOrEqual),
+        ast::BinOpKind::Gt => Operation::Compare(Comparison::Greater),
+        ast::BinOpKind::Gte => Operation::Compare(Comparison::GreaterOrEqual),
+        ast::BinOpKind::In => Operation::Compare(Comparison::In),
     }
 }
 

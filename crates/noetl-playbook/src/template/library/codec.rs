@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Sha256, Sha512};
 
-use super::{Library, argument, fail};
+use super::{Cost, Library, argument, fail};
 use crate::template::Data;
 use crate::template::json::{from_json_owned, show, text};
 use crate::template::limit::{OutputRoom, check_text};
@@ -19,7 +19,7 @@ pub(super) fn register(library: &mut Library) {
         library.filter(name, to_json);
     }
     for name in ["fromjson", "from_json"] {
-        library.filter(name, from_json);
+        library.costly(name, Cost::Parse, from_json);
     }
     library.filter("b64encode", |v: &Data| Ok::<_, Error>(STANDARD.encode(text(v)?.as_bytes())));
     library.filter("b64decode", b64decode);
@@ -28,10 +28,7 @@ pub(super) fn register(library: &mut Library) {
     });
     library.filter("md5", |v: &Data| hash(&text(v)?, "md5"));
     library.filter("sha256", |v: &Data| hash(&text(v)?, "sha256"));
-    library.filter("urlencode", |v: &Data| match v.kind() {
-        ValueKind::Bool => filters::urlencode(&Data::from(&*text(v)?)),
-        _ => filters::urlencode(v),
-    });
+    library.filter("urlencode", urlencode);
     library.filter("urldecode", |v: &Data| urldecode(&text(v)?));
     library.filter("sql", |v: &Data| sql(v));
 }
@@ -95,6 +92,15 @@ fn hash(text: &str, algorithm: &str) -> Result<String, Error> {
         "sha512" => Ok(hex(&Sha512::digest(text))),
         other => fail(format!("unknown hash `{other}`; known are md5, sha256, sha512")),
     }
+}
+
+fn urlencode(value: &Data) -> Result<String, Error> {
+    if value.kind() == ValueKind::Bool {
+        return filters::urlencode(&Data::from(&*text(value)?));
+    }
+    // A map can hold one long text many times; only its whole size tells.
+    OutputRoom::full().json(value)?;
+    filters::urlencode(value)
 }
 
 fn urldecode(text: &str) -> Result<String, Error> {

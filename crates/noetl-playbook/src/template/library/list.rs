@@ -3,7 +3,7 @@
 use minijinja::Error;
 use minijinja::value::{Kwargs, Rest, ValueKind};
 
-use super::{Library, argument, fail};
+use super::{Cost, Library, argument, fail};
 use crate::template::Data;
 use crate::template::json::{show, text};
 use crate::template::limit::{DEPTH_MAX, ITEMS_MAX, check_items, too_deep};
@@ -17,7 +17,7 @@ pub(super) fn register(library: &mut Library) {
     for name in ["length", "count", "len"] {
         library.filter(name, length);
     }
-    library.collection("list", list);
+    library.costly("list", Cost::TakeApart, list);
     library.filter("first", |v: &Data| end(v, false));
     library.filter("last", |v: &Data| end(v, true));
     library.filter("get", get);
@@ -30,12 +30,12 @@ pub(super) fn register(library: &mut Library) {
     library.filter("items", |v: &Data| {
         pairs(v).map(|p| p.into_iter().map(|(k, v)| Data::from(vec![k, v])).collect::<Vec<_>>())
     });
-    library.collection("flatten", flatten);
-    library.collection("zip", zip);
-    library.collection("batch", batch);
-    library.collection("slice", slice);
-    library.method("count_of", count_of);
-    library.method("index_of", index_of);
+    library.costly("flatten", Cost::TakeApart, flatten);
+    library.costly("zip", Cost::TakeApart, zip);
+    library.costly("batch", Cost::TakeApart, batch);
+    library.costly("slice", Cost::TakeApart, slice);
+    library.method("count_of", Cost::TakeApart, count_of);
+    library.method("index_of", Cost::TakeApart, index_of);
 }
 
 /// Replaces what is undefined; with `boolean` also whatever is false. Null is a value and stays.

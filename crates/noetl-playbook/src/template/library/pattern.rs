@@ -4,7 +4,7 @@ use minijinja::Error;
 use minijinja::value::Kwargs;
 use regex::{Regex, RegexBuilder};
 
-use super::{Library, argument, fail};
+use super::{Cost, Library, argument, fail};
 use crate::template::Data;
 use crate::template::json::text;
 use crate::template::limit::{check_items, check_text};
@@ -15,14 +15,14 @@ use crate::template::path::item;
 const PATTERN_BYTES_MAX: usize = 256 * 1024;
 
 pub(super) fn register(library: &mut Library) {
-    library.filter("regex_match", |v: &Data, pattern: &str, named: Kwargs| {
+    library.costly("regex_match", Cost::Pattern, |v: &Data, pattern: &str, named: Kwargs| {
         let pattern = compile(&format!("^(?:{pattern})"), &named)?;
         Ok::<_, Error>(pattern.is_match(&text(v)?))
     });
-    library.filter("regex_search", |v: &Data, pattern: &str, named: Kwargs| {
+    library.costly("regex_search", Cost::Pattern, |v: &Data, pattern: &str, named: Kwargs| {
         Ok::<_, Error>(compile(pattern, &named)?.is_match(&text(v)?))
     });
-    library.filter("regex_replace", regex_replace);
+    library.costly("regex_replace", Cost::Pattern, regex_replace);
     library.filter("json_query", json_query);
     library.filter("jmespath", json_query);
 }

@@ -3,7 +3,7 @@
 use minijinja::value::{Kwargs, Rest, ValueOrKwargs};
 use minijinja::{Error, State, filters};
 
-use super::{Library, argument, fail};
+use super::{Cost, Library, argument, fail};
 use crate::template::Data;
 use crate::template::json::text;
 use crate::template::limit::{check_items, check_text};
@@ -38,36 +38,36 @@ pub(super) fn register(library: &mut Library) {
 }
 
 fn register_methods(library: &mut Library) {
-    library.method("lstrip", |v: &Data, chars: Option<String>| {
+    library.method("lstrip", Cost::Read, |v: &Data, chars: Option<String>| {
         let text = text(v)?;
         Ok::<_, Error>(match chars {
             Some(chars) => text.trim_start_matches(|c| chars.contains(c)).to_owned(),
             None => text.trim_start().to_owned(),
         })
     });
-    library.method("rstrip", |v: &Data, chars: Option<String>| {
+    library.method("rstrip", Cost::Read, |v: &Data, chars: Option<String>| {
         let text = text(v)?;
         Ok::<_, Error>(match chars {
             Some(chars) => text.trim_end_matches(|c| chars.contains(c)).to_owned(),
             None => text.trim_end().to_owned(),
         })
     });
-    library.method("startswith", |v: &str, prefix: &str| v.starts_with(prefix));
-    library.method("endswith", |v: &str, suffix: &str| v.ends_with(suffix));
-    library.method("find", |v: &str, part: &str| match v.find(part) {
+    library.method("startswith", Cost::Read, |v: &str, prefix: &str| v.starts_with(prefix));
+    library.method("endswith", Cost::Read, |v: &str, suffix: &str| v.ends_with(suffix));
+    library.method("find", Cost::Read, |v: &str, part: &str| match v.find(part) {
         Some(offset) => i64::try_from(v[..offset].chars().count()).unwrap_or(i64::MAX),
         None => -1,
     });
-    library.method("removeprefix", |v: &str, prefix: &str| {
+    library.method("removeprefix", Cost::Read, |v: &str, prefix: &str| {
         v.strip_prefix(prefix).unwrap_or(v).to_owned()
     });
-    library.method("removesuffix", |v: &str, suffix: &str| {
+    library.method("removesuffix", Cost::Read, |v: &str, suffix: &str| {
         v.strip_suffix(suffix).unwrap_or(v).to_owned()
     });
-    library.method("isdigit", |v: &str| all(v, |c| c.is_ascii_digit()));
-    library.method("isalpha", |v: &str| all(v, char::is_alphabetic));
-    library.method("isalnum", |v: &str| all(v, char::is_alphanumeric));
-    library.method("zfill", |v: &str, width: usize| {
+    library.method("isdigit", Cost::Read, |v: &str| all(v, |c| c.is_ascii_digit()));
+    library.method("isalpha", Cost::Read, |v: &str| all(v, char::is_alphabetic));
+    library.method("isalnum", Cost::Read, |v: &str| all(v, char::is_alphanumeric));
+    library.method("zfill", Cost::Read, |v: &str, width: usize| {
         check_text(Some(width))?;
         let (sign, digits) = match v.strip_prefix('-') {
             Some(digits) => ("-", digits),
@@ -263,8 +263,9 @@ fn format(
     value: &Data,
     arguments: Rest<ValueOrKwargs>,
 ) -> Result<Data, Error> {
-    /// Widths of up to this many digits pad by less than ten thousand characters.
+    /// Wider columns than anyone reads.
     const WIDTH_DIGITS_MAX: usize = 4;
+    const WIDTH_MAX: usize = 9999;
     let pattern = text(value)?;
     let mut digits = 0;
     for c in pattern.chars() {
@@ -273,5 +274,17 @@ fn format(
             return fail("the format's width exceeds the limit of 9999");
         }
     }
+    let mut longest = WIDTH_MAX;
+    for argument in arguments.iter() {
+        let Ok(named) = Kwargs::try_from(Data::clone(argument)) else {
+            longest = longest.max(text(argument)?.len());
+            continue;
+        };
+        for name in named.args() {
+            longest = longest.max(text(&named.peek::<Data>(name)?)?.len());
+        }
+    }
+    let growth = pattern.matches('%').count().checked_mul(longest);
+    check_text(growth.and_then(|growth| growth.checked_add(pattern.len())))?;
     filters::format(state, &Data::from(&*pattern), arguments)
 }

@@ -1,0 +1,60 @@
+use super::*;
+
+#[track_caller]
+fn mistake(source: &str, line: usize, column: usize, part: &str) {
+    let error = Template::parse(source).unwrap_err();
+    assert!(error.message.contains(part), "{}", error.message);
+    assert_eq!((error.line, error.column), (line, column), "{}", error.message);
+}
+
+#[test]
+fn a_mistake_has_a_place() {
+    mistake("{{ a b }}", 1, 6, "unexpected");
+    mistake("one\ntwö {{ a | nosuch }}", 2, 12, "unknown filter `nosuch`");
+    mistake("{{ x is nosuch }}", 1, 9, "unknown test `nosuch`");
+    mistake("{% if x %}", 1, 9, "unexpected end");
+    mistake("a\n{% include 'b' %}", 2, 4, "not supported");
+    mistake("{{ [1](2) }}", 1, 4, "only functions");
+}
+
+#[test]
+fn an_unknown_filter_gets_a_suggestion() {
+    mistake("{{ x | defalt(1) }}", 1, 8, "did you mean `default`?");
+}
+
+#[test]
+fn a_condition_counts_from_the_start_of_its_text() {
+    let error = Guard::parse("\n  a ==\n").unwrap_err();
+    assert_eq!((error.line, error.column), (2, 5));
+    let error = Guard::parse("  {{ a | nosuch }}").unwrap_err();
+    assert_eq!((error.line, error.column), (1, 10));
+}
+
+#[test]
+fn a_template_stands_for_itself() {
+    for source in [
+        "{% extends 'a' %}",
+        "{% import 'a' as b %}",
+        "{% from 'a' import b %}",
+        "{% macro f() %}{% endmacro %}",
+        "{% block a %}{% endblock %}",
+        "{% autoescape true %}{% endautoescape %}",
+    ] {
+        assert!(Template::parse(source).is_err(), "{source}");
+    }
+}
+
+#[test]
+fn a_compiled_template_is_shared_between_threads() {
+    fn shared<T: Clone + Send + Sync + 'static>() {}
+    shared::<Template>();
+    shared::<Guard>();
+    shared::<super::super::ValueTemplate>();
+}
+
+#[test]
+fn raw_blocks_and_comments_are_not_evaluated() {
+    assert_eq!(render(json!({}), "{% raw %}{{ a }}{% endraw %}"), json!("{{ a }}"));
+    assert_eq!(render(json!({}), "a{# b #}c"), json!("ac"));
+    assert_eq!(render(json!({}), "{{ '{{' }}"), json!("{{"));
+}
