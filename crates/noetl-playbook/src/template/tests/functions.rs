@@ -1,5 +1,6 @@
 use noetl_model::Timestamp;
 
+use super::super::Entropy;
 use super::*;
 
 #[test]
@@ -31,7 +32,7 @@ fn now_is_the_time_of_the_scope() {
 
 #[test]
 fn uuid4_is_repeatable_valid_and_never_the_same_twice() {
-    let scope = |entropy| Scope { entropy, ..Scope::default() };
+    let scope = |seed| Scope { entropy: Entropy::new(seed), ..Scope::default() };
     let value = json!(["{{ uuid4() }}", "{{ uuid4() }}", "{{ [uuid4(), uuid4()] }}"]);
     let template = super::super::ValueTemplate::compile(value).unwrap();
     let first = template.render(&scope(1)).unwrap();
