@@ -49,44 +49,44 @@ fn plain_scalars_follow_the_core_schema() {
     assert_snapshot!(tree("[1.5, -.5, 3., 1e3, .inf, -.INF, .nan, 1.2.3, 1e, '-', +, 0xZZ, 12:30, 2024-01-02]"), @r#"[1.5f, -0.5f, 3.0f, 1000.0f, inff, -inff, NaNf, "1.2.3", "1e", "-", "+", "0xZZ", "12:30", "2024-01-02"]"#);
     assert_snapshot!(tree("a:\nb: ''\nc: '1'\nd: \"true\"\ne: |\n  1\n"), @r#"{a: null, b: "", c: "1", d: "true", e: "1\n"}"#);
     assert_snapshot!(tree("99999999999999999999"), @r"
-    error[E009] at 1:1: the number 99999999999999999999 does not fit 64 bits
-      help: put it in quotes to keep it as text
-    ");
+        error[E009] at 1:1: the number 99999999999999999999 does not fit 64 bits
+          help: put it in quotes to keep it as text
+        ");
 }
 
 #[test]
 fn core_tags_are_honoured_and_others_refused() {
     assert_snapshot!(tree("[!!str 1, !!int '2', !!float 3, !!bool 'true', !!null '', !!str , ! 4, !!seq [], !!map {}]"), @r#"["1", 2, 3.0f, true, null, "", "4", [], {}]"#);
     assert_snapshot!(tree("[!!int x, !!binary aGk=, !mine 1, !mine {a: b}, !!set {a}]"), @r"
-    error[E009] at 1:2: 'x' is tagged !!int but is not one
-      help: remove the tag or correct the value
-    error[E009] at 1:11: the tag '!!binary' is not known here
-      help: remove the tag; the core tags !!str, !!int, !!float, !!bool, !!null, !!seq and !!map are understood
-    error[E009] at 1:26: the tag '!mine' is not known here
-      help: remove the tag; the core tags !!str, !!int, !!float, !!bool, !!null, !!seq and !!map are understood
-    error[E009] at 1:35: the tag '!mine' is not known here
-      help: remove the tag; the core tags !!str, !!int, !!float, !!bool, !!null, !!seq and !!map are understood
-    error[E009] at 1:49: the tag '!!set' is not known here
-      help: remove the tag; the core tags !!str, !!int, !!float, !!bool, !!null, !!seq and !!map are understood
-    ");
+        error[E009] at 1:2: 'x' is tagged !!int but is not one
+          help: remove the tag or correct the value
+        error[E009] at 1:11: the tag '!!binary' is not known here
+          help: remove the tag; the core tags !!str, !!int, !!float, !!bool, !!null, !!seq and !!map are understood
+        error[E009] at 1:26: the tag '!mine' is not known here
+          help: remove the tag; the core tags !!str, !!int, !!float, !!bool, !!null, !!seq and !!map are understood
+        error[E009] at 1:35: the tag '!mine' is not known here
+          help: remove the tag; the core tags !!str, !!int, !!float, !!bool, !!null, !!seq and !!map are understood
+        error[E009] at 1:49: the tag '!!set' is not known here
+          help: remove the tag; the core tags !!str, !!int, !!float, !!bool, !!null, !!seq and !!map are understood
+        ");
 }
 
 #[test]
 fn keys_are_text_and_unique() {
     assert_snapshot!(tree("{1: a, true: b, 'c d': c, ~: d}"), @r#"{1: "a", true: "b", c d: "c", ~: "d"}"#);
     assert_snapshot!(tree("? [a]\n: b\n"), @r"
-    error[E009] at 1:3: a key must be text or a number
-      help: write a name, in quotes if it holds special characters
-    ");
+        error[E009] at 1:3: a key must be text or a number
+          help: write a name, in quotes if it holds special characters
+        ");
     assert_snapshot!(tree("a: 1\nb: 2\na: 3\n"), @r"
-    error[E008] at 3:1: the key 'a' is on line 1 already
-      help: keep one of lines 1 and 3
-    ");
+        error[E008] at 3:1: the key 'a' is on line 1 already
+          help: keep one of lines 1 and 3
+        ");
     let many: String = (0..40).map(|n| format!("k{n}: 1\n")).collect();
     assert_snapshot!(tree(&format!("{many}k30: 2\n")), @r"
-    error[E008] at 41:1: the key 'k30' is on line 31 already
-      help: keep one of lines 31 and 41
-    ");
+        error[E008] at 41:1: the key 'k30' is on line 31 already
+          help: keep one of lines 31 and 41
+        ");
 }
 
 #[test]
@@ -94,17 +94,17 @@ fn anchors_aliases_and_merge_keys_unfold() {
     assert_snapshot!(tree("a: &x [1, &y {b: 2}]\nc: *x\nd: *y\n"), @"{a: [1, {b: 2}], c: [1, {b: 2}], d: {b: 2}}");
     assert_snapshot!(tree("base: &b {x: 1, y: 2}\nmore: &m {y: 3, z: 4}\nuse: {<<: [*b, *m], x: 0}\none: {<<: *b}\n"), @"{base: {x: 1, y: 2}, more: {y: 3, z: 4}, use: {x: 0, y: 2, z: 4}, one: {x: 1, y: 2}}");
     assert_snapshot!(tree("a: {<<: 5}"), @r"
-    error[E009] at 1:5: '<<' merges mappings; this is a number
-      help: write '<<: *anchor' or '<<: [*one, *two]'
-    ");
+        error[E009] at 1:5: '<<' merges mappings; this is a number
+          help: write '<<: *anchor' or '<<: [*one, *two]'
+        ");
     assert_snapshot!(tree("a: *nowhere"), @r"
-    error[E000] at 1:4: this is not valid YAML: while parsing node, found unknown anchor
-      help: declare the anchor with '&name' before '*name', or put the value in quotes
-    ");
+        error[E000] at 1:4: this is not valid YAML: while parsing node, found unknown anchor
+          help: declare the anchor with '&name' before '*name', or put the value in quotes
+        ");
     assert_snapshot!(tree("a: &x [*x]"), @r"
-    error[E000] at 1:8: the alias stands inside the value it repeats
-      help: a value cannot contain itself; remove the alias
-    ");
+        error[E000] at 1:8: the alias stands inside the value it repeats
+          help: a value cannot contain itself; remove the alias
+        ");
 }
 
 #[test]
@@ -115,18 +115,18 @@ fn an_alias_bomb_is_refused() {
         text.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
     }
     assert_snapshot!(tree(&text), @r"
-    error[E007] at 6:10: aliases unfold to more than 200000 values or 16777216 bytes
-      help: repeat less, or pass the data as workload
-    ");
+        error[E007] at 6:10: aliases unfold to more than 200000 values or 16777216 bytes
+          help: repeat less, or pass the data as workload
+        ");
 }
 
 #[test]
 fn a_long_text_repeated_is_an_alias_bomb_too() {
     let text = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 200].join(", "));
     assert_snapshot!(tree(&text), @r"
-    error[E007] at 2:673: aliases unfold to more than 200000 values or 16777216 bytes
-      help: repeat less, or pass the data as workload
-    ");
+        error[E007] at 2:673: aliases unfold to more than 200000 values or 16777216 bytes
+          help: repeat less, or pass the data as workload
+        ");
 }
 
 #[test]
@@ -134,25 +134,25 @@ fn nesting_is_limited_also_through_aliases() {
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     assert_eq!(tree(&nested(64)), nested(64));
     assert_snapshot!(tree(&nested(65)), @r"
-    error[E007] at 1:65: the document is nested deeper than 64 levels
-      help: make it flatter
-    ");
+        error[E007] at 1:65: the document is nested deeper than 64 levels
+          help: make it flatter
+        ");
     assert_snapshot!(tree(&nested(300)), @r"
-    error[E007] at 1:256: the document is nested deeper than 64 levels
-      help: make it flatter
-    ");
+        error[E007] at 1:256: the document is nested deeper than 64 levels
+          help: make it flatter
+        ");
     assert_snapshot!(tree(&format!("a: &a {}\nb: {}*a{}\n", nested(40), "[".repeat(30), "]".repeat(30))), @r"
-    error[E007] at 2:34: the document is nested deeper than 64 levels
-      help: make it flatter
-    ");
+        error[E007] at 2:34: the document is nested deeper than 64 levels
+          help: make it flatter
+        ");
 }
 
 #[test]
 fn size_and_number_of_values_are_limited() {
     assert_snapshot!(tree(&"#".repeat(16 * 1024 * 1024 + 1)), @r"
-    error[E007] at 1:1: the document has 16777217 bytes; the limit is 16777216
-      help: split the playbook, or keep its data elsewhere
-    ");
+        error[E007] at 1:1: the document has 16777217 bytes; the limit is 16777216
+          help: split the playbook, or keep its data elsewhere
+        ");
     let mut findings = Findings::default();
     assert_eq!(read_up_to(3, &Source::new("[1, 2, 3]"), &mut findings), None);
     assert_snapshot!(findings.into_sorted()[0], @"error[E007] at 1:8: the document holds more than 3 values");
@@ -161,68 +161,68 @@ fn size_and_number_of_values_are_limited() {
 #[test]
 fn a_file_holds_exactly_one_document() {
     assert_snapshot!(tree(""), @r"
-    error[E000] at 1:1: the document is empty
-      help: a playbook begins with 'apiVersion: noetl.io/v2' and 'kind: Playbook'
-    ");
+        error[E000] at 1:1: the document is empty
+          help: a playbook begins with 'apiVersion: noetl.io/v2' and 'kind: Playbook'
+        ");
     assert_snapshot!(tree("# only a comment\n"), @r"
-    error[E000] at 1:1: the document is empty
-      help: a playbook begins with 'apiVersion: noetl.io/v2' and 'kind: Playbook'
-    ");
+        error[E000] at 1:1: the document is empty
+          help: a playbook begins with 'apiVersion: noetl.io/v2' and 'kind: Playbook'
+        ");
     assert_snapshot!(tree("---\n...\n"), @r"
-    error[E000] at 1:1: the document is empty
-      help: a playbook begins with 'apiVersion: noetl.io/v2' and 'kind: Playbook'
-    ");
+        error[E000] at 1:1: the document is empty
+          help: a playbook begins with 'apiVersion: noetl.io/v2' and 'kind: Playbook'
+        ");
     assert_snapshot!(tree("a: 1\n---\nb: 2\n"), @r"
-    error[E000] at 2:1: the file holds several documents
-      help: keep one document per file; remove '---'
-    ");
+        error[E000] at 2:1: the file holds several documents
+          help: keep one document per file; remove '---'
+        ");
     assert_snapshot!(tree("---\na: 1\n...\n"), @"{a: 1}");
 }
 
 #[test]
 fn broken_syntax_is_reported_where_it_breaks() {
     assert_snapshot!(tree("a:\n\tb: 1\n"), @r"
-    error[E000] at 2:1: this is not valid YAML: tabs disallowed within this context (block indentation)
-      help: indent with spaces; YAML allows no tabs there
-    ");
+        error[E000] at 2:1: this is not valid YAML: tabs disallowed within this context (block indentation)
+          help: indent with spaces; YAML allows no tabs there
+        ");
     assert_snapshot!(tree("a:\n    b: 1\n  c: 2\n"), @r"
-    error[E000] at 3:3: this is not valid YAML: while parsing a block mapping, did not find expected key
-      help: check indentation, quotes and brackets on this line and the one before it
-    ");
+        error[E000] at 3:3: this is not valid YAML: while parsing a block mapping, did not find expected key
+          help: check indentation, quotes and brackets on this line and the one before it
+        ");
     assert_snapshot!(tree("a: b: c\n"), @r"
-    error[E000] at 1:5: this is not valid YAML: mapping values are not allowed in this context
-      help: put a value that holds ': ' in quotes, or correct the indentation of this line
-    ");
+        error[E000] at 1:5: this is not valid YAML: mapping values are not allowed in this context
+          help: put a value that holds ': ' in quotes, or correct the indentation of this line
+        ");
     assert_snapshot!(tree("a: \"open\nb: 1\n"), @r"
-    error[E000] at 1:4: this is not valid YAML: invalid indentation in quoted scalar
-      help: check indentation, quotes and brackets on this line and the one before it
-    ");
+        error[E000] at 1:4: this is not valid YAML: invalid indentation in quoted scalar
+          help: check indentation, quotes and brackets on this line and the one before it
+        ");
     assert_snapshot!(tree("a: [1, 2\nb: 3\n"), @r"
-    error[E000] at 2:2: this is not valid YAML: illegal placement of ':' indicator
-      help: check indentation, quotes and brackets on this line and the one before it
-    ");
+        error[E000] at 2:2: this is not valid YAML: illegal placement of ':' indicator
+          help: check indentation, quotes and brackets on this line and the one before it
+        ");
     assert_snapshot!(tree("é: \u{1}\n"), @r"
-    error[E000] at 1:4: a control character cannot be part of a YAML document
-      help: remove it, or write it as an escape in double quotes
-    ");
+        error[E000] at 1:4: a control character cannot be part of a YAML document
+          help: remove it, or write it as an escape in double quotes
+        ");
 }
 
 #[test]
 fn a_template_without_quotes_is_named_as_such() {
     assert_snapshot!(tree("a: {{ workload.x }}\n"), @r#"
-    error[E009] at 1:4: a value that begins with a template must be in quotes
-      help: write "{{ workload.x }}"
-    "#);
+        error[E009] at 1:4: a value that begins with a template must be in quotes
+          help: write "{{ workload.x }}"
+        "#);
     assert_snapshot!(tree("a: {{ workload.x }} and more\n"), @r#"
-    error[E009] at 1:4: a value that begins with a template must be in quotes
-      help: write "{{ workload.x }}"
-    error[E000] at 1:21: this is not valid YAML: while parsing a block mapping, did not find expected key
-      help: put a value that begins with a template in quotes: key: "{{ … }}"
-    "#);
+        error[E009] at 1:4: a value that begins with a template must be in quotes
+          help: write "{{ workload.x }}"
+        error[E000] at 1:21: this is not valid YAML: while parsing a block mapping, did not find expected key
+          help: put a value that begins with a template in quotes: key: "{{ … }}"
+        "#);
     assert_snapshot!(tree("a:\n  - {{ x | default({}) }}\n"), @r#"
-    error[E000] at 2:20: this is not valid YAML: while parsing a flow mapping, did not find expected ',' or '}'
-      help: put a value that begins with a template in quotes: key: "{{ … }}"
-    "#);
+        error[E000] at 2:20: this is not valid YAML: while parsing a flow mapping, did not find expected ',' or '}'
+          help: put a value that begins with a template in quotes: key: "{{ … }}"
+        "#);
 }
 
 #[test]

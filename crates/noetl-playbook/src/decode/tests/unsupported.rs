@@ -57,8 +57,8 @@ fn loops_pipelines_and_policies_are_refused() {
       help: did you mean 'parallel'? write sequential, parallel or cursor
     error[E030] at 7:77, workflow[0].loop.spec.max_in_flight: 'max_in_flight' is at least 1
       help: write a whole number from 1, or leave it out
-    warning[W102] at 7:81, workflow[0].loop.collect: unknown key 'collect'
-      help: it has no effect here; known keys: in, iterator, cursor, spec, mode
+    warning[W102] at 7:81, workflow[0].loop.collect: unknown key 'collect', which has no effect
+      help: remove it; known here: in, iterator, cursor, spec, mode
     error[E090] at 9:19, workflow[0].set["iter.x"]: assigning to iter is not available in this version
       help: write 'ctx.name'; iter belongs to loops
     error[E090] at 12:7, workflow[1].tool: a pipeline of several tasks is not available in this version

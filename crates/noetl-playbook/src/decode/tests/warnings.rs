@@ -15,16 +15,16 @@ fn unknown_keys_are_mentioned_except_in_tools() {
   - step: end
     tool: {kind: noop}
 "), @r"
-    warning[W102] at 7:5, workflow[0].descr: unknown key 'descr'
-      help: did you mean 'desc'? it has no effect here; known keys: step, desc, description, tool, loop, next, set, input, output, args, vars, when, spec, join, set_ctx, set_iter
-    warning[W102] at 9:12, workflow[0].spec.tiemout: unknown key 'tiemout'
-      help: did you mean 'timeout'? it has no effect here; known keys: timeout, on_error, next_mode, policy
-    warning[W102] at 10:19, workflow[0].next.spec.priority: unknown key 'priority'
-      help: it has no effect here; known keys: mode, on_no_match
-    warning[W102] at 10:52, workflow[0].next.arcs[0].wen: unknown key 'wen'
-      help: did you mean 'when'? it has no effect here; known keys: step, when, set, on, desc, name, spec, cond, condition, args, input, with, set_ctx, set_iter
-    warning[W102] at 10:62, workflow[0].next.colour: unknown key 'colour'
-      help: it has no effect here; known keys: spec, arcs, mode, on_no_match, desc
+    warning[W102] at 7:5, workflow[0].descr: unknown key 'descr', which has no effect
+      help: did you mean 'desc'?
+    warning[W102] at 9:12, workflow[0].spec.tiemout: unknown key 'tiemout', which has no effect
+      help: did you mean 'timeout'?
+    warning[W102] at 10:19, workflow[0].next.spec.priority: unknown key 'priority', which has no effect
+      help: remove it; known here: mode, on_no_match
+    warning[W102] at 10:52, workflow[0].next.arcs[0].wen: unknown key 'wen', which has no effect
+      help: did you mean 'when'?
+    warning[W102] at 10:62, workflow[0].next.colour: unknown key 'colour', which has no effect
+      help: remove it; known here: spec, arcs, desc
     ");
 }
 
@@ -80,9 +80,9 @@ fn guards_that_combine_text_are_mentioned() {
         - {step: start, when: Off}
         - {step: start}
 "), @r#"
-    warning[W104] at 10:31, workflow[0].next.arcs[0].when: the condition is text around or between templates, which is always true
+    warning[W104] at 10:31, workflow[0].next.arcs[0].when: the condition is text around templates, not one expression, and so almost always true
       help: put the whole expression into one pair of braces: "{{ a and b }}"
-    warning[W104] at 11:31, workflow[0].next.arcs[1].when: the condition is text around or between templates, which is always true
+    warning[W104] at 11:31, workflow[0].next.arcs[1].when: the condition is text around templates, not one expression, and so almost always true
       help: put the whole expression into one pair of braces: "{{ a and b }}"
     warning[W111] at 14:31, workflow[0].next.arcs[4].when: output.status is 'ok' or 'error', never 'success'
       help: write output.status == 'ok', or just output.ok
