@@ -60,3 +60,33 @@ fn a_document_without_metadata_is_not_described() {
     assert_snapshot!(found("metadata: {name: a, name: b}\n"), @"error[E008] at 1:21: the key 'name' is on line 1 already");
     assert_snapshot!(found("metadata: {labels: [.inf]}\n"), @"error[E009] at 1:21, metadata.labels[0]: inf cannot be part of data");
 }
+
+/// Every `"E123"` and `"W123"` in a text.
+fn codes(text: &str) -> impl Iterator<Item = &str> {
+    let is_code = |word: &&str| {
+        word.len() == 4
+            && word.starts_with(['E', 'W'])
+            && word[1..].bytes().all(|byte| byte.is_ascii_digit())
+    };
+    text.split('"').filter(is_code)
+}
+
+#[test]
+fn every_code_has_a_page() {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let pages = here.join("../../docs/errors");
+    let index = std::fs::read_to_string(pages.join("README.md")).expect("an index");
+    for folder in ["src", "src/decode", "src/yaml"] {
+        for file in std::fs::read_dir(here.join(folder)).expect("a folder of sources") {
+            let path = file.expect("an entry").path();
+            if !path.is_file() {
+                continue;
+            }
+            let source = std::fs::read_to_string(&path).expect("a source file");
+            for code in codes(&source) {
+                assert!(pages.join(format!("{code}.md")).is_file(), "no page for {code}");
+                assert!(index.contains(&format!("[{code}]")), "{code} is not in the index");
+            }
+        }
+    }
+}
