@@ -7,22 +7,8 @@ use super::{keys, set};
 use crate::document::{Arrow, StepIx};
 use crate::template::{Guard, Template};
 
-const KEYS: &[&str] = &[
-    "step",
-    "when",
-    "set",
-    "on",
-    "desc",
-    "name",
-    "spec",
-    "cond",
-    "condition",
-    "args",
-    "input",
-    "with",
-    "set_ctx",
-    "set_iter",
-];
+const KEYS: &[&str] = &["step", "when", "set", "on", "desc", "name", "spec"];
+const OLDER_KEYS: &[&str] = &["cond", "condition", "args", "input", "with", "set_ctx", "set_iter"];
 
 /// An arc, or nothing once the reason is reported: a mapping with `step`, or just a name.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arrow> {
@@ -34,7 +20,7 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arrow> {
         cx.error("E023", at, message, "write '- step: name'");
         return None;
     }
-    keys::warn_unknown(cx, at, KEYS);
+    keys::warn_unknown(cx, at, KEYS, |name| OLDER_KEYS.contains(&name));
     let to = match at.get("step") {
         Some(step) => target(cx, &step),
         None => {

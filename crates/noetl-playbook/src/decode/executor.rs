@@ -25,11 +25,11 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Executor {
     if !cx.is_map(&at, help) {
         return executor;
     }
-    keys::warn_unknown(cx, &at, KEYS);
+    keys::warn_unknown(cx, &at, KEYS, keys::none);
     let Some(spec) = at.get("spec").filter(|spec| cx.is_map(spec, help)) else {
         return executor;
     };
-    keys::warn_unknown(cx, &spec, SPEC_KEYS);
+    keys::warn_unknown(cx, &spec, SPEC_KEYS, keys::none);
     if let Some(found) = spec.get("final_step") {
         let help = "lead every branch to that step with 'next', or name it 'end'";
         cx.unsupported(found.place(), "'final_step' is", help);

@@ -64,15 +64,16 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Condition>
 
 fn yaml_1_1_bool(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
-        "yes" | "on" | "y" => Some(true),
-        "no" | "off" | "n" => Some(false),
+        "yes" | "on" => Some(true),
+        "no" | "off" => Some(false),
         _ => None,
     }
 }
 
 fn lint(cx: &mut Context<'_>, at: &Cursor<'_>, text: &str) {
     if !text.contains("{%") && combines_text(text.trim()) {
-        let message = "the condition is text around or between templates, which is always true";
+        let message =
+            "the condition is text around templates, not one expression, and so almost always true";
         let help = "put the whole expression into one pair of braces: \"{{ a and b }}\"";
         cx.warning("W104", at, message, help);
     }

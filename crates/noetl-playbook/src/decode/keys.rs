@@ -4,16 +4,30 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::suggest;
 
-/// Warns about every key of a mapping that is not among the known ones.
-pub(super) fn warn_unknown(cx: &mut Context<'_>, at: &Cursor<'_>, known: &[&str]) {
+/// Warns about every key of a mapping that is neither known nor an older name dealt with elsewhere.
+/// Only known ones are suggested.
+pub(super) fn warn_unknown(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    known: &[&str],
+    is_older: impl Fn(&str) -> bool,
+) {
     for (key, value) in at.entries() {
-        if !known.contains(&&*key.name) {
-            let help = suggest::among(&key.name, known).unwrap_or_default();
-            let help = format!("{help}it has no effect here; known keys: {}", known.join(", "));
-            let message = format!("unknown key '{}'", key.name);
-            cx.warning_at("W102", (key.at, value.path), message, help);
+        if known.contains(&&*key.name) || is_older(&key.name) {
+            continue;
         }
+        let help = match suggest::closest(&key.name, known.iter().copied()) {
+            Some(meant) => format!("did you mean '{meant}'?"),
+            None => format!("remove it; known here: {}", known.join(", ")),
+        };
+        let message = format!("unknown key '{}', which has no effect", key.name);
+        cx.warning_at("W102", (key.at, value.path), message, help);
     }
+}
+
+/// For mappings without older names.
+pub(super) fn none(_: &str) -> bool {
+    false
 }
 
 /// Refuses constructs that the language no longer has, with their rewrite.

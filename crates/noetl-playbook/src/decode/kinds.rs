@@ -88,13 +88,18 @@ pub(super) fn require<'a>(
         return cx.unsupported(script.place(), "a script from outside the playbook is", help);
     }
     let Some(found) = names.iter().find_map(|name| setting(name)) else {
-        let message = format!("a {kind} tool needs '{}'", names[0]);
+        let message = format!("tool kind '{kind}' needs '{}'", names[0]);
         return cx.error("E015", at, message, help);
     };
     let listed = kind == "shell" && found.is_list();
     match &found.node.kind {
         Kind::Text(text, _) if text.trim().is_empty() => {
-            cx.error("E015", &found, format!("'{}' of a {kind} tool is empty", names[0]), help);
+            cx.error(
+                "E015",
+                &found,
+                format!("'{}' of tool kind '{kind}' is empty", names[0]),
+                help,
+            );
         }
         Kind::Text(..) => {}
         _ if listed => {}

@@ -15,7 +15,7 @@ pub(super) fn refuse(cx: &mut Context<'_>, at: &Cursor<'_>) {
     if !cx.is_map(at, "write 'loop: {in: \"{{ items }}\", iterator: item}'") {
         return;
     }
-    keys::warn_unknown(cx, at, KEYS);
+    keys::warn_unknown(cx, at, KEYS, keys::none);
     let named = at.get("iterator").and_then(|iterator| iterator.text());
     if at.get("cursor").is_none() && named.is_none_or(str::is_empty) {
         let help = "name the variable that holds the item: 'iterator: item'";

@@ -10,7 +10,7 @@ use super::{arc, branches, keys};
 use crate::document::{Arrow, Mode, OnNoMatch, Router};
 use crate::template::Guard;
 
-const ROUTER_KEYS: &[&str] = &["spec", "arcs", "mode", "on_no_match", "desc"];
+const ROUTER_KEYS: &[&str] = &["spec", "arcs", "desc"];
 const ROUTER_SPEC_KEYS: &[&str] = &["mode", "on_no_match"];
 const MODES: &[&str] = &["exclusive", "inclusive"];
 
@@ -64,10 +64,10 @@ pub(super) fn mode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Mode> {
 }
 
 fn router(cx: &mut Context<'_>, at: &Cursor<'_>, older_mode: Option<Mode>) -> Router {
-    keys::warn_unknown(cx, at, ROUTER_KEYS);
+    keys::warn_unknown(cx, at, ROUTER_KEYS, |name| ROUTER_SPEC_KEYS.contains(&name));
     let spec = at.get("spec").filter(|spec| cx.is_map(spec, "write 'spec: {mode: exclusive}'"));
     if let Some(spec) = &spec {
-        keys::warn_unknown(cx, spec, ROUTER_SPEC_KEYS);
+        keys::warn_unknown(cx, spec, ROUTER_SPEC_KEYS, keys::none);
     }
     for name in ROUTER_SPEC_KEYS {
         if let Some(key) = at.key(name) {

@@ -9,19 +9,9 @@ use crate::document::Playbook;
 use crate::graph::Graph;
 use crate::template::ValueTemplate;
 
-const KEYS: &[&str] = &[
-    "apiVersion",
-    "kind",
-    "metadata",
-    "workload",
-    "keychain",
-    "workbook",
-    "workflow",
-    "executor",
-    "vars",
-    "spec",
-    "tracing",
-];
+const KEYS: &[&str] =
+    &["apiVersion", "kind", "metadata", "workload", "keychain", "workbook", "workflow", "executor"];
+const OLDER_KEYS: &[&str] = &["vars", "spec", "tracing"];
 const API_VERSIONS: &[&str] = &["noetl.io/v2", "noetl.io/v10"];
 
 /// Kinds of documents that the catalog keeps besides playbooks. Nothing else said about such a
@@ -39,7 +29,10 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Playbook
         return None;
     }
     api_version(cx, root);
-    keys::warn_unknown(cx, root, KEYS);
+    let misnamed = if root.get("workflow").is_none() { workflow::MISNAMED } else { &[] };
+    keys::warn_unknown(cx, root, KEYS, |name| {
+        OLDER_KEYS.contains(&name) || misnamed.contains(&name)
+    });
     refuse(cx, root);
     let metadata = metadata::decode(cx, root);
     let workload = workload(cx, root);
@@ -87,9 +80,15 @@ fn is_playbook(cx: &mut Context<'_>, root: &Cursor<'_>) -> bool {
     match kind.text() {
         Some("Playbook") => true,
         Some(other) => {
+            let foreign = OTHER_KINDS.contains(&other.to_lowercase().as_str());
             let message = format!("the document is a '{other}', not a Playbook");
-            cx.error("E002", &kind, message, "write 'kind: Playbook'");
-            !OTHER_KINDS.contains(&other.to_lowercase().as_str())
+            let help = if foreign {
+                "only playbooks can be checked and executed"
+            } else {
+                "write 'kind: Playbook'"
+            };
+            cx.error("E002", &kind, message, help);
+            !foreign
         }
         None => {
             let message = format!("'kind' is a word, found {}", kind.node.described());

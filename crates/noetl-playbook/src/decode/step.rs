@@ -19,14 +19,10 @@ const KEYS: &[&str] = &[
     "set",
     "input",
     "output",
-    "args",
-    "vars",
-    "when",
     "spec",
     "join",
-    "set_ctx",
-    "set_iter",
 ];
+const OLDER_KEYS: &[&str] = &["args", "vars", "when", "set_ctx", "set_iter"];
 const SPEC_KEYS: &[&str] = &["timeout", "on_error", "next_mode", "policy"];
 const JOINS: &[&str] = &["all", "each", "any"];
 
@@ -34,9 +30,10 @@ const JOINS: &[&str] = &["all", "each", "any"];
 /// rest of it is decoded all the same.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, name: Arc<str>) -> Step {
     keys::refuse_removed(cx, at, keys::REMOVED_FROM_STEPS);
-    let removed = keys::REMOVED_FROM_STEPS.iter().map(|(name, _)| *name);
-    let is_removed = |name: &str| removed.clone().any(|removed| removed == name);
-    warn_unknown(cx, at, is_removed);
+    keys::warn_unknown(cx, at, KEYS, |key| {
+        let misnames = name.is_empty() && matches!(key, "name" | "id");
+        misnames || OLDER_KEYS.contains(&key) || is_removed(key)
+    });
     let spec = spec(cx, at);
     refuse(cx, at);
     let has_removed = at.entries().any(|(key, _)| is_removed(&key.name));
@@ -53,15 +50,8 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, name: Arc<str>) -> S
     Step { name, tool, set, router, join: join(cx, at), on_error: spec.on_error }
 }
 
-fn warn_unknown(cx: &mut Context<'_>, at: &Cursor<'_>, is_removed: impl Fn(&str) -> bool) {
-    if at.entries().any(|(key, _)| is_removed(&key.name)) {
-        let with_removed = KEYS.iter().copied();
-        let removed = keys::REMOVED_FROM_STEPS.iter().map(|(name, _)| *name);
-        let all: Vec<&str> = with_removed.chain(removed).collect();
-        keys::warn_unknown(cx, at, &all);
-    } else {
-        keys::warn_unknown(cx, at, KEYS);
-    }
+fn is_removed(name: &str) -> bool {
+    keys::REMOVED_FROM_STEPS.iter().any(|(removed, _)| *removed == name)
 }
 
 /// Constructs of the language that this version does not run.
@@ -124,7 +114,7 @@ fn spec(cx: &mut Context<'_>, at: &Cursor<'_>) -> Spec {
     if !cx.is_map(&found, "write 'spec: {timeout: 30s}'") {
         return spec;
     }
-    keys::warn_unknown(cx, &found, SPEC_KEYS);
+    keys::warn_unknown(cx, &found, SPEC_KEYS, keys::none);
     if let Some(timeout) = found.get("timeout") {
         spec.timeout = duration::timeout(cx, &timeout);
     }

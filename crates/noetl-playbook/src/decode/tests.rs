@@ -1,1 +1,74 @@
+//! Documents in, findings or meaning out.
 
+mod builds;
+mod meaning;
+mod mistakes;
+mod older;
+mod properties;
+mod templates;
+mod unsupported;
+mod warnings;
+
+use super::check;
+use crate::document::{Playbook, Step};
+
+/// Four lines in front of the steps of a test, so that its first step is on line 5.
+const HEAD: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: test}\nworkflow:\n";
+
+/// Everything found in a document, one finding per line with its help below.
+fn report(text: &str) -> String {
+    let checked = check(text);
+    let has_errors =
+        checked.diagnostics.iter().any(|found| found.severity == crate::Severity::Error);
+    assert_eq!(checked.playbook.is_none(), has_errors);
+    let mut report = String::new();
+    for found in checked.diagnostics {
+        report.push_str(&format!("{found}\n"));
+        if let Some(help) = found.help {
+            report.push_str(&format!("  help: {help}\n"));
+        }
+    }
+    report
+}
+
+/// Everything found in a playbook with these steps.
+fn report_steps(steps: &str) -> String {
+    report(&format!("{HEAD}{steps}"))
+}
+
+/// The playbook with these steps, which must be free of errors.
+fn playbook(steps: &str) -> Playbook {
+    let text = format!("{HEAD}{steps}");
+    check(&text).playbook.unwrap_or_else(|| panic!("{}", report(&text)))
+}
+
+/// A step's arcs as text: `exclusive a[when] b`.
+fn arcs(playbook: &Playbook, step: &Step) -> String {
+    use crate::document::{Mode, OnNoMatch};
+    use crate::template::Guard;
+
+    let mut text = match step.router.mode {
+        Mode::Exclusive => "exclusive".to_owned(),
+        Mode::Inclusive => "inclusive".to_owned(),
+    };
+    if step.router.on_no_match == OnNoMatch::Fail {
+        text.push_str(" (or fails)");
+    }
+    for arc in &step.router.arcs {
+        text.push_str(&format!(" {}", playbook.step(arc.to).name));
+        match &arc.when {
+            Guard::Constant(true) => {}
+            Guard::Constant(false) => text.push_str("[never]"),
+            Guard::Template(template) => text.push_str(&format!("[{}]", template.source())),
+        }
+        match (arc.on_success, arc.on_failure) {
+            (true, false) => {}
+            (true, true) => text.push_str("!?"),
+            (false, _) => text.push('!'),
+        }
+        if !arc.set.is_empty() {
+            text.push_str(&format!("+{}", arc.set.len()));
+        }
+    }
+    text
+}

@@ -37,6 +37,9 @@ const BUILT_IN_NAMES: &[&str] = &[
     "workload",
 ];
 
+/// What authors call the workflow by mistake.
+pub(super) const MISNAMED: &[&str] = &["steps", "tasks", "workflows"];
+
 /// The steps and what follows from them.
 #[derive(Debug)]
 pub(super) struct Workflow {
@@ -65,7 +68,7 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Workflow
 fn list<'a>(cx: &mut Context<'_>, root: &'a Cursor<'a>) -> Option<Cursor<'a>> {
     let help = "add 'workflow:' with at least one '- step: name'";
     let Some(at) = root.get("workflow") else {
-        let misnamed = ["steps", "tasks", "workflows"].into_iter().find_map(|name| root.key(name));
+        let misnamed = MISNAMED.iter().find_map(|name| root.key(name));
         match misnamed {
             Some(key) => {
                 cx.error_at("E004", key, "the steps stand under another name", "write 'workflow:'")

@@ -15,6 +15,16 @@ use crate::findings::Findings;
 /// Reads the only document of a text. None when it cannot be read at all; duplicate keys and the
 /// like are reported and the reading goes on.
 pub(crate) fn read(source: &Source<'_>, findings: &mut Findings) -> Option<Node> {
+    read_up_to(NODES_MAX, source, findings)
+}
+
+/// As [`read`], with a limit on values of the caller's choice, so that it can be tested without
+/// millions of them.
+pub(super) fn read_up_to(
+    nodes_max: usize,
+    source: &Source<'_>,
+    findings: &mut Findings,
+) -> Option<Node> {
     let text = source.text();
     if text.len() > DOCUMENT_BYTES_MAX {
         let message =
@@ -39,6 +49,7 @@ pub(crate) fn read(source: &Source<'_>, findings: &mut Findings) -> Option<Node>
         source,
         findings,
         anchors: HashMap::new(),
+        nodes_max,
         nodes: 0,
         bytes: 0,
         alias_nodes: 0,
@@ -91,6 +102,7 @@ struct Builder<'t, 's> {
     source: &'s Source<'t>,
     findings: &'s mut Findings,
     anchors: HashMap<usize, Anchor>,
+    nodes_max: usize,
     nodes: usize,
     bytes: usize,
     alias_nodes: usize,
@@ -219,10 +231,10 @@ impl<'t> Builder<'t, '_> {
     }
 
     fn count(&mut self, at: Place) -> Result<(), Stop> {
-        if self.nodes <= NODES_MAX {
+        if self.nodes <= self.nodes_max {
             return Ok(());
         }
-        let message = format!("the document holds more than {NODES_MAX} values");
+        let message = format!("the document holds more than {} values", self.nodes_max);
         self.findings.error(
             "E007",
             at,
@@ -330,7 +342,11 @@ impl<'t> Builder<'t, '_> {
     fn insert(&mut self, entries: &mut Entries, key: Key, value: Node) {
         if let Some(first) = entries.place_of(&key.name) {
             let message = format!("the key '{}' is on line {} already", key.name, first.line);
-            let help = format!("keep one of lines {} and {}", first.line, key.at.line);
+            let help = if first.line == key.at.line {
+                "keep one of the two".to_owned()
+            } else {
+                format!("keep one of lines {} and {}", first.line, key.at.line)
+            };
             self.findings.error("E008", key.at, "", message, help);
         } else {
             entries.push(key, value);

@@ -1,0 +1,92 @@
+//! Large documents, and the catalog's view of any document.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use super::{HEAD, check};
+use crate::decode::describe;
+
+#[test]
+fn a_chain_of_twenty_thousand_steps_is_checked_without_recursion() {
+    let mut text = HEAD.to_owned();
+    for n in 0..20_000 {
+        text.push_str(&format!(
+            "- {{step: s{n}, tool: {{kind: noop}}, next: {{arcs: [{{step: s{}}}]}}}}\n",
+            n + 1
+        ));
+    }
+    text.push_str("- {step: s20000, tool: {kind: noop}}\n");
+    let checked = check(&text);
+    assert_eq!(checked.diagnostics, []);
+    assert_eq!(checked.playbook.map(|playbook| playbook.steps.len()), Some(20_001));
+}
+
+#[test]
+fn a_document_of_any_kind_is_described() {
+    let description = describe(
+        "\
+kind: Subscription
+metadata: {name: s, path: p/s, labels: {team: x}}
+workload: {a: '{{ b }}'}
+spec: {source: nats}
+",
+    )
+    .expect("described");
+    assert_eq!(description.kind, "Subscription");
+    assert_eq!(description.name.as_deref(), Some("s"));
+    assert_eq!(description.path.as_deref(), Some("p/s"));
+    assert_eq!(description.labels, Some(json!({"team": "x"})));
+    assert_eq!(description.workload, Some(json!({"a": "{{ b }}"})));
+    assert_eq!(description.workflow, None);
+}
+
+#[test]
+fn a_document_that_is_no_playbook_yet_can_be_described() {
+    let description = describe("metadata: {}\nworkflow: [{step: a, tool: {kind: nothing}}]\n")
+        .expect("described");
+    assert_eq!((&*description.kind, description.name, description.path), ("", None, None));
+    assert_eq!(description.workflow, Some(json!([{"step": "a", "tool": {"kind": "nothing"}}])));
+}
+
+#[test]
+fn a_document_without_metadata_is_not_described() {
+    let found = |text: &str| {
+        let found = describe(text).expect_err("refused");
+        found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    assert_snapshot!(found("kind: Playbook\n"), @"error[E003] at 1:1: the document has no 'metadata'");
+    assert_snapshot!(found("metadata: 5\n"), @"error[E009] at 1:11, metadata: expected a mapping, found a number");
+    assert_snapshot!(found("a: b: c\n"), @"error[E000] at 1:5: this is not valid YAML: mapping values are not allowed in this context");
+    assert_snapshot!(found("metadata: {name: a, name: b}\n"), @"error[E008] at 1:21: the key 'name' is on line 1 already");
+    assert_snapshot!(found("metadata: {labels: [.inf]}\n"), @"error[E009] at 1:21, metadata.labels[0]: inf cannot be part of data");
+}
+
+/// Every `"E123"` and `"W123"` in a text.
+fn codes(text: &str) -> impl Iterator<Item = &str> {
+    let is_code = |word: &&str| {
+        word.len() == 4
+            && word.starts_with(['E', 'W'])
+            && word[1..].bytes().all(|byte| byte.is_ascii_digit())
+    };
+    text.split('"').filter(is_code)
+}
+
+#[test]
+fn every_code_has_a_page() {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let pages = here.join("../../docs/errors");
+    let index = std::fs::read_to_string(pages.join("README.md")).expect("an index");
+    for folder in ["src", "src/decode", "src/yaml"] {
+        for file in std::fs::read_dir(here.join(folder)).expect("a folder of sources") {
+            let path = file.expect("an entry").path();
+            if !path.is_file() {
+                continue;
+            }
+            let source = std::fs::read_to_string(&path).expect("a source file");
+            for code in codes(&source) {
+                assert!(pages.join(format!("{code}.md")).is_file(), "no page for {code}");
+                assert!(index.contains(&format!("[{code}]")), "{code} is not in the index");
+            }
+        }
+    }
+}
