@@ -17,11 +17,13 @@ use crate::{Synchronous, connection};
 /// Pages in the log when a checkpoint is due. A page that is written again and again before it is
 /// copied is copied once, so few checkpoints are cheap ones; 128 MB is also what a start after a
 /// crash has to read.
-const PAGES_MAX: u32 = 16_000;
+pub(crate) const PAGES_MAX: u32 = 16_000;
 
 pub(crate) struct Checkpoints {
     /// Pages in the log after the last commit.
     pages: Arc<AtomicU32>,
+    /// How many there are to be before a checkpoint of a log that started over.
+    pages_max: u32,
     /// How many there are to be before the next checkpoint.
     due_at: u32,
     seen: u32,
@@ -36,6 +38,7 @@ impl Checkpoints {
         writer: &mut Connection,
         path: &Path,
         synchronous: Synchronous,
+        pages_max: u32,
     ) -> rusqlite::Result<Self> {
         let pages = Arc::new(AtomicU32::new(0));
         let counter = pages.clone();
@@ -52,7 +55,7 @@ impl Checkpoints {
         let thread = builder
             .spawn(move || copy_bulk(&copier, &begun, &done))
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-        Ok(Self { pages, due_at: PAGES_MAX, seen: 0, rest_due, begin, thread })
+        Ok(Self { pages, pages_max, due_at: pages_max, seen: 0, rest_due, begin, thread })
     }
 
     /// Starts or finishes a checkpoint when one is due. Called after each commit.
@@ -62,13 +65,13 @@ impl Checkpoints {
         }
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < self.seen {
-            self.due_at = PAGES_MAX;
+            self.due_at = self.pages_max;
         }
         self.seen = pages;
         if pages >= self.due_at && self.begin.try_send(()).is_ok() {
             // A reader that stays in the log keeps it from starting over; then this makes the next
             // try wait for as many pages again.
-            self.due_at = pages.saturating_add(PAGES_MAX);
+            self.due_at = pages.saturating_add(self.pages_max);
         }
     }
 
@@ -94,5 +97,67 @@ fn checkpoint(connection: &Connection, mode: &str) {
     if let Err(error) = connection.query_row(&sql, [], |_| Ok(())) {
         // The log keeps what was not copied; the next checkpoint tries again.
         tracing::warn!(%error, "could not copy the write-ahead log into the database");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+    use tempfile::TempDir;
+
+    use super::Checkpoints;
+    use crate::{Synchronous, connection};
+
+    fn opened(directory: &TempDir) -> (Connection, Checkpoints) {
+        let path = directory.path().join("noetl.db");
+        let mut writer = connection::open(Some(&path)).expect("a database");
+        connection::set_up_writer(&writer, Synchronous::Normal).expect("its settings");
+        writer.execute_batch("create table t (text text)").expect("a table");
+        let checkpoints = Checkpoints::start(&mut writer, &path, Synchronous::Normal, 50);
+        let checkpoints = checkpoints.expect("checkpoints");
+        (writer, checkpoints)
+    }
+
+    fn write(writer: &Connection, checkpoints: &mut Checkpoints) -> u32 {
+        writer.execute("insert into t values (zeroblob(9000) || 'x')", []).expect("a row");
+        checkpoints.look(writer);
+        checkpoints.seen
+    }
+
+    #[test]
+    fn the_log_starts_over_while_commits_go_on() {
+        let directory = TempDir::new().expect("a temporary directory");
+        let (writer, mut checkpoints) = opened(&directory);
+        let mut before = 0;
+        // The copying thread takes its time; a log that never started over would go on growing.
+        let starts = (0..100_000).filter(|_| {
+            let pages = write(&writer, &mut checkpoints);
+            let is_start = pages < before;
+            before = pages;
+            is_start
+        });
+        assert_eq!(starts.take(3).count(), 3);
+        checkpoints.stop(&writer);
+    }
+
+    #[test]
+    fn a_reader_in_the_log_delays_it_and_loses_nothing() {
+        let directory = TempDir::new().expect("a temporary directory");
+        let (writer, mut checkpoints) = opened(&directory);
+        write(&writer, &mut checkpoints);
+        let path = directory.path().join("noetl.db");
+        let reader = connection::open_reader(&path).expect("a reader");
+        let count = || reader.query_row("select count(*) from t", [], |row| row.get::<_, i64>(0));
+        reader.execute_batch("begin").expect("a read transaction");
+        assert_eq!(count(), Ok(1));
+        for _ in 0..400 {
+            write(&writer, &mut checkpoints);
+        }
+        assert_eq!(count(), Ok(1), "a read sees one moment");
+        assert!(checkpoints.due_at <= checkpoints.seen + 50, "the next try is due");
+        reader.execute_batch("commit").expect("the end of it");
+        assert_eq!(count(), Ok(401));
+        drop(reader);
+        checkpoints.stop(&writer);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use noetl_store::StoreError;
 use rusqlite::Connection;
 
-use crate::checkpoint::Checkpoints;
+use crate::checkpoint::{Checkpoints, PAGES_MAX};
 use crate::error::store_error;
 use crate::lock::LockFile;
 use crate::open::{self, Opened};
@@ -53,7 +53,8 @@ impl SqliteStore {
         let Opened { mut connection, lock } = open::open_file(&path, options.synchronous)?;
         let failed = |error| OpenError::from_driver(&path, error);
         let readers = Readers::open(&path, options.readers).map_err(failed)?;
-        let checkpoints = Checkpoints::start(&mut connection, &path, options.synchronous);
+        let checkpoints =
+            Checkpoints::start(&mut connection, &path, options.synchronous, PAGES_MAX);
         let writer = start(connection, Some(checkpoints.map_err(failed)?), path.clone())?;
         Ok(Self {
             writer: Some(writer),
@@ -123,3 +124,6 @@ fn start(
     let started = Writer::start(connection, checkpoints);
     started.map_err(|source| OpenError::Io { action: "start a thread for", path, source })
 }
+
+#[cfg(test)]
+mod tests;
