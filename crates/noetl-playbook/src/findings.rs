@@ -53,6 +53,16 @@ impl Findings {
         self.errors > 0
     }
 
+    /// Whether another error would be kept, and is worth a search for what its author meant.
+    pub(crate) fn keeps_errors(&self) -> bool {
+        self.errors < KEPT_MAX
+    }
+
+    /// Whether another warning would be kept.
+    pub(crate) fn keeps_warnings(&self) -> bool {
+        self.warnings < KEPT_MAX
+    }
+
     /// Everything found, by position, with a closing note when some was left out.
     pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
         self.kept.sort_by(|a, b| {

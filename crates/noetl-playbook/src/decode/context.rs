@@ -107,7 +107,8 @@ impl<'t> Context<'t> {
         let choices = suggest::list(words);
         match at.text() {
             Some(text) => {
-                let help = suggest::among(text, words).unwrap_or_default();
+                let keeps = self.findings.keeps_errors();
+                let help = keeps.then(|| suggest::among(text, words)).flatten().unwrap_or_default();
                 let help = format!("{help}write {choices}");
                 self.error(code, at, format!("'{text}' is not possible here"), help);
             }
@@ -134,7 +135,7 @@ impl<'t> Context<'t> {
 
     /// The step whose name is closest to one that does not exist.
     pub(super) fn similar_step(&mut self, name: &str) -> Option<String> {
-        if self.comparisons + self.steps.len() > COMPARISONS_MAX {
+        if !self.findings.keeps_errors() || self.comparisons + self.steps.len() > COMPARISONS_MAX {
             return None;
         }
         self.comparisons += self.steps.len();

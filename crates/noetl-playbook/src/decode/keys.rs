@@ -16,8 +16,11 @@ pub(super) fn warn_unknown(
         if known.contains(&&*key.name) || is_older(&key.name) {
             continue;
         }
-        let help = match suggest::closest(&key.name, known.iter().copied()) {
+        let keeps = cx.findings.keeps_warnings();
+        let close = || suggest::closest(&key.name, known.iter().copied());
+        let help = match keeps.then(close).flatten() {
             Some(meant) => format!("did you mean '{meant}'?"),
+            None if !keeps => String::new(),
             None => format!("remove it; known here: {}", known.join(", ")),
         };
         let message = format!("unknown key '{}', which has no effect", key.name);

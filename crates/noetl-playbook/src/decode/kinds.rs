@@ -53,8 +53,8 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<&'static s
         cx.error("E090", at, message, format!("this version runs {runnable}"));
         return None;
     }
-    let all: Vec<&str> = [KNOWN_KINDS, PLANNED_KINDS].concat();
-    let help = suggest::among(text, &all).unwrap_or_default();
+    let among_all = || suggest::among(text, &[KNOWN_KINDS, PLANNED_KINDS].concat());
+    let help = cx.findings.keeps_errors().then(among_all).flatten().unwrap_or_default();
     let help = format!("{help}this version runs {runnable}");
     cx.error("E011", at, format!("unknown tool kind '{text}'"), help);
     None

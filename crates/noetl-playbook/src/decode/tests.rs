@@ -5,6 +5,7 @@ mod meaning;
 mod mistakes;
 mod older;
 mod properties;
+mod routing;
 mod templates;
 mod unsupported;
 mod warnings;

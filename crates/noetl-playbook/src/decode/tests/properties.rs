@@ -76,7 +76,6 @@ const PIECES: &[&str] = &[
     "1",
     ".inf",
     "~",
-    "\0",
 ];
 
 fn checks(text: &str) {
