@@ -1,0 +1,10 @@
+//! The tools against real processes and a real local server.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers are part of the tests, and a test that cannot go on should stop"
+)]
+
+mod harness;
+mod noop;
+mod shell;
