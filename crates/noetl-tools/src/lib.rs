@@ -13,6 +13,7 @@
 
 mod capture;
 mod config;
+mod http;
 mod logs;
 mod noop;
 mod options;
@@ -28,6 +29,7 @@ use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId, Failure, FailureKind, Map, Value};
 use tokio_util::sync::CancellationToken;
 
+pub use http::Http;
 pub use logs::{LogSink, Stream};
 pub use noop::Noop;
 pub use options::{Environment, Inherit, Limits, Options};
@@ -77,13 +79,13 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The tools every worker has: noop and shell.
+    /// The tools every worker has: noop, shell and http.
     ///
     /// Nothing is started or loaded before a step asks for it, so a missing interpreter or
     /// certificate store fails only the steps that need it.
     pub fn standard(options: Options) -> Self {
         let options = Arc::new(options);
-        Self::default().with(Noop).with(Shell::new(options))
+        Self::default().with(Noop).with(Shell::new(Arc::clone(&options))).with(Http::new(options))
     }
 
     /// Adds a tool, in place of an earlier one of its kind.

@@ -6,5 +6,6 @@
 )]
 
 mod harness;
+mod http;
 mod noop;
 mod shell;
