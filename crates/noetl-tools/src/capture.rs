@@ -31,6 +31,14 @@ impl Capture {
         Self { stream, sink, limit, head: Vec::new(), tail: Vec::new(), total: 0, sent: 0 }
     }
 
+    /// Reads to the end, keeping the first and the last half of the limit.
+    pub(crate) async fn read_all(&mut self, mut source: impl AsyncRead + Unpin) {
+        let mut buffer = vec![0; READ_BYTES];
+        while let Ok(count @ 1..) = source.read(&mut buffer).await {
+            self.push(&buffer[..count]);
+        }
+    }
+
     /// Reads to the end, or until there is more than the limit: then stops and names the stream.
     pub(crate) async fn read_within(
         &mut self,

@@ -18,6 +18,7 @@ mod logs;
 mod noop;
 mod options;
 mod process;
+mod python;
 mod shell;
 mod workdir;
 
@@ -33,6 +34,7 @@ pub use http::Http;
 pub use logs::{LogSink, Stream};
 pub use noop::Noop;
 pub use options::{Environment, Inherit, Limits, Options};
+pub use python::Python;
 pub use shell::Shell;
 
 /// How deep a result may nest. JSON readers stop at 128 levels, and the log wraps a result in a
@@ -79,13 +81,17 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The tools every worker has: noop, shell and http.
+    /// The tools every worker has: noop, shell, http and python.
     ///
     /// Nothing is started or loaded before a step asks for it, so a missing interpreter or
     /// certificate store fails only the steps that need it.
     pub fn standard(options: Options) -> Self {
         let options = Arc::new(options);
-        Self::default().with(Noop).with(Shell::new(Arc::clone(&options))).with(Http::new(options))
+        Self::default()
+            .with(Noop)
+            .with(Shell::new(Arc::clone(&options)))
+            .with(Http::new(Arc::clone(&options)))
+            .with(Python::new(options))
     }
 
     /// Adds a tool, in place of an earlier one of its kind.

@@ -1,7 +1,8 @@
 //! A step's fresh, private working directory, gone when the step is.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use noetl_model::{Failure, FailureKind};
@@ -18,6 +19,14 @@ impl WorkDir {
         match made {
             Ok(dir) => Ok(Self(dir.keep())),
             Err(error) => Err(refused(base, &error)),
+        }
+    }
+
+    /// Makes the directory `path`, whose parent exists.
+    pub(crate) fn at(path: PathBuf) -> Result<Self, Failure> {
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => Ok(Self(path)),
+            Err(error) => Err(refused(&path, &error)),
         }
     }
 

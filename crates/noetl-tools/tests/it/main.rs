@@ -8,4 +8,7 @@
 mod harness;
 mod http;
 mod noop;
+mod python;
+mod python_isolation;
+mod python_processes;
 mod shell;
