@@ -1,4 +1,26 @@
 //! The tools a step can run, one file each, behind one trait.
+//!
+//! A tool gets a rendered [`Call`] and answers with a value or a [`Failure`] a policy can match
+//! on. Whatever it starts has ended by the time it answers: processes are killed as a group on
+//! timeout, on cancel and when the call is dropped. What a tool reads is bounded by
+//! [`Limits`], so no step can fill the worker's memory or disk by printing. Tools know nothing of
+//! playbooks, templates or credentials by name.
+
+#![allow(
+    clippy::result_large_err,
+    reason = "a failure is what a tool answers with, one per call; boxing it would only move it"
+)]
+
+mod capture;
+mod config;
+mod http;
+mod logs;
+mod noop;
+mod options;
+mod process;
+mod python;
+mod shell;
+mod workdir;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,6 +29,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId, Failure, FailureKind, Map, Value};
 use tokio_util::sync::CancellationToken;
+
+pub use http::Http;
+pub use logs::{LogSink, Stream};
+pub use noop::Noop;
+pub use options::{Environment, Inherit, Limits, Options};
+pub use python::Python;
+pub use shell::Shell;
+
+/// How deep a result may nest. JSON readers stop at 128 levels, and the log wraps a result in a
+/// few levels of its own; a deeper one could be written but never read back.
+const RESULT_DEPTH_MAX: usize = 100;
 
 /// One call of a tool: everything is rendered, nothing is a template.
 #[derive(Debug, Clone)]
@@ -27,6 +60,8 @@ pub struct Call {
     pub timeout: Option<Duration>,
     /// Fires when the call is not wanted any more.
     pub cancel: CancellationToken,
+    /// Where what it prints goes while it runs; by default nowhere.
+    pub logs: LogSink,
 }
 
 /// Something a step can run.
@@ -46,6 +81,19 @@ pub struct Registry {
 }
 
 impl Registry {
+    /// The tools every worker has: noop, shell, http and python.
+    ///
+    /// Nothing is started or loaded before a step asks for it, so a missing interpreter or
+    /// certificate store fails only the steps that need it.
+    pub fn standard(options: Options) -> Self {
+        let options = Arc::new(options);
+        Self::default()
+            .with(Noop)
+            .with(Shell::new(Arc::clone(&options)))
+            .with(Http::new(Arc::clone(&options)))
+            .with(Python::new(options))
+    }
+
     /// Adds a tool, in place of an earlier one of its kind.
     #[must_use]
     pub fn with(mut self, tool: impl Tool + 'static) -> Self {
@@ -55,12 +103,31 @@ impl Registry {
 
     /// Runs one call with the tool of this kind.
     pub async fn run(&self, kind: &str, call: Call) -> Result<Value, Failure> {
-        match self.tools.get(kind) {
-            Some(tool) => tool.run(call).await,
-            None => Err(Failure::new(
+        let Some(tool) = self.tools.get(kind) else {
+            return Err(Failure::new(
                 FailureKind::ToolMissing,
                 format!("this worker has no tool of kind '{kind}'"),
-            )),
+            ));
+        };
+        let value = tool.run(call).await?;
+        if is_deeper_than(&value, RESULT_DEPTH_MAX) {
+            return Err(Failure::new(
+                FailureKind::Schema,
+                format!("the result nests more than {RESULT_DEPTH_MAX} levels deep"),
+            ));
         }
+        Ok(value)
+    }
+}
+
+fn is_deeper_than(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => {
+            levels == 0 || items.iter().any(|item| is_deeper_than(item, levels - 1))
+        }
+        Value::Object(map) => {
+            levels == 0 || map.values().any(|item| is_deeper_than(item, levels - 1))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }

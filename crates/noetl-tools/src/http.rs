@@ -1,0 +1,149 @@
+//! Calls an HTTP endpoint.
+//!
+//! A 2xx answer, or a redirect that was asked not to be followed, is the step's result
+//! `{status_code, headers, data, body}` with the decoded body under both of its names. Anything
+//! else is a failure whose kind says what a policy can do about it, with the same answer in its
+//! details. Credentials are given inline; names of stored ones are refused. Cancel and timeout
+//! drop the request, which closes its connection.
+
+mod request;
+mod response;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::{Failure, FailureKind, Value};
+use reqwest::{Client, redirect};
+
+use crate::config::expiry;
+use crate::{Call, Options, Tool};
+
+/// How long a request may take when nobody says otherwise: far beyond a healthy endpoint's
+/// answer, well below the time a worker's slot should be held by a dead one.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+
+/// How long a connection may take to open. Three lost SYN packets take seven seconds.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many redirects are followed, as browsers and other clients do roughly.
+const REDIRECTS_MAX: usize = 10;
+
+/// The `http` tool.
+#[derive(Debug, Clone)]
+pub struct Http {
+    options: Arc<Options>,
+    /// Made at first use, because loading the certificate store takes a while and may fail.
+    clients: Arc<OnceLock<Clients>>,
+}
+
+/// One connection pool for each way of treating redirects, which is a client's property.
+#[derive(Debug)]
+struct Clients {
+    following: Client,
+    staying: Client,
+}
+
+impl Http {
+    /// An HTTP tool with these settings.
+    pub fn new(options: Arc<Options>) -> Self {
+        Self { options, clients: Arc::default() }
+    }
+
+    fn clients(&self) -> Result<&Clients, Failure> {
+        if let Some(clients) = self.clients.get() {
+            return Ok(clients);
+        }
+        let made = Clients::new().map_err(|error| {
+            Failure::new(
+                FailureKind::ToolMissing,
+                format!("the HTTP client could not be set up: {}", root_cause(&error)),
+            )
+        })?;
+        Ok(self.clients.get_or_init(|| made))
+    }
+
+    async fn exchange(&self, call: &Call) -> Result<Value, Failure> {
+        let clients = self.clients()?;
+        let client = if request::follows_redirects(&call.config)? {
+            &clients.following
+        } else {
+            &clients.staying
+        };
+        let request = request::build(call)?;
+        let want = response::Want::read(&call.config)?;
+        let target = request.url().host_str().unwrap_or_default().to_owned();
+        let response =
+            client.execute(request).await.map_err(|error| not_answered(&error, &target))?;
+        response::read(response, want, self.options.limits.http_response).await.map_err(|error| {
+            match error {
+                response::ReadError::Refused(failure) => failure,
+                response::ReadError::Broken(error) => not_answered(&error, &target),
+            }
+        })
+    }
+}
+
+#[async_trait]
+impl Tool for Http {
+    fn kind(&self) -> &'static str {
+        "http"
+    }
+
+    async fn run(&self, call: Call) -> Result<Value, Failure> {
+        let limit = call.time_limit()?.unwrap_or(TIMEOUT_DEFAULT);
+        tokio::select! {
+            answer = self.exchange(&call) => answer,
+            () = call.cancel.cancelled() => Err(call.cancelled()),
+            () = expiry(Some(limit)) => Err(call.timed_out(limit)),
+        }
+    }
+}
+
+impl Clients {
+    fn new() -> reqwest::Result<Self> {
+        // Fails only when another part of the program chose a provider before, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = |redirects| {
+            Client::builder()
+                .user_agent(concat!("noetl/", env!("CARGO_PKG_VERSION")))
+                .connect_timeout(CONNECT_TIMEOUT)
+                .redirect(redirects)
+                .build()
+        };
+        Ok(Self {
+            following: client(redirect::Policy::limited(REDIRECTS_MAX))?,
+            staying: client(redirect::Policy::none())?,
+        })
+    }
+}
+
+/// The failure of a request that got no whole answer.
+///
+/// The message names the host only: paths and queries may carry tokens.
+fn not_answered(error: &reqwest::Error, host: &str) -> Failure {
+    let cause = root_cause(error);
+    if error.is_builder() {
+        return Failure::new(
+            FailureKind::Config,
+            format!("the request could not be built: {cause}"),
+        );
+    }
+    if error.is_redirect() {
+        return Failure::new(
+            FailureKind::ClientError,
+            format!("{host} redirected more than {REDIRECTS_MAX} times"),
+        );
+    }
+    let what = if error.is_connect() { "could not be reached" } else { "did not answer" };
+    Failure::new(FailureKind::Connection, format!("{host} {what}: {cause}"))
+}
+
+/// The innermost cause, which is the one that says what happened ("Connection refused").
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}

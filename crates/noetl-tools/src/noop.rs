@@ -1,0 +1,29 @@
+//! Does nothing and says so: a place for routing, and the cheapest step there is.
+
+use async_trait::async_trait;
+use noetl_model::{Failure, Value};
+use serde_json::json;
+
+use crate::{Call, Tool};
+
+/// The `noop` tool: answers with its `result` setting, or that all is well.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Noop;
+
+#[async_trait]
+impl Tool for Noop {
+    fn kind(&self) -> &'static str {
+        "noop"
+    }
+
+    async fn run(&self, mut call: Call) -> Result<Value, Failure> {
+        if call.cancel.is_cancelled() {
+            return Err(call.cancelled());
+        }
+        if let Some(result) = call.config.remove("result") {
+            return Ok(result);
+        }
+        let message = call.config.remove("message").unwrap_or_else(|| "noop".into());
+        Ok(json!({"status": "ok", "message": message}))
+    }
+}

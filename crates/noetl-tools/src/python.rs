@@ -1,0 +1,69 @@
+//! Runs Python code in processes forked from one warm interpreter.
+//!
+//! The first step starts the template; every step is a fork of it, so it pays milliseconds rather
+//! than an interpreter's start, and sees nothing of the steps before it. A step has its own
+//! session, directory, standard streams and limits; it is killed with all its descendants on
+//! timeout, on cancel and when the worker dies. A template that is lost fails the steps it was
+//! running, as worth another try, and the next step starts a new one. This is isolation between
+//! steps that mean well, not a sandbox: all run as the worker's user.
+
+mod answer;
+mod settings;
+mod task;
+mod template;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use noetl_model::{Failure, Value};
+use tokio::sync::Mutex;
+
+use crate::{Call, Options, Tool};
+
+use settings::Settings;
+use template::Template;
+
+/// The `python` tool.
+pub struct Python {
+    options: Arc<Options>,
+    /// The template new steps are forked from. Held while one starts, so that only one does.
+    template: Mutex<Option<Arc<Template>>>,
+}
+
+impl Python {
+    /// A Python tool with these settings; nothing starts before the first call.
+    pub fn new(options: Arc<Options>) -> Self {
+        Self { options, template: Mutex::default() }
+    }
+
+    async fn template(&self) -> Result<Arc<Template>, Failure> {
+        let mut slot = self.template.lock().await;
+        match &*slot {
+            Some(template) if !template.is_lost() => Ok(Arc::clone(template)),
+            _ => {
+                *slot = None;
+                let template = Arc::new(Template::start(&self.options).await?);
+                *slot = Some(Arc::clone(&template));
+                Ok(template)
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for Python {
+    fn kind(&self) -> &'static str {
+        "python"
+    }
+
+    async fn run(&self, call: Call) -> Result<Value, Failure> {
+        let limit = call.time_limit()?;
+        let settings = Settings::read(&call)?;
+        // The time limit counts from the fork: the interpreter's start is not the step's doing.
+        let template = tokio::select! {
+            template = self.template() => template?,
+            () = call.cancel.cancelled() => return Err(call.cancelled()),
+        };
+        task::run(template, &call, &settings, limit, &self.options.limits).await
+    }
+}

@@ -1,0 +1,153 @@
+//! What a step answered, or how it ended without an answer, as its result or failure.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use noetl_model::{Failure, FailureKind, Map, Value};
+use rustix::process::Signal;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use crate::capture::Capture;
+use crate::process;
+use crate::{Call, Stream};
+
+use super::task::Stop;
+use super::template::{End, lacking};
+
+/// What a failure's details keep of each stream.
+const DETAILS_BYTES: usize = 16 * 1024;
+
+/// The largest failure a step may describe; its traceback is cut well below this.
+const REPORT_BYTES_MAX: usize = 256 * 1024;
+
+/// What the step said for itself.
+pub(super) enum Answer {
+    /// Its result, as JSON.
+    Result(Vec<u8>),
+    /// That its code has no result of its own.
+    Nothing,
+    /// What its code raised, as JSON.
+    Failed(Vec<u8>),
+    /// Something other than an answer, which only code that took over the socket can say.
+    Garbled,
+}
+
+impl Answer {
+    /// Sends a framed request and reads the answer; `None` when the step ended without one.
+    pub(super) async fn ask(
+        mut channel: UnixStream,
+        request: &[u8],
+        result_max: usize,
+    ) -> Option<Self> {
+        channel.write_all(request).await.ok()?;
+        let tag = channel.read_u8().await.ok()?;
+        let size = usize::try_from(channel.read_u32().await.ok()?).ok()?;
+        if size > result_max.max(REPORT_BYTES_MAX) {
+            return Some(Self::Garbled);
+        }
+        let mut body = vec![0; size];
+        channel.read_exact(&mut body).await.ok()?;
+        Some(match tag {
+            b'R' => Self::Result(body),
+            b'N' => Self::Nothing,
+            b'F' => Self::Failed(body),
+            _ => Self::Garbled,
+        })
+    }
+}
+
+/// Turns the end of a step into its result or failure.
+pub(super) fn conclude(
+    stop: Stop,
+    answer: Option<Answer>,
+    call: &Call,
+    stdout: &Capture,
+    stderr: &Capture,
+) -> Result<Value, Failure> {
+    let failure = match stop {
+        Stop::TimedOut(limit) => call.timed_out(limit),
+        Stop::Cancelled => call.cancelled(),
+        Stop::Ended(End::NotForked(error)) => return Err(lacking(&error)),
+        Stop::Ended(End::Lost) => lost(),
+        Stop::Ended(End::Exited(status)) => match answer {
+            Some(Answer::Result(body)) => match serde_json::from_slice(&body) {
+                Ok(result) => return Ok(result),
+                Err(error) => Failure::new(
+                    FailureKind::Schema,
+                    format!("the result is not JSON the worker can read: {error}"),
+                ),
+            },
+            Some(Answer::Nothing) => {
+                return Ok(json!({"stdout": stdout.text(), "stderr": stderr.text()}));
+            }
+            Some(Answer::Failed(body)) => raised(&body),
+            Some(Answer::Garbled) => garbled(),
+            None => died(status),
+        },
+    };
+    Err(with_streams(failure, stdout, stderr))
+}
+
+/// What the code raised, in the words of `Step.failure` in `step.py`.
+#[derive(Deserialize)]
+struct Raised {
+    kind: FailureKind,
+    message: String,
+    #[serde(flatten)]
+    details: Map,
+}
+
+fn raised(body: &[u8]) -> Failure {
+    match serde_json::from_slice::<Raised>(body) {
+        Ok(raised) => {
+            Failure::new(raised.kind, raised.message).with_details(Value::Object(raised.details))
+        }
+        Err(_) => garbled(),
+    }
+}
+
+/// The failure of a step whose process ended before it could answer.
+fn died(status: ExitStatus) -> Failure {
+    let end = process::describe(status);
+    let exit_code = process::exit_code(status);
+    if status.signal() == Some(Signal::XCPU.as_raw()) {
+        let message = "the step used all of its `limits.cpu_seconds`";
+        let mut failure = Failure::new(FailureKind::Timeout, message);
+        failure.retryable = false;
+        return failure.with_details(json!({"exit_code": exit_code, "signal": status.signal()}));
+    }
+    let mut details = json!({"exit_code": exit_code});
+    if let Some(signal) = status.signal() {
+        details["signal"] = signal.into();
+    }
+    let message = format!("the step's process {end} before it gave a result");
+    Failure::new(FailureKind::ExitCode, message).with_details(details)
+}
+
+fn lost() -> Failure {
+    let message = "the Python template ended while the step was running; it starts anew with the \
+                   next step";
+    let mut failure = Failure::new(FailureKind::Unknown, message);
+    failure.retryable = true;
+    failure
+}
+
+fn garbled() -> Failure {
+    let message = "the step's process sent something other than an answer";
+    Failure::new(FailureKind::Unknown, message)
+}
+
+/// Adds the end of what the step printed to a failure's details.
+fn with_streams(mut failure: Failure, stdout: &Capture, stderr: &Capture) -> Failure {
+    let mut details = match failure.details.take() {
+        Some(Value::Object(details)) => details,
+        _ => Map::new(),
+    };
+    for (stream, capture) in [(Stream::Stdout, stdout), (Stream::Stderr, stderr)] {
+        details.insert(stream.as_str().to_owned(), capture.end(DETAILS_BYTES).into());
+    }
+    failure.with_details(Value::Object(details))
+}

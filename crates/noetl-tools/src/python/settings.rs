@@ -1,0 +1,105 @@
+//! What a Python step's settings ask for.
+
+use noetl_model::{Failure, Map, Value};
+use serde::Serialize;
+
+use crate::Call;
+use crate::config::{self, type_name, wrong};
+
+/// The checked settings of one call.
+#[derive(Debug)]
+pub(super) struct Settings<'a> {
+    pub(super) code: &'a str,
+    /// Imports by alias, or the list form, which names packages and imports nothing.
+    pub(super) libs: Value,
+    pub(super) env: Map,
+    pub(super) limits: Limits,
+    /// What the step sees as `context`, but for its `args`. A map under `context` in the settings
+    /// is part of it, which is how a worker hands down results of earlier steps.
+    pub(super) context: Map,
+}
+
+/// Limits the system enforces on a step; what is `None` stays as the worker's.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Limits {
+    /// Address space in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) memory_mb: Option<u32>,
+    /// Processor time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cpu_seconds: Option<u32>,
+    /// Open files and sockets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) open_files: Option<u32>,
+}
+
+impl<'a> Settings<'a> {
+    pub(super) fn read(call: &'a Call) -> Result<Self, Failure> {
+        let config = &call.config;
+        let Some(code) = config::text(config, "code")? else {
+            return Err(match config.contains_key("script") {
+                true => wrong("`script` is not supported; put the program under `code`"),
+                false => wrong("a python step needs its program under `code`"),
+            });
+        };
+        let env = config::environment(config)?;
+        let env = env.into_iter().map(|(name, text)| (name.to_owned(), text.into()));
+        Ok(Self {
+            code,
+            libs: libs(config.get("libs"))?,
+            env: env.collect(),
+            limits: limits(config)?,
+            context: context(call)?,
+        })
+    }
+}
+
+fn context(call: &Call) -> Result<Map, Failure> {
+    let mut context = config::map(&call.config, "context")?.cloned().unwrap_or_default();
+    context.insert("execution_id".to_owned(), call.execution.get().into());
+    context.insert("command_id".to_owned(), call.command.get().into());
+    context.insert("step".to_owned(), (*call.step).into());
+    context.insert("attempt".to_owned(), call.attempt.into());
+    Ok(context)
+}
+
+fn libs(libs: Option<&Value>) -> Result<Value, Failure> {
+    match libs {
+        None | Some(Value::Null) => Ok(Value::Object(Map::new())),
+        Some(list @ Value::Array(_)) => Ok(list.clone()),
+        Some(Value::Object(map)) => {
+            for (alias, spec) in map {
+                let is_text = |key: &str| spec.get(key).is_some_and(Value::is_string);
+                let is_known = spec.is_string() || (is_text("from") && is_text("import"));
+                if !is_known {
+                    return Err(wrong(format!(
+                        "`libs.{alias}` must be a module's name or {{from: module, import: name}}"
+                    )));
+                }
+            }
+            Ok(Value::Object(map.clone()))
+        }
+        Some(other) => Err(wrong(format!("`libs` must be a map, not {}", type_name(other)))),
+    }
+}
+
+fn limits(config: &Map) -> Result<Limits, Failure> {
+    let mut limits = Limits::default();
+    for (name, value) in config::map(config, "limits")?.into_iter().flatten() {
+        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+        let Some(number) = number.filter(|number| *number > 0) else {
+            return Err(wrong(format!("`limits.{name}` must be a positive whole number")));
+        };
+        match name.as_str() {
+            "memory_mb" => limits.memory_mb = Some(number),
+            "cpu_seconds" => limits.cpu_seconds = Some(number),
+            "open_files" => limits.open_files = Some(number),
+            other => {
+                return Err(wrong(format!(
+                    "`limits` knows memory_mb, cpu_seconds and open_files, not '{other}'"
+                )));
+            }
+        }
+    }
+    Ok(limits)
+}

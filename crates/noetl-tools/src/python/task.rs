@@ -1,0 +1,167 @@
+//! One step from its request to its answer, with everything that can come between.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::FusedFuture;
+use noetl_model::{Failure, Map, Value};
+use serde::Serialize;
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+
+use crate::capture::Capture;
+use crate::config::{expiry, wrong};
+use crate::workdir::WorkDir;
+use crate::{Call, Limits, Stream};
+
+use super::answer::{Answer, conclude};
+use super::settings::{self, Settings};
+use super::template::{End, Forked, Template, lacking};
+
+/// How long to read on after the step's end. Its group is dead by then, so only a process that
+/// left the group can still hold a pipe, and nobody waits for that one.
+const DRAIN: Duration = Duration::from_millis(200);
+
+/// How long a killed step may take to be reaped. Milliseconds do on a healthy machine; a template
+/// that takes longer is stuck, and is killed itself.
+const REAP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Runs one step in a fork of `template`.
+pub(super) async fn run(
+    template: Arc<Template>,
+    call: &Call,
+    settings: &Settings<'_>,
+    limit: Option<Duration>,
+    limits: &Limits,
+) -> Result<Value, Failure> {
+    let id = template.next_id();
+    let dir = WorkDir::at(template.dir().join(id.to_string()))?;
+    let request = request(call, settings, limits.python_result, dir.path())?;
+    let (ours, theirs) = Ours::open().map_err(|error| lacking(&error))?;
+    let Ours { channel, stdout: out, stderr: err } = ours;
+    let forked = template.fork(id, theirs).await;
+
+    let mut stdout = Capture::new(Stream::Stdout, limits.python_output, call.logs.clone());
+    let mut stderr = Capture::new(Stream::Stderr, limits.python_output, call.logs.clone());
+    let mut answer = None;
+    let reading = async {
+        let answering = async {
+            answer = Answer::ask(channel, &request, limits.python_result).await;
+        };
+        tokio::join!(answering, stdout.read_all(out), stderr.read_all(err));
+    };
+    let stop = supervise(forked, call, limit, reading).await;
+    drop(dir);
+    stdout.finish();
+    stderr.finish();
+    conclude(stop, answer, call, &stdout, &stderr)
+}
+
+/// Why a step is over.
+pub(super) enum Stop {
+    Ended(End),
+    TimedOut(Duration),
+    Cancelled,
+}
+
+/// Runs the step to its end, whichever comes first; it is reaped and its group is empty then.
+async fn supervise(
+    mut forked: Forked,
+    call: &Call,
+    limit: Option<Duration>,
+    reading: impl Future<Output = ()>,
+) -> Stop {
+    let mut reading = pin!(reading.fuse());
+    let stop = tokio::select! {
+        biased;
+        end = forked.end() => Stop::Ended(end),
+        () = call.cancel.cancelled() => Stop::Cancelled,
+        () = expiry(limit) => Stop::TimedOut(limit.unwrap_or_default()),
+        // Never chosen: the end of the streams is not the end of the step.
+        () = async { (&mut reading).await; std::future::pending().await } => Stop::Cancelled,
+    };
+    if !matches!(stop, Stop::Ended(_)) {
+        forked.kill();
+        let reaped = tokio::time::timeout(REAP_TIMEOUT, forked.end()).await;
+        if reaped.is_err() {
+            forked.template().abandon();
+        }
+    }
+    if !reading.is_terminated() {
+        let _ = tokio::time::timeout(DRAIN, reading).await;
+    }
+    stop
+}
+
+/// The worker's ends of a step's socket and pipes.
+struct Ours {
+    channel: UnixStream,
+    stdout: pipe::Receiver,
+    stderr: pipe::Receiver,
+}
+
+impl Ours {
+    /// Opens the worker's ends, and those the step gets: its socket, stdout and stderr.
+    fn open() -> io::Result<(Self, [OwnedFd; 3])> {
+        let (channel, their_channel) = StdUnixStream::pair()?;
+        channel.set_nonblocking(true)?;
+        let (stdout, their_stdout) = io::pipe()?;
+        let (stderr, their_stderr) = io::pipe()?;
+        let ours = Self {
+            channel: UnixStream::from_std(channel)?,
+            stdout: pipe::Receiver::from_owned_fd(stdout.into())?,
+            stderr: pipe::Receiver::from_owned_fd(stderr.into())?,
+        };
+        Ok((ours, [their_channel.into(), their_stdout.into(), their_stderr.into()]))
+    }
+}
+
+/// What the forked process is told: the words of `Step` in `step.py`.
+#[derive(Serialize)]
+struct Request<'a> {
+    step: &'a str,
+    code: &'a str,
+    input: &'a Map,
+    context: &'a Map,
+    libs: &'a Value,
+    env: &'a Map,
+    limits: &'a settings::Limits,
+    result_max: usize,
+    cwd: &'a Path,
+}
+
+/// The request in its frame: four bytes of length, then JSON.
+fn request(
+    call: &Call,
+    settings: &Settings<'_>,
+    result_max: usize,
+    cwd: &Path,
+) -> Result<Vec<u8>, Failure> {
+    let request = Request {
+        step: &call.step,
+        code: settings.code,
+        input: &call.input,
+        context: &settings.context,
+        libs: &settings.libs,
+        env: &settings.env,
+        limits: &settings.limits,
+        result_max,
+        cwd,
+    };
+    let mut frame = vec![0; 4];
+    let size = match serde_json::to_writer(&mut frame, &request) {
+        Ok(()) => u32::try_from(frame.len() - 4).ok(),
+        Err(_) => None,
+    };
+    let Some(size) = size else {
+        return Err(wrong("the step's code and input are too large to be handed over"));
+    };
+    frame[..4].copy_from_slice(&size.to_be_bytes());
+    Ok(frame)
+}

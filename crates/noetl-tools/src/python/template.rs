@@ -1,0 +1,353 @@
+//! The worker's end of the warm interpreter: starting it, forking steps, hearing of their end.
+
+use std::collections::HashMap;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use noetl_model::{Failure, FailureKind};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tokio::io::{AsyncReadExt, Interest};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::sync::oneshot;
+
+use crate::capture::Capture;
+use crate::workdir::WorkDir;
+use crate::{LogSink, Options, Stream};
+
+/// The interpreter's program: the step's half first, which the template's half forks into.
+const SOURCE: &str = concat!(include_str!("step.py"), include_str!("template.py"));
+
+/// How long the interpreter may take to start. A cold disk takes seconds; more is a hang.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is kept of the interpreter's own complaints: a traceback's worth.
+const COMPLAINT_BYTES: usize = 8 * 1024;
+
+/// A running interpreter. Dropping it ends it, and it ends every step it forked.
+#[derive(Debug)]
+pub(super) struct Template {
+    /// Closing this half is the interpreter's sign to end.
+    control: OwnedWriteHalf,
+    steps: Steps,
+    next: AtomicU64,
+    pid: Option<Pid>,
+    dir: WorkDir,
+}
+
+/// How a forked step ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// By itself or killed; it is reaped and its group is empty.
+    Exited(ExitStatus),
+    /// Never started, for the system's reason.
+    NotForked(io::Error),
+    /// The template went away first.
+    Lost,
+}
+
+/// A step that was asked for. Dropped before its end, it is killed.
+pub(super) struct Forked {
+    template: Arc<Template>,
+    id: u64,
+    end: oneshot::Receiver<End>,
+}
+
+impl Template {
+    /// Starts the interpreter and waits until it is ready to fork.
+    pub(super) async fn start(options: &Options) -> Result<Self, Failure> {
+        let dir = WorkDir::fresh(&options.work_dir)?;
+        let (ours, theirs) = StdUnixStream::pair().map_err(|error| lacking(&error))?;
+        let mut child = spawn(options, dir.path(), theirs)?;
+        let stderr = child.stderr.take();
+        let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let control = ours
+            .set_nonblocking(true)
+            .and_then(|()| UnixStream::from_std(ours))
+            .map_err(|error| lacking(&error))?;
+        let (mut reports, control) = control.into_split();
+        let hello = tokio::time::timeout(START_TIMEOUT, Report::read(&mut reports)).await;
+        if !matches!(hello, Ok(Ok(Report { tag: b'H', .. }))) {
+            let _ = child.kill().await;
+            return Err(not_ready(&options.python, stderr).await);
+        }
+        let steps = Steps::default();
+        tokio::spawn(attend(reports, child, stderr, steps.clone()));
+        Ok(Self { control, steps, next: AtomicU64::new(1), pid, dir })
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.steps.lock().is_none()
+    }
+
+    /// The directory that steps have theirs in.
+    pub(super) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A number no other step of this template has.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Forks step `id` with its socket, stdout and stderr.
+    pub(super) async fn fork(self: Arc<Self>, id: u64, files: [OwnedFd; 3]) -> Forked {
+        let (sender, end) = oneshot::channel();
+        if let Some(steps) = &mut *self.steps.lock() {
+            let step = Step { pid: None, end: sender };
+            steps.insert(id, step);
+        }
+        let forked = Forked { template: self, id, end };
+        let stream = forked.template.control.as_ref();
+        let sent = stream
+            .async_io(Interest::WRITABLE, || {
+                let borrowed = files.each_ref().map(|file| file.as_fd());
+                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+                let mut extra = SendAncillaryBuffer::new(&mut space);
+                extra.push(SendAncillaryMessage::ScmRights(&borrowed));
+                let message = request(b'F', id);
+                let parts = [IoSlice::new(&message)];
+                Ok(rustix::net::sendmsg(stream, &parts, &mut extra, SendFlags::NOSIGNAL)?)
+            })
+            .await;
+        if let Err(error) = sent {
+            forked.template.steps.end(id, End::NotForked(error));
+        }
+        forked
+    }
+
+    fn kill(&self, id: u64) {
+        let message = request(b'K', id);
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        if rustix::net::send(self.control.as_ref(), &message, flags).is_err() {
+            // It does not read any more; without it, its steps go as well.
+            self.abandon();
+        }
+    }
+
+    /// Kills an interpreter that does not answer.
+    pub(super) fn abandon(&self) {
+        if let Some(pid) = self.pid
+            && !self.is_lost()
+        {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+impl Forked {
+    /// Waits for the step's end.
+    pub(super) async fn end(&mut self) -> End {
+        (&mut self.end).await.unwrap_or(End::Lost)
+    }
+
+    /// Kills the step and all it started; [`Forked::end`] tells when that is done.
+    pub(super) fn kill(&self) {
+        self.template.kill(self.id);
+    }
+
+    pub(super) fn template(&self) -> &Template {
+        &self.template
+    }
+}
+
+impl Drop for Forked {
+    fn drop(&mut self) {
+        if self.template.steps.forget(self.id) {
+            self.kill();
+        }
+    }
+}
+
+/// The steps that run, by id; `None` once the template is lost.
+#[derive(Debug, Clone)]
+struct Steps(Arc<Mutex<Option<HashMap<u64, Step>>>>);
+
+#[derive(Debug)]
+struct Step {
+    pid: Option<Pid>,
+    end: oneshot::Sender<End>,
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Some(HashMap::new()))))
+    }
+}
+
+impl Steps {
+    fn lock(&self) -> MutexGuard<'_, Option<HashMap<u64, Step>>> {
+        // Every change is one call of the map's own, so a panic elsewhere cannot leave half of it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, report: &Report) {
+        let value = i32::try_from(report.value).unwrap_or_default();
+        match report.tag {
+            b'S' => {
+                if let Some(step) = self.lock().as_mut().and_then(|map| map.get_mut(&report.id)) {
+                    step.pid = Pid::from_raw(value);
+                }
+            }
+            b'X' => self.end(report.id, End::Exited(ExitStatus::from_raw(value))),
+            b'E' => {
+                let error = io::Error::from_raw_os_error(value);
+                self.end(report.id, End::NotForked(error));
+            }
+            tag => tracing::warn!(tag, "the Python template sent an unknown report"),
+        }
+    }
+
+    fn end(&self, id: u64, end: End) {
+        let step = self.lock().as_mut().and_then(|map| map.remove(&id));
+        if let Some(step) = step {
+            let _ = step.end.send(end);
+        }
+    }
+
+    /// Forgets a step; whether it was still running.
+    fn forget(&self, id: u64) -> bool {
+        let mut steps = self.lock();
+        steps.as_mut().is_some_and(|map| map.remove(&id).is_some())
+    }
+
+    /// Ends every step, because the template is gone.
+    fn lose(&self) -> usize {
+        let steps = self.lock().take().unwrap_or_default();
+        let count = steps.len();
+        for step in steps.into_values() {
+            // The kernel was asked to kill these when their parent died; their own children, and
+            // steps on systems without that service, are left to us.
+            if let Some(pid) = step.pid {
+                let _ = kill_process_group(pid, Signal::KILL);
+            }
+            let _ = step.end.send(End::Lost);
+        }
+        count
+    }
+}
+
+/// Passes reports on until the interpreter is gone, then reaps it.
+async fn attend(
+    mut reports: OwnedReadHalf,
+    mut child: Child,
+    stderr: Option<ChildStderr>,
+    steps: Steps,
+) {
+    let mut complaint = Capture::new(Stream::Stderr, COMPLAINT_BYTES, LogSink::default());
+    let reading = async {
+        while let Ok(report) = Report::read(&mut reports).await {
+            steps.note(&report);
+        }
+        steps.lose()
+    };
+    let listening = async {
+        if let Some(stderr) = stderr {
+            complaint.read_all(stderr).await;
+        }
+    };
+    let (lost, ()) = tokio::join!(reading, listening);
+    let status = child.wait().await.map(|status| status.to_string());
+    if lost > 0 {
+        let stderr = complaint.text();
+        tracing::warn!(steps.lost = lost, ?status, stderr, "the Python template was lost");
+    }
+}
+
+/// A message from the template: what happened to which step, and a number that goes with it.
+#[derive(Debug)]
+struct Report {
+    tag: u8,
+    id: u64,
+    value: i64,
+}
+
+impl Report {
+    async fn read(reports: &mut OwnedReadHalf) -> io::Result<Self> {
+        let mut bytes = [0; 17];
+        reports.read_exact(&mut bytes).await?;
+        let [tag, id @ .., _, _, _, _, _, _, _, _] = bytes;
+        let [_, _, _, _, _, _, _, _, _, value @ ..] = bytes;
+        Ok(Self { tag, id: u64::from_be_bytes(id), value: i64::from_be_bytes(value) })
+    }
+}
+
+fn request(tag: u8, id: u64) -> [u8; 9] {
+    let mut message = [tag; 9];
+    message[1..].copy_from_slice(&id.to_be_bytes());
+    message
+}
+
+fn spawn(options: &Options, dir: &Path, control: StdUnixStream) -> Result<Child, Failure> {
+    let mut command = Command::new(program(&options.python));
+    command
+        // An interpreter looks for modules where it stands; nothing is there to be found.
+        .current_dir(dir)
+        .args(["-X", "utf8", "-c", SOURCE])
+        .arg(dir)
+        .stdin(Stdio::from(OwnedFd::from(control)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        // Out of the terminal's group, so that an interrupt reaches the worker alone.
+        .process_group(0)
+        .kill_on_drop(true);
+    options.environment.apply(&mut command);
+    command.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Failure::new(
+            FailureKind::ToolMissing,
+            format!("{} was not found; install it or set NOETL_PYTHON", options.python.display()),
+        ),
+        io::ErrorKind::PermissionDenied => Failure::new(
+            FailureKind::ToolMissing,
+            format!(
+                "{} may not be executed; set NOETL_PYTHON to a Python interpreter",
+                options.python.display()
+            ),
+        ),
+        _ => lacking(&error),
+    })
+}
+
+/// The interpreter's path such that it means the same in any directory.
+fn program(python: &Path) -> PathBuf {
+    let is_name = python.components().count() == 1;
+    match std::path::absolute(python) {
+        Ok(path) if !is_name => path,
+        _ => python.to_owned(),
+    }
+}
+
+async fn not_ready(python: &Path, stderr: Option<ChildStderr>) -> Failure {
+    let mut complaint = Capture::new(Stream::Stderr, COMPLAINT_BYTES, LogSink::default());
+    if let Some(stderr) = stderr {
+        // A descendant may hold the pipe open; what came so far has to do.
+        let patience = Duration::from_millis(500);
+        let _ = tokio::time::timeout(patience, complaint.read_all(stderr)).await;
+    }
+    let reason = complaint.last_line().unwrap_or_else(|| "it ended without a word".to_owned());
+    Failure::new(
+        FailureKind::ToolMissing,
+        format!(
+            "{} could not be started as a Python 3 interpreter: {reason}; set NOETL_PYTHON",
+            python.display()
+        ),
+    )
+}
+
+/// The failure of a worker that has no descriptors, processes or memory left for the moment.
+pub(super) fn lacking(error: &io::Error) -> Failure {
+    let message = format!("the worker could not start a Python process: {error}");
+    let mut failure = Failure::new(FailureKind::Unknown, message);
+    failure.retryable = true;
+    failure
+}

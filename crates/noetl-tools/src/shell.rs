@@ -1,0 +1,233 @@
+//! Runs shell commands in a process group of their own.
+//!
+//! The script sees the worker's handed-down environment, its own `env` settings and, so that it
+//! needs no templates inside quotes, its input as JSON in `NOETL_INPUT` (next to
+//! `NOETL_EXECUTION_ID`, `NOETL_STEP` and `NOETL_ATTEMPT`). Input keys are not variables of their
+//! own: a key called `PATH` must not change which programs run. Without `cwd` it works in a fresh
+//! directory that is removed afterwards. Nothing it leaves in the background survives it.
+
+use std::io;
+use std::pin::pin;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use futures::future::FusedFuture;
+use noetl_model::{Failure, FailureKind, Map, Value};
+use serde_json::json;
+use tokio::process::Command;
+
+use crate::capture::Capture;
+use crate::config::{self, expiry, wrong};
+use crate::process::{self, Group};
+use crate::workdir::WorkDir;
+use crate::{Call, Options, Stream, Tool};
+
+/// How long to read on after the program's end. Its group is dead by then, so only a process that
+/// left the group can still hold the pipe, and nobody waits for that one.
+const DRAIN: Duration = Duration::from_millis(200);
+
+/// What a failure's details keep of each stream: enough to see what went wrong, little enough to
+/// live in the log.
+const DETAILS_BYTES: usize = 64 * 1024;
+
+/// The `shell` tool.
+#[derive(Debug, Clone)]
+pub struct Shell {
+    options: Arc<Options>,
+}
+
+impl Shell {
+    /// A shell tool with these settings.
+    pub fn new(options: Arc<Options>) -> Self {
+        Self { options }
+    }
+}
+
+#[async_trait]
+impl Tool for Shell {
+    fn kind(&self) -> &'static str {
+        "shell"
+    }
+
+    async fn run(&self, call: Call) -> Result<Value, Failure> {
+        let limit = call.time_limit()?;
+        let script = script(&call.config)?;
+        let cwd = config::text(&call.config, "cwd")?;
+        let fresh = match cwd {
+            Some(_) => None,
+            None => Some(WorkDir::fresh(&self.options.work_dir)?),
+        };
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &script])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        match (cwd, &fresh) {
+            (Some(cwd), _) => command.current_dir(cwd),
+            (None, Some(dir)) => command.current_dir(dir.path()),
+            (None, None) => &mut command,
+        };
+        self.options.environment.apply(&mut command);
+        command
+            .env("NOETL_INPUT", json!(call.input).to_string())
+            .env("NOETL_EXECUTION_ID", call.execution.to_string())
+            .env("NOETL_STEP", &*call.step)
+            .env("NOETL_ATTEMPT", call.attempt.to_string())
+            .envs(config::environment(&call.config)?);
+        let group = Group::spawn(&mut command).map_err(|error| not_started(&error, cwd))?;
+
+        let output_max = self.options.limits.shell_output;
+        let mut stdout = Capture::new(Stream::Stdout, output_max, call.logs.clone());
+        let mut stderr = Capture::new(Stream::Stderr, output_max, call.logs.clone());
+        let end = supervise(group, &call, limit, &mut stdout, &mut stderr).await;
+        stdout.finish();
+        stderr.finish();
+        conclude(end, &call, output_max, &stdout, &stderr)
+    }
+}
+
+/// Why a script is over.
+enum End {
+    Exited(io::Result<ExitStatus>),
+    TooMuch(Stream),
+    TimedOut(Duration),
+    Cancelled,
+}
+
+/// Runs the group to its end, whichever comes first, and leaves no process of it behind.
+async fn supervise(
+    mut group: Group,
+    call: &Call,
+    limit: Option<Duration>,
+    stdout: &mut Capture,
+    stderr: &mut Capture,
+) -> End {
+    let pipes = (group.child().stdout.take(), group.child().stderr.take());
+    let (Some(out), Some(err)) = pipes else {
+        return End::Exited(Err(io::ErrorKind::BrokenPipe.into()));
+    };
+    let mut reading =
+        pin!(async { tokio::try_join!(stdout.read_within(out), stderr.read_within(err)) }.fuse());
+    let end = tokio::select! {
+        Err(stream) = &mut reading => End::TooMuch(stream),
+        status = group.wait() => End::Exited(status),
+        () = call.cancel.cancelled() => End::Cancelled,
+        () = expiry(limit) => End::TimedOut(limit.unwrap_or_default()),
+    };
+    match end {
+        End::Exited(_) => {}
+        End::TooMuch(_) => {
+            group.kill();
+            let _ = group.wait().await;
+        }
+        End::TimedOut(_) | End::Cancelled => group.stop().await,
+    }
+    if !reading.is_terminated()
+        && let Ok(Err(stream)) = tokio::time::timeout(DRAIN, &mut reading).await
+        && matches!(end, End::Exited(_))
+    {
+        return End::TooMuch(stream);
+    }
+    end
+}
+
+/// Turns the end of a script into the step's result or failure.
+fn conclude(
+    end: End,
+    call: &Call,
+    output_max: usize,
+    stdout: &Capture,
+    stderr: &Capture,
+) -> Result<Value, Failure> {
+    let kept = |exit_code: Option<i32>| {
+        json!({
+            "exit_code": exit_code,
+            "stdout": stdout.end(DETAILS_BYTES),
+            "stderr": stderr.end(DETAILS_BYTES),
+        })
+    };
+    let failure = match end {
+        End::Exited(Ok(status)) if status.success() => {
+            return Ok(json!({
+                "exit_code": 0,
+                "stdout": stdout.text(),
+                "stderr": stderr.text(),
+            }));
+        }
+        End::Exited(Ok(status)) => {
+            let mut message = format!("the command {}", process::describe(status));
+            if let Some(line) = stderr.last_line() {
+                message = format!("{message}: {line}");
+            }
+            return Err(Failure::new(FailureKind::ExitCode, message)
+                .with_details(kept(Some(process::exit_code(status)))));
+        }
+        End::Exited(Err(error)) => Failure::new(
+            FailureKind::Unknown,
+            format!("the command's end could not be observed: {error}"),
+        ),
+        End::TooMuch(stream) => Failure::new(
+            FailureKind::OutputLimit,
+            format!(
+                "the command was killed because its {stream} passed {output_max} bytes; redirect \
+                 large output to a file"
+            ),
+        ),
+        End::TimedOut(limit) => call.timed_out(limit),
+        End::Cancelled => call.cancelled(),
+    };
+    Err(failure.with_details(kept(None)))
+}
+
+/// The script of a call: one text, or a list of commands of which the first to fail ends it.
+fn script(config: &Map) -> Result<String, Failure> {
+    let Some((key, value)) = config::first(config, &["command", "cmds", "commands"]) else {
+        return Err(wrong("a shell step needs `command` (a text) or `cmds` (a list)"));
+    };
+    let script = match value {
+        Value::String(script) => script.clone(),
+        Value::Array(commands) => {
+            let mut script = String::from("set -e\n");
+            for command in commands {
+                let Value::String(command) = command else {
+                    let found = config::type_name(command);
+                    return Err(wrong(format!("`{key}` must list texts, not {found}")));
+                };
+                script.push_str(command);
+                script.push('\n');
+            }
+            script
+        }
+        other => {
+            let found = config::type_name(other);
+            return Err(wrong(format!("`{key}` must be a text or a list, not {found}")));
+        }
+    };
+    if script.contains('\0') {
+        return Err(wrong(format!("`{key}` holds a NUL character")));
+    }
+    Ok(script)
+}
+
+fn not_started(error: &io::Error, cwd: Option<&str>) -> Failure {
+    match (error.kind(), cwd) {
+        (io::ErrorKind::ArgumentListTooLong, _) => wrong(
+            "the command, its `env` or its input is larger than the system allows a program to be \
+             started with (about 128 KiB each); pass large data in a file",
+        ),
+        (io::ErrorKind::NotFound | io::ErrorKind::NotADirectory, Some(cwd)) => {
+            wrong(format!("`cwd` '{cwd}' is not a directory"))
+        }
+        _ => {
+            let mut failure =
+                Failure::new(FailureKind::Unknown, format!("could not start sh: {error}"));
+            // Too many processes or too little memory right now.
+            failure.retryable = true;
+            failure
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Calls in one line, and a look at what processes are left.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use noetl_model::{CommandId, ExecutionId, Failure, Map, Value};
+use noetl_tools::{Call, LogSink, Options, Registry, Stream};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// A call with these settings and nothing else.
+pub(crate) fn call(config: Value) -> Call {
+    Call {
+        execution: ExecutionId::new(7),
+        command: CommandId::new(8),
+        step: Arc::from("load"),
+        attempt: 1,
+        config: map(config),
+        input: Map::new(),
+        timeout: None,
+        cancel: CancellationToken::new(),
+        logs: LogSink::default(),
+    }
+}
+
+pub(crate) fn map(value: Value) -> Map {
+    match value {
+        Value::Object(map) => map,
+        other => panic!("{other} is not a map"),
+    }
+}
+
+pub(crate) fn registry() -> Registry {
+    Registry::standard(Options::default())
+}
+
+/// Runs one call with tools of its own.
+pub(crate) async fn run(kind: &str, config: Value) -> Result<Value, Failure> {
+    registry().run(kind, call(config)).await
+}
+
+/// What a step printed, and a way to wait for it.
+#[derive(Clone, Default)]
+pub(crate) struct Heard {
+    text: Arc<Mutex<String>>,
+    more: Arc<Notify>,
+}
+
+impl Heard {
+    pub(crate) fn sink(&self) -> LogSink {
+        let heard = self.clone();
+        LogSink::new(move |_: Stream, text| {
+            heard.text.lock().unwrap().push_str(text);
+            heard.more.notify_one();
+        })
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.text.lock().unwrap().clone()
+    }
+
+    /// Waits for a line that starts with `word` and answers with the rest of it.
+    pub(crate) async fn line(&self, word: &str) -> String {
+        let found = async {
+            loop {
+                let text = self.text();
+                if let Some(rest) = text.lines().find_map(|line| line.strip_prefix(word)) {
+                    return rest.trim().to_owned();
+                }
+                self.more.notified().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), found)
+            .await
+            .unwrap_or_else(|_| panic!("no line with '{word}' in: {}", self.text()))
+    }
+}
+
+/// Waits until process `pid` is gone or only waits to be reaped.
+///
+/// A kill is delivered, not done, when the call returns, hence the patience.
+pub(crate) async fn assert_gone(pid: &str) {
+    assert!(pid.parse::<u32>().is_ok(), "'{pid}' is no process id");
+    let stat = Path::new("/proc").join(pid).join("stat");
+    for _ in 0..500 {
+        match std::fs::read_to_string(&stat) {
+            Err(_) => return,
+            Ok(text) if text.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")) => {
+                return;
+            }
+            Ok(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+    panic!("process {pid} is still running");
+}
+
+/// The failure's details under `key`.
+pub(crate) fn detail(failure: &Failure, key: &str) -> Value {
+    failure.details.as_ref().map_or(Value::Null, |details| details[key].clone())
+}

@@ -1,0 +1,243 @@
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::{AppendHeaders, IntoResponse, Redirect};
+use axum::routing::{any, get};
+use noetl_model::{FailureKind, Value};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::harness::{call, detail, map, registry, run};
+
+/// Starts a server and answers with its address.
+async fn serve() -> String {
+    let router = Router::new()
+        .route("/echo", any(echo))
+        .route("/text", get(|| async { "grün" }))
+        .route("/bytes", get(|| async { ([(header::CONTENT_TYPE, "image/png")], vec![0x89, 1]) }))
+        .route("/empty", get(|| async { StatusCode::NO_CONTENT }))
+        .route("/twice", get(|| async { AppendHeaders([("x-a", "1"), ("x-a", "2")]) }))
+        .route("/redirect", get(|| async { Redirect::to("/text") }))
+        .route("/loop", get(|| async { Redirect::to("/loop") }))
+        .route("/slow", get(std::future::pending::<()>))
+        .route("/huge", get(|| async { vec![b'x'; 17 * 1024 * 1024] }))
+        .route("/huge-error", get(|| async { (StatusCode::BAD_REQUEST, vec![b'x'; 1 << 20]) }))
+        .route("/busy", get(|| async { (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "7")]) }))
+        .route("/status/{code}", get(status));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    format!("http://{address}")
+}
+
+async fn echo(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> impl IntoResponse {
+    let header = |name| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+    axum::Json(json!({
+        "method": method.as_str(),
+        "query": uri.query(),
+        "type": header("content-type"),
+        "auth": header("authorization"),
+        "custom": header("x-custom"),
+        "body": String::from_utf8(body.to_vec()).unwrap(),
+    }))
+}
+
+async fn status(axum::extract::Path(code): axum::extract::Path<u16>) -> impl IntoResponse {
+    (StatusCode::from_u16(code).unwrap(), axum::Json(json!({"why": "because"})))
+}
+
+/// What the server got from a call with these settings on top of its address.
+async fn echoed(config: Value) -> Value {
+    echoed_with(config, json!({})).await
+}
+
+async fn echoed_with(mut config: Value, input: Value) -> Value {
+    config["url"] = format!("{}/echo?z=0", serve().await).into();
+    let mut step = call(config);
+    step.input = map(input);
+    registry().run("http", step).await.unwrap()["data"].take()
+}
+
+#[tokio::test]
+async fn an_answer_has_its_body_under_both_names() {
+    let base = serve().await;
+    let answer = run("http", json!({"endpoint": format!("{base}/status/200")})).await.unwrap();
+    assert_eq!(answer["status_code"], 200);
+    assert_eq!(answer["headers"]["content-type"], "application/json");
+    assert_eq!(answer["data"], json!({"why": "because"}));
+    assert_eq!(answer["body"], answer["data"]);
+}
+
+#[tokio::test]
+async fn bodies_that_are_not_json_are_text_base64_or_null() {
+    let base = serve().await;
+    let get = |path: &str| run("http", json!({"url": format!("{base}{path}")}));
+    assert_eq!(get("/text").await.unwrap()["data"], "grün");
+    let bytes = get("/bytes").await.unwrap();
+    assert_eq!((&bytes["data"], &bytes["encoding"]), (&json!("iQE="), &json!("base64")));
+    assert_eq!(get("/empty").await.unwrap()["data"], Value::Null);
+    assert_eq!(get("/twice").await.unwrap()["headers"]["x-a"], "1, 2");
+    let config = json!({"url": format!("{base}/text"), "response_type": "json"});
+    assert_eq!(run("http", config).await.unwrap_err().kind, FailureKind::Parse);
+}
+
+#[tokio::test]
+async fn the_query_comes_from_params_and_from_data() {
+    let got = echoed(json!({"params": {"a": [1, 2], "b": "c d"}})).await;
+    assert_eq!(got["query"], "z=0&a=1&a=2&b=c+d");
+    let got = echoed(json!({"data": {"query": {"q": true}}})).await;
+    assert_eq!((&got["query"], &got["body"]), (&json!("z=0&q=true"), &json!("")));
+}
+
+#[tokio::test]
+async fn bodies_are_sent_as_their_key_says() {
+    for (config, content_type, body) in [
+        (json!({"json": {"a": 1}}), json!("application/json"), "{\"a\":1}"),
+        (json!({"payload": [1]}), json!("application/json"), "[1]"),
+        (json!({"data": {"a": 1}}), json!("application/json"), "{\"a\":1}"),
+        (json!({"body": "raw"}), json!("text/plain; charset=utf-8"), "raw"),
+        (json!({"body": "{}"}), json!("application/json"), "{}"),
+        (json!({"form": {"a": "b c"}}), json!("application/x-www-form-urlencoded"), "a=b+c"),
+        (json!({"headers": {"Content-Type": "x/y"}, "body": "raw"}), json!("x/y"), "raw"),
+        (json!({}), Value::Null, ""),
+    ] {
+        let mut config = config;
+        config["method"] = "post".into();
+        let got = echoed(config).await;
+        assert_eq!((&got["type"], &got["body"]), (&content_type, &json!(body)));
+        assert_eq!(got["method"], "POST");
+    }
+}
+
+#[tokio::test]
+async fn input_is_the_body_when_there_is_no_other() {
+    let input = json!({"a": 1});
+    let got = echoed_with(json!({"method": "PUT"}), input.clone()).await;
+    assert_eq!(got["body"], "{\"a\":1}");
+    assert_eq!(echoed_with(json!({"method": "GET"}), input.clone()).await["body"], "");
+    let got = echoed_with(json!({"method": "PUT", "body": "x"}), input).await;
+    assert_eq!(got["body"], "x");
+}
+
+#[tokio::test]
+async fn headers_and_inline_credentials_are_sent() {
+    let got = echoed(json!({
+        "headers": {"X-Custom": 5},
+        "auth": {"type": "bearer", "token": "t"},
+    }))
+    .await;
+    assert_eq!((&got["custom"], &got["auth"]), (&json!("5"), &json!("Bearer t")));
+    let auth = json!({"type": "basic", "username": "u", "password": "p"});
+    assert_eq!(echoed(json!({"auth": auth})).await["auth"], "Basic dTpw");
+}
+
+#[tokio::test]
+async fn redirects_are_followed_unless_refused() {
+    let base = serve().await;
+    let url = format!("{base}/redirect");
+    assert_eq!(run("http", json!({"url": url})).await.unwrap()["data"], "grün");
+    let answer = run("http", json!({"url": url, "follow_redirects": false})).await.unwrap();
+    assert_eq!(
+        (&answer["status_code"], &answer["headers"]["location"]),
+        (&json!(303), &json!("/text"))
+    );
+    let failure = run("http", json!({"url": format!("{base}/loop")})).await.unwrap_err();
+    assert_eq!(failure.message, "127.0.0.1 redirected more than 10 times");
+}
+
+#[tokio::test]
+async fn a_status_decides_the_kind_of_failure() {
+    let base = serve().await;
+    for (status, kind, retryable) in [
+        (400, FailureKind::ClientError, false),
+        (401, FailureKind::Auth, false),
+        (403, FailureKind::Auth, false),
+        (404, FailureKind::NotFound, false),
+        (422, FailureKind::ClientError, false),
+        (429, FailureKind::RateLimit, true),
+        (500, FailureKind::ServerError, true),
+        (503, FailureKind::ServerError, true),
+    ] {
+        let url = format!("{base}/status/{status}");
+        let failure = run("http", json!({"url": url})).await.unwrap_err();
+        assert_eq!((&failure.kind, failure.retryable), (&kind, retryable));
+        assert_eq!(detail(&failure, "status_code"), status);
+        assert_eq!(detail(&failure, "http")["status"], status);
+        assert_eq!(detail(&failure, "http")["headers"]["content-type"], "application/json");
+        assert_eq!(detail(&failure, "data"), json!({"why": "because"}));
+        assert_eq!(detail(&failure, "body"), json!({"why": "because"}));
+    }
+    let failure = run("http", json!({"url": format!("{base}/busy")})).await.unwrap_err();
+    assert_eq!(detail(&failure, "retry_after"), 7);
+}
+
+#[tokio::test]
+async fn too_large_an_answer_is_refused_and_an_error_page_is_cut() {
+    let base = serve().await;
+    let failure = run("http", json!({"url": format!("{base}/huge")})).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::OutputLimit);
+    let failure = run("http", json!({"url": format!("{base}/huge-error")})).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::ClientError);
+    assert_eq!(detail(&failure, "truncated"), true);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_a_connection_failure() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let failure = run("http", json!({"url": format!("http://{address}")})).await.unwrap_err();
+    assert_eq!((failure.kind, failure.retryable), (FailureKind::Connection, true));
+    let failure = run("http", json!({"url": "http://nowhere.invalid/?token=x"})).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Connection);
+    assert!(!failure.message.contains("token"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn a_slow_server_meets_the_timeout_or_the_cancel() {
+    let url = format!("{}/slow", serve().await);
+    let failure = run("http", json!({"url": url, "timeout": "50ms"})).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Timeout);
+    assert_eq!(failure.message, "step 'load' took longer than its limit of 50ms");
+    let mut step = call(json!({"url": url, "timeout": 100}));
+    step.timeout = Some(Duration::from_millis(60));
+    let failure = registry().run("http", step).await.unwrap_err();
+    assert_eq!(failure.message, "step 'load' took longer than its limit of 60ms");
+    let step = call(json!({"url": url}));
+    let cancel = step.cancel.clone();
+    let running = tokio::spawn(async move { registry().run("http", step).await });
+    cancel.cancel();
+    assert_eq!(running.await.unwrap().unwrap_err().kind, FailureKind::Cancelled);
+}
+
+#[tokio::test]
+async fn wrong_settings_are_named() {
+    for (config, message) in [
+        (json!({}), "an http step needs a `url`"),
+        (json!({"url": "x"}), "`url` is not a URL: relative URL without a base"),
+        (json!({"url": "ftp://x"}), "`url` must start with http:// or https://, not ftp:"),
+        (json!({"url": "http://x", "method": "A B"}), "`method` 'A B' is not an HTTP method"),
+        (
+            json!({"url": "http://x", "headers": {"a b": 1}}),
+            "`headers`: 'a b' is not a header name",
+        ),
+        (
+            json!({"url": "http://x", "headers": {"a": "x\ny"}}),
+            "`headers.a` holds characters that a header cannot carry",
+        ),
+        (json!({"url": "http://x", "auth": {"type": "bearer"}}), "`auth.token` is required"),
+        (
+            json!({"url": "http://x", "response_type": "xml"}),
+            "`response_type` must be 'json', 'text' or 'auto', not 'xml'",
+        ),
+    ] {
+        let failure = run("http", config).await.unwrap_err();
+        assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::Config, message));
+    }
+    let config = json!({"url": "http://x", "auth": "my_token"});
+    let failure = run("http", config).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Config);
+    assert!(failure.message.contains("credentials are not available in this version"));
+}
