@@ -6,11 +6,6 @@
 //! [`Limits`], so no step can fill the worker's memory or disk by printing. Tools know nothing of
 //! playbooks, templates or credentials by name.
 
-#![allow(
-    clippy::result_large_err,
-    reason = "a failure is what a tool answers with, one per call; boxing it would only move it"
-)]
-
 mod capture;
 mod config;
 mod http;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use noetl_control::{Assignment, LocalCommands};
 use noetl_model::{Failure, FailureKind, Value};
-use noetl_tools::{Call, Registry};
+use noetl_tools::{Call, LogSink, Registry};
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error};
 
@@ -72,6 +72,7 @@ async fn run(tools: &Arc<Registry>, assignment: &Assignment) -> Result<Value, Fa
         input: issued.input.clone(),
         timeout: issued.timeout_ms.map(Duration::from_millis),
         cancel: assignment.cancel.clone(),
+        logs: LogSink::default(),
     };
     // A panic has unwound all the tool held; the registry itself is not changed by a call.
     AssertUnwindSafe(tools.run(&issued.tool, call)).catch_unwind().await.unwrap_or_else(|_| {

@@ -142,7 +142,7 @@ fn garbled() -> Failure {
 
 /// Adds the end of what the step printed to a failure's details.
 fn with_streams(mut failure: Failure, stdout: &Capture, stderr: &Capture) -> Failure {
-    let mut details = match failure.details.take() {
+    let mut details = match failure.details.take().map(|details| *details) {
         Some(Value::Object(details)) => details,
         _ => Map::new(),
     };

@@ -30,7 +30,7 @@ async fn a_failed_command_says_its_code_and_last_words() {
     assert_eq!(failure.message, "the command ended with exit code 3: two");
     assert_eq!(
         failure.details,
-        Some(json!({"exit_code": 3, "stdout": "hm\n", "stderr": "one\ntwo\n"}))
+        Some(Box::new(json!({"exit_code": 3, "stdout": "hm\n", "stderr": "one\ntwo\n"})))
     );
     let failure = run("shell", json!({"command": "kill -SEGV $$"})).await.unwrap_err();
     assert_eq!(failure.message, "the command was killed by signal 11 (SIGSEGV)");
