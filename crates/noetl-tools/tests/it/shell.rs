@@ -99,11 +99,11 @@ const STUBBORN: &str =
 #[tokio::test]
 async fn a_timeout_kills_the_whole_group() {
     let heard = Heard::default();
-    let mut step = call(json!({"command": STUBBORN, "timeout": 0.3}));
+    let mut step = call(json!({"command": STUBBORN, "timeout": 0.7}));
     step.logs = heard.sink();
     let failure = registry().run("shell", step).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::Timeout);
-    assert_eq!(failure.message, "step 'load' took longer than its limit of 300ms");
+    assert_eq!(failure.message, "step 'load' took longer than its limit of 700ms");
     assert!(failure.retryable);
     assert_gone(&heard.line("child").await).await;
     assert_gone(&heard.line("shell").await).await;
