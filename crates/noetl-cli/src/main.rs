@@ -1,2 +1,34 @@
-//! Placeholder.
-fn main() {}
+//! The `noetl` program: the one place that picks adapters and reads the environment.
+//!
+//! Data goes to stdout, everything else to stderr. Exit codes: 0 well, 1 the execution ended
+//! badly, 2 the playbook or the call is wrong, 3 the surroundings are (a database in use, a port
+//! taken, a full disk), 70 a defect of ours, 130 interrupted.
+
+mod arguments;
+mod commands;
+mod failure;
+mod output;
+mod runtime;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match arguments.command {
+        Command::Run(arguments) => commands::run::main(arguments),
+        Command::Check(arguments) => commands::check::main(&arguments),
+        Command::Dev(arguments) => commands::dev::main(arguments),
+        Command::Completions(arguments) => {
+            commands::completions::main(&arguments);
+            Ok(ExitCode::SUCCESS)
+        }
+    };
+    outcome.unwrap_or_else(|failure| {
+        output::failure(&failure);
+        failure.exit_code()
+    })
+}

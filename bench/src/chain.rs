@@ -1,0 +1,197 @@
+//! Chains of no-op steps: what the engine, the journal and the store cost by themselves.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Instant;
+
+use noetl_control::StartRequest;
+use noetl_model::{EventId, ExecutionId, Fact, Map, Seq, Tenant, Value};
+
+use crate::raw;
+use crate::report::Report;
+use crate::stage::{Stage, StoreKind};
+
+/// How executions are made and how many.
+pub(crate) struct Plan {
+    store: StoreKind,
+    concurrency: usize,
+    executions: usize,
+    steps_each: usize,
+    playbook: String,
+    payload: Map,
+}
+
+impl Plan {
+    /// Chains of `length` steps, `concurrency` at a time, until `steps` have ended.
+    pub(crate) fn many(store: StoreKind, concurrency: usize, length: usize, steps: usize) -> Self {
+        let mut playbook = head();
+        for step in 0..length {
+            let next = if step + 1 < length {
+                format!(", next: {{arcs: [{{step: s{}}}]}}", step + 1)
+            } else {
+                String::new()
+            };
+            let _ = writeln!(playbook, "  - {{step: s{step}, tool: {{kind: noop}}{next}}}");
+        }
+        let executions = (steps / length).max(concurrency);
+        Self { store, concurrency, executions, steps_each: length, playbook, payload: Map::new() }
+    }
+
+    /// One execution that visits one step `steps` times.
+    pub(crate) fn cycle(store: StoreKind, steps: usize) -> Self {
+        let mut playbook = head();
+        playbook.push_str(
+            "  - step: s\n    tool: {kind: noop}\n    set: {ctx.done: '{{ ctx.done | default(0) + 1 }}'}\n    \
+             next: {arcs: [{step: s, when: 'ctx.done < workload.steps'}]}\n",
+        );
+        let mut payload = Map::new();
+        payload.insert("steps".into(), Value::from(steps));
+        Self { store, concurrency: 1, executions: 1, steps_each: steps, playbook, payload }
+    }
+}
+
+fn head() -> String {
+    "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: bench}\nworkflow:\n".to_owned()
+}
+
+/// Runs a plan on a fresh store.
+pub(crate) async fn run(
+    bench: &'static str,
+    plan: Plan,
+) -> Result<Report, Box<dyn std::error::Error>> {
+    let stage = Stage::open(plan.store, plan.concurrency).await?;
+    let tenant = Tenant::default();
+    let text = plan.playbook.clone();
+    let (entry, _) = stage.control.catalog.register(&tenant, text, "playbook", false).await?;
+    let before = stage.bytes().await?;
+    let (cpu, started) = (cpu_seconds(), Instant::now());
+
+    let mut lanes = Vec::new();
+    for lane in 0..plan.concurrency {
+        let executions = (plan.executions + plan.concurrency - 1 - lane) / plan.concurrency;
+        let control = stage.control.clone();
+        let (tenant, payload, catalog) = (tenant.clone(), plan.payload.clone(), entry.id);
+        lanes.push(tokio::spawn(async move {
+            let mut ids = Vec::with_capacity(executions);
+            for _ in 0..executions {
+                let request = StartRequest {
+                    catalog: Some(catalog),
+                    payload: payload.clone(),
+                    ..StartRequest::default()
+                };
+                let started = control.executions.start(&tenant, request).await;
+                let id = started.map_err(|error| error.to_string())?.execution;
+                let ended = control.executions.finished(&tenant, id).await;
+                ended.map_err(|error| error.to_string())?;
+                ids.push(id);
+            }
+            Ok::<_, String>(ids)
+        }));
+    }
+    let mut ids = Vec::new();
+    for lane in lanes {
+        ids.extend(lane.await??);
+    }
+    let (seconds, cpu) = (started.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+
+    let steps = ids.len() * plan.steps_each;
+    let measured = measured(&stage, &ids).await?;
+    if measured.steps != steps {
+        return Err(format!("{} of {steps} steps ended", measured.steps).into());
+    }
+    let bytes = stage.bytes().await?.zip(before).map(|(after, before)| after - before);
+    stage.close().await;
+
+    let per_step = |n: f64| n / as_f64(steps);
+    let rows = measured.rows + steps;
+    let raw = match plan.store {
+        StoreKind::Memory => None,
+        StoreKind::Sqlite => Some(raw::rows_per_second(&measured.sample, plan.concurrency)?),
+    };
+    let rows_per_second = as_f64(rows) / seconds;
+    Ok(Report {
+        bench,
+        store: plan.store.name(),
+        concurrency: plan.concurrency,
+        steps,
+        steps_per_second: round(as_f64(steps) / seconds),
+        p50_us: measured.percentile(50),
+        p99_us: measured.percentile(99),
+        rows_per_step: round(per_step(as_f64(rows))),
+        bytes_per_step: bytes.map(|bytes| round(per_step(bytes as f64))),
+        raw_rows_per_second: raw.map(round),
+        of_raw: raw.map(|raw| round(rows_per_second / raw)),
+        cpu_ms_per_1000_steps: round(per_step(cpu * 1e6)),
+        cost_ratio: None,
+    })
+}
+
+struct Measured {
+    steps: usize,
+    rows: usize,
+    /// Times from one step's entry to the next one's, sorted.
+    gaps_us: Vec<i64>,
+    /// Rows of one execution, for the raw limit.
+    sample: Vec<Arc<noetl_model::Event>>,
+}
+
+impl Measured {
+    fn percentile(&self, percent: usize) -> i64 {
+        let at = (self.gaps_us.len() * percent / 100).min(self.gaps_us.len().saturating_sub(1));
+        self.gaps_us.get(at).copied().unwrap_or(0)
+    }
+}
+
+/// Reads the logs back: what was measured is what is recorded.
+async fn measured(
+    stage: &Stage,
+    ids: &[ExecutionId],
+) -> Result<Measured, Box<dyn std::error::Error>> {
+    let mut measured = Measured { steps: 0, rows: 0, gaps_us: Vec::new(), sample: Vec::new() };
+    for id in ids {
+        let (mut after, mut last) = (Seq::START, None);
+        loop {
+            let events = stage.store.read(*id, after, 10_000).await?;
+            let Some(newest) = events.last() else { break };
+            after = newest.seq;
+            measured.rows += events.len();
+            for event in events {
+                match event.fact {
+                    Fact::StepEntered { .. } => {
+                        let at = event.at.as_micros();
+                        if let Some(last) = last.replace(at) {
+                            measured.gaps_us.push(at - last);
+                        }
+                    }
+                    Fact::StepExited { .. } => measured.steps += 1,
+                    _ => {}
+                }
+                if measured.sample.len() < 2_000 {
+                    measured.sample.push(Arc::new(event));
+                }
+            }
+        }
+    }
+    measured.gaps_us.sort_unstable();
+    debug_assert!(measured.sample.iter().all(|event| event.id > EventId::new(0)));
+    Ok(measured)
+}
+
+/// Processor seconds of this process so far, all threads.
+fn cpu_seconds() -> f64 {
+    const TICKS_PER_SECOND: f64 = 100.0;
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name in parentheses may hold spaces; user and system time follow as fields 14 and 15.
+    let fields: Vec<&str> =
+        stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(11) + ticks(12)) / TICKS_PER_SECOND
+}
+
+fn as_f64(n: usize) -> f64 {
+    n as f64
+}
+
+fn round(n: f64) -> f64 {
+    (n * 100.0).round() / 100.0
+}

@@ -1,0 +1,48 @@
+//! One measurement as a line of JSON.
+
+use serde::Serialize;
+
+/// One measurement.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// What was measured.
+    pub(crate) bench: &'static str,
+    /// On which store.
+    pub(crate) store: &'static str,
+    /// Executions at a time.
+    pub(crate) concurrency: usize,
+    /// Steps in all.
+    pub(crate) steps: usize,
+    /// Steps that ended per second.
+    pub(crate) steps_per_second: f64,
+    /// From a step's entry to the next one's: median.
+    pub(crate) p50_us: i64,
+    /// The same: of a hundred, one takes longer.
+    pub(crate) p99_us: i64,
+    /// Rows of the log and of commands per step.
+    pub(crate) rows_per_step: f64,
+    /// Bytes of the database per step; none in memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes_per_step: Option<f64>,
+    /// Rows of the same size per second that the same medium takes without an engine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) raw_rows_per_second: Option<f64>,
+    /// Rows per second of this measurement by that limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) of_raw: Option<f64>,
+    /// Processor seconds per thousand steps, of both cores.
+    pub(crate) cpu_ms_per_1000_steps: f64,
+    /// Cost per step by that of a short execution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cost_ratio: Option<f64>,
+}
+
+impl Report {
+    #[expect(clippy::print_stdout, reason = "the lines are what this program is for")]
+    pub(crate) fn print(report: Self) {
+        match serde_json::to_string(&report) {
+            Ok(line) => println!("{line}"),
+            Err(error) => println!("{{\"error\":\"{error}\"}}"),
+        }
+    }
+}

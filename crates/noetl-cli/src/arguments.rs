@@ -1,0 +1,101 @@
+//! What can be typed after `noetl`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NOETL_COMMIT"), ")");
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 well, 1 the execution ended badly, 2 the playbook or the call is wrong,
+3 the surroundings are (database in use, port taken, disk full), 70 a defect, 130 interrupted.";
+
+/// Runs workflows: playbooks in YAML, every transition in one log that can be replayed.
+#[derive(Debug, Parser)]
+#[command(name = "noetl", version = VERSION, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a playbook to its end, here and now.
+    Run(RunArguments),
+    /// Check playbooks and say what is wrong with them, where, and what would be right.
+    Check(CheckArguments),
+    /// Start the control plane with a worker on an embedded database.
+    Dev(DevArguments),
+    /// Print a completion script for a shell.
+    Completions(CompletionsArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// The playbook; `-` reads it from stdin.
+    pub(crate) file: PathBuf,
+    /// Set a workload value: `--set who=Ada`, `--set limits.max=3`. What reads as JSON is JSON,
+    /// anything else is text. Wins over --payload.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// A JSON object laid over the playbook's workload: a file, or `-` for stdin.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) payload: Option<PathBuf>,
+    /// Keep the log in this database file instead of in memory.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) db: Option<PathBuf>,
+    /// How many steps run at a time.
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = slots(1))]
+    pub(crate) slots: usize,
+    /// How to print the outcome.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// The playbooks; `-` reads one from stdin.
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// How to print what was found.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DevArguments {
+    /// The address to listen on. There are no users yet, so only a loopback address is taken.
+    #[arg(long, env = "NOETL_HOST", default_value = "127.0.0.1")]
+    pub(crate) host: IpAddr,
+    /// The port to listen on; 0 picks a free one.
+    #[arg(long, env = "NOETL_PORT", default_value_t = 8082)]
+    pub(crate) port: u16,
+    /// Where the database is kept.
+    #[arg(long, env = "NOETL_DATA", default_value = "noetl-data", value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// How many steps the worker in this process runs at a time; 0 for those who bring their own.
+    #[arg(long, env = "NOETL_SLOTS", default_value_t = 16, value_name = "N", value_parser = slots(0))]
+    pub(crate) slots: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// More slots than this only cost memory: tools that wait do so without a thread.
+const SLOTS_MAX: i64 = 10_000;
+
+fn slots(least: i64) -> clap::builder::RangedI64ValueParser<usize> {
+    clap::builder::RangedI64ValueParser::new().range(least..=SLOTS_MAX)
+}

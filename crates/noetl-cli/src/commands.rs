@@ -1,0 +1,8 @@
+//! One file per verb.
+
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod dev;
+mod document;
+mod payload;
+pub(crate) mod run;

@@ -1,0 +1,34 @@
+//! `noetl check`: what is wrong with a playbook, where, and what would be right.
+
+use std::process::ExitCode;
+
+use noetl_playbook::Severity;
+use serde_json::json;
+
+use super::document;
+use crate::arguments::{CheckArguments, Output};
+use crate::failure::Failure;
+use crate::output::{self, diagnostics, style};
+
+pub(crate) fn main(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
+    let mut has_errors = false;
+    let mut reports = Vec::new();
+    for file in &arguments.files {
+        let document = document::read(file)?;
+        let found = noetl_playbook::check(&document.text).diagnostics;
+        has_errors |= found.iter().any(|found| found.severity == Severity::Error);
+        match arguments.output {
+            Output::Text => {
+                let style = style::of_stderr();
+                let text = diagnostics::render(&document.name, &document.text, &found, style);
+                output::note(text.trim_end_matches('\n'));
+                output::note(&format!("{}: {}", document.name, diagnostics::count(&found)));
+            }
+            Output::Json => reports.push(json!({ "file": document.name, "diagnostics": found })),
+        }
+    }
+    if arguments.output == Output::Json {
+        output::json(&json!(reports));
+    }
+    Ok(if has_errors { ExitCode::from(2) } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,85 @@
+//! `noetl dev`: the control plane with a worker, on an embedded database.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+
+use crate::arguments::DevArguments;
+use crate::failure::{Failure, Kind};
+use crate::output;
+use crate::runtime::{Runtime, Setup};
+
+/// How long running steps may take to end after Ctrl-C; what is left goes on at the next start.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The database's name in the data directory.
+const DATABASE: &str = "noetl.db";
+
+pub(crate) fn main(arguments: DevArguments) -> Result<ExitCode, Failure> {
+    start_logging();
+    if !arguments.host.is_loopback() {
+        let message = format!("{} is not a loopback address", arguments.host);
+        return Err(Failure::new(Kind::Config, message)
+            .hint("there are no users yet, so only this machine may call: use 127.0.0.1 or ::1"));
+    }
+    let runtime = tokio::runtime::Runtime::new();
+    let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    runtime.block_on(serve(arguments))
+}
+
+/// Warnings and worse, unless `RUST_LOG` says otherwise.
+fn start_logging() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+async fn serve(arguments: DevArguments) -> Result<ExitCode, Failure> {
+    let address = SocketAddr::new(arguments.host, arguments.port);
+    let listener = TcpListener::bind(address).await.map_err(|error| {
+        Failure::new(Kind::Config, format!("could not listen on {address}: {error}"))
+            .hint("stop what listens there, or choose another with --port")
+    })?;
+    let address = listener.local_addr().unwrap_or(address);
+    let setup = Setup {
+        database: Some(arguments.data.join(DATABASE)),
+        slots: arguments.slots,
+        resume: true,
+        grace: GRACE,
+    };
+    let runtime = Runtime::open(setup).await?;
+    greet(&arguments, address, runtime.control.resumed);
+    let app = noetl_server::App::new(runtime.control.clone(), noetl_server::Options::default());
+    let served = noetl_server::serve(listener, app, stop_signal()).await;
+    output::note("stopping: running steps may end, the rest goes on at the next start");
+    runtime.close().await;
+    served.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn greet(arguments: &DevArguments, address: SocketAddr, resumed: usize) {
+    let database = arguments.data.join(DATABASE);
+    output::note(&format!("noetl listens on http://{address}"));
+    output::note(&format!("  database  {}", database.display()));
+    output::note(&format!("  slots     {}", arguments.slots));
+    if resumed > 0 {
+        output::note(&format!("  resumed   {resumed} commands of unfinished executions"));
+    }
+    output::note(&format!("  try       curl http://{address}/api/health"));
+    output::note("  stop      Ctrl-C");
+}
+
+/// Resolves on Ctrl-C or when the process is told to end.
+async fn stop_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        // Without a handler the process ends by the signal itself.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}

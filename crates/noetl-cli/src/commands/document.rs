@@ -1,0 +1,35 @@
+//! A playbook file as text.
+
+use std::io::Read;
+use std::path::Path;
+
+use crate::failure::{Failure, Kind};
+
+/// A document and the name to show it by.
+pub(super) struct Document {
+    pub(super) name: String,
+    pub(super) text: String,
+}
+
+/// Reads a file, or stdin for `-`.
+pub(super) fn read(path: &Path) -> Result<Document, Failure> {
+    let (name, bytes) = if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().read_to_end(&mut bytes);
+        ("stdin".to_owned(), read.map(|_| bytes))
+    } else {
+        (path.display().to_string(), std::fs::read(path))
+    };
+    let bytes = bytes.map_err(|error| {
+        Failure::new(Kind::User, format!("could not read {name}: {error}"))
+            .hint("examples/hello.yaml is a playbook to begin with")
+    })?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Document { name, text }),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            let message = format!("{name} is not UTF-8 text: byte {at} begins no character");
+            Err(Failure::new(Kind::User, message))
+        }
+    }
+}

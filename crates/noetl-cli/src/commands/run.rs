@@ -1,0 +1,223 @@
+//! `noetl run`: a playbook from its beginning to its end.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_control::{Control, RegisterError, StartError, StartRequest, SubmitError};
+use noetl_model::{Event, ExecutionId, Fact, Map, Seq, Tenant, Value};
+use noetl_playbook::{Diagnostic, Severity};
+use noetl_store::{ExecutionRow, ExecutionStatus, StoreError};
+use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::{document, payload};
+use crate::arguments::{Output, RunArguments};
+use crate::failure::{Failure, Kind};
+use crate::output::progress::{self, Progress};
+use crate::output::{self, diagnostics, style};
+use crate::runtime::{Runtime, Setup};
+
+/// How long running steps may take to end after the execution has: they were told to stop.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Events read at a time when the live feed was too fast to follow.
+const PAGE: usize = 1000;
+
+pub(crate) fn main(arguments: RunArguments) -> Result<ExitCode, Failure> {
+    let document = document::read(&arguments.file)?;
+    let checked = noetl_playbook::check(&document.text);
+    report_findings(&document.name, &document.text, &checked.diagnostics);
+    if checked.playbook.is_none() {
+        return Ok(ExitCode::from(2));
+    }
+    let payload = payload::read(arguments.payload.as_deref(), &arguments.set)?;
+    let runtime = tokio::runtime::Runtime::new();
+    let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    runtime.block_on(run(arguments, document.text, payload))
+}
+
+fn report_findings(name: &str, text: &str, found: &[Diagnostic]) {
+    if found.is_empty() {
+        return;
+    }
+    let rendered = diagnostics::render(name, text, found, style::of_stderr());
+    output::note(rendered.trim_end_matches('\n'));
+    if found.iter().any(|found| found.severity == Severity::Error) {
+        output::note(&format!("{name}: {}", diagnostics::count(found)));
+    }
+}
+
+async fn run(arguments: RunArguments, text: String, payload: Map) -> Result<ExitCode, Failure> {
+    let setup = Setup {
+        database: arguments.db,
+        slots: arguments.slots,
+        // Others' executions are none of this command's business; `noetl dev` goes on with them.
+        resume: false,
+        grace: GRACE,
+    };
+    let runtime = Runtime::open(setup).await?;
+    let outcome = execute(&runtime.control, text, payload).await;
+    runtime.close().await;
+    let (row, result) = outcome?;
+    if arguments.output == Output::Json {
+        output::json(&json!({
+            "execution_id": row.id.to_string(),
+            "status": row.status.as_str(),
+            "result": result,
+            "error": row.error,
+            "duration_ms": row.updated_at.since(row.started_at).as_millis(),
+            "events": row.version,
+        }));
+    } else {
+        say_end(&row);
+        output::result(&result);
+    }
+    Ok(match row.status {
+        ExecutionStatus::Completed => ExitCode::SUCCESS,
+        ExecutionStatus::Cancelled => ExitCode::from(130),
+        ExecutionStatus::Failed | ExecutionStatus::Running => ExitCode::FAILURE,
+    })
+}
+
+fn say_end(row: &ExecutionRow) {
+    let style = style::of_stderr();
+    let state = match row.status {
+        ExecutionStatus::Completed => style.good("completed"),
+        ExecutionStatus::Failed => style.bad("failed"),
+        ExecutionStatus::Cancelled => style.warn("cancelled"),
+        ExecutionStatus::Running => style.warn("unfinished"),
+    };
+    let took = progress::human(row.updated_at.since(row.started_at));
+    let why = row.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+    output::note(&format!("{} {state} in {took}{why}", row.path));
+}
+
+/// Starts the playbook and follows it to its end.
+async fn execute(
+    control: &Arc<Control>,
+    text: String,
+    payload: Map,
+) -> Result<(ExecutionRow, Value), Failure> {
+    let tenant = Tenant::default();
+    let registered = control.catalog.register(&tenant, text, "Playbook", false).await;
+    let (entry, _) = registered.map_err(|error| unregistered(&error))?;
+    let mut events = control.watch.events();
+    let request = StartRequest { catalog: Some(entry.id), payload, ..StartRequest::default() };
+    let started = control.executions.start(&tenant, request).await;
+    let execution = started.map_err(|error| unstarted(&error))?.execution;
+
+    let mut follower = Follower::new(execution);
+    let mut trouble = control.watch.trouble();
+    let mut interrupted = false;
+    while !follower.ended {
+        tokio::select! {
+            event = events.recv() => match event {
+                Ok(event) if event.execution == execution => follower.see(&event),
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => follower.catch_up(control).await?,
+                Err(RecvError::Closed) => break,
+            },
+            changed = trouble.changed() => if changed.is_ok() {
+                let failed = trouble.borrow_and_update().clone();
+                if let Some(error) = failed {
+                    follower.progress.clear();
+                    return Err(store_failed(&error));
+                }
+            },
+            () = interrupt() => {
+                if interrupted {
+                    break;
+                }
+                interrupted = true;
+                let reason = Some("interrupted at the terminal".to_owned());
+                // Refused only when it ended by itself meanwhile.
+                let _ = control.executions.cancel(&tenant, execution, reason).await;
+            }
+        }
+    }
+    follower.progress.clear();
+    let row = control.executions.get(&tenant, execution).await;
+    let row = row.map_err(|error| store_failed(&error))?;
+    let row = row.ok_or_else(|| Failure::new(Kind::Internal, "the execution's row is missing"))?;
+    Ok((row, follower.result))
+}
+
+async fn interrupt() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // Without a handler the process ends by the signal itself.
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Follows one execution through the live feed, or through its log when the feed was too fast.
+struct Follower {
+    execution: ExecutionId,
+    seen: Seq,
+    ended: bool,
+    result: Value,
+    progress: Progress,
+}
+
+impl Follower {
+    fn new(execution: ExecutionId) -> Self {
+        let (seen, result) = (Seq::START, Value::Null);
+        Self { execution, seen, ended: false, result, progress: Progress::new() }
+    }
+
+    fn see(&mut self, event: &Event) {
+        if event.seq <= self.seen {
+            return;
+        }
+        self.seen = event.seq;
+        self.progress.show(event);
+        match &event.fact {
+            Fact::PlaybookCompleted { result } => {
+                self.result = result.clone();
+                self.ended = true;
+            }
+            Fact::PlaybookFailed { .. } | Fact::PlaybookCancelled { .. } => self.ended = true,
+            _ => {}
+        }
+    }
+
+    async fn catch_up(&mut self, control: &Control) -> Result<(), Failure> {
+        loop {
+            let events = control.executions.events(self.execution, self.seen, PAGE).await;
+            let events = events.map_err(|error| store_failed(&error))?;
+            for event in &events {
+                self.see(event);
+            }
+            if events.len() < PAGE {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn unregistered(error: &RegisterError) -> Failure {
+    match error {
+        RegisterError::Invalid(_) => Failure::new(Kind::User, "the playbook has errors"),
+        RegisterError::Store(error) => store_failed(error),
+    }
+}
+
+fn unstarted(error: &StartError) -> Failure {
+    match error {
+        StartError::Submit(SubmitError::Refused(refusal)) => {
+            Failure::new(Kind::User, refusal.to_string())
+        }
+        StartError::Submit(SubmitError::Store(error)) => store_failed(error),
+        StartError::Store(error) => store_failed(error),
+        other => Failure::from_error(Kind::Internal, other),
+    }
+}
+
+fn store_failed(error: &StoreError) -> Failure {
+    let failure = Failure::from_error(Kind::Config, error);
+    match error {
+        StoreError::Full(_) => failure
+            .hint("make room on the disk; what was committed is kept, `noetl dev` goes on with it"),
+        _ => failure,
+    }
+}

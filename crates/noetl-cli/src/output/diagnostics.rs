@@ -1,0 +1,104 @@
+//! Findings, with the line of the document they are about.
+
+use noetl_playbook::{Diagnostic, Severity};
+
+use super::style::Style;
+
+/// Columns of a document's line that are shown around a finding.
+const WIDTH: usize = 100;
+
+/// Renders findings of one document, in the order they stand in it.
+pub(crate) fn render(name: &str, source: &str, found: &[Diagnostic], style: Style) -> String {
+    let lines: Vec<&str> = source.lines().collect();
+    let mut text = String::new();
+    for diagnostic in found {
+        let label = match diagnostic.severity {
+            Severity::Error => style.bad(&format!("error[{}]", diagnostic.code)),
+            Severity::Warning => style.warn(&format!("warning[{}]", diagnostic.code)),
+        };
+        let (line, column) = (diagnostic.line, diagnostic.column);
+        text.push_str(&format!("{name}:{line}:{column}: {label}: {}\n", diagnostic.message));
+        if let Some(shown) = lines.get(line.wrapping_sub(1)) {
+            text.push_str(&excerpt(line, column, shown, style));
+        }
+        if !diagnostic.path.is_empty() {
+            text.push_str(&format!("  {} {}\n", style.faint("at"), diagnostic.path));
+        }
+        if let Some(help) = &diagnostic.help {
+            text.push_str(&format!("  {} {help}\n", style.good("help:")));
+        }
+    }
+    text
+}
+
+/// How many errors and warnings there are, in words.
+pub(crate) fn count(found: &[Diagnostic]) -> String {
+    let errors = found.iter().filter(|found| found.severity == Severity::Error).count();
+    let warnings = found.len() - errors;
+    let words = |number: usize, word: &str| match number {
+        1 => format!("1 {word}"),
+        _ => format!("{number} {word}s"),
+    };
+    match (errors, warnings) {
+        (0, 0) => "ok".to_owned(),
+        (0, _) => words(warnings, "warning"),
+        (_, 0) => words(errors, "error"),
+        _ => format!("{}, {}", words(errors, "error"), words(warnings, "warning")),
+    }
+}
+
+fn excerpt(line: usize, column: usize, shown: &str, style: Style) -> String {
+    let start = column.saturating_sub(1).saturating_sub(WIDTH / 2);
+    let part: String = shown
+        .chars()
+        .skip(start)
+        .take(WIDTH)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let number = line.to_string();
+    let margin = " ".repeat(number.len());
+    let arrow = " ".repeat(column.saturating_sub(1).saturating_sub(start));
+    let bar = style.faint("|");
+    format!("  {} {bar} {part}\n  {margin} {bar} {arrow}{}\n", style.faint(&number), style.bad("^"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_points_at_its_column() {
+        let found = [Diagnostic {
+            severity: Severity::Error,
+            code: "E011",
+            line: 2,
+            column: 9,
+            path: "workflow[0].tool.kind".into(),
+            message: "unknown tool kind 'pyhton'".into(),
+            help: Some("did you mean 'python'?".into()),
+        }];
+        let text = render("a.yaml", "tool:\n  kind: pyhton\n", &found, Style::PLAIN);
+        assert_eq!(
+            text,
+            "a.yaml:2:9: error[E011]: unknown tool kind 'pyhton'\n  \
+             2 |   kind: pyhton\n    |         ^\n  \
+             at workflow[0].tool.kind\n  help: did you mean 'python'?\n"
+        );
+    }
+
+    #[test]
+    fn a_finding_behind_the_end_of_the_document_has_no_excerpt() {
+        let found = [Diagnostic {
+            severity: Severity::Error,
+            code: "E004",
+            line: 9,
+            column: 1,
+            path: String::new(),
+            message: "workflow is missing".into(),
+            help: None,
+        }];
+        let text = render("a.yaml", "x: 1\n", &found, Style::PLAIN);
+        assert_eq!(text, "a.yaml:9:1: error[E004]: workflow is missing\n");
+        assert_eq!(count(&found), "1 error");
+    }
+}

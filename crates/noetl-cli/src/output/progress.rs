@@ -1,0 +1,153 @@
+//! Live progress of one execution: a line per step with its state and time.
+//!
+//! On a terminal, running steps have a line of their own that moves; elsewhere a step is one plain
+//! line when it ends.
+
+use std::collections::HashMap;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use noetl_model::{Event, Fact, Outcome, Timestamp};
+
+use super::style::{self, Style};
+
+/// Running steps shown at a time; more would push what matters off the screen.
+const SHOWN_MAX: usize = 10;
+
+/// Shows what happens as it happens.
+pub(crate) struct Progress {
+    style: Style,
+    live: Option<MultiProgress>,
+    running: HashMap<(Arc<str>, u32), Running>,
+}
+
+struct Running {
+    since: Timestamp,
+    line: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// Progress on stderr.
+    pub(crate) fn new() -> Self {
+        let live = std::io::stderr()
+            .is_terminal()
+            .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(15)));
+        Self { style: style::of_stderr(), live, running: HashMap::new() }
+    }
+
+    /// Shows one event.
+    pub(crate) fn show(&mut self, event: &Event) {
+        match &event.fact {
+            Fact::StepEntered { step, generation, .. } => {
+                let line = self.line(step, *generation);
+                let visit = (step.clone(), *generation);
+                self.running.insert(visit, Running { since: event.at, line });
+            }
+            Fact::StepExited { step, generation, outcome, .. } => {
+                self.ended(event, step, *generation, outcome);
+            }
+            Fact::CommandExpired { step, reason, .. } => {
+                let again = self.style.warn("again");
+                self.print(&format!("  {again}   {step}  {reason}"));
+            }
+            Fact::PlaybookCompleted { .. }
+            | Fact::PlaybookFailed { .. }
+            | Fact::PlaybookCancelled { .. } => self.clear(),
+            Fact::PlaybookStarted(_)
+            | Fact::TokensDropped { .. }
+            | Fact::CommandIssued(_)
+            | Fact::CommandClaimed { .. }
+            | Fact::CommandStarted { .. }
+            | Fact::CallDone { .. }
+            | Fact::CallFailed { .. }
+            | Fact::CommandCompleted { .. }
+            | Fact::CommandFailed { .. }
+            | Fact::CommandCancelled { .. }
+            | Fact::ContextUpdated { .. }
+            | Fact::Reported(_) => {}
+        }
+    }
+
+    /// Takes down the moving lines.
+    pub(crate) fn clear(&mut self) {
+        for (_, running) in self.running.drain() {
+            if let Some(line) = running.line {
+                line.finish_and_clear();
+            }
+        }
+    }
+
+    fn line(&self, step: &str, generation: u32) -> Option<ProgressBar> {
+        let live = self.live.as_ref()?;
+        if self.running.len() >= SHOWN_MAX {
+            return None;
+        }
+        let line = live.add(ProgressBar::new_spinner());
+        if let Ok(style) = ProgressStyle::with_template("  {spinner} {msg}  {elapsed}") {
+            line.set_style(style);
+        }
+        line.set_message(visit(step, generation));
+        line.enable_steady_tick(Duration::from_millis(120));
+        Some(line)
+    }
+
+    fn ended(&mut self, event: &Event, step: &Arc<str>, generation: u32, outcome: &Outcome) {
+        let running = self.running.remove(&(step.clone(), generation));
+        let took = running.as_ref().map_or(Duration::ZERO, |running| event.at.since(running.since));
+        if let Some(line) = running.and_then(|running| running.line) {
+            line.finish_and_clear();
+        }
+        let (state, why) = match outcome {
+            Outcome::Done => (self.style.good("done  "), String::new()),
+            Outcome::Failed { failure, handled: true } => {
+                (self.style.warn("failed"), format!("  {failure} (handled)"))
+            }
+            Outcome::Failed { failure, handled: false } => {
+                (self.style.bad("failed"), format!("  {failure}"))
+            }
+        };
+        let took = self.style.faint(&human(took));
+        self.print(&format!("  {state}  {}  {took}{why}", visit(step, generation)));
+    }
+
+    fn print(&self, text: &str) {
+        match &self.live {
+            // Above the moving lines; a terminal that went away has nobody to tell.
+            Some(live) => drop(live.println(text)),
+            None => super::note(text),
+        }
+    }
+}
+
+/// A step's name, and which visit of it this is from the second on.
+fn visit(step: &str, generation: u32) -> String {
+    if generation > 1 { format!("{step} #{generation}") } else { step.to_owned() }
+}
+
+/// A duration as people say it.
+pub(crate) fn human(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < 0.001 {
+        format!("{} µs", time.as_micros())
+    } else if seconds < 1.0 {
+        format!("{:.0} ms", seconds * 1000.0)
+    } else if seconds < 60.0 {
+        format!("{seconds:.1} s")
+    } else {
+        format!("{} min {:02} s", time.as_secs() / 60, time.as_secs() % 60)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_people_say_them() {
+        let spoken: Vec<String> =
+            [12, 4_000, 1_500_000, 61_000_000].map(|us| human(Duration::from_micros(us))).into();
+        assert_eq!(spoken, ["12 µs", "4 ms", "1.5 s", "1 min 01 s"]);
+    }
+}

@@ -1,0 +1,41 @@
+//! Colour, where it is wanted.
+
+use std::io::IsTerminal;
+
+/// How to emphasise.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Style {
+    coloured: bool,
+}
+
+/// The style of stderr: colour on a terminal, unless `NO_COLOR` is set or the terminal is dumb.
+pub(crate) fn of_stderr() -> Style {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+        || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    Style { coloured: std::io::stderr().is_terminal() && !unwanted }
+}
+
+impl Style {
+    #[cfg(test)]
+    pub(crate) const PLAIN: Self = Self { coloured: false };
+
+    pub(crate) fn good(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    pub(crate) fn bad(self, text: &str) -> String {
+        self.paint("1;31", text)
+    }
+
+    pub(crate) fn warn(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    pub(crate) fn faint(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.coloured { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
