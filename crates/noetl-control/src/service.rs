@@ -13,7 +13,7 @@ use crate::dispatch::Dispatch;
 use crate::executions::Executions;
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
-use crate::local::LocalCommands;
+use crate::local::{LOCAL_WORKER, LocalCommands};
 use crate::options::Options;
 use crate::recovery;
 use crate::reports::Reports;
@@ -78,6 +78,7 @@ impl Control {
             env: options.env,
             assignments,
             journal: journal.clone(),
+            worker: Arc::from(LOCAL_WORKER),
             cache_bytes: options.cache_bytes,
             closing: closing.clone(),
         });

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use noetl_engine::Status;
+use noetl_engine::{Effect, Status, effects_of};
+use noetl_model::event::Issued;
 use noetl_model::{Event, ExecutionId, Seq};
 use noetl_store::{Append, ExecutionRow, ExecutionStatus, Start};
 use tokio::sync::oneshot;
@@ -23,6 +24,7 @@ pub(super) struct Reply {
 pub(super) struct LocalClaim {
     pub(super) waiting: Waiting,
     pub(super) slot: Slot,
+    pub(super) issued: Arc<Issued>,
     /// Whether it waited before, and so has to wait again if the batch fails.
     pub(super) waited: bool,
 }
@@ -30,11 +32,22 @@ pub(super) struct LocalClaim {
 /// What one execution adds.
 pub(super) struct Item {
     pub(super) cached: Cached,
-    pub(super) expected: Seq,
-    pub(super) start: Option<Start>,
+    expected: Seq,
+    start: Option<Start>,
     pub(super) events: Vec<Arc<Event>>,
     pub(super) replies: Vec<Reply>,
     pub(super) claims: Vec<LocalClaim>,
+}
+
+/// What one execution added and is not known to be durable yet. Its state has moved on already.
+pub(super) struct Pending {
+    pub(super) execution: ExecutionId,
+    pub(super) events: Vec<Arc<Event>>,
+    pub(super) effects: Vec<Effect>,
+    pub(super) replies: Vec<Reply>,
+    pub(super) claims: Vec<LocalClaim>,
+    /// Whether it waits for commands that were told to stop.
+    pub(super) is_failing: bool,
 }
 
 impl Item {
@@ -56,19 +69,35 @@ impl Item {
         from..self.events.len()
     }
 
-    fn append(&self) -> Option<Append> {
+    fn append(&mut self) -> Option<Append> {
         if self.events.is_empty() {
             return None;
         }
         Some(Append {
             expected: self.expected,
-            start: self.start.clone(),
+            start: self.start.take(),
             events: self.events.clone(),
             row: row(&self.cached),
         })
     }
 
-    /// Answers everybody who waits for this item.
+    /// Parts the state, which goes back into memory, from what waits for the commit.
+    fn pend(self) -> (Cached, Pending) {
+        let state = &self.cached.state;
+        let pending = Pending {
+            execution: state.id(),
+            effects: effects_of(state, &self.events),
+            events: self.events,
+            replies: self.replies,
+            claims: self.claims,
+            is_failing: state.is_failing(),
+        };
+        (self.cached, pending)
+    }
+}
+
+impl Pending {
+    /// Answers everybody who waits for this.
     pub(super) fn answer(replies: Vec<Reply>, events: &[Arc<Event>]) {
         for reply in replies {
             let outcome = reply.outcome.map(|range| Accepted { events: events[range].to_vec() });
@@ -77,7 +106,7 @@ impl Item {
         }
     }
 
-    /// Tells everybody who waits for this item that it was not kept.
+    /// Tells everybody who waits for this that it was not kept.
     pub(super) fn refuse(replies: Vec<Reply>, error: &SubmitError) {
         for reply in replies {
             let _ = reply.to.send(Err(error.clone()));
@@ -89,7 +118,7 @@ impl Item {
 #[derive(Default)]
 pub(super) struct Batch {
     places: HashMap<ExecutionId, usize>,
-    pub(super) items: Vec<Item>,
+    items: Vec<Item>,
 }
 
 impl Batch {
@@ -104,11 +133,29 @@ impl Batch {
         &mut self.items[place]
     }
 
-    /// What to commit, and for each append the place of its item.
-    pub(super) fn appends(&self) -> (Vec<Append>, Vec<usize>) {
-        let appends = self.items.iter().enumerate();
-        appends.filter_map(|(place, item)| item.append().map(|append| (append, place))).unzip()
+    /// Parts a decided batch into what to commit, what waits for that with the place of its
+    /// append, and the states.
+    pub(super) fn seal(self) -> Sealed {
+        let mut sealed = Sealed::default();
+        for mut item in self.items {
+            let place = item.append().map(|append| {
+                sealed.appends.push(append);
+                sealed.appends.len() - 1
+            });
+            let (cached, pending) = item.pend();
+            sealed.pending.push((pending, place));
+            sealed.states.push(cached);
+        }
+        sealed
     }
+}
+
+/// A decided batch, taken apart.
+#[derive(Default)]
+pub(super) struct Sealed {
+    pub(super) appends: Vec<Append>,
+    pub(super) pending: Vec<(Pending, Option<usize>)>,
+    pub(super) states: Vec<Cached>,
 }
 
 fn row(cached: &Cached) -> ExecutionRow {

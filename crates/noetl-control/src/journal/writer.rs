@@ -2,30 +2,36 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use noetl_engine::{
-    Abandon, Claim, Effect, Execution, Input, Moment, Refusal, Status, decide, effects_of,
-};
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesOrdered;
+use noetl_engine::{Abandon, Claim, Effect, Execution, Input, Moment, Refusal, Status, decide};
 use noetl_model::{Clock, CommandId, ExecutionId, Fact};
 use noetl_playbook::template::Entropy;
 use noetl_store::{Committed, Start, Store, StoreError};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, warn};
+use tracing::warn;
 
-use super::batch::{Batch, Item, LocalClaim, Reply};
+use super::batch::{Batch, Item, LocalClaim, Pending, Reply, Sealed};
 use super::{Job, Journal, SubmitError, load};
 use crate::cache::{Cache, Cached};
 use crate::catalog::Playbooks;
 use crate::dispatch::{Dispatch, Slot, Waiting};
 use crate::ids::{self, Ids};
-use crate::local::{Assignment, LOCAL_WORKER};
+use crate::local::Assignment;
 use crate::watch::Watch;
 
 /// Inputs decided per transaction: enough to spread an fsync over many, few enough that the first
 /// does not wait long for the last.
 const BATCH_MAX: usize = 512;
+
+/// Commits under way at a time: enough that the store finds the next one when it is done with one,
+/// few enough that little is decided on what may not be kept.
+const COMMITS_MAX: usize = 8;
 
 /// How long a failing execution waits for commands it told to stop.
 const STOP_GRACE: Duration = Duration::from_secs(30);
@@ -44,15 +50,25 @@ pub(crate) struct WriterParts {
     pub(crate) env: Arc<BTreeMap<String, String>>,
     pub(crate) assignments: mpsc::Sender<Assignment>,
     pub(crate) journal: Journal,
+    pub(crate) worker: Arc<str>,
     pub(crate) cache_bytes: usize,
     pub(crate) closing: CancellationToken,
 }
 
 /// Decides and commits. One per store: states are its own, so nothing is locked.
+///
+/// While a batch commits, the next is decided on the states the first will leave behind. The store
+/// commits in the order it was asked, and checks every append against the log: if a batch is not
+/// kept, its states are dropped, and what was decided on top of them does not fit and is not kept
+/// either.
 pub(crate) struct Writer {
     parts: WriterParts,
     cache: Cache,
 }
+
+/// A commit under way: what the store says, and what waits for it.
+type Commit = BoxFuture<'static, (Result<Vec<Committed>, StoreError>, Waiters)>;
+type Waiters = Vec<(Pending, Option<usize>)>;
 
 impl Writer {
     pub(crate) fn new(parts: WriterParts) -> Self {
@@ -62,24 +78,32 @@ impl Writer {
 
     /// Runs until the control plane closes; what was queued by then is still committed.
     pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+        let mut commits: FuturesOrdered<Commit> = FuturesOrdered::new();
+        let mut jobs = Vec::new();
         loop {
-            let mut jobs = Vec::new();
+            let has_room = commits.len() < COMMITS_MAX;
             tokio::select! {
                 biased;
-                _ = queue.recv_many(&mut jobs, BATCH_MAX) => {}
-                () = self.parts.dispatch.freed() => {}
+                Some((outcome, waiters)) = commits.next() => {
+                    self.committed(outcome, waiters).await;
+                    continue;
+                }
+                _ = queue.recv_many(&mut jobs, BATCH_MAX), if has_room => {}
+                () = self.parts.dispatch.freed(), if has_room => {}
                 () = self.parts.closing.cancelled() => break,
             }
-            self.turn(jobs).await;
+            self.turn(std::mem::take(&mut jobs), &mut commits).await;
         }
         queue.close();
-        let mut jobs = Vec::new();
         while queue.recv_many(&mut jobs, BATCH_MAX).await > 0 {
-            self.turn(std::mem::take(&mut jobs)).await;
+            self.turn(std::mem::take(&mut jobs), &mut commits).await;
+        }
+        while let Some((outcome, waiters)) = commits.next().await {
+            self.committed(outcome, waiters).await;
         }
     }
 
-    async fn turn(&mut self, mut jobs: Vec<Job>) {
+    async fn turn(&mut self, mut jobs: Vec<Job>, commits: &mut FuturesOrdered<Commit>) {
         for job in &mut jobs {
             // The command this input ends is over: its slot serves what the input leads to.
             job.slot = None;
@@ -92,7 +116,24 @@ impl Writer {
         while let Some((waiting, slot)) = self.parts.dispatch.next() {
             self.claim_waiting(&mut batch, waiting, slot).await;
         }
-        self.commit(batch).await;
+        let Sealed { appends, pending, states } = batch.seal();
+        for cached in states {
+            self.cache.put(cached);
+        }
+        let store = self.parts.store.clone();
+        let mut commit: Commit = Box::pin(async move {
+            let empty = appends.is_empty();
+            let outcome = if empty { Ok(Vec::new()) } else { store.commit(appends).await };
+            (outcome, pending)
+        });
+        // Polled here, so that the store is asked in the order of the decisions.
+        match futures::poll!(&mut commit) {
+            Poll::Ready((outcome, waiters)) if commits.is_empty() => {
+                self.committed(outcome, waiters).await;
+            }
+            Poll::Ready(done) => commits.push_back(Box::pin(std::future::ready(done))),
+            Poll::Pending => commits.push_back(commit),
+        }
     }
 
     async fn decide_job(&mut self, batch: &mut Batch, job: Job) {
@@ -157,7 +198,7 @@ impl Writer {
                 return;
             }
         };
-        claim(&self.parts, item, LocalClaim { waiting, slot, waited: true });
+        claim(&self.parts, item, waiting, slot, true);
     }
 
     /// Reads back what waits in the store because it did not fit into memory.
@@ -172,88 +213,77 @@ impl Writer {
         }
     }
 
-    async fn commit(&mut self, batch: Batch) {
-        let (appends, places) = batch.appends();
-        let committed = if appends.is_empty() {
-            Ok(Vec::new())
-        } else {
-            self.parts.store.commit(appends).await
-        };
-        match committed {
+    async fn committed(&mut self, outcome: Result<Vec<Committed>, StoreError>, waiters: Waiters) {
+        match outcome {
             Ok(outcomes) => {
                 if !outcomes.is_empty() {
                     self.parts.watch.store_works();
                 }
-                let mut by_place: Vec<Option<Committed>> = vec![None; batch.items.len()];
-                for (place, outcome) in places.into_iter().zip(outcomes) {
-                    by_place[place] = Some(outcome);
-                }
-                for (item, outcome) in batch.items.into_iter().zip(by_place) {
-                    self.finish(item, outcome.unwrap_or(Committed::Appended));
+                for (pending, place) in waiters {
+                    let outcome = place.map_or(Committed::Appended, |place| outcomes[place]);
+                    self.finish(pending, outcome);
                 }
             }
-            Err(error) => self.give_up(batch, error).await,
+            Err(error) => self.give_up(waiters, error).await,
         }
     }
 
-    fn finish(&mut self, item: Item, outcome: Committed) {
+    fn finish(&mut self, pending: Pending, outcome: Committed) {
         match outcome {
-            Committed::Appended => self.appended(item),
-            Committed::Repeated => Item::answer(item.replies, &item.events),
-            Committed::Taken => Item::refuse(item.replies, &SubmitError::Taken),
+            Committed::Appended => self.appended(pending),
+            Committed::Repeated => {
+                self.cache.take(pending.execution);
+                Pending::answer(pending.replies, &pending.events);
+            }
+            Committed::Taken => {
+                self.cache.take(pending.execution);
+                Pending::refuse(pending.replies, &SubmitError::Taken);
+            }
             Committed::Conflict { found } => {
-                // One process owns the store, so another writer cannot have moved this log.
-                let execution = item.cached.state.id();
-                error!(execution.id = %execution, expected = %item.expected, %found,
-                    "the log is not where it was left; the state is read again");
-                self.wait_again(item.claims);
-                Item::refuse(item.replies, &SubmitError::Busy);
+                // What this was decided on was not kept, and neither is this.
+                warn!(execution.id = %pending.execution, %found, "the state is read again");
+                self.cache.take(pending.execution);
+                self.wait_again(pending.claims);
+                Pending::refuse(pending.replies, &SubmitError::Busy);
             }
         }
     }
 
-    fn appended(&mut self, item: Item) {
-        let Item { cached, events, replies, claims, .. } = item;
+    fn appended(&mut self, pending: Pending) {
+        let Pending { execution, events, effects, replies, claims, is_failing } = pending;
         self.parts.watch.committed(&events);
-        self.perform(&cached, effects_of(&cached.state, &events));
-        for claim in claims {
-            self.assign(&cached, claim);
-        }
-        Item::answer(replies, &events);
-        if !cached.state.status().is_final() {
-            self.cache.put(cached);
-        }
-    }
-
-    fn perform(&self, cached: &Cached, effects: Vec<Effect>) {
-        let execution = cached.state.id();
         for effect in effects {
-            match effect {
-                Effect::Dispatch { command, claimed_by: None } => {
-                    self.parts.dispatch.wait(Waiting { execution, command });
-                    self.parts.dispatch.wake();
-                }
-                // Claimed in the same transaction: it is assigned with its slot.
-                Effect::Dispatch { claimed_by: Some(_), .. } => {}
-                Effect::Stop { command } => self.parts.dispatch.stop(command),
-                Effect::Finish { status } => self.parts.watch.ended(execution, status),
-            }
+            self.perform(execution, effect);
         }
-        if cached.state.is_failing() {
+        if is_failing {
             self.abandon_later(execution);
         }
+        for claim in claims {
+            self.assign(claim);
+        }
+        Pending::answer(replies, &events);
     }
 
-    fn assign(&self, cached: &Cached, claim: LocalClaim) {
-        let LocalClaim { waiting, slot, .. } = claim;
-        let Some(open) = cached.state.open_command(waiting.command) else { return };
-        let assignment = Assignment::new(
-            waiting.execution,
-            waiting.command,
-            open.issued.clone(),
-            self.parts.dispatch.runs(waiting.command),
-            slot,
-        );
+    fn perform(&mut self, execution: ExecutionId, effect: Effect) {
+        match effect {
+            Effect::Dispatch { command, claimed_by: None } => {
+                self.parts.dispatch.wait(Waiting { execution, command });
+                self.parts.dispatch.wake();
+            }
+            // Claimed in the same transaction: it is assigned with its slot.
+            Effect::Dispatch { claimed_by: Some(_), .. } => {}
+            Effect::Stop { command } => self.parts.dispatch.stop(command),
+            Effect::Finish { status } => {
+                self.cache.take(execution);
+                self.parts.watch.ended(execution, status);
+            }
+        }
+    }
+
+    fn assign(&self, claim: LocalClaim) {
+        let LocalClaim { waiting, slot, issued, .. } = claim;
+        let cancel = self.parts.dispatch.runs(waiting.command);
+        let assignment = Assignment::new(waiting.execution, waiting.command, issued, cancel, slot);
         // The channel holds as many assignments as there are slots, so only a worker that is gone
         // can refuse one; the command is then found again at the next start.
         if self.parts.assignments.try_send(assignment).is_err() {
@@ -277,21 +307,22 @@ impl Writer {
 
     /// Nothing of the batch was kept, or it is not known what was: states are dropped and read
     /// again, and everybody may come again, since every input is idempotent.
-    async fn give_up(&mut self, batch: Batch, error: StoreError) {
+    async fn give_up(&mut self, waiters: Waiters, error: StoreError) {
         let error = Arc::new(error);
-        warn!(error = %chain(&*error), items = batch.items.len(), "a batch was not committed");
+        warn!(error = %chain(&*error), items = waiters.len(), "a batch was not committed");
         self.parts.watch.store_failed(error.clone());
         let error = SubmitError::Store(error);
-        for item in batch.items {
-            self.wait_again(item.claims);
-            Item::refuse(item.replies, &error);
+        for (pending, _) in waiters {
+            self.cache.take(pending.execution);
+            self.wait_again(pending.claims);
+            Pending::refuse(pending.replies, &error);
         }
         tokio::time::sleep(STORE_REST).await;
     }
 
     fn wait_again(&self, claims: Vec<LocalClaim>) {
         for claim in claims {
-            let LocalClaim { waiting, slot, waited } = claim;
+            let LocalClaim { waiting, slot, waited, .. } = claim;
             if waited {
                 self.parts.dispatch.wait(waiting);
             }
@@ -330,19 +361,21 @@ fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
         }
         let Some(slot) = parts.dispatch.reserve() else { return };
         let waiting = Waiting { execution: item.cached.state.id(), command };
-        claim(parts, item, LocalClaim { waiting, slot, waited: false });
+        claim(parts, item, waiting, slot, false);
     }
 }
 
-fn claim(parts: &WriterParts, item: &mut Item, claim: LocalClaim) {
-    let input =
-        Input::Claim(Claim { command: claim.waiting.command, worker: Arc::from(LOCAL_WORKER) });
+fn claim(parts: &WriterParts, item: &mut Item, waiting: Waiting, slot: Slot, waited: bool) {
+    let command = waiting.command;
+    let Some(open) = item.cached.state.open_command(command) else { return };
+    let issued = open.issued.clone();
+    let input = Input::Claim(Claim { command, worker: parts.worker.clone() });
     match decide_on(parts, &mut item.cached, input) {
         // No event: it was claimed before, and runs already.
         Ok(events) if events.is_empty() => {}
         Ok(events) => {
             item.add(events);
-            item.claims.push(claim);
+            item.claims.push(LocalClaim { waiting, slot, issued, waited });
         }
         // Over meanwhile; the slot is free for another.
         Err(_) => {}
