@@ -1,1 +1,21 @@
-//! Placeholder.
+//! What travels between the control plane and its clients, and a client that speaks it.
+//!
+//! One file per noun. Requests accept what published clients send, in every spelling; replies have
+//! one shape. Nothing here decides or stores anything; the server and the client share these types,
+//! so a field cannot be spelled in two ways.
+
+pub mod catalog;
+mod client;
+pub mod commands;
+pub mod error;
+pub mod events;
+pub mod execute;
+pub mod executions;
+pub mod health;
+mod id;
+mod version;
+
+pub use client::{Client, ClientError};
+pub use error::{Diagnostic, ErrorBody};
+pub use id::{Id, IdForm};
+pub use version::Version;

@@ -1,0 +1,74 @@
+//! Commands: what a worker claims and runs.
+
+use noetl_model::Map;
+use serde::{Deserialize, Serialize};
+
+use crate::Id;
+
+/// The body of `POST /api/commands/{event_id}/claim`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClaimRequest {
+    /// Who claims.
+    pub worker_id: String,
+}
+
+/// A claimed command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClaimReply {
+    /// `ok`.
+    pub status: String,
+    /// The command: the id of its `command.issued` event.
+    pub event_id: Id,
+    /// What to run.
+    #[serde(flatten)]
+    pub command: Command,
+}
+
+/// One command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Command {
+    /// Its execution.
+    pub execution_id: Id,
+    /// Its step.
+    pub node_id: String,
+    /// Its step again.
+    pub node_name: String,
+    /// Its tool's kind.
+    pub action: String,
+    /// What the tool gets.
+    pub context: CommandContext,
+    /// What helps to place it.
+    pub meta: CommandMeta,
+}
+
+/// What the tool of a command gets. Everything is rendered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CommandContext {
+    /// The tool's settings, without its kind.
+    pub tool_config: Map,
+    /// Its named arguments.
+    pub args: Map,
+    /// Names for templates; none, since nothing is left to render.
+    pub render_context: Map,
+}
+
+/// What helps to place a command. Its ids are text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandMeta {
+    /// `<execution>:<step>:<event>`; a worker repeats it in what it reports.
+    pub command_id: String,
+    /// Its step.
+    pub step: String,
+    /// Its tool's kind.
+    pub tool_kind: String,
+    /// Which try it is, from 1.
+    pub attempt: u32,
+    /// How many tries there are.
+    pub max_attempts: u32,
+    /// Its execution.
+    pub execution_id: Id,
+    /// That execution's playbook.
+    pub catalog_id: Id,
+    /// Whether it calls for work.
+    pub actionable: bool,
+}

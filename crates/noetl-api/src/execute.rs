@@ -1,0 +1,53 @@
+//! Starting an execution.
+
+use noetl_model::{Map, Value};
+use serde::{Deserialize, Serialize};
+
+use crate::{Id, Version};
+
+/// The body of `POST /api/execute`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ExecuteRequest {
+    /// The catalog path to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The catalog entry to run; wins over `path`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalog_id: Option<Id>,
+    /// The path's version; the highest when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Version>,
+    /// Laid over the playbook's workload.
+    #[serde(default, alias = "workload")]
+    pub payload: Map,
+    /// The execution that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_execution_id: Option<Id>,
+    /// Which workers its commands go to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_pool: Option<String>,
+    /// The caller's trace: `traceparent`, `tracestate`, `baggage`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Map>,
+    /// A window in which the same key starts nothing again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedup: Option<Value>,
+}
+
+impl ExecuteRequest {
+    /// Runs the newest version at a path with this payload.
+    pub fn path(path: impl Into<String>, payload: Map) -> Self {
+        Self { path: Some(path.into()), payload, ..Self::default() }
+    }
+}
+
+/// What was started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecuteReply {
+    /// The execution, as text.
+    pub execution_id: Id,
+    /// `started`.
+    pub status: String,
+    /// How many commands its first step led to.
+    pub commands_generated: usize,
+}

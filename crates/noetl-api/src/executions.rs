@@ -1,0 +1,142 @@
+//! Executions: lists, detail, status, cancelling.
+
+use noetl_model::{Timestamp, Value};
+use serde::{Deserialize, Serialize};
+
+use crate::Id;
+use crate::events::EventView;
+
+/// One execution as lists show it. Times have both names clients look for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExecutionView {
+    /// The execution.
+    pub execution_id: Id,
+    /// Its catalog entry.
+    pub catalog_id: Id,
+    /// That entry's path.
+    pub path: Option<String>,
+    /// That entry's version.
+    pub version: u32,
+    /// `RUNNING`, `COMPLETED`, `FAILED` or `CANCELLED`.
+    pub status: String,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+    /// When it started.
+    pub start_time: Timestamp,
+    /// When it ended.
+    pub end_time: Option<Timestamp>,
+    /// How long it took; nothing while it runs.
+    pub duration_seconds: Option<f64>,
+    /// How many events its log holds.
+    pub event_count: u64,
+    /// The execution that started it.
+    pub parent_execution_id: Option<Id>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
+/// The reply of `GET /api/executions/{id}`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExecutionDetail {
+    /// What lists show of it.
+    #[serde(flatten)]
+    pub summary: ExecutionView,
+    /// What it runs with: the playbook's workload with the payload laid over it.
+    pub workload: Option<Value>,
+    /// What it came to.
+    pub result: Option<Value>,
+    /// A stretch of its log: the newest events, oldest first; with `page`, newest first.
+    pub events: Vec<EventView>,
+    /// Which stretch, when one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pagination: Option<Pagination>,
+}
+
+/// Which stretch of a log a reply holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pagination {
+    /// The page, from 1, counted from the newest event.
+    pub page: u64,
+    /// Events on a page.
+    pub page_size: u64,
+    /// Events in the log.
+    pub total_events: u64,
+    /// Pages in all.
+    pub total_pages: u64,
+    /// Whether older events follow.
+    pub has_next: bool,
+    /// Whether newer events precede.
+    pub has_prev: bool,
+}
+
+/// The reply of `GET /api/executions/{id}/status`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatusReply {
+    /// The execution.
+    pub execution_id: Id,
+    /// `RUNNING`, `COMPLETED`, `FAILED` or `CANCELLED`.
+    pub status: String,
+    /// The step that was entered last.
+    pub current_step: Option<String>,
+    /// How far it is.
+    pub progress: Progress,
+    /// Whether it was stopped.
+    pub is_cancelled: bool,
+    /// Whether it ended well.
+    pub completed: bool,
+    /// Whether it ended badly.
+    pub failed: bool,
+    /// Steps that ended well, each name once, of the newest part of the log.
+    pub completed_steps: Vec<String>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// When it started.
+    pub start_time: Timestamp,
+    /// When it ended.
+    pub end_time: Option<Timestamp>,
+    /// How long it took; nothing while it runs.
+    pub duration_seconds: Option<f64>,
+}
+
+/// How far an execution is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Steps entered, counting each name once.
+    pub total_steps: u32,
+    /// Visits that ended well.
+    pub completed_steps: u32,
+    /// Visits under way.
+    pub running_steps: u32,
+    /// Visits that ended badly.
+    pub failed_steps: u32,
+}
+
+/// The body of `POST /api/executions/{id}/cancel`; it may be left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CancelRequest {
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The reply to a cancel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CancelReply {
+    /// The execution.
+    pub execution_id: Id,
+    /// `cancelled`.
+    pub status: String,
+    /// One sentence for people.
+    pub message: String,
+}
+
+/// The reply of `GET /api/executions/{id}/cancellation-check`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CancellationCheck {
+    /// The execution.
+    pub execution_id: Id,
+    /// Whether it was stopped.
+    pub is_cancelled: bool,
+}

@@ -1,0 +1,32 @@
+//! Whether a control plane is well.
+
+use serde::{Deserialize, Serialize};
+
+/// The reply of `GET /health`: the process answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alive {
+    /// `ok`.
+    pub status: String,
+}
+
+/// The reply of `GET /api/health`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// `ok` or `unhealthy`.
+    pub status: String,
+    /// `connected` or `disconnected`.
+    pub database: String,
+    /// `not_configured`: commands do not go over a bus.
+    pub nats: String,
+    /// Whole seconds since the process began to serve.
+    pub uptime_seconds: u64,
+    /// The program's version.
+    pub version: String,
+}
+
+impl Health {
+    /// Whether everything the control plane needs answers.
+    pub fn is_ok(&self) -> bool {
+        self.status == "ok"
+    }
+}

@@ -1,0 +1,89 @@
+//! Which version of a catalog path is meant.
+
+use std::fmt;
+
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A version of a path: a number, digits in text, or `latest`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Version {
+    /// The highest there is.
+    #[default]
+    Latest,
+    /// This one.
+    Number(u32),
+}
+
+impl Version {
+    /// The number asked for; `None` for the highest.
+    pub const fn number(self) -> Option<u32> {
+        match self {
+            Self::Latest => None,
+            Self::Number(number) => Some(number),
+        }
+    }
+}
+
+impl Serialize for Version {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Latest => serializer.serialize_str("latest"),
+            Self::Number(number) => serializer.collect_str(number),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Version {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberOrLatest)
+    }
+}
+
+struct NumberOrLatest;
+
+impl Visitor<'_> for NumberOrLatest {
+    type Value = Version;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a version number or 'latest'")
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Version, E> {
+        let unexpected = de::Unexpected::Signed(number);
+        let number = u32::try_from(number);
+        number.map(Version::Number).map_err(|_| E::invalid_value(unexpected, &self))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Version, E> {
+        let unexpected = de::Unexpected::Unsigned(number);
+        let number = u32::try_from(number);
+        number.map(Version::Number).map_err(|_| E::invalid_value(unexpected, &self))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Version, E> {
+        match text.trim() {
+            "" | "latest" => Ok(Version::Latest),
+            digits => {
+                let number = digits.parse().map(Version::Number);
+                number.map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_digits_and_latest_are_versions() {
+        let read = |json: &str| serde_json::from_str::<Version>(json).ok();
+        assert_eq!(read("3"), Some(Version::Number(3)));
+        assert_eq!(read("\"3\""), Some(Version::Number(3)));
+        assert_eq!(read("\"latest\""), Some(Version::Latest));
+        for json in ["-1", "1.5", "4294967296", "\"newest\"", "null", "{}"] {
+            assert_eq!(read(json), None, "{json}");
+        }
+    }
+}
