@@ -1,1 +1,19 @@
-//! Placeholder.
+//! The HTTP edge: routes over the control plane's services.
+//!
+//! A handler decodes, makes one call and answers. Every failure leaves as JSON with a status, a
+//! stable code and a sentence; causes go to the log and never to the caller. In open mode only
+//! this machine may ask: the `Host` header must be loopback, and so must a browser's `Origin`.
+//! Nothing here decides, stores or names a database.
+
+mod app;
+mod error;
+mod http;
+mod reads;
+mod router;
+mod routes;
+mod serve;
+mod shape;
+
+pub use app::{App, CorsOrigins, Options};
+pub use router::router;
+pub use serve::serve;

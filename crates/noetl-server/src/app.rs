@@ -1,0 +1,72 @@
+//! What every route shares.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use noetl_control::Control;
+use noetl_model::Tenant;
+
+/// The largest request body that is taken when nothing else is said: the wire's own limit.
+const BODY_LIMIT: usize = 2 << 20;
+
+/// Which web pages may call, besides those of this machine and of the server itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CorsOrigins {
+    /// These, as `https://noetl.example`; none besides loopback when empty.
+    Listed(Vec<String>),
+    /// All of them.
+    Any,
+}
+
+impl Default for CorsOrigins {
+    fn default() -> Self {
+        Self::Listed(Vec::new())
+    }
+}
+
+/// Settings of the HTTP edge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Which web pages may call. Default: those of this machine.
+    pub cors_origins: CorsOrigins,
+    /// The largest request body, in bytes. Default: 2 MiB.
+    pub body_limit: usize,
+    /// What `GET /api/health` answers as `version`. Default: this crate's.
+    pub version: String,
+    /// Whether a `Host` that is not loopback is answered. Default: no, so that a web page cannot
+    /// reach the control plane under a name of its own.
+    pub allow_any_host: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            cors_origins: CorsOrigins::default(),
+            body_limit: BODY_LIMIT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            allow_any_host: false,
+        }
+    }
+}
+
+/// A control plane with the settings of its HTTP edge. Cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    pub(crate) control: Arc<Control>,
+    pub(crate) options: Arc<Options>,
+    /// Whose rows callers see. Callers without a token are all the same tenant.
+    pub(crate) tenant: Tenant,
+    since: Instant,
+}
+
+impl App {
+    /// Puts an HTTP edge in front of a control plane.
+    pub fn new(control: Arc<Control>, options: Options) -> Self {
+        let tenant = Tenant::default();
+        Self { control, options: Arc::new(options), tenant, since: Instant::now() }
+    }
+
+    pub(crate) fn uptime(&self) -> Duration {
+        self.since.elapsed()
+    }
+}

@@ -1,0 +1,279 @@
+//! Every failure a caller can meet: its status, its stable code, its sentence.
+//!
+//! The sentence is safe to show. What caused it is logged here, once, and only for failures of the
+//! control plane itself; a caller's mistake is the caller's to read.
+
+use std::error::Error;
+use std::fmt::Write as _;
+
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use noetl_api::{Diagnostic, ErrorBody};
+use noetl_control::{PlaybookError, RegisterError, ReportError, StartError, SubmitError};
+use noetl_engine::{Refusal, Status};
+use noetl_store::{ExecutionStatus, StoreError};
+use tracing::error;
+
+use crate::shape;
+
+/// When to come again after the control plane could not answer, in seconds.
+const COME_AGAIN: HeaderValue = HeaderValue::from_static("1");
+
+/// The code of documents that are not YAML. Such a one is malformed, not merely wrong.
+const NOT_YAML: &str = "E000";
+
+/// A failure on its way to the caller.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl ApiError {
+    /// A caller's mistake with this status.
+    pub(crate) fn refused(
+        status: StatusCode,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { status, code, message: message.into(), diagnostics: Vec::new() }
+    }
+
+    /// Something the caller sent makes no sense.
+    pub(crate) fn invalid(code: &'static str, message: impl Into<String>) -> Self {
+        Self::refused(StatusCode::UNPROCESSABLE_ENTITY, code, message)
+    }
+
+    /// What the caller names is not there.
+    pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
+        Self::refused(StatusCode::NOT_FOUND, code, message)
+    }
+
+    /// Another one has it, or it is over.
+    fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+        Self::refused(StatusCode::CONFLICT, code, message)
+    }
+
+    /// A failure of the control plane that coming again will not mend.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::refused(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+    }
+
+    /// A failure of the control plane that passes.
+    fn unavailable(code: &'static str, message: &'static str) -> Self {
+        Self::refused(StatusCode::SERVICE_UNAVAILABLE, code, message)
+    }
+
+    fn document(status: StatusCode, diagnostics: &[noetl_playbook::Diagnostic]) -> Self {
+        let diagnostics: Vec<Diagnostic> = diagnostics.iter().map(shape::diagnostic).collect();
+        let mut errors = diagnostics.iter().filter(|found| found.severity == "error");
+        let message = match (errors.next(), errors.count()) {
+            (None, _) => "the document cannot be used".to_owned(),
+            (Some(first), 0) => sentence(first),
+            (Some(first), more) => format!("{} (and {more} more)", sentence(first)),
+        };
+        let code = if status == StatusCode::BAD_REQUEST { "not_yaml" } else { "invalid_document" };
+        Self { diagnostics, ..Self::refused(status, code, message) }
+    }
+
+    /// The sentence.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether the caller is to blame, so that sending the same again fails the same way.
+    pub(crate) fn is_callers(&self) -> bool {
+        self.status.is_client_error()
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = ErrorBody::new(self.status.as_u16(), self.code, self.message);
+        let body = ErrorBody { diagnostics: self.diagnostics, ..body };
+        let mut response = (self.status, axum::Json(body)).into_response();
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, COME_AGAIN);
+        }
+        response
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(failure: StoreError) -> Self {
+        Self::from(&failure)
+    }
+}
+
+impl From<&StoreError> for ApiError {
+    fn from(failure: &StoreError) -> Self {
+        error!(cause = chain(failure), "the store did not answer");
+        match failure {
+            StoreError::Full(_) => {
+                Self::unavailable("store_full", "the database has no room left to write to")
+            }
+            StoreError::Unknown(_) | StoreError::Backend { .. } => {
+                Self::unavailable("store_unavailable", "the database does not answer")
+            }
+            StoreError::Row(_) => Self::internal("the database holds a row that is not readable"),
+        }
+    }
+}
+
+impl From<RegisterError> for ApiError {
+    fn from(failure: RegisterError) -> Self {
+        match failure {
+            RegisterError::Invalid(found) => {
+                Self::document(StatusCode::UNPROCESSABLE_ENTITY, &found)
+            }
+            RegisterError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<&PlaybookError> for ApiError {
+    fn from(failure: &PlaybookError) -> Self {
+        match failure {
+            PlaybookError::NotFound => {
+                Self::not_found("playbook_not_found", "there is no such playbook")
+            }
+            PlaybookError::Invalid(found) => {
+                let is_yaml = found.iter().all(|found| found.code != NOT_YAML);
+                let status = match is_yaml {
+                    true => StatusCode::UNPROCESSABLE_ENTITY,
+                    false => StatusCode::BAD_REQUEST,
+                };
+                Self::document(status, found)
+            }
+            PlaybookError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<StartError> for ApiError {
+    fn from(failure: StartError) -> Self {
+        match failure {
+            StartError::Unnamed => {
+                Self::invalid("playbook_unnamed", "name the playbook by path or catalog_id")
+            }
+            StartError::NotFound(message) => Self::not_found("playbook_not_found", message),
+            StartError::Playbook(failure) => Self::from(&failure),
+            StartError::Submit(failure) => failure.into(),
+            StartError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<SubmitError> for ApiError {
+    fn from(failure: SubmitError) -> Self {
+        match failure {
+            SubmitError::Refused(refusal) => refusal.into(),
+            SubmitError::Taken => {
+                error!("every new execution id was taken; two processes share a machine number");
+                Self::unavailable("busy", "no free execution id was found")
+            }
+            SubmitError::Playbook(failure) => {
+                error!(cause = chain(&*failure), "an execution's playbook is not usable");
+                Self::internal("the execution's playbook is not usable")
+            }
+            SubmitError::Store(failure) => Self::from(&*failure),
+            SubmitError::Busy => Self::unavailable("busy", "too much is under way; come again"),
+            SubmitError::Stopped => Self::unavailable("stopping", "the control plane is stopping"),
+        }
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NotFound => {
+                Self::not_found("execution_not_found", "there is no such execution")
+            }
+            Refusal::AlreadyStarted => {
+                Self::conflict("already_started", "the execution began before")
+            }
+            Refusal::AlreadyFinished(status) => {
+                let status = status_text(status);
+                let message = format!("the execution is {status} already");
+                Self::invalid("already_finished", message)
+            }
+            Refusal::CommandFinished => {
+                Self::conflict("command_finished", "Command already reached terminal state")
+            }
+            Refusal::ClaimedBy(holder) => claimed_by(&holder),
+            Refusal::Workload(message) => Self::invalid("invalid_workload", message),
+        }
+    }
+}
+
+impl From<ReportError> for ApiError {
+    fn from(failure: ReportError) -> Self {
+        match failure {
+            ReportError::UnknownExecution(id) => {
+                Self::not_found("execution_not_found", format!("there is no execution {id}"))
+            }
+            ReportError::Reserved(_) => Self::invalid("reserved_event_type", failure.to_string()),
+            ReportError::BadType(_) => Self::invalid("invalid_event_type", failure.to_string()),
+            ReportError::ClaimedBy(holder) => claimed_by(&holder),
+            ReportError::Submit(failure) => failure.into(),
+            ReportError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+/// Why an execution was not cancelled, in the wire's own words.
+pub(crate) fn not_cancelled(failure: SubmitError) -> ApiError {
+    match failure {
+        SubmitError::Refused(Refusal::AlreadyFinished(status)) => {
+            let message = format!("Cannot cancel execution in {} state", status_text(status));
+            ApiError::invalid("already_finished", message)
+        }
+        other => other.into(),
+    }
+}
+
+/// Why a command was not claimed. A worker that hears anything but 409 asks again for ever, so
+/// whatever is over or gone is a conflict.
+pub(crate) fn not_claimed(failure: ReportError) -> ApiError {
+    match failure {
+        ReportError::Submit(SubmitError::Refused(Refusal::AlreadyFinished(Status::Cancelled))) => {
+            ApiError::conflict("execution_cancelled", "Execution has been cancelled")
+        }
+        ReportError::Submit(SubmitError::Refused(
+            Refusal::NotFound | Refusal::AlreadyFinished(_),
+        )) => Refusal::CommandFinished.into(),
+        other => other.into(),
+    }
+}
+
+fn claimed_by(holder: &str) -> ApiError {
+    ApiError::conflict("command_claimed", format!("Command already claimed by {holder}"))
+}
+
+fn status_text(status: Status) -> &'static str {
+    match status {
+        Status::Absent => "UNKNOWN",
+        Status::Running => ExecutionStatus::Running.as_str(),
+        Status::Completed => ExecutionStatus::Completed.as_str(),
+        Status::Failed => ExecutionStatus::Failed.as_str(),
+        Status::Cancelled => ExecutionStatus::Cancelled.as_str(),
+    }
+}
+
+fn sentence(found: &Diagnostic) -> String {
+    format!("{}:{}: {}", found.line, found.column, found.message)
+}
+
+/// A failure with all its causes, for the log.
+fn chain(failure: &dyn Error) -> String {
+    let mut text = failure.to_string();
+    let mut cause = failure.source();
+    while let Some(next) = cause {
+        let _ = write!(text, ": {next}");
+        cause = next.source();
+    }
+    text
+}

@@ -1,0 +1,5 @@
+//! What every request passes through: who may ask, how a request is read, what a panic becomes.
+
+pub(crate) mod access;
+pub(crate) mod extract;
+pub(crate) mod panics;

@@ -1,0 +1,119 @@
+//! Who may ask, without a token: this machine, and web pages the operator named.
+//!
+//! A web page can make a browser send requests to this machine. Three things keep a foreign one
+//! out: a `Host` that is not loopback is refused (a name that resolves to 127.0.0.1 is not enough),
+//! a change asked for by a foreign `Origin` is refused, and no foreign page may read a reply.
+
+use axum::extract::{Request, State};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HOST,
+    ORIGIN, VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::{App, CorsOrigins};
+use crate::error::ApiError;
+
+/// What a reply depends on besides its address.
+const VARIES: HeaderValue = HeaderValue::from_static(
+    "origin, access-control-request-method, access-control-request-headers",
+);
+const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE, PATCH, OPTIONS");
+/// How long a browser may remember what it was allowed: ten minutes, so a narrowed list soon holds.
+const REMEMBERED: HeaderValue = HeaderValue::from_static("600");
+
+/// Lets a request through, or refuses it, and says to browsers who may read the reply.
+pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+    let allowed = allowed_origin(&app, request.headers());
+    let asked = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+    let is_preflight = request.method() == Method::OPTIONS;
+    let mut response = match refusal(&app, &request, allowed.is_some()) {
+        Some(refusal) => refusal.into_response(),
+        None if is_preflight => StatusCode::OK.into_response(),
+        None => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    headers.insert(VARY, VARIES);
+    if let Some(origin) = allowed {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));
+        if is_preflight {
+            headers.insert(ACCESS_CONTROL_ALLOW_METHODS, VERBS);
+            let any = HeaderValue::from_static("*");
+            headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, asked.unwrap_or(any));
+            headers.insert(ACCESS_CONTROL_MAX_AGE, REMEMBERED);
+        }
+    }
+    response
+}
+
+fn refusal(app: &App, request: &Request, is_allowed: bool) -> Option<ApiError> {
+    let headers = request.headers();
+    let mut hosts = headers.get_all(HOST).iter().peekable();
+    let is_local = hosts.peek().is_some() && hosts.all(|host| host.to_str().is_ok_and(is_loopback));
+    if !is_local && !app.options.allow_any_host {
+        let message = "this control plane answers only to localhost, 127.0.0.1 and [::1]";
+        return Some(ApiError::refused(StatusCode::FORBIDDEN, "host_not_allowed", message));
+    }
+    let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if headers.contains_key(ORIGIN) && !is_allowed && !is_safe {
+        let message = "pages of this origin may not change anything here";
+        return Some(ApiError::refused(StatusCode::FORBIDDEN, "origin_not_allowed", message));
+    }
+    None
+}
+
+/// What to answer as allowed origin; nothing for a page that may not call.
+fn allowed_origin(app: &App, headers: &HeaderMap) -> Option<HeaderValue> {
+    let origin = headers.get(ORIGIN)?;
+    let listed = match &app.options.cors_origins {
+        CorsOrigins::Any => return Some(HeaderValue::from_static("*")),
+        CorsOrigins::Listed(listed) => listed,
+    };
+    let text = origin.to_str().ok()?;
+    let (_, authority) = text.split_once("://")?;
+    let is_own = headers.get(HOST).is_some_and(|host| host.as_bytes() == authority.as_bytes());
+    let is_listed = listed.iter().any(|known| known.trim_end_matches('/') == text);
+    (is_own || is_listed || is_loopback(authority)).then(|| origin.clone())
+}
+
+/// Whether `host` or `host:port` names this machine.
+fn is_loopback(authority: &str) -> bool {
+    let (name, port) = match authority.rsplit_once(':') {
+        // The colons of a bare IPv6 address are not before a port.
+        Some((name, port)) if !port.ends_with(']') => (name, port),
+        _ => (authority, "0"),
+    };
+    let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    is_number && (name.eq_ignore_ascii_case("localhost") || matches!(name, "127.0.0.1" | "[::1]"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_loopback() {
+        for host in ["localhost", "LOCALHOST:8082", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:80"]
+        {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "localhost:80.evil.example",
+            "127.0.0.1.nip.io",
+            "127.0.0.1:",
+            "user@localhost",
+            "::1",
+            "[::2]:80",
+            "0.0.0.0:8082",
+        ] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! How a request is read. Every refusal is the same JSON as any other error.
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header::{CONTENT_TYPE, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use noetl_api::IdForm;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::ApiError;
+
+/// A JSON body, read or written.
+pub(crate) struct Json<T>(pub(crate) T);
+
+/// A JSON body that may be left out.
+pub(crate) struct OptionalJson<T>(pub(crate) T);
+
+/// A JSON body that is not decoded yet.
+pub(crate) struct JsonText(pub(crate) Bytes);
+
+/// A parameter of the path.
+pub(crate) struct Path<T>(pub(crate) T);
+
+/// The query string.
+pub(crate) struct Query<T>(pub(crate) T);
+
+/// How the caller wants ids written: browsers cannot hold them as numbers.
+pub(crate) struct Ids(pub(crate) IdForm);
+
+/// Decodes a body, or a part of one.
+pub(crate) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiError> {
+    if holds_nul(text) {
+        let message = "text must not hold NUL characters";
+        return Err(ApiError::invalid("nul_character", message));
+    }
+    decode_text(text)
+}
+
+/// Decodes a body whose parts are looked at one by one: what they hold is not judged here.
+pub(crate) fn decode_text<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiError> {
+    let axum::Json(value) = axum::Json::from_bytes(text).map_err(|error| {
+        let status = error.status();
+        let code = match status {
+            StatusCode::UNPROCESSABLE_ENTITY => "invalid_body",
+            _ => "malformed_json",
+        };
+        ApiError::refused(status, code, error.body_text())
+    })?;
+    Ok(value)
+}
+
+/// Whether JSON text escapes a NUL character, which not every store can keep. A backslash that is
+/// itself escaped escapes nothing.
+fn holds_nul(text: &[u8]) -> bool {
+    const ESCAPE: &[u8] = br"\u0000";
+    text.windows(ESCAPE.len()).enumerate().any(|(at, found)| {
+        let slashes = || text[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+        found == ESCAPE && slashes().is_multiple_of(2)
+    })
+}
+
+impl<S: Send + Sync> FromRequest<S> for JsonText {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        if !is_json(request.headers()) {
+            let message = "Expected request with `Content-Type: application/json`";
+            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            return Err(ApiError::refused(status, "unsupported_media_type", message));
+        }
+        body_of(request, state).await.map(Self)
+    }
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let JsonText(text) = JsonText::from_request(request, state).await?;
+        decode(&text).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalJson<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let text = body_of(request, state).await?;
+        if text.is_empty() { Ok(Self(T::default())) } else { decode(&text).map(Self) }
+    }
+}
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match axum::extract::Path::from_request_parts(parts, state).await {
+            Ok(axum::extract::Path(value)) => Ok(Self(value)),
+            Err(error) => Err(ApiError::refused(error.status(), "invalid_path", error.body_text())),
+        }
+    }
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        if parts.uri.query().is_some_and(|query| query.contains("%00")) {
+            let message = "text must not hold NUL characters";
+            return Err(ApiError::invalid("nul_character", message));
+        }
+        match axum::extract::Query::from_request_parts(parts, state).await {
+            Ok(axum::extract::Query(value)) => Ok(Self(value)),
+            Err(error) => {
+                Err(ApiError::refused(error.status(), "invalid_query", error.body_text()))
+            }
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Ids {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let query = parts.uri.query().unwrap_or_default();
+        let is_text = parts.headers.contains_key(ORIGIN)
+            || parts.headers.contains_key("x-session-token")
+            || query.split('&').any(|pair| pair == "ids=string");
+        Ok(Self(if is_text { IdForm::Text } else { IdForm::Number }))
+    }
+}
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        axum::Json(self.0).into_response()
+    }
+}
+
+async fn body_of<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
+    Bytes::from_request(request, state).await.map_err(|error: BytesRejection| {
+        let code = match error.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => "body_too_large",
+            _ => "unreadable_body",
+        };
+        ApiError::refused(error.status(), code, error.body_text())
+    })
+}
+
+/// Whether the body is said to be `application/json` or `application/…+json`.
+fn is_json(headers: &HeaderMap) -> bool {
+    let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let essence = said.and_then(|said| said.split(';').next()).unwrap_or_default();
+    let essence = essence.trim().to_ascii_lowercase();
+    let subtype = essence.strip_prefix("application/");
+    subtype.is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_escaped_nul_is_found_and_an_escaped_backslash_is_not_one() {
+        assert!(holds_nul(br#"{"a":"\u0000"}"#));
+        assert!(holds_nul(br#"{"a":"\\\u0000"}"#));
+        assert!(!holds_nul(br#"{"a":"\\u0000"}"#));
+        assert!(!holds_nul(br#"{"a":"\u0001"}"#));
+    }
+}

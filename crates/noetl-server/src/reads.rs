@@ -1,0 +1,208 @@
+//! Reads that combine rows and a stretch of a log.
+//!
+//! Logs can hold 100 000 events, so every read here is a window: the newest events, a page, or the
+//! first one. An execution's row says how long its log is, which is where the windows come from.
+
+use std::sync::Arc;
+
+use noetl_api::commands::Command;
+use noetl_api::events::EventsReply;
+use noetl_api::executions::{ExecutionDetail, Pagination, StatusReply};
+use noetl_api::{Id, IdForm};
+use noetl_model::{CommandId, Event, ExecutionId, Fact, Outcome, Seq, Value};
+use noetl_store::{ExecutionRow, ExecutionStatus};
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::shape;
+
+/// Events in one reply at most; also how many a detail shows, as the wire has it.
+pub(crate) const EVENTS_MAX: u64 = 2000;
+/// How much of a log a status looks at for the names of steps. Status is polled.
+const STATUS_EVENTS: u64 = 1000;
+/// How many events are read at a time when looking for an execution's end, newest first. The end
+/// is the last event, or near it when workers said something after it.
+const END_WINDOW: u64 = 256;
+
+/// Which part of a log to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stretch {
+    /// The newest events, oldest first.
+    Newest,
+    /// So many events after a place, oldest first.
+    After {
+        /// The place.
+        after: u64,
+        /// How many.
+        size: u64,
+    },
+    /// One page, newest first, counted from the newest event.
+    Page {
+        /// Which, from 1.
+        page: u64,
+        /// Events on a page.
+        size: u64,
+    },
+}
+
+/// The row of an execution.
+pub(crate) async fn row(app: &App, id: ExecutionId) -> Result<ExecutionRow, ApiError> {
+    let row = app.control.executions.get(&app.tenant, id).await?;
+    row.ok_or_else(|| {
+        ApiError::not_found("execution_not_found", format!("Execution not found: {id}"))
+    })
+}
+
+/// An execution with a stretch of its log.
+pub(crate) async fn detail(
+    app: &App,
+    id: ExecutionId,
+    stretch: Stretch,
+    ids: IdForm,
+) -> Result<ExecutionDetail, ApiError> {
+    let row = row(app, id).await?;
+    let total = row.version.0;
+    let (from, to) = bounds(stretch, total);
+    let mut events = window(app, id, from, to).await?;
+    if matches!(stretch, Stretch::Page { .. }) {
+        events.reverse();
+    }
+    Ok(ExecutionDetail {
+        summary: shape::execution(&row, ids),
+        workload: workload(app, id).await?,
+        result: result(app, &row).await?,
+        events: events.iter().map(|event| shape::event(event, ids)).collect(),
+        pagination: pagination(stretch, total),
+    })
+}
+
+/// How an execution stands, with the names of steps that ended well.
+pub(crate) async fn status(
+    app: &App,
+    id: ExecutionId,
+    ids: IdForm,
+) -> Result<StatusReply, ApiError> {
+    let row = row(app, id).await?;
+    let total = row.version.0;
+    let events = window(app, id, total.saturating_sub(STATUS_EVENTS), total).await?;
+    let mut steps: Vec<String> = Vec::new();
+    for event in &events {
+        if let Fact::StepExited { step, outcome: Outcome::Done, .. } = &event.fact
+            && !steps.iter().any(|known| **known == **step)
+        {
+            steps.push(step.to_string());
+        }
+    }
+    Ok(shape::status(&row, steps, ids))
+}
+
+/// A stretch of a log after a place in it.
+pub(crate) async fn events(
+    app: &App,
+    id: ExecutionId,
+    after: u64,
+    size: u64,
+    ids: IdForm,
+) -> Result<EventsReply, ApiError> {
+    let row = row(app, id).await?;
+    let (from, to) = bounds(Stretch::After { after, size }, row.version.0);
+    let events = window(app, id, from, to).await?;
+    Ok(EventsReply {
+        execution_id: Id::new(id.get(), ids),
+        next_after: events.last().map_or(after, |event| event.seq.0),
+        events: events.iter().map(|event| shape::event(event, ids)).collect(),
+        total_events: row.version.0,
+    })
+}
+
+/// A command, if there is one.
+pub(crate) async fn command(app: &App, id: CommandId) -> Result<Option<Command>, ApiError> {
+    let Some((row, issued)) = app.control.reports.command(id).await? else { return Ok(None) };
+    let of = app.control.executions.get(&app.tenant, row.execution).await?;
+    Ok(of.map(|of| shape::command(&row, &Arc::unwrap_or_clone(issued), &of)))
+}
+
+/// The places before the first and of the last event of a stretch.
+fn bounds(stretch: Stretch, total: u64) -> (u64, u64) {
+    match stretch {
+        Stretch::Newest => (total.saturating_sub(EVENTS_MAX), total),
+        Stretch::After { after, size } => (after.min(total), after.saturating_add(size).min(total)),
+        Stretch::Page { page, size } => {
+            let newer = page.saturating_sub(1).saturating_mul(size);
+            let to = total.saturating_sub(newer);
+            (to.saturating_sub(size), to)
+        }
+    }
+}
+
+fn pagination(stretch: Stretch, total_events: u64) -> Option<Pagination> {
+    let Stretch::Page { page, size: page_size } = stretch else { return None };
+    let total_pages = total_events.div_ceil(page_size.max(1));
+    let (has_next, has_prev) = (page < total_pages, page > 1);
+    Some(Pagination { page, page_size, total_events, total_pages, has_next, has_prev })
+}
+
+async fn window(app: &App, id: ExecutionId, from: u64, to: u64) -> Result<Vec<Event>, ApiError> {
+    let size = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX);
+    if size == 0 {
+        return Ok(Vec::new());
+    }
+    Ok(app.control.executions.events(id, Seq(from), size).await?)
+}
+
+async fn workload(app: &App, id: ExecutionId) -> Result<Option<Value>, ApiError> {
+    let first = window(app, id, 0, 1).await?;
+    Ok(first.into_iter().find_map(|event| match event.fact {
+        Fact::PlaybookStarted(started) => Some(Value::Object(started.workload)),
+        _ => None,
+    }))
+}
+
+/// What a completed execution came to.
+async fn result(app: &App, row: &ExecutionRow) -> Result<Option<Value>, ApiError> {
+    if row.status != ExecutionStatus::Completed {
+        return Ok(None);
+    }
+    let mut to = row.version.0;
+    while to > 0 {
+        let from = to.saturating_sub(END_WINDOW);
+        let events = window(app, row.id, from, to).await?;
+        let found = events.into_iter().rev().find_map(|event| match event.fact {
+            Fact::PlaybookCompleted { result } => Some(result),
+            _ => None,
+        });
+        if found.is_some() {
+            return Ok(found);
+        }
+        to = from;
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_detail_shows_the_newest_events() {
+        assert_eq!(bounds(Stretch::Newest, 5), (0, 5));
+        assert_eq!(bounds(Stretch::Newest, 2005), (5, 2005));
+    }
+
+    #[test]
+    fn pages_count_from_the_newest_event() {
+        assert_eq!(bounds(Stretch::Page { page: 1, size: 10 }, 25), (15, 25));
+        assert_eq!(bounds(Stretch::Page { page: 3, size: 10 }, 25), (0, 5));
+        assert_eq!(bounds(Stretch::Page { page: 4, size: 10 }, 25), (0, 0));
+        assert_eq!(bounds(Stretch::Page { page: u64::MAX, size: 10 }, 25), (0, 0));
+        let last = pagination(Stretch::Page { page: 3, size: 10 }, 25).expect("a page");
+        assert_eq!((last.total_pages, last.has_next, last.has_prev), (3, false, true));
+    }
+
+    #[test]
+    fn a_place_past_the_end_gives_nothing() {
+        assert_eq!(bounds(Stretch::After { after: 30, size: 10 }, 25), (25, 25));
+        assert_eq!(bounds(Stretch::After { after: u64::MAX, size: 10 }, 25), (25, 25));
+        assert_eq!(bounds(Stretch::After { after: 20, size: 10 }, 25), (20, 25));
+    }
+}

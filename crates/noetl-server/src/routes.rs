@@ -1,0 +1,10 @@
+//! The handlers, one file per noun: extractors, one call, a reply.
+
+pub(crate) mod catalog;
+pub(crate) mod commands;
+pub(crate) mod events;
+pub(crate) mod execute;
+pub(crate) mod executions;
+pub(crate) mod fallback;
+pub(crate) mod health;
+mod said;

@@ -1,0 +1,101 @@
+//! Documents: registering, listing, reading.
+
+use axum::extract::State;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use noetl_api::catalog::{
+    Entry, ListReply, ListRequest, RegisterReply, RegisterRequest, ResourceRequest,
+};
+use serde::Deserialize;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::http::extract::{Json, OptionalJson, Query};
+use crate::shape;
+
+/// What `POST /api/catalog/register` can be asked besides its body.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct RegisterQuery {
+    /// Whether a playbook with errors is taken.
+    #[serde(default)]
+    force: bool,
+}
+
+/// Register a document
+///
+/// It becomes the next version of its path. A playbook with errors is refused, with every error
+/// named, unless `force` is given.
+pub(crate) async fn register(
+    State(app): State<App>,
+    Query(query): Query<RegisterQuery>,
+    Json(request): Json<RegisterRequest>,
+) -> Result<Json<RegisterReply>, ApiError> {
+    let content = plain(request.content)?;
+    let kind = &request.resource_type;
+    let (entry, findings) =
+        app.control.catalog.register(&app.tenant, content, kind, query.force).await?;
+    Ok(Json(shape::registered(&entry, &findings)))
+}
+
+/// List documents
+///
+/// Every version of every document, newest first; of one kind when it is given.
+pub(crate) async fn list(
+    State(app): State<App>,
+    OptionalJson(request): OptionalJson<ListRequest>,
+) -> Result<Json<ListReply>, ApiError> {
+    let kind = request.resource_type.as_deref().filter(|kind| !kind.is_empty());
+    let entries = app.control.catalog.entries(&app.tenant, kind).await?;
+    Ok(Json(ListReply { entries: entries.into_iter().map(shape::entry).collect() }))
+}
+
+/// Read one document
+///
+/// By id, or by path and version.
+pub(crate) async fn resource(
+    State(app): State<App>,
+    Json(request): Json<ResourceRequest>,
+) -> Result<Json<Entry>, ApiError> {
+    let catalog = &app.control.catalog;
+    let (found, name) = match (request.catalog_id, request.path) {
+        (Some(id), _) => (catalog.entry(&app.tenant, id.into()).await?, id.to_string()),
+        (None, Some(path)) => {
+            let version = request.version.unwrap_or_default().number();
+            (catalog.entry_at(&app.tenant, &path, version).await?, path)
+        }
+        (None, None) => {
+            let message = "name the document by path or catalog_id";
+            return Err(ApiError::invalid("document_unnamed", message));
+        }
+    };
+    let missing =
+        || ApiError::not_found("document_not_found", format!("Catalog entry not found: {name}"));
+    found.map(shape::entry).map(Json).ok_or_else(missing)
+}
+
+/// The document itself: content that is base64 of a text is decoded, anything else is the text.
+fn plain(content: String) -> Result<String, ApiError> {
+    let decoded = BASE64_STANDARD.decode(content.trim()).ok();
+    let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or(content);
+    if text.contains('\0') {
+        let message = "text must not hold NUL characters";
+        return Err(ApiError::invalid("nul_character", message));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_of_a_text_is_decoded_and_a_text_is_kept() {
+        let plain = |text: &str| plain(text.to_owned()).ok();
+        assert_eq!(plain("a: 1").as_deref(), Some("a: 1"));
+        assert_eq!(plain("YTogMQ==").as_deref(), Some("a: 1"));
+        assert_eq!(plain("YTogMQ==\n").as_deref(), Some("a: 1"));
+        // Standard base64 by its letters, but not of a text.
+        assert_eq!(plain("////").as_deref(), Some("////"));
+        assert_eq!(plain("AAAA"), None, "base64 of NUL characters");
+    }
+}

@@ -1,0 +1,37 @@
+//! Commands: reading and claiming them.
+
+use axum::extract::State;
+use noetl_api::commands::{ClaimReply, ClaimRequest, Command};
+use noetl_model::CommandId;
+
+use crate::app::App;
+use crate::error::{ApiError, not_claimed};
+use crate::http::extract::{Json, Path};
+use crate::reads;
+
+/// Read a command
+pub(crate) async fn command(
+    State(app): State<App>,
+    Path(id): Path<CommandId>,
+) -> Result<Json<Command>, ApiError> {
+    let missing = || ApiError::not_found("command_not_found", format!("command not found: {id}"));
+    reads::command(&app, id).await?.map(Json).ok_or_else(missing)
+}
+
+/// Claim a command
+///
+/// Repeating a claim is harmless; two workers never hold one command. A command that is over or
+/// unknown is a conflict, so that a worker forgets it.
+pub(crate) async fn claim(
+    State(app): State<App>,
+    Path(id): Path<CommandId>,
+    Json(request): Json<ClaimRequest>,
+) -> Result<Json<ClaimReply>, ApiError> {
+    if request.worker_id.trim().is_empty() {
+        return Err(ApiError::invalid("invalid_body", "worker_id must not be empty"));
+    }
+    app.control.reports.claim(id, &request.worker_id).await.map_err(not_claimed)?;
+    let command = reads::command(&app, id).await?;
+    let command = command.ok_or_else(|| ApiError::internal("the claimed command is gone"))?;
+    Ok(Json(ClaimReply { status: "ok".to_owned(), event_id: id.into(), command }))
+}

@@ -1,0 +1,16 @@
+//! What is not a route.
+
+use axum::http::{Method, StatusCode, Uri};
+
+use crate::error::ApiError;
+
+/// There is nothing at this path.
+pub(crate) async fn unknown_path(uri: Uri) -> ApiError {
+    ApiError::not_found("unknown_path", format!("there is nothing at {}", uri.path()))
+}
+
+/// The path is known, the verb is not one of its own. The router adds `Allow`.
+pub(crate) async fn wrong_verb(method: Method, uri: Uri) -> ApiError {
+    let message = format!("{method} is not possible at {}", uri.path());
+    ApiError::refused(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+}

@@ -1,0 +1,38 @@
+//! Whether the control plane is well.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use noetl_api::health::{Alive, Health};
+use noetl_model::ExecutionId;
+use tracing::warn;
+
+use crate::app::App;
+use crate::http::extract::Json;
+
+/// Whether the process answers
+///
+/// Asks nothing of the store, so that a slow one does not get the process restarted.
+pub(crate) async fn alive() -> Json<Alive> {
+    Json(Alive { status: "ok".to_owned() })
+}
+
+/// Whether the control plane and its store answer
+pub(crate) async fn health(State(app): State<App>) -> (StatusCode, Json<Health>) {
+    // A look-up by key that finds nothing: the cheapest question every store answers.
+    let answer = app.control.executions.get(&app.tenant, ExecutionId::new(0)).await;
+    if let Err(error) = &answer {
+        warn!(%error, "the store does not answer");
+    }
+    let (code, status, database) = match answer {
+        Ok(_) => (StatusCode::OK, "ok", "connected"),
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "unhealthy", "disconnected"),
+    };
+    let health = Health {
+        status: status.to_owned(),
+        database: database.to_owned(),
+        nats: "not_configured".to_owned(),
+        uptime_seconds: app.uptime().as_secs(),
+        version: app.options.version.clone(),
+    };
+    (code, Json(health))
+}

@@ -1,0 +1,138 @@
+//! A control plane with its worker and its HTTP edge, on a free port of this machine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_api::Client;
+use noetl_control::Control;
+use noetl_model::Clock;
+use noetl_server::App;
+use noetl_store::{Store, SystemClock};
+use noetl_tools::Registry;
+use noetl_worker::Worker;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::store::FrailStore;
+use crate::tools::{Echo, Noop};
+
+/// How long what still runs may take to end when an app closes. Tests wait for what they need.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// What an app is made of.
+pub struct TestAppBuilder {
+    slots: usize,
+    tools: Registry,
+    clock: Arc<dyn Clock>,
+    store: Arc<FrailStore>,
+    options: noetl_server::Options,
+}
+
+impl TestAppBuilder {
+    /// How many commands the worker in the process runs at a time; 0 leaves them to others.
+    #[must_use]
+    pub fn slots(mut self, slots: usize) -> Self {
+        self.slots = slots;
+        self
+    }
+
+    /// The worker's tools.
+    #[must_use]
+    pub fn tools(mut self, tools: Registry) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// The control plane's clock.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The store of an earlier app, to go on with what it left.
+    #[must_use]
+    pub fn store(mut self, store: Arc<FrailStore>) -> Self {
+        self.store = store;
+        self
+    }
+
+    /// Settings of the HTTP edge.
+    #[must_use]
+    pub fn options(mut self, options: noetl_server::Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Starts it.
+    pub async fn start(self) -> TestApp {
+        let Self { slots, tools, clock, store, options } = self;
+        let settings = noetl_control::Options { slots, ..noetl_control::Options::default() };
+        let shared: Arc<dyn Store> = store.clone();
+        let control = Control::open(settings, shared, clock).await.expect("a store that answers");
+        let worker = tokio::spawn(Worker::new(control.local.clone(), tools).run(GRACE));
+        let control = Arc::new(control);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("a bound listener has an address");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let app = App::new(control.clone(), options);
+        let server = tokio::spawn(async move {
+            let stop = async {
+                // Dropping the sender is as good a sign as using it.
+                let _ = stopped.await;
+            };
+            noetl_server::serve(listener, app, stop).await.expect("a listener that stays");
+        });
+        let base = format!("http://{address}");
+        let client = Client::new(&base).expect("an address");
+        TestApp { client, base, store, control, stop, server, worker }
+    }
+}
+
+/// A running app. Close it, so that a failure in its tasks fails the test.
+pub struct TestApp {
+    /// A client of it.
+    pub client: Client,
+    /// Its address, as `http://127.0.0.1:40123`.
+    pub base: String,
+    /// Its store.
+    pub store: Arc<FrailStore>,
+    /// The control plane behind the edge.
+    pub control: Arc<Control>,
+    stop: oneshot::Sender<()>,
+    server: JoinHandle<()>,
+    worker: JoinHandle<()>,
+}
+
+impl TestApp {
+    /// An app to be adjusted and started: four slots, an empty store, the machine's clock.
+    pub fn builder() -> TestAppBuilder {
+        TestAppBuilder {
+            slots: 4,
+            tools: Registry::default().with(Echo).with(Noop),
+            clock: Arc::new(SystemClock),
+            store: Arc::default(),
+            options: noetl_server::Options::default(),
+        }
+    }
+
+    /// Starts an app with so many slots.
+    pub async fn start(slots: usize) -> Self {
+        Self::builder().slots(slots).start().await
+    }
+
+    /// Stops taking requests, answers those under way, commits what was submitted, and stops.
+    pub async fn close(self) {
+        let Self { client, control, stop, server, worker, .. } = self;
+        // Connections that are kept for later hold the server open no longer than this.
+        drop(client);
+        let _ = stop.send(());
+        server.await.expect("the server does not panic");
+        match Arc::into_inner(control) {
+            Some(control) => control.close().await,
+            None => panic!("something still holds the control plane"),
+        }
+        worker.await.expect("the worker does not panic");
+    }
+}

@@ -1,0 +1,52 @@
+//! A clock that only a test moves.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use noetl_model::{Clock, Timestamp};
+
+/// Stands still until it is moved. It never goes back.
+#[derive(Debug)]
+pub struct SimClock {
+    micros: AtomicI64,
+}
+
+impl SimClock {
+    /// A clock that shows this instant.
+    pub fn at(start: Timestamp) -> Self {
+        Self { micros: AtomicI64::new(start.as_micros()) }
+    }
+
+    /// Moves it forward.
+    pub fn advance(&self, by: Duration) {
+        let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+        self.micros.fetch_add(by, Ordering::SeqCst);
+    }
+}
+
+impl Default for SimClock {
+    /// 2026-01-01T00:00:00Z: late enough for every id layout, and easy to read in a snapshot.
+    fn default() -> Self {
+        Self::at(Timestamp::from_millis(1_767_225_600_000))
+    }
+}
+
+impl Clock for SimClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.micros.load(Ordering::SeqCst))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_passes_only_when_told() {
+        let clock = SimClock::default();
+        assert_eq!(clock.now().to_string(), "2026-01-01T00:00:00Z");
+        assert_eq!(clock.now(), clock.now());
+        clock.advance(Duration::from_millis(1500));
+        assert_eq!(clock.now().to_string(), "2026-01-01T00:00:01.5Z");
+    }
+}

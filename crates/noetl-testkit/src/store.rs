@@ -1,0 +1,151 @@
+//! A memory store that a test can make unreachable.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant};
+use noetl_store::{
+    Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
+    ExecutionRow, Executions, MemoryStore, NewEntry, StoreError,
+};
+
+/// Keeps everything in memory, and answers nothing while it is down.
+#[derive(Debug, Default)]
+pub struct FrailStore {
+    inner: MemoryStore,
+    is_down: AtomicBool,
+}
+
+impl FrailStore {
+    /// Makes it unreachable, or reachable again. What it holds stays.
+    pub fn set_down(&self, is_down: bool) {
+        self.is_down.store(is_down, Ordering::SeqCst);
+    }
+
+    fn answer(&self) -> Result<(), StoreError> {
+        match self.is_down.load(Ordering::SeqCst) {
+            true => Err(StoreError::backend("answer", "select secret from table: down for a test")),
+            false => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl EventLog for FrailStore {
+    async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError> {
+        self.answer()?;
+        self.inner.commit(batch).await
+    }
+
+    async fn read(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        self.answer()?;
+        self.inner.read(execution, after, limit).await
+    }
+
+    async fn find_reported(
+        &self,
+        execution: ExecutionId,
+        event: EventId,
+    ) -> Result<Option<Seq>, StoreError> {
+        self.answer()?;
+        self.inner.find_reported(execution, event).await
+    }
+
+    async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {
+        self.answer()?;
+        self.inner.newest_id().await
+    }
+}
+
+#[async_trait]
+impl Executions for FrailStore {
+    async fn execution(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+    ) -> Result<Option<ExecutionRow>, StoreError> {
+        self.answer()?;
+        self.inner.execution(tenant, id).await
+    }
+
+    async fn tenant_of(&self, id: ExecutionId) -> Result<Option<Tenant>, StoreError> {
+        self.answer()?;
+        self.inner.tenant_of(id).await
+    }
+
+    async fn executions(
+        &self,
+        tenant: &Tenant,
+        filter: &ExecutionFilter,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        self.answer()?;
+        self.inner.executions(tenant, filter).await
+    }
+
+    async fn unfinished(
+        &self,
+        after: ExecutionId,
+        limit: usize,
+    ) -> Result<Vec<ExecutionId>, StoreError> {
+        self.answer()?;
+        self.inner.unfinished(after, limit).await
+    }
+}
+
+#[async_trait]
+impl Commands for FrailStore {
+    async fn command(&self, id: CommandId) -> Result<Option<CommandRow>, StoreError> {
+        self.answer()?;
+        self.inner.command(id).await
+    }
+
+    async fn open_commands(
+        &self,
+        after: CommandId,
+        limit: usize,
+    ) -> Result<Vec<CommandRow>, StoreError> {
+        self.answer()?;
+        self.inner.open_commands(after, limit).await
+    }
+}
+
+#[async_trait]
+impl Catalog for FrailStore {
+    async fn register(&self, tenant: &Tenant, entry: NewEntry) -> Result<CatalogEntry, StoreError> {
+        self.answer()?;
+        self.inner.register(tenant, entry).await
+    }
+
+    async fn entry(
+        &self,
+        tenant: &Tenant,
+        id: CatalogId,
+    ) -> Result<Option<CatalogEntry>, StoreError> {
+        self.answer()?;
+        self.inner.entry(tenant, id).await
+    }
+
+    async fn entry_at(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        version: Option<u32>,
+    ) -> Result<Option<CatalogEntry>, StoreError> {
+        self.answer()?;
+        self.inner.entry_at(tenant, path, version).await
+    }
+
+    async fn entries(
+        &self,
+        tenant: &Tenant,
+        kind: Option<&str>,
+    ) -> Result<Vec<CatalogEntry>, StoreError> {
+        self.answer()?;
+        self.inner.entries(tenant, kind).await
+    }
+}
