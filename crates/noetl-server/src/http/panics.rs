@@ -18,3 +18,32 @@ pub(crate) async fn caught(request: Request, next: Next) -> Response {
         ApiError::internal("the request failed in a way it never should").into_response()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::middleware::from_fn;
+    use axum::routing::get;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_and_the_connection_lives() {
+        let explode = get(async || -> &'static str { panic!("a test of panics") });
+        let router = Router::new().route("/", explode).layer(from_fn(caught));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        // The typed client sets up what every client of the process needs.
+        noetl_api::Client::new(&base).unwrap();
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        for _ in 0..2 {
+            let response = http.get(&base).send().await.unwrap();
+            assert_eq!(response.status().as_u16(), 500);
+            let body: noetl_api::ErrorBody = response.json().await.unwrap();
+            assert_eq!(body.code, "internal");
+            assert!(!body.error.contains("a test of panics"));
+        }
+    }
+}

@@ -1,0 +1,163 @@
+use insta::assert_snapshot;
+use noetl_testkit::TestApp;
+use serde_json::{Value, json};
+
+use crate::api::{get, open_command, post, started};
+
+#[tokio::test]
+async fn an_unknown_command_is_a_conflict_to_claim_and_not_found_to_read() {
+    let app = TestApp::start(0).await;
+    assert_snapshot!(get(&app, "/api/commands/7").shown().await, @r#"
+    404
+    {
+      "error": "command not found: 7",
+      "status": 404,
+      "code": "command_not_found",
+      "detail": "command not found: 7",
+      "message": "command not found: 7"
+    }
+    "#);
+    let claim = post(&app, "/api/commands/7/claim", r#"{"worker_id":"w"}"#);
+    assert_snapshot!(claim.shown().await, @r#"
+    409
+    {
+      "error": "Command already reached terminal state",
+      "status": 409,
+      "code": "command_finished",
+      "detail": "Command already reached terminal state",
+      "message": "Command already reached terminal state"
+    }
+    "#);
+    assert_eq!(post(&app, "/api/commands/7/claim", r#"{"worker_id":""}"#).answer().await.0, 422);
+    assert_eq!(post(&app, "/api/commands/7/claim", "{}").answer().await.0, 422);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_command_is_claimed_by_one_worker() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    let command = open_command(&app, id).await;
+    let path = format!("/api/commands/{command}");
+    let claim = |worker: &str| {
+        post(&app, &format!("{path}/claim"), json!({ "worker_id": worker }).to_string())
+    };
+    assert_snapshot!(get(&app, &path).shown().await, @r#"
+    200
+    {
+      "execution_id": "[id number]",
+      "node_id": "start",
+      "node_name": "start",
+      "action": "python",
+      "context": {
+        "tool_config": {
+          "code": "result = message"
+        },
+        "args": {
+          "message": "Hello, world!"
+        },
+        "render_context": {}
+      },
+      "meta": {
+        "command_id": "[id]:start:[id]",
+        "step": "start",
+        "tool_kind": "python",
+        "attempt": 1,
+        "max_attempts": 3,
+        "execution_id": "[id]",
+        "catalog_id": "[id]",
+        "actionable": true
+      }
+    }
+    "#);
+    assert_snapshot!(claim("one").shown().await, @r#"
+    200
+    {
+      "status": "ok",
+      "event_id": "[id number]",
+      "execution_id": "[id number]",
+      "node_id": "start",
+      "node_name": "start",
+      "action": "python",
+      "context": {
+        "tool_config": {
+          "code": "result = message"
+        },
+        "args": {
+          "message": "Hello, world!"
+        },
+        "render_context": {}
+      },
+      "meta": {
+        "command_id": "[id]:start:[id]",
+        "step": "start",
+        "tool_kind": "python",
+        "attempt": 1,
+        "max_attempts": 3,
+        "execution_id": "[id]",
+        "catalog_id": "[id]",
+        "actionable": true
+      }
+    }
+    "#);
+    assert_eq!(claim("one").answer().await.0, 200, "a repeat is harmless");
+    assert_snapshot!(claim("two").shown().await, @r#"
+    409
+    {
+      "error": "Command already claimed by one",
+      "status": 409,
+      "code": "command_claimed",
+      "detail": "Command already claimed by one",
+      "message": "Command already claimed by one"
+    }
+    "#);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_worker_elsewhere_drives_an_execution_to_its_end() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    let say = async |event_type: &str, status: &str, command: i64, mut context: Value| {
+        context["command_id"] = json!(command);
+        let body = json!({
+            "execution_id": id, "event_type": event_type, "step": "start", "status": status,
+            "context": context, "worker_id": "w", "meta": {"attempts": 0},
+        });
+        let (code, answer) = post(&app, "/api/events", body.to_string()).answer().await;
+        assert_eq!(code, 200, "{event_type}: {answer}");
+    };
+    for _ in ["start", "end"] {
+        let command = open_command(&app, id).await;
+        let claim = format!("/api/commands/{command}/claim");
+        assert_eq!(post(&app, &claim, r#"{"worker_id":"w"}"#).answer().await.0, 200);
+        say("command.started", "STARTED", command, json!({})).await;
+        let result = json!({"status": "success", "context": {"data": {"message": "hi"}}});
+        say("call.done", "COMPLETED", command, json!({"call_index": 0, "result": result})).await;
+        say("command.completed", "success", command, json!({"status": "success"})).await;
+        assert_eq!(post(&app, &claim, r#"{"worker_id":"w"}"#).answer().await.0, 409, "it is over");
+    }
+    let (_, status) = get(&app, &format!("/api/executions/{id}/status")).answer().await;
+    assert_eq!(status["status"], "COMPLETED", "{status}");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn commands_of_a_cancelled_execution_cannot_be_claimed() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    let command = open_command(&app, id).await;
+    assert_eq!(post(&app, &format!("/api/executions/{id}/cancel"), "").answer().await.0, 200);
+    let claim = post(&app, &format!("/api/commands/{command}/claim"), r#"{"worker_id":"w"}"#);
+    assert_snapshot!(claim.shown().await, @r#"
+    409
+    {
+      "error": "Execution has been cancelled",
+      "status": 409,
+      "code": "execution_cancelled",
+      "detail": "Execution has been cancelled",
+      "message": "Execution has been cancelled"
+    }
+    "#);
+    app.close().await;
+}

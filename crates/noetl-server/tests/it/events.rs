@@ -1,0 +1,136 @@
+use insta::assert_snapshot;
+use noetl_testkit::TestApp;
+use serde_json::json;
+
+use crate::api::{get, post, started};
+
+#[tokio::test]
+async fn an_event_of_an_unknown_execution_is_refused() {
+    let app = TestApp::start(0).await;
+    let event = r#"{"execution_id":7,"step":"a","event_type":"note"}"#;
+    assert_snapshot!(post(&app, "/api/events", event).shown().await, @r#"
+    404
+    {
+      "error": "there is no execution 7",
+      "status": 404,
+      "code": "execution_not_found",
+      "detail": "there is no execution 7",
+      "message": "there is no execution 7"
+    }
+    "#);
+    let batch = r#"{"execution_id":"7","events":[]}"#;
+    assert_eq!(post(&app, "/api/events/batch", batch).answer().await.0, 404);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn an_event_with_a_bad_field_is_refused() {
+    let app = TestApp::start(0).await;
+    for body in [
+        r#"{"execution_id":"abc","step":"a","event_type":"note"}"#,
+        r#"{"execution_id":1.5,"step":"a","event_type":"note"}"#,
+        r#"{"step":"a","event_type":"note"}"#,
+        r#"{"execution_id":1,"event_type":"note"}"#,
+        r#"{"execution_id":1,"step":"a"}"#,
+        r#"{"execution_id":1,"step":"a","event_type":"note","name":"note"}"#,
+        r#"{"execution_id":1,"step":"a","event_type":"note","event_id":"x"}"#,
+        r#"{"execution_id":1,"step":"a","event_type":"note","created_at":"yesterday"}"#,
+    ] {
+        let (status, answer) = post(&app, "/api/events", body).answer().await;
+        assert_eq!((status, &answer["code"]), (422, &"invalid_body".into()), "{body}: {answer}");
+    }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn saying_the_same_event_again_answers_the_same() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    let event = id + 1_000_000;
+    let body = json!({
+        "execution_id": id.to_string(), "step": "start", "name": "note", "event_id": event,
+        "context": {"text": "hello"}, "worker_id": "w",
+    });
+    let (status, first) = post(&app, "/api/events", body.to_string()).answer().await;
+    assert_eq!((status, &first["event_id"]), (200, &event.into()), "{first}");
+    let (status, second) = post(&app, "/api/events", body.to_string()).answer().await;
+    assert_eq!((status, second), (200, first));
+    let (_, log) = get(&app, &format!("/api/executions/{id}/events")).answer().await;
+    let notes: Vec<_> = log["events"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|e| e["event_type"] == "note")
+        .collect();
+    assert_eq!(notes.len(), 1);
+    assert_eq!(notes[0]["origin"], "reported");
+    assert_eq!(notes[0]["result"], json!({"status": "RUNNING", "context": {"text": "hello"}}));
+    assert_eq!(notes[0]["meta"]["worker_id"], "w");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_batch_keeps_what_is_right_and_names_what_is_wrong() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    let batch = format!(
+        r#"{{"execution_id":{id},"worker_id":"w","events":[
+            {{"step":"start","event_type":"note","payload":{{"n":1}}}},
+            {{"step":"start","event_type":"step.exit"}},
+            {{"step":"start","event_type":"note","payload":{{"n":"\u0000"}}}},
+            {{"step":"__orchestrate__","event_type":"call.done","event_id":"12"}},
+            {{"event_type":"note"}},
+            {{"step":"start","name":"note","context":{{"n":2}}}}
+        ]}}"#
+    );
+    assert_snapshot!(post(&app, "/api/events/batch", batch).shown().await, @r#"
+    200
+    {
+      "status": "ok",
+      "event_ids": [
+        "[id number]",
+        "[id number]"
+      ],
+      "commands_generated": 0,
+      "rejected": [
+        {
+          "index": 1,
+          "event_id": null,
+          "error": "'step.exit' is decided by the control plane and cannot be reported"
+        },
+        {
+          "index": 2,
+          "event_id": null,
+          "error": "text must not hold NUL characters"
+        },
+        {
+          "index": 3,
+          "event_id": "12",
+          "error": "decisions are made by the control plane and cannot be handed in"
+        },
+        {
+          "index": 4,
+          "event_id": null,
+          "error": "Failed to deserialize the JSON body into the target type: missing field `step` at line 1 column 21"
+        }
+      ]
+    }
+    "#);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn an_empty_batch_is_nothing_wrong() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    let batch = format!(r#"{{"execution_id":{id},"events":[]}}"#);
+    assert_snapshot!(post(&app, "/api/events/batch", batch).shown().await, @r#"
+    200
+    {
+      "status": "ok",
+      "event_ids": [],
+      "commands_generated": 0
+    }
+    "#);
+    app.close().await;
+}

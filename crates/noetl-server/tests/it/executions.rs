@@ -1,0 +1,316 @@
+use insta::assert_snapshot;
+use noetl_testkit::TestApp;
+
+use crate::api::{GREET, finished, get, post, register, started};
+
+#[tokio::test]
+async fn an_execution_is_started_by_path_or_by_id() {
+    let app = TestApp::start(2).await;
+    let (_, entry) = register(&app, GREET).await;
+    let execute = |body: String| post(&app, "/api/execute", body);
+    assert_snapshot!(execute(r#"{"path":"tests/greet"}"#.to_owned()).shown().await, @r#"
+    200
+    {
+      "execution_id": "[id]",
+      "status": "started",
+      "commands_generated": 1
+    }
+    "#);
+    let id = &entry["catalog_id"];
+    for body in [
+        format!(r#"{{"catalog_id":{id}}}"#),
+        format!(r#"{{"catalog_id":{}}}"#, id.as_str().expect("text")),
+        r#"{"path":"tests/greet","version":1,"workload":{"who":"Ada"}}"#.to_owned(),
+        r#"{"path":"tests/greet","version":"1","payload":{}}"#.to_owned(),
+        r#"{"path":"tests/greet","version":"latest","resource_kind":"playbook"}"#.to_owned(),
+        r#"{"path":"tests/greet","parent_execution_id":"7","trace":{"traceparent":"00"}}"#
+            .to_owned(),
+    ] {
+        let (status, answer) = execute(body.clone()).answer().await;
+        assert_eq!((status, &answer["status"]), (200, &"started".into()), "{body}: {answer}");
+    }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_said() {
+    let app = TestApp::start(0).await;
+    let execute = |body: &'static str| post(&app, "/api/execute", body).shown();
+    assert_snapshot!(execute("{}").await, @r#"
+    422
+    {
+      "error": "name the playbook by path or catalog_id",
+      "status": 422,
+      "code": "playbook_unnamed",
+      "detail": "name the playbook by path or catalog_id",
+      "message": "name the playbook by path or catalog_id"
+    }
+    "#);
+    assert_snapshot!(execute(r#"{"path":"nope"}"#).await, @r#"
+    404
+    {
+      "error": "Playbook not found: nope",
+      "status": 404,
+      "code": "playbook_not_found",
+      "detail": "Playbook not found: nope",
+      "message": "Playbook not found: nope"
+    }
+    "#);
+    assert_snapshot!(execute(r#"{"path":"nope","version":3}"#).await, @r#"
+    404
+    {
+      "error": "Playbook not found: nope version 3",
+      "status": 404,
+      "code": "playbook_not_found",
+      "detail": "Playbook not found: nope version 3",
+      "message": "Playbook not found: nope version 3"
+    }
+    "#);
+    assert_snapshot!(execute(r#"{"catalog_id":5}"#).await, @r#"
+    404
+    {
+      "error": "Catalog entry not found: 5",
+      "status": 404,
+      "code": "playbook_not_found",
+      "detail": "Catalog entry not found: 5",
+      "message": "Catalog entry not found: 5"
+    }
+    "#);
+    assert_snapshot!(execute(r#"{"path":"a","payload":null}"#).await, @r#"
+    422
+    {
+      "error": "Failed to deserialize the JSON body into the target type: payload: invalid type: null, expected a map at line 1 column 26",
+      "status": 422,
+      "code": "invalid_body",
+      "detail": "Failed to deserialize the JSON body into the target type: payload: invalid type: null, expected a map at line 1 column 26",
+      "message": "Failed to deserialize the JSON body into the target type: payload: invalid type: null, expected a map at line 1 column 26"
+    }
+    "#);
+    assert_snapshot!(execute(r#"{"path":"a","payload":{},"workload":{}}"#).await, @r#"
+    422
+    {
+      "error": "Failed to deserialize the JSON body into the target type: duplicate field `payload` at line 1 column 35",
+      "status": 422,
+      "code": "invalid_body",
+      "detail": "Failed to deserialize the JSON body into the target type: duplicate field `payload` at line 1 column 35",
+      "message": "Failed to deserialize the JSON body into the target type: duplicate field `payload` at line 1 column 35"
+    }
+    "#);
+    assert_snapshot!(execute(r#"{"path":"a","dedup":{"key":"k"}}"#).await, @r#"
+    422
+    {
+      "error": "dedup is not available in this version",
+      "status": 422,
+      "code": "dedup_not_available",
+      "detail": "dedup is not available in this version",
+      "message": "dedup is not available in this version"
+    }
+    "#);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_finished_execution_shows_its_log_its_workload_and_its_result() {
+    let app = TestApp::start(2).await;
+    let id = finished(&app).await;
+    let (status, body) = get(&app, &format!("/api/executions/{id}")).answer().await;
+    assert_eq!(status, 200);
+    assert_eq!(body["execution_id"], id, "a number");
+    assert_eq!(body["status"], "COMPLETED");
+    assert_eq!(body["workload"]["who"], "world");
+    assert_eq!(body["result"]["said"], "Hello, world!");
+    let events = body["events"].as_array().expect("events");
+    let types: Vec<&str> = events.iter().filter_map(|event| event["event_type"].as_str()).collect();
+    assert_snapshot!(types.join("\n"), @r#"
+    playbook_started
+    step.enter
+    command.issued
+    command.claimed
+    call.done
+    command.completed
+    step.exit
+    step.enter
+    command.issued
+    command.claimed
+    call.done
+    command.completed
+    step.exit
+    playbook.completed
+    "#);
+    let command = events.iter().find(|event| event["event_type"] == "command.issued");
+    let name = command.expect("a command")["meta"]["command_id"].as_str().expect("text");
+    assert!(name.starts_with(&format!("{id}:start:")), "{name}");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_status_has_what_workers_and_the_command_line_read() {
+    let app = TestApp::start(2).await;
+    let id = finished(&app).await;
+    assert_snapshot!(get(&app, &format!("/api/executions/{id}/status")).shown().await, @r#"
+    200
+    {
+      "execution_id": "[id number]",
+      "status": "COMPLETED",
+      "current_step": "end",
+      "progress": {
+        "total_steps": 2,
+        "completed_steps": 2,
+        "running_steps": 0,
+        "failed_steps": 0
+      },
+      "is_cancelled": false,
+      "completed": true,
+      "failed": false,
+      "completed_steps": [
+        "start",
+        "end"
+      ],
+      "error": null,
+      "start_time": "[time]",
+      "end_time": "[time]",
+      "duration_seconds": "[seconds]"
+    }
+    "#);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn executions_are_listed_newest_first_and_filtered() {
+    let app = TestApp::start(2).await;
+    let first = finished(&app).await;
+    let second = finished(&app).await;
+    let (_, all) = get(&app, "/api/executions").answer().await;
+    assert_eq!(all[0]["execution_id"], second);
+    assert_eq!(all[1]["execution_id"], first);
+    let count = async |query: &str| {
+        let (_, found) = get(&app, &format!("/api/executions?{query}")).answer().await;
+        found.as_array().map(Vec::len)
+    };
+    assert_eq!(count("limit=1").await, Some(1));
+    assert_eq!(count("offset=1").await, Some(1));
+    assert_eq!(count("status=completed").await, Some(2));
+    assert_eq!(count("status=FAILED").await, Some(0));
+    assert_eq!(count("path=GREET").await, Some(2));
+    assert_eq!(count("path=nothing").await, Some(0));
+    app.close().await;
+}
+
+#[tokio::test]
+async fn browsers_get_ids_as_text() {
+    let app = TestApp::start(2).await;
+    let id = finished(&app).await;
+    let path = format!("/api/executions/{id}");
+    let (_, plain) = get(&app, &path).answer().await;
+    assert!(plain["execution_id"].is_number() && plain["events"][0]["event_id"].is_number());
+    for ask in [
+        get(&app, &path).header("origin", "http://localhost:3000"),
+        get(&app, &path).header("x-session-token", "t"),
+        get(&app, &format!("{path}?ids=string")),
+    ] {
+        let (_, body) = ask.answer().await;
+        assert_eq!(body["execution_id"], id.to_string());
+        assert!(body["events"][0]["event_id"].is_string());
+        assert!(body["catalog_id"].is_string());
+    }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_log_is_read_in_stretches() {
+    let app = TestApp::start(2).await;
+    let id = finished(&app).await;
+    let path = format!("/api/executions/{id}");
+    let (_, all) = get(&app, &format!("{path}/events")).answer().await;
+    let total = all["total_events"].as_u64().expect("a number");
+    assert_eq!(all["next_after"], total);
+    let mut seen = Vec::new();
+    let mut after = 0;
+    while after < total {
+        let (_, part) = get(&app, &format!("{path}/events?after={after}&limit=3")).answer().await;
+        let events = part["events"].as_array().expect("events");
+        seen.extend(events.iter().filter_map(|event| event["seq"].as_u64()));
+        after = part["next_after"].as_u64().expect("a number");
+    }
+    assert_eq!(seen, (1..=total).collect::<Vec<_>>());
+
+    let (_, page) = get(&app, &format!("{path}?page=1&page_size=4")).answer().await;
+    assert_eq!(page["events"][0]["seq"], total, "newest first");
+    assert_eq!(page["pagination"]["total_events"], total);
+    assert_eq!(page["pagination"]["has_next"], true);
+    let (_, tail) = get(&app, &format!("{path}?after_seq={}", total - 1)).answer().await;
+    assert_eq!(tail["events"].as_array().map(Vec::len), Some(1));
+    app.close().await;
+}
+
+#[tokio::test]
+async fn cancelling_works_once() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    let cancel = || post(&app, &format!("/api/executions/{id}/cancel"), r#"{"reason":"enough"}"#);
+    let check = || get(&app, &format!("/api/executions/{id}/cancellation-check"));
+    assert_eq!(check().answer().await.1["is_cancelled"], false);
+    assert_snapshot!(cancel().shown().await, @r#"
+    200
+    {
+      "execution_id": "[id number]",
+      "status": "cancelled",
+      "message": "Execution cancellation requested"
+    }
+    "#);
+    assert_snapshot!(cancel().shown().await, @r#"
+    422
+    {
+      "error": "Cannot cancel execution in CANCELLED state",
+      "status": 422,
+      "code": "already_finished",
+      "detail": "Cannot cancel execution in CANCELLED state",
+      "message": "Cannot cancel execution in CANCELLED state"
+    }
+    "#);
+    assert_snapshot!(check().shown().await, @r#"
+    200
+    {
+      "execution_id": "[id number]",
+      "is_cancelled": true
+    }
+    "#);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_finished_execution_cannot_be_cancelled() {
+    let app = TestApp::start(2).await;
+    let id = finished(&app).await;
+    let (status, body) = post(&app, &format!("/api/executions/{id}/cancel"), "").answer().await;
+    assert_eq!(status, 422);
+    assert_eq!(body["error"], "Cannot cancel execution in COMPLETED state");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn an_unknown_execution_is_said_by_every_route() {
+    let app = TestApp::start(0).await;
+    for path in ["/api/executions/7", "/api/executions/7/status", "/api/executions/7/events"] {
+        let (status, body) = get(&app, path).answer().await;
+        assert_eq!((status, &body["code"]), (404, &"execution_not_found".into()), "{path}");
+    }
+    assert_snapshot!(post(&app, "/api/executions/7/cancel", "").shown().await, @r#"
+    404
+    {
+      "error": "there is no such execution",
+      "status": 404,
+      "code": "execution_not_found",
+      "detail": "there is no such execution",
+      "message": "there is no such execution"
+    }
+    "#);
+    assert_snapshot!(get(&app, "/api/executions/7/cancellation-check").shown().await, @r#"
+    200
+    {
+      "execution_id": 7,
+      "is_cancelled": false
+    }
+    "#);
+    app.close().await;
+}

@@ -1,0 +1,53 @@
+use insta::assert_snapshot;
+use noetl_testkit::TestApp;
+
+use crate::api::get;
+
+#[tokio::test]
+async fn health_says_what_works() {
+    let app = TestApp::start(0).await;
+    assert_snapshot!(get(&app, "/health").shown().await, @r#"
+    200
+    {
+      "status": "ok"
+    }
+    "#);
+    assert_snapshot!(get(&app, "/api/health").shown().await, @r#"
+    200
+    {
+      "status": "ok",
+      "database": "connected",
+      "nats": "not_configured",
+      "uptime_seconds": "[seconds]",
+      "version": "0.1.0"
+    }
+    "#);
+    assert!(app.client.health().await.expect("an answer").is_ok());
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_down_is_said_and_told_apart_from_a_dead_process() {
+    let app = TestApp::start(0).await;
+    app.store.set_down(true);
+    assert_snapshot!(get(&app, "/health").shown().await, @r#"
+    200
+    {
+      "status": "ok"
+    }
+    "#);
+    assert_snapshot!(get(&app, "/api/health").shown().await, @r#"
+    503
+    {
+      "status": "unhealthy",
+      "database": "disconnected",
+      "nats": "not_configured",
+      "uptime_seconds": "[seconds]",
+      "version": "0.1.0"
+    }
+    "#);
+    assert!(!app.client.health().await.expect("an answer").is_ok());
+    app.store.set_down(false);
+    assert!(app.client.health().await.expect("an answer").is_ok());
+    app.close().await;
+}

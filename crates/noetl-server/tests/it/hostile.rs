@@ -1,0 +1,115 @@
+use insta::assert_snapshot;
+use noetl_testkit::TestApp;
+
+use crate::api::{get, post, started};
+
+#[tokio::test]
+async fn ids_past_64_bits_are_refused_and_the_largest_is_only_unknown() {
+    let app = TestApp::start(0).await;
+    for (id, status) in [
+        ("9223372036854775807", 404),
+        ("-9223372036854775808", 404),
+        ("0", 404),
+        ("9223372036854775808", 400),
+        ("1.5", 400),
+        ("1e3", 400),
+        ("%00", 400),
+        ("1%20", 400),
+        ("' or 1=1 --", 400),
+    ] {
+        let path = format!("/api/executions/{id}");
+        assert_eq!(get(&app, &path).answer().await.0, status, "{id}");
+    }
+    let body = r#"{"catalog_id":9223372036854775808}"#;
+    assert_eq!(post(&app, "/api/execute", body).answer().await.0, 422);
+    let body = r#"{"catalog_id":"9223372036854775807"}"#;
+    assert_eq!(post(&app, "/api/execute", body).answer().await.0, 404);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn numbers_in_queries_cannot_go_past_their_range() {
+    let app = TestApp::start(0).await;
+    for (query, status) in [
+        ("limit=0", 200),
+        ("limit=100000", 200),
+        ("limit=", 200),
+        ("limit=-1", 422),
+        ("limit=ten", 422),
+        ("limit=99999999999999999999", 422),
+        ("offset=-1", 422),
+        ("offset=18446744073709551615", 200),
+        ("catalog_id=x", 422),
+        ("path=%00", 422),
+        ("path=%25%27", 200),
+    ] {
+        let path = format!("/api/executions?{query}");
+        assert_eq!(get(&app, &path).answer().await.0, status, "{query}");
+    }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn json_that_is_nested_too_deep_is_refused_and_the_server_lives() {
+    let app = TestApp::start(0).await;
+    let deep = format!(r#"{{"payload":{{"a":{}{}}}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    assert_eq!(post(&app, "/api/execute", deep).answer().await.0, 400);
+    assert_eq!(get(&app, "/health").answer().await.0, 200);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn nul_characters_are_refused_in_every_body() {
+    let app = TestApp::start(0).await;
+    let event = r#"{"execution_id":1,"step":"a","event_type":"x","payload":{"k":"\u0000"}}"#;
+    assert_snapshot!(post(&app, "/api/events", event).shown().await, @r#"
+    422
+    {
+      "error": "text must not hold NUL characters",
+      "status": 422,
+      "code": "nul_character",
+      "detail": "text must not hold NUL characters",
+      "message": "text must not hold NUL characters"
+    }
+    "#);
+    for (path, body) in [
+        ("/api/execute", r#"{"path":"a\u0000"}"#),
+        ("/api/execute", r#"{"path":"a","payload":{"\u0000":1}}"#),
+        ("/api/catalog/register", r#"{"content":"a: \u0000"}"#),
+        ("/api/catalog/register", r#"{"content":"AAAA"}"#),
+        ("/api/catalog/resource", r#"{"path":"\u0000"}"#),
+        ("/api/commands/1/claim", r#"{"worker_id":"\u0000"}"#),
+        ("/api/events/batch", r#"{"execution_id":1,"worker_id":"\u0000","events":[]}"#),
+    ] {
+        assert_eq!(post(&app, path, body).answer().await.0, 422, "{path} {body}");
+    }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn events_that_only_the_engine_may_say_drive_nothing() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    for (event_type, step) in [
+        ("playbook.completed", "playbook"),
+        ("playbook_failed", "playbook"),
+        ("step.exit", "start"),
+        ("command.issued", "start"),
+        ("command.cancelled", "start"),
+        ("ctx.updated", "start"),
+        ("subscription.activated", "start"),
+        ("call.done", "__orchestrate__"),
+        ("", "start"),
+        ("   ", "start"),
+        ("two words", "start"),
+        ("é", "start"),
+    ] {
+        let body =
+            serde_json::json!({ "execution_id": id, "step": step, "event_type": event_type });
+        let (status, body) = post(&app, "/api/events", body.to_string()).answer().await;
+        assert_eq!(status, 422, "{event_type}: {body}");
+    }
+    let (_, status) = get(&app, &format!("/api/executions/{id}/status")).answer().await;
+    assert_eq!(status["status"], "RUNNING");
+    app.close().await;
+}

@@ -1,0 +1,11 @@
+//! The routes, asked over a socket: status and body of every answer.
+
+mod access;
+mod api;
+mod catalog;
+mod commands;
+mod errors;
+mod events;
+mod executions;
+mod health;
+mod hostile;
