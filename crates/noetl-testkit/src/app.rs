@@ -125,7 +125,7 @@ impl TestApp {
     /// Stops taking requests, answers those under way, commits what was submitted, and stops.
     pub async fn close(self) {
         let Self { client, control, stop, server, worker, .. } = self;
-        // Connections that are kept for later hold the server open no longer than this.
+        // Connections kept for later would hold the server open.
         drop(client);
         let _ = stop.send(());
         server.await.expect("the server does not panic");

@@ -24,7 +24,7 @@ impl FrailStore {
 
     fn answer(&self) -> Result<(), StoreError> {
         match self.is_down.load(Ordering::SeqCst) {
-            true => Err(StoreError::backend("answer", "select secret from table: down for a test")),
+            true => Err(StoreError::backend("answer", "a secret of the driver: down for a test")),
             false => Ok(()),
         }
     }
