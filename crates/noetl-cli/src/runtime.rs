@@ -63,7 +63,11 @@ impl Runtime {
         // A worker that panicked has nothing left to report.
         let _ = self.worker.await;
         self.control.close().await;
-        self.store.close().await;
+        drop(self.control);
+        // The last holder closes the file; a request that still reads it does so when it ends.
+        if let Some(store) = Arc::into_inner(self.store) {
+            store.close().await;
+        }
     }
 }
 

@@ -21,7 +21,9 @@ pub(crate) fn main(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
             Output::Text => {
                 let style = style::of_stderr();
                 let text = diagnostics::render(&document.name, &document.text, &found, style);
-                output::note(text.trim_end_matches('\n'));
+                if !text.is_empty() {
+                    output::note(text.trim_end_matches('\n'));
+                }
                 output::note(&format!("{}: {}", document.name, diagnostics::count(&found)));
             }
             Output::Json => reports.push(json!({ "file": document.name, "diagnostics": found })),
