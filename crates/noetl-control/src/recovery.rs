@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use noetl_engine::{Abandon, Expire, Input};
+use noetl_model::command::ATTEMPTS_OVER_RESTARTS_MAX;
 use noetl_model::{CommandId, CommandState};
 use noetl_store::{CommandRow, Store, StoreError};
 use tracing::{info, warn};
@@ -57,7 +58,8 @@ async fn resume_one(
         dispatch.wait(Waiting { execution: row.execution, command: row.id });
     } else if row.worker.as_deref() == Some(LOCAL_WORKER) {
         let reason = "the process that ran it ended".to_owned();
-        let input = Input::Expire(Expire { command: row.id, reason });
+        let attempts_max = ATTEMPTS_OVER_RESTARTS_MAX;
+        let input = Input::Expire(Expire { command: row.id, reason, attempts_max });
         journal.submit(row.execution, input).await?;
     } else {
         // Held by a worker elsewhere, which may still report. If the execution was failing, its

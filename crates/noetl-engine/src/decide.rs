@@ -110,6 +110,8 @@ pub struct Expire {
     pub command: CommandId,
     /// What ended it.
     pub reason: String,
+    /// How often the step's command may have been handed out for another to be issued.
+    pub attempts_max: u32,
 }
 
 /// Stop everything.

@@ -5,8 +5,13 @@ use crate::{CommandId, ExecutionId};
 /// The pool of commands that name no other.
 pub const DEFAULT_POOL: &str = "shared";
 
-/// How often a command is handed out before its step fails with `worker_lost`.
+/// How often a step's command is handed out before the step fails with `worker_lost`.
 pub const ATTEMPTS_MAX: u32 = 3;
+
+/// The same for a worker that ends with the whole process. Restarts are the operator's doing far
+/// more often than the step's, so they weigh less; but a step that takes its process down with it
+/// must not do so for ever.
+pub const ATTEMPTS_OVER_RESTARTS_MAX: u32 = 20;
 
 /// Where a command stands. It only ever moves towards a terminal state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use noetl_model::command::ATTEMPTS_MAX;
 use noetl_model::event::Issued;
 use noetl_model::{CommandState, Fact, Failure, FailureKind};
 
@@ -25,11 +24,11 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Expire) -> Result<(), Ref
         draft.record(Fact::CommandCancelled { command, step });
     } else {
         draft.record(Fact::CommandExpired { command, step, reason: input.reason.clone() });
-        if issued.attempt < ATTEMPTS_MAX {
+        if issued.attempt < input.attempts_max {
             let again = Issued { attempt: issued.attempt + 1, ..(*issued).clone() };
             draft.record(Fact::CommandIssued(Arc::new(again)));
         } else {
-            let message = format!("lost its worker {ATTEMPTS_MAX} times: {}", input.reason);
+            let message = format!("lost its worker {} times: {}", issued.attempt, input.reason);
             let failure = Failure::new(FailureKind::WorkerLost, message);
             draft.exit_failed(&issued.step, issued.generation, failure);
         }

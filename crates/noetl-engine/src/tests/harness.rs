@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use noetl_model::command::ATTEMPTS_MAX;
 use noetl_model::{
     CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Outcome,
     Timestamp, Value,
@@ -202,7 +203,10 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
             let failure = Failure::new(FailureKind::Unknown, "it broke");
             Input::Fail(Fail { command: command(), failure })
         }
-        "expire" => Input::Expire(Expire { command: command(), reason: "gone".into() }),
+        "expire" => {
+            let reason = "gone".to_owned();
+            Input::Expire(Expire { command: command(), reason, attempts_max: ATTEMPTS_MAX })
+        }
         "cancel" => Input::Cancel(Cancel::default()),
         "abandon" => Input::Abandon(Abandon),
         other => panic!("no such input: {other}"),

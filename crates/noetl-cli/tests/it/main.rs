@@ -1,0 +1,4 @@
+//! The `noetl` program, run as people run it.
+
+mod dev_process;
+mod kill;
