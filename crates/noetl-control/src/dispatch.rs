@@ -133,6 +133,11 @@ impl Dispatch {
         token
     }
 
+    /// Whether a command runs here.
+    pub(crate) fn is_running(&self, command: CommandId) -> bool {
+        self.lock().running.contains_key(&command)
+    }
+
     /// Forgets a command that ran here.
     pub(crate) fn ended(&self, command: CommandId) {
         self.lock().running.remove(&command);

@@ -11,9 +11,9 @@ use crate::ids::{self, Ids};
 use crate::journal::{Journal, StartOf, SubmitError};
 use crate::watch::Watch;
 
-/// How often a clash of execution ids is answered by minting again. One is already a sign of two
-/// processes with one machine number.
-const MINTS_MAX: usize = 8;
+/// How often a start is tried: when its id is taken, which is already a sign of two processes with
+/// one machine number, and when it is not known whether it was kept.
+const TRIES_MAX: usize = 8;
 
 /// What to run.
 #[derive(Debug, Clone, Default)]
@@ -98,10 +98,9 @@ impl Executions {
             parent: request.parent,
             pool: request.pool.filter(|pool| !pool.is_empty()).map(Arc::from),
         };
-        for _ in 0..MINTS_MAX {
-            let execution = self.ids.execution();
-            let start =
-                StartOf { key: ids::entropy(), tenant: tenant.clone(), playbook: playbook.clone() };
+        let (mut execution, mut key) = (self.ids.execution(), ids::entropy());
+        for _ in 0..TRIES_MAX {
+            let start = StartOf { key, tenant: tenant.clone(), playbook: playbook.clone() };
             let input = Input::Start(Box::new(input.clone()));
             match self.journal.start(execution, input, start).await {
                 Ok(accepted) => {
@@ -111,7 +110,11 @@ impl Executions {
                     let commands = accepted.events.iter().filter(is_command).count();
                     return Ok(Started { execution, commands });
                 }
-                Err(SubmitError::Taken) => {}
+                Err(SubmitError::Taken) => {
+                    (execution, key) = (self.ids.execution(), ids::entropy());
+                }
+                // It may have been kept. Asking again with the same key does not start it twice.
+                Err(SubmitError::Store(error)) if matches!(*error, StoreError::Unknown(_)) => {}
                 Err(error) => return Err(StartError::Submit(error)),
             }
         }

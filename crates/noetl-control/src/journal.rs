@@ -8,6 +8,7 @@
 
 mod batch;
 mod load;
+mod outcome;
 mod writer;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use noetl_model::{Event, ExecutionId, Tenant};
 use noetl_playbook::Playbook;
 use noetl_store::StoreError;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::catalog::PlaybookError;
 use crate::dispatch::Slot;
@@ -30,6 +32,10 @@ const QUEUE_MAX: usize = 4096;
 
 /// How long a report waits for room in the queue before it is told to come again.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// First and longest pause before an input is tried again when the store does not take it.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(5);
 
 /// Where inputs are submitted. Cheap to clone.
 #[derive(Clone)]
@@ -107,13 +113,29 @@ impl Journal {
         self.send(execution, input, Some(start), None).await
     }
 
-    pub(crate) async fn submit_from_slot(
+    /// Submits an input again and again until the store takes it, the engine refuses it, or the
+    /// control plane closes: what a worker found out is not lost because a disk was full for a
+    /// while. Returns the refusal of a state that no retry will mend.
+    pub(crate) async fn submit_surely(
         &self,
         execution: ExecutionId,
         input: Input,
-        slot: Option<Slot>,
-    ) -> Result<Accepted, SubmitError> {
-        self.send(execution, input, None, slot).await
+        mut slot: Option<Slot>,
+        closing: &CancellationToken,
+    ) -> Result<(), SubmitError> {
+        let mut pause = RETRY_MIN;
+        loop {
+            match self.send(execution, input.clone(), None, slot.take()).await {
+                Ok(_) => return Ok(()),
+                Err(SubmitError::Store(_) | SubmitError::Busy) => {}
+                Err(error) => return Err(error),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = closing.cancelled() => return Err(SubmitError::Stopped),
+            }
+            pause = (pause * 2).min(RETRY_MAX);
+        }
     }
 
     async fn send(

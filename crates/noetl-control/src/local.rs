@@ -1,7 +1,6 @@
 //! Commands for a worker in this process.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use noetl_engine::{Complete, Fail, Input};
 use noetl_model::event::Issued;
@@ -16,9 +15,6 @@ use crate::journal::{Journal, SubmitError};
 /// The name under which the worker in this process claims. At a start, whatever is still claimed
 /// under it belonged to a process that is gone.
 pub const LOCAL_WORKER: &str = "local";
-
-/// First and longest pause before a report is tried again when the store does not take it.
-const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// One claimed command, to be run and reported.
 pub struct Assignment {
@@ -77,8 +73,7 @@ impl LocalCommands {
         }
     }
 
-    /// Reports how a command ended. Comes again until the store takes it: a result is not lost
-    /// because a disk was full for a while.
+    /// Reports how a command ended. Comes again until the store takes it.
     pub async fn report(&self, assignment: Assignment, outcome: Result<Value, Failure>) {
         let Assignment { execution, command, slot, .. } = assignment;
         self.dispatch.ended(command);
@@ -86,23 +81,10 @@ impl LocalCommands {
             Ok(data) => Input::Complete(Complete { command, data: Some(data), is_final: true }),
             Err(failure) => Input::Fail(Fail { command, failure }),
         };
-        let mut slot = Some(slot);
-        let mut pause = RETRY.0;
-        loop {
-            let sent = self.journal.submit_from_slot(execution, input.clone(), slot.take()).await;
-            match sent {
-                Ok(_) | Err(SubmitError::Refused(_) | SubmitError::Stopped) => return,
-                Err(SubmitError::Store(_) | SubmitError::Busy) => {}
-                Err(error @ (SubmitError::Taken | SubmitError::Playbook(_))) => {
-                    warn!(execution.id = %execution, %error, "a report was not taken");
-                    return;
-                }
-            }
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                () = self.closing.cancelled() => return,
-            }
-            pause = (pause * 2).min(RETRY.1);
+        let taken = self.journal.submit_surely(execution, input, Some(slot), &self.closing).await;
+        match taken {
+            Ok(()) | Err(SubmitError::Refused(_) | SubmitError::Stopped) => {}
+            Err(error) => warn!(execution.id = %execution, %error, "a report was not taken"),
         }
     }
 }

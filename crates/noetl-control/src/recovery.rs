@@ -20,16 +20,21 @@ use crate::local::LOCAL_WORKER;
 const PAGE: usize = 1000;
 
 /// Lets every unfinished execution go on. Returns how many commands were found open.
+///
+/// Only commands up to `newest` are looked at: what is issued in their place meanwhile is larger,
+/// and belongs to this process.
 pub(crate) async fn resume(
     store: &dyn Store,
     journal: &Journal,
     dispatch: &Dispatch,
+    newest: CommandId,
 ) -> Result<usize, SubmitError> {
     let failed = |error| SubmitError::Store(Arc::new(error));
     let mut after = CommandId::new(i64::MIN);
     let mut found = 0;
     loop {
-        let open = store.open_commands(after, PAGE).await.map_err(failed)?;
+        let mut open = store.open_commands(after, PAGE).await.map_err(failed)?;
+        open.retain(|row| row.id <= newest);
         let Some(last) = open.last() else { break };
         after = last.id;
         found += open.len();
@@ -57,9 +62,7 @@ async fn resume_one(
     if row.state == CommandState::Pending {
         dispatch.wait(Waiting { execution: row.execution, command: row.id });
     } else if row.worker.as_deref() == Some(LOCAL_WORKER) {
-        let reason = "the process that ran it ended".to_owned();
-        let attempts_max = ATTEMPTS_OVER_RESTARTS_MAX;
-        let input = Input::Expire(Expire { command: row.id, reason, attempts_max });
+        let input = expire(row.id, "the process that ran it ended");
         journal.submit(row.execution, input).await?;
     } else {
         // Held by a worker elsewhere, which may still report. If the execution was failing, its
@@ -67,6 +70,12 @@ async fn resume_one(
         journal.submit(row.execution, Input::Abandon(Abandon)).await?;
     }
     Ok(())
+}
+
+/// Ends the lease of a command that a worker in a process of this store held.
+pub(crate) fn expire(command: CommandId, reason: &str) -> Input {
+    let attempts_max = ATTEMPTS_OVER_RESTARTS_MAX;
+    Input::Expire(Expire { command, reason: reason.to_owned(), attempts_max })
 }
 
 /// Lets every command that nobody holds wait for a slot, oldest first.

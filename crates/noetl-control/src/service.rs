@@ -83,8 +83,10 @@ impl Control {
             closing: closing.clone(),
         });
         let writer = tokio::spawn(writer.run(queue));
+        // Larger than every id in the store, smaller than every id this process issues.
+        let newest = ids.event().into();
         let resumed = if options.resume {
-            let resumed = recovery::resume(&*store, &journal, &dispatch).await;
+            let resumed = recovery::resume(&*store, &journal, &dispatch, newest).await;
             resumed.map_err(OpenError::Resume)?
         } else {
             0

@@ -10,5 +10,5 @@ mod tools;
 
 pub use app::{TestApp, TestAppBuilder};
 pub use clock::SimClock;
-pub use store::FrailStore;
+pub use store::{CommitFault, FrailStore};
 pub use tools::{Echo, Noop};

@@ -1,6 +1,8 @@
 //! A memory store that a test can make unreachable.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant};
@@ -9,17 +11,41 @@ use noetl_store::{
     ExecutionRow, Executions, MemoryStore, NewEntry, StoreError,
 };
 
-/// Keeps everything in memory, and answers nothing while it is down.
+/// How a commit goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitFault {
+    /// It is refused and nothing is kept.
+    Refused,
+    /// It is kept, and its answer is lost.
+    AnswerLost,
+    /// It is not kept, and its answer is lost.
+    Lost,
+}
+
+/// Keeps everything in memory, answers nothing while it is down, and fails the commits it is told
+/// to fail.
 #[derive(Debug, Default)]
 pub struct FrailStore {
     inner: MemoryStore,
     is_down: AtomicBool,
+    commits: AtomicUsize,
+    faults: Mutex<BTreeMap<usize, CommitFault>>,
 }
 
 impl FrailStore {
     /// Makes it unreachable, or reachable again. What it holds stays.
     pub fn set_down(&self, is_down: bool) {
         self.is_down.store(is_down, Ordering::SeqCst);
+    }
+
+    /// Makes the commit with this number, from 1, go wrong.
+    pub fn fail_commit(&self, number: usize, fault: CommitFault) {
+        self.faults.lock().expect("no test panics while it holds this").insert(number, fault);
+    }
+
+    /// How many commits were asked for.
+    pub fn commits(&self) -> usize {
+        self.commits.load(Ordering::SeqCst)
     }
 
     fn answer(&self) -> Result<(), StoreError> {
@@ -34,7 +60,17 @@ impl FrailStore {
 impl EventLog for FrailStore {
     async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError> {
         self.answer()?;
-        self.inner.commit(batch).await
+        let number = self.commits.fetch_add(1, Ordering::SeqCst) + 1;
+        let fault = self.faults.lock().expect("no test panics while it holds this").remove(&number);
+        match fault {
+            None => self.inner.commit(batch).await,
+            Some(CommitFault::Refused) => Err(StoreError::backend("commit", "refused for a test")),
+            Some(CommitFault::Lost) => Err(StoreError::Unknown("lost for a test".into())),
+            Some(CommitFault::AnswerLost) => {
+                self.inner.commit(batch).await?;
+                Err(StoreError::Unknown("kept, but not said, for a test".into()))
+            }
+        }
     }
 
     async fn read(

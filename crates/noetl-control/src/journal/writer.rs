@@ -1,6 +1,6 @@
 //! The loop that decides and commits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
-use noetl_engine::{Abandon, Claim, Effect, Execution, Input, Moment, Refusal, Status, decide};
+use noetl_engine::{Claim, Execution, Input, Moment, Refusal, Status, decide};
 use noetl_model::{Clock, CommandId, ExecutionId, Fact};
 use noetl_playbook::template::Entropy;
 use noetl_store::{Committed, Start, Store, StoreError};
@@ -23,6 +23,7 @@ use crate::catalog::Playbooks;
 use crate::dispatch::{Dispatch, Slot, Waiting};
 use crate::ids::{self, Ids};
 use crate::local::Assignment;
+use crate::recovery;
 use crate::watch::Watch;
 
 /// Inputs decided per transaction: enough to spread an fsync over many, few enough that the first
@@ -34,10 +35,10 @@ const BATCH_MAX: usize = 512;
 const COMMITS_MAX: usize = 8;
 
 /// How long a failing execution waits for commands it told to stop.
-const STOP_GRACE: Duration = Duration::from_secs(30);
+pub(super) const STOP_GRACE: Duration = Duration::from_secs(30);
 
 /// How long the writer rests after the store failed, so that a full disk is not hammered.
-const STORE_REST: Duration = Duration::from_millis(200);
+pub(super) const STORE_REST: Duration = Duration::from_millis(200);
 
 /// What a writer is made of.
 pub(crate) struct WriterParts {
@@ -62,18 +63,21 @@ pub(crate) struct WriterParts {
 /// kept, its states are dropped, and what was decided on top of them does not fit and is not kept
 /// either.
 pub(crate) struct Writer {
-    parts: WriterParts,
-    cache: Cache,
+    pub(super) parts: WriterParts,
+    pub(super) cache: Cache,
+    /// Executions of a commit whose outcome is not known: what it issued and claimed, if it was
+    /// kept after all, is handed to nobody yet.
+    pub(super) suspects: BTreeSet<ExecutionId>,
 }
 
 /// A commit under way: what the store says, and what waits for it.
 type Commit = BoxFuture<'static, (Result<Vec<Committed>, StoreError>, Waiters)>;
-type Waiters = Vec<(Pending, Option<usize>)>;
+pub(super) type Waiters = Vec<(Pending, Option<usize>)>;
 
 impl Writer {
     pub(crate) fn new(parts: WriterParts) -> Self {
         let cache = Cache::new(parts.cache_bytes);
-        Self { parts, cache }
+        Self { parts, cache, suspects: BTreeSet::new() }
     }
 
     /// Runs until the control plane closes; what was queued by then is still committed.
@@ -90,6 +94,7 @@ impl Writer {
                 }
                 _ = queue.recv_many(&mut jobs, BATCH_MAX), if has_room => {}
                 () = self.parts.dispatch.freed(), if has_room => {}
+                () = tokio::time::sleep(STORE_REST), if !self.suspects.is_empty() => {}
                 () = self.parts.closing.cancelled() => break,
             }
             self.turn(std::mem::take(&mut jobs), &mut commits).await;
@@ -109,6 +114,9 @@ impl Writer {
             job.slot = None;
         }
         let mut batch = Batch::default();
+        if commits.is_empty() {
+            self.look_after_suspects(&mut batch).await;
+        }
         for job in jobs {
             self.decide_job(&mut batch, job).await;
         }
@@ -184,6 +192,41 @@ impl Writer {
         Ok(batch.get(execution).expect("put there just above"))
     }
 
+    /// Reads the executions of a commit whose outcome was not known, and hands out again what
+    /// nobody runs. Only while nothing is under way: what a state says is then what the log says.
+    async fn look_after_suspects(&mut self, batch: &mut Batch) {
+        for execution in std::mem::take(&mut self.suspects) {
+            self.cache.take(execution);
+            let item = match self.item(batch, execution).await {
+                Ok(item) => item,
+                // It was not kept, so nothing of it is left to look after.
+                Err(SubmitError::Refused(_)) => continue,
+                Err(error) => {
+                    warn!(execution.id = %execution, %error, "an execution is not read yet");
+                    self.suspects.insert(execution);
+                    continue;
+                }
+            };
+            let open = item.cached.state.open_commands();
+            let open: Vec<_> = open.map(|(id, open)| (id, open.worker.clone())).collect();
+            for (command, worker) in open {
+                match worker {
+                    None => self.parts.dispatch.wait(Waiting { execution, command }),
+                    Some(worker) if worker == self.parts.worker => {
+                        if !self.parts.dispatch.is_running(command) {
+                            let expire = recovery::expire(command, "its claim was not confirmed");
+                            if let Ok(events) = decide_on(&self.parts, &mut item.cached, expire) {
+                                let range = item.add(events);
+                                claim_new(&self.parts, item, range.start);
+                            }
+                        }
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+
     async fn claim_waiting(&mut self, batch: &mut Batch, waiting: Waiting, slot: Slot) {
         let item = match self.item(batch, waiting.execution).await {
             Ok(item) => item,
@@ -206,127 +249,9 @@ impl Writer {
         if !self.parts.dispatch.take_overflow() {
             return;
         }
-        if let Err(error) =
-            crate::recovery::wait_for_slots(&*self.parts.store, &self.parts.dispatch).await
+        if let Err(error) = recovery::wait_for_slots(&*self.parts.store, &self.parts.dispatch).await
         {
             warn!(%error, "waiting commands are not read back yet");
-        }
-    }
-
-    async fn committed(&mut self, outcome: Result<Vec<Committed>, StoreError>, waiters: Waiters) {
-        match outcome {
-            Ok(outcomes) => {
-                if !outcomes.is_empty() {
-                    self.parts.watch.store_works();
-                }
-                for (pending, place) in waiters {
-                    let outcome = place.map_or(Committed::Appended, |place| outcomes[place]);
-                    self.finish(pending, outcome);
-                }
-            }
-            Err(error) => self.give_up(waiters, error).await,
-        }
-    }
-
-    fn finish(&mut self, pending: Pending, outcome: Committed) {
-        match outcome {
-            Committed::Appended => self.appended(pending),
-            Committed::Repeated => {
-                self.cache.take(pending.execution);
-                Pending::answer(pending.replies, &pending.events);
-            }
-            Committed::Taken => {
-                self.cache.take(pending.execution);
-                Pending::refuse(pending.replies, &SubmitError::Taken);
-            }
-            Committed::Conflict { found } => {
-                // What this was decided on was not kept, and neither is this.
-                warn!(execution.id = %pending.execution, %found, "the state is read again");
-                self.cache.take(pending.execution);
-                self.wait_again(pending.claims);
-                Pending::refuse(pending.replies, &SubmitError::Busy);
-            }
-        }
-    }
-
-    fn appended(&mut self, pending: Pending) {
-        let Pending { execution, events, effects, replies, claims, is_failing } = pending;
-        self.parts.watch.committed(&events);
-        for effect in effects {
-            self.perform(execution, effect);
-        }
-        if is_failing {
-            self.abandon_later(execution);
-        }
-        for claim in claims {
-            self.assign(claim);
-        }
-        Pending::answer(replies, &events);
-    }
-
-    fn perform(&mut self, execution: ExecutionId, effect: Effect) {
-        match effect {
-            Effect::Dispatch { command, claimed_by: None } => {
-                self.parts.dispatch.wait(Waiting { execution, command });
-                self.parts.dispatch.wake();
-            }
-            // Claimed in the same transaction: it is assigned with its slot.
-            Effect::Dispatch { claimed_by: Some(_), .. } => {}
-            Effect::Stop { command } => self.parts.dispatch.stop(command),
-            Effect::Finish { status } => {
-                self.cache.take(execution);
-                self.parts.watch.ended(execution, status);
-            }
-        }
-    }
-
-    fn assign(&self, claim: LocalClaim) {
-        let LocalClaim { waiting, slot, issued, .. } = claim;
-        let cancel = self.parts.dispatch.runs(waiting.command);
-        let assignment = Assignment::new(waiting.execution, waiting.command, issued, cancel, slot);
-        // The channel holds as many assignments as there are slots, so only a worker that is gone
-        // can refuse one; the command is then found again at the next start.
-        if self.parts.assignments.try_send(assignment).is_err() {
-            self.parts.dispatch.ended(waiting.command);
-        }
-    }
-
-    fn abandon_later(&self, execution: ExecutionId) {
-        let journal = self.parts.journal.clone();
-        let closing = self.parts.closing.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = tokio::time::sleep(STOP_GRACE) => {
-                    // Refused when it ended by itself, which is what is hoped for.
-                    let _ = journal.submit(execution, Input::Abandon(Abandon)).await;
-                }
-                () = closing.cancelled() => {}
-            }
-        });
-    }
-
-    /// Nothing of the batch was kept, or it is not known what was: states are dropped and read
-    /// again, and everybody may come again, since every input is idempotent.
-    async fn give_up(&mut self, waiters: Waiters, error: StoreError) {
-        let error = Arc::new(error);
-        warn!(error = %chain(&*error), items = waiters.len(), "a batch was not committed");
-        self.parts.watch.store_failed(error.clone());
-        let error = SubmitError::Store(error);
-        for (pending, _) in waiters {
-            self.cache.take(pending.execution);
-            self.wait_again(pending.claims);
-            Pending::refuse(pending.replies, &error);
-        }
-        tokio::time::sleep(STORE_REST).await;
-    }
-
-    fn wait_again(&self, claims: Vec<LocalClaim>) {
-        for claim in claims {
-            let LocalClaim { waiting, slot, waited, .. } = claim;
-            if waited {
-                self.parts.dispatch.wait(waiting);
-            }
-            drop(slot);
         }
     }
 }
@@ -380,15 +305,4 @@ fn claim(parts: &WriterParts, item: &mut Item, waiting: Waiting, slot: Slot, wai
         // Over meanwhile; the slot is free for another.
         Err(_) => {}
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

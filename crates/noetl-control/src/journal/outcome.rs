@@ -1,0 +1,152 @@
+//! What a commit's outcome leads to: effects once it is durable, another try once it is not.
+
+use std::sync::Arc;
+
+use noetl_engine::{Abandon, Effect, Input};
+use noetl_model::ExecutionId;
+use noetl_store::{Committed, StoreError};
+use tracing::warn;
+
+use super::SubmitError;
+use super::batch::{LocalClaim, Pending};
+use super::writer::{STOP_GRACE, STORE_REST, Waiters, Writer};
+use crate::dispatch::Waiting;
+use crate::local::Assignment;
+
+impl Writer {
+    pub(super) async fn committed(
+        &mut self,
+        outcome: Result<Vec<Committed>, StoreError>,
+        waiters: Waiters,
+    ) {
+        match outcome {
+            Ok(outcomes) => {
+                if !outcomes.is_empty() {
+                    self.parts.watch.store_works();
+                }
+                for (pending, place) in waiters {
+                    let outcome = place.map_or(Committed::Appended, |place| outcomes[place]);
+                    self.finish(pending, outcome);
+                }
+            }
+            Err(error) => self.give_up(waiters, error).await,
+        }
+    }
+
+    fn finish(&mut self, pending: Pending, outcome: Committed) {
+        match outcome {
+            Committed::Appended => self.appended(pending),
+            Committed::Repeated => {
+                self.cache.take(pending.execution);
+                Pending::answer(pending.replies, &pending.events);
+            }
+            Committed::Taken => {
+                self.cache.take(pending.execution);
+                Pending::refuse(pending.replies, &SubmitError::Taken);
+            }
+            Committed::Conflict { found } => {
+                // What this was decided on was not kept, and neither is this.
+                warn!(execution.id = %pending.execution, %found, "the state is read again");
+                self.cache.take(pending.execution);
+                self.wait_again(pending.claims);
+                Pending::refuse(pending.replies, &SubmitError::Busy);
+            }
+        }
+    }
+
+    fn appended(&mut self, pending: Pending) {
+        let Pending { execution, events, effects, replies, claims, is_failing } = pending;
+        self.parts.watch.committed(&events);
+        for effect in effects {
+            self.perform(execution, effect);
+        }
+        if is_failing {
+            self.abandon_later(execution);
+        }
+        for claim in claims {
+            self.assign(claim);
+        }
+        Pending::answer(replies, &events);
+    }
+
+    fn perform(&mut self, execution: ExecutionId, effect: Effect) {
+        match effect {
+            Effect::Dispatch { command, claimed_by: None } => {
+                self.parts.dispatch.wait(Waiting { execution, command });
+                self.parts.dispatch.wake();
+            }
+            // Claimed in the same transaction: it is assigned with its slot.
+            Effect::Dispatch { claimed_by: Some(_), .. } => {}
+            Effect::Stop { command } => self.parts.dispatch.stop(command),
+            Effect::Finish { status } => {
+                self.cache.take(execution);
+                self.parts.watch.ended(execution, status);
+            }
+        }
+    }
+
+    fn assign(&self, claim: LocalClaim) {
+        let LocalClaim { waiting, slot, issued, .. } = claim;
+        let cancel = self.parts.dispatch.runs(waiting.command);
+        let assignment = Assignment::new(waiting.execution, waiting.command, issued, cancel, slot);
+        // The channel holds as many assignments as there are slots, so only a worker that is gone
+        // can refuse one; the command is then found again at the next start.
+        if self.parts.assignments.try_send(assignment).is_err() {
+            self.parts.dispatch.ended(waiting.command);
+        }
+    }
+
+    fn abandon_later(&self, execution: ExecutionId) {
+        let journal = self.parts.journal.clone();
+        let closing = self.parts.closing.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(STOP_GRACE) => {
+                    // Refused when it ended by itself, which is what is hoped for.
+                    let input = Input::Abandon(Abandon);
+                    let _ = journal.submit_surely(execution, input, None, &closing).await;
+                }
+                () = closing.cancelled() => {}
+            }
+        });
+    }
+
+    /// Nothing of the batch was kept, or it is not known what was: states are dropped and read
+    /// again, and everybody may come again, since every input is idempotent.
+    async fn give_up(&mut self, waiters: Waiters, error: StoreError) {
+        if matches!(error, StoreError::Unknown(_)) {
+            self.suspects.extend(waiters.iter().map(|(pending, _)| pending.execution));
+        }
+        let error = Arc::new(error);
+        warn!(error = %chain(&*error), items = waiters.len(), "a batch was not committed");
+        self.parts.watch.store_failed(error.clone());
+        let error = SubmitError::Store(error);
+        for (pending, _) in waiters {
+            self.cache.take(pending.execution);
+            self.wait_again(pending.claims);
+            Pending::refuse(pending.replies, &error);
+        }
+        tokio::time::sleep(STORE_REST).await;
+    }
+
+    fn wait_again(&self, claims: Vec<LocalClaim>) {
+        for claim in claims {
+            let LocalClaim { waiting, slot, waited, .. } = claim;
+            if waited {
+                self.parts.dispatch.wait(waiting);
+            }
+            drop(slot);
+        }
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,92 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_model::Fact;
+use noetl_store::ExecutionStatus;
+use noetl_testkit::FrailStore;
+
+use crate::plant::{Gate, Plant, chain, count};
+
+const FAN: &str = "  - {step: s, tool: {kind: noop}, next: {spec: {mode: inclusive}, arcs: [\
+                   {step: a}, {step: b}, {step: c}, {step: d}]}}\n  \
+                   - {step: a, tool: {kind: shell, command: x}}\n  \
+                   - {step: b, tool: {kind: shell, command: x}}\n  \
+                   - {step: c, tool: {kind: shell, command: x}}\n  \
+                   - {step: d, tool: {kind: shell, command: x}}\n";
+
+#[tokio::test(start_paused = true)]
+async fn never_more_commands_run_than_there_are_slots() {
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 2, &gate).await;
+    let id = plant.start(FAN).await;
+    gate.begun(2).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(gate.running.available_permits(), 0, "the other two wait");
+    gate.open.add_permits(4);
+    gate.begun(2).await;
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_is_claimed_in_the_transaction_that_issues_it() {
+    let store = Arc::new(FrailStore::default());
+    let plant = Plant::open(&store, 1, &Gate::new()).await;
+    let before = store.commits();
+    let id = plant.start(&chain(10)).await;
+    plant.finished(id).await;
+    let log = plant.log(id).await;
+    assert_eq!(count(&log, |fact| matches!(fact, Fact::CommandClaimed { .. })), 10);
+    // One for the start and one for each completion: none for a claim.
+    assert_eq!(store.commits() - before, 11);
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancel_stops_what_runs_and_frees_its_slot() {
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 1, &gate).await;
+    let id = plant.start(FAN).await;
+    gate.begun(1).await;
+    plant.control.executions.cancel(&plant.tenant, id, None).await.unwrap();
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Cancelled);
+    let next = plant.start(&chain(2)).await;
+    assert_eq!(plant.finished(next).await.status, ExecutionStatus::Completed);
+    let refused = plant.control.executions.cancel(&plant.tenant, id, None).await.unwrap_err();
+    assert!(refused.to_string().contains("Cancelled"), "{refused}");
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_stops_what_runs_beside_it() {
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 4, &gate).await;
+    let id = plant
+        .start(
+            "  - {step: s, tool: {kind: noop}, next: {spec: {mode: inclusive}, arcs: [{step: a}, {step: b}]}}\n  \
+             - {step: a, tool: {kind: shell, command: x}}\n  \
+             - {step: b, tool: {kind: noop}, set: {ctx.x: '{{ 1 / 0 }}'}}\n",
+        )
+        .await;
+    let row = plant.finished(id).await;
+    assert_eq!(row.status, ExecutionStatus::Failed);
+    assert!(row.error.unwrap().contains("template_error"));
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_executions_share_few_slots() {
+    let store = Arc::new(FrailStore::default());
+    let plant = Plant::open(&store, 3, &Gate::new()).await;
+    let mut ids = Vec::new();
+    for _ in 0..50 {
+        ids.push(plant.start(&chain(5)).await);
+    }
+    for id in ids {
+        assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    }
+    plant.close().await;
+}

@@ -1,0 +1,113 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_control::{Options, StartError, StartRequest, SubmitError};
+use noetl_model::Fact;
+use noetl_store::{ExecutionStatus, StoreError};
+use noetl_testkit::{CommitFault, FrailStore};
+
+use crate::plant::{Gate, Plant, chain, count};
+
+const STEPS: usize = 4;
+
+/// Whatever happens to one commit, the execution ends as if nothing had, and no step's result is
+/// recorded twice.
+#[tokio::test(start_paused = true)]
+async fn any_one_commit_may_fail_in_any_way() {
+    for fault in [CommitFault::Refused, CommitFault::Lost, CommitFault::AnswerLost] {
+        for number in 2..=8 {
+            let store = Arc::new(FrailStore::default());
+            let plant = Plant::open(&store, 4, &Gate::new()).await;
+            let catalog = Some(plant.register(&chain(STEPS)).await);
+            store.fail_commit(store.commits() + number, fault);
+            let request = StartRequest { catalog, ..StartRequest::default() };
+            let executions = &plant.control.executions;
+            let id = executions.start(&plant.tenant, request).await.unwrap().execution;
+            let row = plant.finished(id).await;
+            assert_eq!(row.status, ExecutionStatus::Completed, "{fault:?} {number}");
+            let log = plant.log(id).await;
+            let done = count(&log, |fact| matches!(fact, Fact::StepExited { .. }));
+            let answers = count(&log, |fact| matches!(fact, Fact::CallDone { .. }));
+            assert_eq!((done, answers), (STEPS, STEPS), "{fault:?} {number}");
+            plant.close().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_whose_answer_is_lost_is_not_started_twice() {
+    for fault in [CommitFault::AnswerLost, CommitFault::Lost] {
+        let store = Arc::new(FrailStore::default());
+        let plant = Plant::open(&store, 4, &Gate::new()).await;
+        let catalog = Some(plant.register(&chain(2)).await);
+        store.fail_commit(1, fault);
+        let request = StartRequest { catalog, ..StartRequest::default() };
+        let executions = &plant.control.executions;
+        let id = executions.start(&plant.tenant, request).await.unwrap().execution;
+        assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed, "{fault:?}");
+        let filter = noetl_store::ExecutionFilter { limit: 10, ..Default::default() };
+        let all = executions.list(&plant.tenant, &filter).await.unwrap();
+        assert_eq!(all.len(), 1, "{fault:?}");
+        plant.close().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_the_store_refuses_leaves_nothing_behind() {
+    let store = Arc::new(FrailStore::default());
+    let plant = Plant::open(&store, 4, &Gate::new()).await;
+    let catalog = Some(plant.register(&chain(2)).await);
+    store.fail_commit(1, CommitFault::Refused);
+    let request = StartRequest { catalog, ..StartRequest::default() };
+    let executions = &plant.control.executions;
+    let refused = executions.start(&plant.tenant, request).await.unwrap_err();
+    assert!(
+        matches!(&refused, StartError::Submit(SubmitError::Store(error))
+            if matches!(**error, StoreError::Backend { .. })),
+        "{refused:?}"
+    );
+    let filter = noetl_store::ExecutionFilter { limit: 10, ..Default::default() };
+    assert_eq!(executions.list(&plant.tenant, &filter).await.unwrap(), []);
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_away_for_a_while_delays_and_loses_nothing() {
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 4, &gate).await;
+    let id = plant
+        .start(
+            "  - {step: a, tool: {kind: shell, command: x}, next: {arcs: [{step: b}]}}\n  \
+             - {step: b, tool: {kind: noop}}\n",
+        )
+        .await;
+    gate.begun(1).await;
+    store.set_down(true);
+    gate.open.add_permits(1);
+    let mut trouble = plant.control.watch.trouble();
+    trouble.wait_for(Option::is_some).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    store.set_down(false);
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    assert!(plant.control.watch.trouble().borrow().is_none(), "it works again");
+    let log = plant.log(id).await;
+    assert_eq!(count(&log, |fact| matches!(fact, Fact::CommandExpired { .. })), 0);
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn states_that_do_not_fit_into_memory_are_read_back() {
+    let store = Arc::new(FrailStore::default());
+    let options = Options { slots: 4, cache_bytes: 1, ..Options::default() };
+    let plant = Plant::with(&store, options, &Gate::new()).await;
+    let mut ids = Vec::new();
+    for _ in 0..8 {
+        ids.push(plant.start(&chain(20)).await);
+    }
+    for id in ids {
+        assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+        plant.log(id).await;
+    }
+    plant.close().await;
+}

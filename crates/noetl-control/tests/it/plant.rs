@@ -1,0 +1,127 @@
+//! A control plane with a worker, for one test.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_control::{Control, Options, StartRequest};
+use noetl_model::{Event, ExecutionId, Fact, Failure, FailureKind, Seq, Tenant, Value};
+use noetl_store::{ExecutionRow, SystemClock};
+use noetl_testkit::FrailStore;
+use noetl_tools::{Call, Noop, Registry, Tool};
+use noetl_worker::Worker;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+/// A tool that runs until the test lets it end, and says how many run.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    pub(crate) open: Arc<Semaphore>,
+    pub(crate) running: Arc<Semaphore>,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Self { open: Arc::new(Semaphore::new(0)), running: Arc::new(Semaphore::new(0)) }
+    }
+
+    /// Waits until this many calls have begun since the last time.
+    pub(crate) async fn begun(&self, calls: u32) {
+        self.running.acquire_many(calls).await.unwrap().forget();
+    }
+}
+
+#[async_trait]
+impl Tool for Gate {
+    fn kind(&self) -> &'static str {
+        "shell"
+    }
+
+    async fn run(&self, call: Call) -> Result<Value, Failure> {
+        self.running.add_permits(1);
+        tokio::select! {
+            permit = self.open.acquire() => {
+                permit.unwrap().forget();
+                Ok(Value::from(call.attempt))
+            }
+            () = call.cancel.cancelled() => Err(Failure::new(FailureKind::Cancelled, "stopped")),
+        }
+    }
+}
+
+/// A control plane with a worker.
+pub(crate) struct Plant {
+    pub(crate) control: Arc<Control>,
+    pub(crate) tenant: Tenant,
+    worker: JoinHandle<()>,
+}
+
+impl Plant {
+    pub(crate) async fn open(store: &Arc<FrailStore>, slots: usize, gate: &Gate) -> Self {
+        Self::with(store, Options { slots, ..Options::default() }, gate).await
+    }
+
+    pub(crate) async fn with(store: &Arc<FrailStore>, options: Options, gate: &Gate) -> Self {
+        let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
+        let control = Arc::new(control);
+        let tools = Registry::default().with(Noop).with(gate.clone());
+        let worker = Worker::new(control.local.clone(), tools);
+        let worker = tokio::spawn(worker.run(Duration::ZERO));
+        Self { control, tenant: Tenant::default(), worker }
+    }
+
+    /// Registers these steps and starts them.
+    pub(crate) async fn start(&self, workflow: &str) -> ExecutionId {
+        let catalog = Some(self.register(workflow).await);
+        let request = StartRequest { catalog, ..StartRequest::default() };
+        self.control.executions.start(&self.tenant, request).await.unwrap().execution
+    }
+
+    pub(crate) async fn register(&self, workflow: &str) -> noetl_model::CatalogId {
+        let text = format!(
+            "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: t}}\nworkflow:\n{workflow}"
+        );
+        let registered = self.control.catalog.register(&self.tenant, text, "playbook", false).await;
+        registered.unwrap().0.id
+    }
+
+    pub(crate) async fn finished(&self, id: ExecutionId) -> ExecutionRow {
+        let ended = self.control.executions.finished(&self.tenant, id);
+        let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
+        ended.expect("the execution ends").unwrap().unwrap()
+    }
+
+    pub(crate) async fn log(&self, id: ExecutionId) -> Vec<Event> {
+        let log = self.control.executions.events(id, Seq::START, 100_000).await.unwrap();
+        for (index, event) in log.iter().enumerate() {
+            assert_eq!(event.seq.0, u64::try_from(index).unwrap() + 1, "no gap");
+        }
+        log
+    }
+
+    /// Stops without waiting for what runs.
+    pub(crate) async fn close(self) {
+        self.control.drain();
+        self.worker.await.unwrap();
+        self.control.close().await;
+    }
+}
+
+/// A chain of `steps` no-op steps.
+pub(crate) fn chain(steps: usize) -> String {
+    (0..steps)
+        .map(|step| {
+            let next = if step + 1 < steps {
+                format!(", next: {{arcs: [{{step: s{}}}]}}", step + 1)
+            } else {
+                String::new()
+            };
+            format!("  - {{step: s{step}, tool: {{kind: noop}}{next}}}\n")
+        })
+        .collect()
+}
+
+/// How many events of the log this picks.
+pub(crate) fn count(log: &[Event], pick: impl Fn(&Fact) -> bool) -> usize {
+    log.iter().filter(|event| pick(&event.fact)).count()
+}
