@@ -37,16 +37,17 @@ impl Plan {
         Self { store, concurrency, executions, steps_each: length, playbook, payload: Map::new() }
     }
 
-    /// One execution that visits one step `steps` times.
-    pub(crate) fn cycle(store: StoreKind, steps: usize) -> Self {
+    /// One execution after another that visits one step `length` times, until `steps` have ended.
+    pub(crate) fn cycle(store: StoreKind, length: usize, steps: usize) -> Self {
         let mut playbook = head();
         playbook.push_str(
             "  - step: s\n    tool: {kind: noop}\n    set: {ctx.done: '{{ ctx.done | default(0) + 1 }}'}\n    \
              next: {arcs: [{step: s, when: 'ctx.done < workload.steps'}]}\n",
         );
         let mut payload = Map::new();
-        payload.insert("steps".into(), Value::from(steps));
-        Self { store, concurrency: 1, executions: 1, steps_each: steps, playbook, payload }
+        payload.insert("steps".into(), Value::from(length));
+        let executions = (steps / length).max(1);
+        Self { store, concurrency: 1, executions, steps_each: length, playbook, payload }
     }
 }
 

@@ -45,12 +45,14 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
             let plan = chain::Plan::many(store, 1, 100, arguments.steps / 40);
             Report::print(chain::run("chain_one", plan).await?);
         }
-        if wanted("long") {
-            let short =
-                chain::run("long_of_short", chain::Plan::many(store, 1, 100, 10_000)).await?;
-            let mut long = chain::run("long", chain::Plan::cycle(store, arguments.long)).await?;
+        if wanted("cycle") {
+            let steps = arguments.long;
+            let short = chain::Plan::cycle(store, 100, steps / 5);
+            let short = chain::run("cycle_of_100", short).await?;
+            let mut long =
+                chain::run("cycle_long", chain::Plan::cycle(store, steps, steps)).await?;
             let cost = |report: &Report| 1.0 / report.steps_per_second;
-            long.cost_ratio = Some(cost(&long) / cost(&short));
+            long.cost_ratio = Some((cost(&long) / cost(&short) * 100.0).round() / 100.0);
             Report::print(short);
             Report::print(long);
         }

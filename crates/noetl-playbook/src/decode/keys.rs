@@ -33,11 +33,11 @@ pub(super) fn none(_: &str) -> bool {
     false
 }
 
-/// Refuses constructs that the language no longer has, with their rewrite.
+/// Refuses constructs of earlier dialects, with their rewrite.
 pub(super) fn refuse_removed(cx: &mut Context<'_>, at: &Cursor<'_>, removed: &[(&str, &str)]) {
     for (key, value) in at.entries() {
         if let Some((name, rewrite)) = removed.iter().find(|(name, _)| **name == *key.name) {
-            let message = format!("'{name}' is no longer part of the language");
+            let message = format!("'{name}' is not part of the language");
             cx.error_at("E060", (key.at, value.path), message, *rewrite);
         }
     }

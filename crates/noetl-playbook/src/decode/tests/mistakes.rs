@@ -139,7 +139,7 @@ workflow:
       help: write all, each or any
     error[E005] at 15:11, workflow[3].step: step 'run' is defined on line 12 already
       help: rename one of lines 12 and 15
-    error[E060] at 16:5, workflow[3].case: 'case' is no longer part of the language
+    error[E060] at 16:5, workflow[3].case: 'case' is not part of the language
       help: write the branches as arcs: next: {arcs: [{step: a, when: "…"}, {step: b}]}
     error[E010] at 17:5, workflow[4]: step 'last' has neither 'tool' nor 'next'
       help: add 'tool: {kind: noop}' if it does nothing, or 'next' if it only routes
@@ -316,27 +316,27 @@ fn removed_constructs_are_refused_with_their_rewrite() {
   - step: b
     tool: {kind: noop, retry: 3, sink: {}}
 "), @r#"
-    error[E060] at 7:5, workflow[0].case: 'case' is no longer part of the language
+    error[E060] at 7:5, workflow[0].case: 'case' is not part of the language
       help: write the branches as arcs: next: {arcs: [{step: a, when: "…"}, {step: b}]}
-    error[E060] at 8:5, workflow[0].type: 'type' is no longer part of the language
+    error[E060] at 8:5, workflow[0].type: 'type' is not part of the language
       help: write 'tool: {kind: …}' instead of 'type'
-    error[E060] at 9:5, workflow[0].retry: 'retry' is no longer part of the language
+    error[E060] at 9:5, workflow[0].retry: 'retry' is not part of the language
       help: retries are rules of the tool: tool.spec.policy.rules with 'do: retry'
-    error[E060] at 10:5, workflow[0].sink: 'sink' is no longer part of the language
+    error[E060] at 10:5, workflow[0].sink: 'sink' is not part of the language
       help: write the result with a step of its own that 'next' leads to
-    error[E060] at 11:5, workflow[0].save: 'save' is no longer part of the language
+    error[E060] at 11:5, workflow[0].save: 'save' is not part of the language
       help: write the result with a step of its own that 'next' leads to
-    error[E060] at 12:5, workflow[0].call: 'call' is no longer part of the language
+    error[E060] at 12:5, workflow[0].call: 'call' is not part of the language
       help: call another playbook with 'tool: {kind: playbook, path: …}'
-    error[E060] at 13:5, workflow[0].with: 'with' is no longer part of the language
+    error[E060] at 13:5, workflow[0].with: 'with' is not part of the language
       help: name the arguments under 'input'
-    error[E060] at 14:5, workflow[0].pass: 'pass' is no longer part of the language
+    error[E060] at 14:5, workflow[0].pass: 'pass' is not part of the language
       help: remove it; a step without a tool only routes, 'tool: {kind: noop}' does nothing
-    error[E060] at 15:5, workflow[0].run: 'run' is no longer part of the language
+    error[E060] at 15:5, workflow[0].run: 'run' is not part of the language
       help: write 'tool: {kind: …}' with what it runs
-    error[E060] at 17:24, workflow[1].tool.retry: 'retry' is no longer part of the language
+    error[E060] at 17:24, workflow[1].tool.retry: 'retry' is not part of the language
       help: retries are rules of the tool: spec.policy.rules with 'do: retry'
-    error[E060] at 17:34, workflow[1].tool.sink: 'sink' is no longer part of the language
+    error[E060] at 17:34, workflow[1].tool.sink: 'sink' is not part of the language
       help: write the result with a step of its own that 'next' leads to
     "#);
 }
