@@ -30,7 +30,7 @@ pub(crate) struct Report {
     /// Rows per second of this measurement by that limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) of_raw: Option<f64>,
-    /// Processor seconds per thousand steps, of both cores.
+    /// Processor milliseconds per thousand steps, of all threads.
     pub(crate) cpu_ms_per_1000_steps: f64,
     /// Cost per step by that of a short execution.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use noetl_model::{CatalogId, Clock, Tenant};
-use noetl_playbook::{Diagnostic, Playbook, Severity, check, describe};
+use noetl_playbook::{Checked, Diagnostic, Playbook, Severity, check, describe};
 use noetl_store::{CatalogEntry, NewEntry, Store, StoreError};
 
 use crate::ids::Ids;
@@ -59,23 +59,38 @@ impl Playbooks {
             return Ok(playbook.clone());
         }
         let entry = store.entry(tenant, id).await.map_err(PlaybookError::Store)?;
-        self.compile(&entry.ok_or(PlaybookError::NotFound)?)
+        self.compile(entry.ok_or(PlaybookError::NotFound)?).await
     }
 
-    fn compile(&self, entry: &CatalogEntry) -> Result<Arc<Playbook>, PlaybookError> {
+    async fn compile(&self, entry: CatalogEntry) -> Result<Arc<Playbook>, PlaybookError> {
         if let Some(playbook) = self.lock().get(&entry.id) {
             return Ok(playbook.clone());
         }
-        let checked = check(&entry.content);
+        let id = entry.id;
+        let checked = check_aside(entry.content).await;
         let playbook = checked.playbook.ok_or(PlaybookError::Invalid(checked.diagnostics))?;
+        Ok(self.keep(id, playbook))
+    }
+
+    fn keep(&self, id: CatalogId, playbook: Playbook) -> Arc<Playbook> {
         let playbook = Arc::new(playbook);
-        self.lock().put(entry.id, playbook.clone());
-        Ok(playbook)
+        self.lock().put(id, playbook.clone());
+        playbook
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<CatalogId, Arc<Playbook>>> {
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Checks a document off the runtime's threads: one of 100 000 steps takes a second or two.
+async fn check_aside(content: String) -> Checked {
+    let checked = tokio::task::spawn_blocking(move || check(&content)).await;
+    checked.unwrap_or_else(|stopped| match stopped.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        // Only a runtime that shuts down drops the task unrun; nobody waits for the answer then.
+        Err(_) => Checked { playbook: None, diagnostics: Vec::new() },
+    })
 }
 
 fn no_path() -> Diagnostic {
@@ -123,11 +138,11 @@ impl Catalog {
         let kind = kind.to_lowercase();
         let path = description.path.or(description.name);
         let path = path.ok_or_else(|| RegisterError::Invalid(vec![no_path()]))?;
-        let mut findings = Vec::new();
+        let mut checked = Checked { playbook: None, diagnostics: Vec::new() };
         if kind == "playbook" {
-            findings = check(&content).diagnostics;
-            if !force && findings.iter().any(|found| found.severity == Severity::Error) {
-                return Err(RegisterError::Invalid(findings));
+            checked = check_aside(content.clone()).await;
+            if !force && checked.playbook.is_none() {
+                return Err(RegisterError::Invalid(checked.diagnostics));
             }
         }
         let entry = NewEntry {
@@ -141,7 +156,10 @@ impl Catalog {
             at: self.clock.now(),
         };
         let entry = self.store.register(tenant, entry).await.map_err(RegisterError::Store)?;
-        Ok((entry, findings))
+        if let Some(playbook) = checked.playbook {
+            self.playbooks.keep(entry.id, playbook);
+        }
+        Ok((entry, checked.diagnostics))
     }
 
     /// The entry with this id.
@@ -173,7 +191,10 @@ impl Catalog {
         self.store.entries(tenant, kind.as_deref()).await
     }
 
-    pub(crate) fn compile(&self, entry: &CatalogEntry) -> Result<Arc<Playbook>, PlaybookError> {
-        self.playbooks.compile(entry)
+    pub(crate) async fn compile(
+        &self,
+        entry: CatalogEntry,
+    ) -> Result<Arc<Playbook>, PlaybookError> {
+        self.playbooks.compile(entry).await
     }
 }

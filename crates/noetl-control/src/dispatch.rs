@@ -24,7 +24,7 @@ pub(crate) struct Waiting {
 struct State {
     free: usize,
     waiting: VecDeque<Waiting>,
-    /// The newest command that found no room in `waiting`; older ones than it are all known.
+    /// Whether a command found no room in `waiting`; it is read back from the store.
     overflowed: bool,
     running: HashMap<CommandId, CancellationToken>,
     closed: bool,

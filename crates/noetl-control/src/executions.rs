@@ -89,7 +89,6 @@ impl Executions {
         request: StartRequest,
     ) -> Result<Started, StartError> {
         let entry = self.find(tenant, &request).await?;
-        let playbook = self.catalog.compile(&entry).map_err(StartError::Playbook)?;
         let input = Start {
             catalog: entry.id,
             path: Arc::from(entry.path.as_str()),
@@ -98,6 +97,7 @@ impl Executions {
             parent: request.parent,
             pool: request.pool.filter(|pool| !pool.is_empty()).map(Arc::from),
         };
+        let playbook = self.catalog.compile(entry).await.map_err(StartError::Playbook)?;
         let (mut execution, mut key) = (self.ids.execution(), ids::entropy());
         for _ in 0..TRIES_MAX {
             let start = StartOf { key, tenant: tenant.clone(), playbook: playbook.clone() };
@@ -197,7 +197,11 @@ impl Executions {
                 let _ = end.await;
                 self.get(tenant, id).await
             }
-            row => Ok(row),
+            row => {
+                drop(end);
+                self.watch.forget_gone(id);
+                Ok(row)
+            }
         }
     }
 }

@@ -47,6 +47,17 @@ impl Watch {
         end
     }
 
+    /// Forgets those who wait for this execution's end and went away.
+    pub(crate) fn forget_gone(&self, execution: ExecutionId) {
+        let mut waiters = self.lock();
+        if let Some(waiting) = waiters.get_mut(&execution) {
+            waiting.retain(|waiter| !waiter.is_closed());
+            if waiting.is_empty() {
+                waiters.remove(&execution);
+            }
+        }
+    }
+
     pub(crate) fn committed(&self, events: &[Arc<Event>]) {
         if self.events.receiver_count() > 0 {
             for event in events {

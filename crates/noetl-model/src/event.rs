@@ -268,7 +268,7 @@ pub enum Outcome {
 /// The recorded decision of one step's arcs, by target name in document order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Routing {
-    /// Places of the taken arcs in the step's arc list.
+    /// The arcs that were taken.
     pub taken: Vec<TakenArc>,
     /// Targets of the arcs that were not taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

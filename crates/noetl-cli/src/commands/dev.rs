@@ -65,7 +65,8 @@ fn greet(arguments: &DevArguments, address: SocketAddr, resumed: usize) {
     output::note(&format!("  database  {}", database.display()));
     output::note(&format!("  slots     {}", arguments.slots));
     if resumed > 0 {
-        output::note(&format!("  resumed   {resumed} commands of unfinished executions"));
+        let commands = if resumed == 1 { "command" } else { "commands" };
+        output::note(&format!("  resumed   {resumed} {commands} of unfinished executions"));
     }
     output::note(&format!("  try       curl http://{address}/api/health"));
     output::note("  stop      Ctrl-C");

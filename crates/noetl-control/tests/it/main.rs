@@ -1,5 +1,7 @@
 //! The control plane with a worker, on a store that can be made to fail.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
 mod dispatch;
 mod faults;
 mod plant;

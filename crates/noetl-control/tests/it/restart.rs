@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use noetl_control::Options;
-use noetl_model::{Fact, Value};
+use noetl_model::Fact;
 use noetl_store::ExecutionStatus;
 use noetl_testkit::FrailStore;
 
@@ -28,7 +28,7 @@ async fn a_command_that_ran_when_the_process_ended_runs_again() {
     assert_eq!(count(&log, |fact| matches!(fact, Fact::CommandExpired { .. })), 1);
     // The gate answers with the attempt: only the second one's answer is in the log.
     let answered =
-        |fact: &Fact| matches!(fact, Fact::CallDone { data, .. } if *data == Value::from(2));
+        |fact: &Fact| matches!(fact, Fact::CallDone { data, .. } if data.as_i64() == Some(2));
     assert_eq!(count(&log, answered), 1);
     plant.close().await;
 }

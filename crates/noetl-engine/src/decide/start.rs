@@ -16,6 +16,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Start) -> Result<(), Refu
         return Err(Refusal::AlreadyStarted);
     }
     let workload = workload(draft, &input)?;
+    let variables = initial_context(draft, &input, &workload)?;
     draft.record(Fact::PlaybookStarted(Box::new(Started {
         catalog: input.catalog,
         path: input.path,
@@ -24,7 +25,10 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Start) -> Result<(), Refu
         parent: input.parent,
         pool: input.pool,
     })));
-    initial_context(draft)?;
+    if !variables.is_empty() {
+        let step = draft.playbook.step(draft.playbook.entry).name.clone();
+        draft.record(Fact::ContextUpdated { step, generation: 0, values: variables });
+    }
     let entry = draft.playbook.entry;
     draft.queue.push_back(Activation { step: entry, tokens: 0, from: None });
     draft.settle();
@@ -37,8 +41,7 @@ fn workload(draft: &Draft<'_, '_>, input: &Start) -> Result<Map, Refusal> {
     let payload = from_json(&Value::Object(input.payload.clone()));
     let mut scope = Scope { payload: Some(payload), ..scope_for_start(draft, input) };
     // Defaults may be written in terms of what the caller gave.
-    let named = |(name, value): (&String, &Value)| (Arc::from(name.as_str()), from_json(value));
-    scope.workload = Arc::new(input.payload.iter().map(named).collect::<Names>());
+    scope.workload = Arc::new(named(&input.payload));
     let defaults = draft.playbook.workload.render(&scope);
     let defaults = defaults.map_err(|error| Refusal::Workload(error.to_string()))?;
     let mut merged = match defaults {
@@ -69,18 +72,22 @@ fn merge(into: &mut Map, over: &Map) {
     }
 }
 
-/// Variables the document gives an initial value.
-fn initial_context(draft: &mut Draft<'_, '_>) -> Result<(), Refusal> {
-    if draft.playbook.vars.is_empty() {
-        return Ok(());
-    }
-    let scope = scope::base(draft.playbook, draft.state, draft.moment);
+/// Variables the document gives an initial value, in terms of the workload.
+fn initial_context(draft: &Draft<'_, '_>, input: &Start, workload: &Map) -> Result<Map, Refusal> {
     let mut values = Map::new();
+    if draft.playbook.vars.is_empty() {
+        return Ok(values);
+    }
+    let mut scope = scope_for_start(draft, input);
+    scope.workload = Arc::new(named(workload));
     for (name, value) in &draft.playbook.vars {
         let value = value.render(&scope).map_err(|error| Refusal::Workload(error.to_string()))?;
         values.insert(name.clone(), value);
     }
-    let step = draft.playbook.step(draft.playbook.entry).name.clone();
-    draft.record(Fact::ContextUpdated { step, generation: 0, values });
-    Ok(())
+    Ok(values)
+}
+
+fn named(map: &Map) -> Names {
+    let named = |(name, value): (&String, &Value)| (Arc::from(name.as_str()), from_json(value));
+    map.iter().map(named).collect()
 }

@@ -128,3 +128,21 @@ fn a_workload_that_cannot_be_rendered_starts_nothing() {
     assert!(refusal.to_string().contains("1 / 0"), "{refusal}");
     assert_eq!(run.state.status(), Status::Absent);
 }
+
+#[test]
+fn initial_variables_are_written_in_terms_of_the_workload_or_start_nothing() {
+    let document = |vars: &str| {
+        let text = format!(
+            "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: t}}\nworkload: {{n: 2}}\n\
+             vars: {{x: '{vars}'}}\nworkflow:\n  \
+             - {{step: a, tool: {{kind: noop, input: {{x: '{{{{ ctx.x }}}}'}}}}}}\n"
+        );
+        Run::new(noetl_playbook::check(&text).playbook.unwrap())
+    };
+    let mut run = document("{{ workload.n + 1 }}");
+    run.input(start()).unwrap();
+    assert_eq!(input(&run, "x"), json!(3));
+    // The harness checks that a refusal leaves the state as it was.
+    let mut run = document("{{ 1 / 0 }}");
+    run.input(start()).unwrap_err();
+}

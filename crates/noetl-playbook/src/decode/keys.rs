@@ -47,10 +47,10 @@ pub(super) fn refuse_removed(cx: &mut Context<'_>, at: &Cursor<'_>, removed: &[(
 pub(super) const REMOVED_FROM_STEPS: &[(&str, &str)] = &[
     ("case", "write the branches as arcs: next: {arcs: [{step: a, when: \"…\"}, {step: b}]}"),
     ("type", "write 'tool: {kind: …}' instead of 'type'"),
-    ("retry", "retries are rules of the tool: tool.spec.policy.rules with 'do: retry'"),
+    ("retry", "lead back to the step with an arc: next: {arcs: [{step: this, on: error}]}"),
     ("sink", "write the result with a step of its own that 'next' leads to"),
     ("save", "write the result with a step of its own that 'next' leads to"),
-    ("call", "call another playbook with 'tool: {kind: playbook, path: …}'"),
+    ("call", "put what it calls into steps of this playbook"),
     ("with", "name the arguments under 'input'"),
     ("pass", "remove it; a step without a tool only routes, 'tool: {kind: noop}' does nothing"),
     ("run", "write 'tool: {kind: …}' with what it runs"),
@@ -58,7 +58,7 @@ pub(super) const REMOVED_FROM_STEPS: &[(&str, &str)] = &[
 
 /// Tool keys of earlier dialects.
 pub(super) const REMOVED_FROM_TOOLS: &[(&str, &str)] = &[
-    ("retry", "retries are rules of the tool: spec.policy.rules with 'do: retry'"),
+    ("retry", "lead back to the step with an arc: next: {arcs: [{step: this, on: error}]}"),
     ("sink", "write the result with a step of its own that 'next' leads to"),
     ("save", "write the result with a step of its own that 'next' leads to"),
 ];

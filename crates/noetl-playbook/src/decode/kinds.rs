@@ -80,7 +80,7 @@ pub(super) fn require<'a>(
     let (names, help): (&[&str], _) = match kind {
         "python" => (&["code"], "add 'code: |' with the program"),
         "http" => (&["url", "endpoint"], "add 'url: https://…'"),
-        "shell" => (&["command", "cmds"], "add 'command: …'"),
+        "shell" => (&["command", "cmds", "commands"], "add 'command: …'"),
         _ => return,
     };
     if let (true, Some(script)) = (kind == "python", setting("script")) {

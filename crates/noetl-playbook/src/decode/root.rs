@@ -51,7 +51,7 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Playbook
     let graph = match Graph::new(&arcs, workflow.entry) {
         Ok(graph) => graph,
         Err(error) => {
-            let help = "split the workflow into playbooks that call each other";
+            let help = "split the workflow into several playbooks";
             cx.error("E070", root, error.to_string(), help);
             return None;
         }

@@ -321,13 +321,13 @@ fn removed_constructs_are_refused_with_their_rewrite() {
     error[E060] at 8:5, workflow[0].type: 'type' is not part of the language
       help: write 'tool: {kind: …}' instead of 'type'
     error[E060] at 9:5, workflow[0].retry: 'retry' is not part of the language
-      help: retries are rules of the tool: tool.spec.policy.rules with 'do: retry'
+      help: lead back to the step with an arc: next: {arcs: [{step: this, on: error}]}
     error[E060] at 10:5, workflow[0].sink: 'sink' is not part of the language
       help: write the result with a step of its own that 'next' leads to
     error[E060] at 11:5, workflow[0].save: 'save' is not part of the language
       help: write the result with a step of its own that 'next' leads to
     error[E060] at 12:5, workflow[0].call: 'call' is not part of the language
-      help: call another playbook with 'tool: {kind: playbook, path: …}'
+      help: put what it calls into steps of this playbook
     error[E060] at 13:5, workflow[0].with: 'with' is not part of the language
       help: name the arguments under 'input'
     error[E060] at 14:5, workflow[0].pass: 'pass' is not part of the language
@@ -335,7 +335,7 @@ fn removed_constructs_are_refused_with_their_rewrite() {
     error[E060] at 15:5, workflow[0].run: 'run' is not part of the language
       help: write 'tool: {kind: …}' with what it runs
     error[E060] at 17:24, workflow[1].tool.retry: 'retry' is not part of the language
-      help: retries are rules of the tool: spec.policy.rules with 'do: retry'
+      help: lead back to the step with an arc: next: {arcs: [{step: this, on: error}]}
     error[E060] at 17:34, workflow[1].tool.sink: 'sink' is not part of the language
       help: write the result with a step of its own that 'next' leads to
     "#);
