@@ -4,7 +4,8 @@
 //! needs no templates inside quotes, its input as JSON in `NOETL_INPUT` (next to
 //! `NOETL_EXECUTION_ID`, `NOETL_STEP` and `NOETL_ATTEMPT`). Input keys are not variables of their
 //! own: a key called `PATH` must not change which programs run. Without `cwd` it works in a fresh
-//! directory that is removed afterwards. Nothing it leaves in the background survives it.
+//! directory that is removed afterwards. Nothing it leaves in the background survives it, nor does
+//! it survive a worker that is killed.
 
 use std::io;
 use std::pin::pin;
@@ -62,8 +63,8 @@ impl Tool for Shell {
         };
         let mut command = Command::new("sh");
         command
-            .args(["-c", &script])
-            .stdin(Stdio::null())
+            .args(["-c", GUARDED, "sh", &script])
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         match (cwd, &fresh) {
@@ -90,6 +91,13 @@ impl Tool for Shell {
     }
 }
 
+/// Runs the script given as `$1` beside a guard that reads from the worker's end of a pipe: it
+/// gets something to read only when the worker is gone, and then ends the whole group. So a worker
+/// that is killed leaves no step running beside its next attempt. The guard holds none of the
+/// script's own streams.
+const GUARDED: &str = "exec 3<&0; (read -r _ <&3; kill -s KILL 0) >/dev/null 2>&1 & \
+    exec sh -c \"$1\" </dev/null 3<&-";
+
 /// Why a script is over.
 enum End {
     Exited(io::Result<ExitStatus>),
@@ -106,6 +114,8 @@ async fn supervise(
     stdout: &mut Capture,
     stderr: &mut Capture,
 ) -> End {
+    // Held until the group has ended; waiting for a child would close it.
+    let _guarded = group.child().stdin.take();
     let pipes = (group.child().stdout.take(), group.child().stderr.take());
     let (Some(out), Some(err)) = pipes else {
         return End::Exited(Err(io::ErrorKind::BrokenPipe.into()));

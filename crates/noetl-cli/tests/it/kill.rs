@@ -57,6 +57,61 @@ async fn killed_at_random_moments_every_execution_finishes_with_nothing_lost_or_
     assert!(again > 0, "seed {seed}: no kill hit a running command, so nothing was shown");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_process_leaves_no_step_running() {
+    let data = tempfile::tempdir().unwrap();
+    for (kind, setting) in [
+        ("shell", "command: 'echo $$ > FILE; sleep 600 & sleep 600'"),
+        (
+            "python",
+            "code: 'import os, time; open(\"FILE\", \"w\").write(str(os.getpid())); time.sleep(600)'",
+        ),
+    ] {
+        let file = data.path().join(kind);
+        let setting = setting.replace("FILE", &file.display().to_string());
+        let content = format!(
+            "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: {kind}}}\nworkflow:\n  \
+             - {{step: a, tool: {{kind: {kind}, {setting}}}}}\n"
+        );
+        let process = DevProcess::start(&data.path().join("db"));
+        let request = RegisterRequest { content, resource_type: "Playbook".into() };
+        process.client.register(&request, false).await.unwrap();
+        let request = ExecuteRequest { path: Some(kind.into()), ..ExecuteRequest::default() };
+        let id = process.client.execute(&request).await.unwrap().execution_id.get();
+        let group = until(|| std::fs::read_to_string(&file).ok()?.trim().parse().ok()).await;
+        assert_ne!(members(group), 0, "{kind}: it runs");
+        process.kill();
+        until(|| (members(group) == 0).then_some(())).await;
+        let process = DevProcess::start(&data.path().join("db"));
+        process.client.cancel(ExecutionId::new(id), None).await.unwrap();
+    }
+}
+
+/// How many processes of this group are alive.
+fn members(group: i32) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let stats =
+        processes.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+    let belongs = |stat: &String| {
+        // After the name in parentheses: state, parent, group.
+        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let state = fields.next();
+        state != Some("Z") && fields.nth(1).and_then(|field| field.parse().ok()) == Some(group)
+    };
+    stats.filter(belongs).count()
+}
+
+/// Looks until there is something to see.
+async fn until<T>(look: impl Fn() -> Option<T>) -> T {
+    for _ in 0..600 {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("nothing to see after 30 s");
+}
+
 /// A chain of no-op steps with a real process now and then.
 fn playbook() -> String {
     let mut text = String::from(
