@@ -21,14 +21,12 @@ pub(crate) struct Report {
     pub(crate) p99_us: i64,
     /// Rows of the log and of commands per step.
     pub(crate) rows_per_step: f64,
-    /// Bytes of the database per step; none in memory.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Bytes of the database per step; null in memory.
     pub(crate) bytes_per_step: Option<f64>,
-    /// Rows of the same size per second that the same medium takes without an engine.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Rows of the same size per second that the same medium takes without an engine; null in
+    /// memory.
     pub(crate) raw_rows_per_second: Option<f64>,
-    /// Rows per second of this measurement by that limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Rows per second of this measurement by that limit; null in memory.
     pub(crate) of_raw: Option<f64>,
     /// Processor milliseconds per thousand steps, of all threads.
     pub(crate) cpu_ms_per_1000_steps: f64,
