@@ -85,7 +85,7 @@ fn step((story, command): &mut (Story, CommandId), is_start: bool) -> Append {
         return start;
     }
     let name: Arc<str> = Arc::from("transform_orders");
-    let issued = Fact::CommandIssued(Box::new(Issued {
+    let issued = Fact::CommandIssued(Arc::new(Issued {
         step: name.clone(),
         generation: 1,
         attempt: 1,

@@ -158,7 +158,7 @@ pub fn entered(step: &str) -> Fact {
 
 /// A command was issued.
 pub fn issued(step: &str) -> Fact {
-    Fact::CommandIssued(Box::new(Issued {
+    Fact::CommandIssued(Arc::new(Issued {
         step: Arc::from(step),
         generation: 1,
         attempt: 2,
