@@ -1,6 +1,6 @@
 //! The stored and wire shape of an event: named columns, JSON in `context`, `result` and `meta`.
 //!
-//! Stores keep rows, the engine folds [`Event`]s; [`EventRow::from`] and [`EventRow::decode`] are
+//! Stores keep rows, the engine folds [`crate::Event`]s; [`EventRow::from`] and [`EventRow::decode`] are
 //! the only bridge, so every store writes the same bytes. Rows are lean: what can be derived (the
 //! textual command id, the previous event's id) is added where a row is shown, not stored.
 
