@@ -2,5 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod check;
+mod dev;
 mod dev_process;
+mod examples;
+mod extremes;
+mod faults;
+mod help;
 mod kill;
+mod noetl;
+mod run;
+mod terminal;
