@@ -11,5 +11,6 @@ mod faults;
 mod help;
 mod kill;
 mod noetl;
+mod resume;
 mod run;
 mod terminal;

@@ -1,0 +1,58 @@
+//! What the next start does about what the last one left.
+
+use noetl_api::{Client, events::EventView};
+use noetl_model::ExecutionId;
+use rustix::process::Signal;
+
+use crate::dev_process::DevProcess;
+use crate::noetl::{Gate, Home, one_step};
+
+/// A step that knocks and then takes as long as its test, but only the first time.
+fn long_step(home: &Home, gate: &Gate) -> String {
+    let knock = gate.knock();
+    let been_here = home.path().join("been-here");
+    let been_here = been_here.display();
+    one_step(&format!(
+        "{{kind: shell, command: \"if mkdir {been_here}; then {knock}; while [ -d {been_here} ]; do sleep 0.1; done; fi\"}}"
+    ))
+}
+
+async fn log(client: &Client, id: ExecutionId) -> Vec<EventView> {
+    client.log(id, 0, 1000).await.unwrap().events
+}
+
+async fn resumed_once(after: impl FnOnce(DevProcess)) {
+    let home = Home::new();
+    let gate = home.gate();
+    let data = home.path().join("data");
+    let first = DevProcess::start(&data);
+    let id = first.execute(&long_step(&home, &gate)).await;
+    gate.wait();
+    after(first);
+
+    let second = DevProcess::start(&data);
+    let status = second.ended(id).await;
+    let events = log(&second.client, id).await;
+    let types: Vec<&str> = events.iter().map(|event| event.event_type.as_str()).collect();
+    let count = |wanted: &str| types.iter().filter(|&&found| found == wanted).count();
+    assert_eq!(status, "COMPLETED", "{types:?}");
+    assert_eq!(count("command.expired"), 1, "{types:?}");
+    assert_eq!(count("command.issued"), 2, "{types:?}");
+    let (code, said) = second.stop(Signal::TERM);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("resumed   1 command"), "{said}");
+}
+
+#[tokio::test]
+async fn a_step_that_ran_when_the_process_was_killed_is_issued_again_once() {
+    resumed_once(DevProcess::kill).await;
+}
+
+#[tokio::test]
+async fn a_step_that_ran_when_the_process_was_told_to_stop_is_issued_again_once() {
+    resumed_once(|process| {
+        let (code, said) = process.stop(Signal::TERM);
+        assert_eq!(code, Some(0), "{said}");
+    })
+    .await;
+}
