@@ -56,3 +56,33 @@ async fn a_step_that_ran_when_the_process_was_told_to_stop_is_issued_again_once(
     })
     .await;
 }
+
+#[tokio::test]
+async fn an_execution_that_cannot_be_read_does_not_keep_the_others_from_starting() {
+    let home = Home::new();
+    let gate = home.gate();
+    let data = home.path().join("data");
+    let first = DevProcess::start(&data);
+    let damaged = first.execute(&long_step(&home, &gate)).await;
+    gate.wait();
+    first.kill();
+    damage(&home, damaged);
+
+    let second = DevProcess::start(&data);
+    let id = second.execute(&one_step("{kind: noop}")).await;
+    assert_eq!(second.ended(id).await, "COMPLETED");
+    let (code, said) = second.stop(Signal::TERM);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("an execution is left as it is"), "{said}");
+    assert!(said.contains(&damaged.to_string()), "{said}");
+}
+
+/// Makes the beginning of an execution unreadable.
+fn damage(home: &Home, execution: ExecutionId) {
+    let script = "import sqlite3, sys
+c = sqlite3.connect('data/noetl.db')
+c.execute('update event set context = ? where execution_id = ? and seq = 1', ('{', int(sys.argv[1])))
+c.commit()";
+    let python = home.other("python3").args(["-c", script, &execution.to_string()]).status();
+    assert!(python.unwrap().success());
+}
