@@ -22,10 +22,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => commands::run::main(arguments),
         Command::Check(arguments) => commands::check::main(&arguments),
         Command::Dev(arguments) => commands::dev::main(arguments),
-        Command::Completions(arguments) => {
-            commands::completions::main(&arguments);
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Completions(arguments) => commands::completions::main(&arguments),
     };
     outcome.unwrap_or_else(|failure| {
         output::failure(&failure);

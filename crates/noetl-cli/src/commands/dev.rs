@@ -33,7 +33,12 @@ pub(crate) fn main(arguments: DevArguments) -> Result<ExitCode, Failure> {
 fn start_logging() {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // A log that nobody reads any more is no reason to end, which its own complaint would be.
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false)
+        .init();
 }
 
 async fn serve(arguments: DevArguments) -> Result<ExitCode, Failure> {

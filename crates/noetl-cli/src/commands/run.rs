@@ -68,10 +68,10 @@ async fn run(arguments: RunArguments, text: String, payload: Map) -> Result<Exit
             "error": row.error,
             "duration_ms": row.updated_at.since(row.started_at).as_millis(),
             "events": row.version,
-        }));
+        }))?;
     } else {
         say_end(&row);
-        output::result(&result);
+        output::result(&result)?;
     }
     Ok(match row.status {
         ExecutionStatus::Completed => ExitCode::SUCCESS,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod check;
+mod closed_output;
 mod dev;
 mod dev_process;
 mod examples;
