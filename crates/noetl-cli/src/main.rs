@@ -9,6 +9,7 @@ mod commands;
 mod failure;
 mod output;
 mod runtime;
+mod signals;
 
 use std::process::ExitCode;
 

@@ -17,6 +17,7 @@ use crate::failure::{Failure, Kind};
 use crate::output::progress::{self, Progress};
 use crate::output::{self, diagnostics, style};
 use crate::runtime::{Runtime, Setup};
+use crate::signals::StopRequests;
 
 /// How long running steps may take to end after the execution has: they were told to stop.
 const GRACE: Duration = Duration::from_secs(2);
@@ -56,8 +57,11 @@ async fn run(arguments: RunArguments, text: String, payload: Map) -> Result<Exit
         resume: false,
         grace: GRACE,
     };
+    // Before the first step: whatever a step starts is told to stop before this process ends.
+    let stop = StopRequests::listen();
+    let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     let runtime = Runtime::open(setup).await?;
-    let outcome = execute(&runtime.control, text, payload).await;
+    let outcome = execute(&runtime.control, text, payload, &mut stop).await;
     runtime.close().await;
     let (row, result) = outcome?;
     if arguments.output == Output::Json {
@@ -75,8 +79,9 @@ async fn run(arguments: RunArguments, text: String, payload: Map) -> Result<Exit
     }
     Ok(match row.status {
         ExecutionStatus::Completed => ExitCode::SUCCESS,
-        ExecutionStatus::Cancelled => ExitCode::from(130),
-        ExecutionStatus::Failed | ExecutionStatus::Running => ExitCode::FAILURE,
+        // Still running: interrupted twice.
+        ExecutionStatus::Cancelled | ExecutionStatus::Running => ExitCode::from(130),
+        ExecutionStatus::Failed => ExitCode::FAILURE,
     })
 }
 
@@ -98,6 +103,7 @@ async fn execute(
     control: &Arc<Control>,
     text: String,
     payload: Map,
+    stop: &mut StopRequests,
 ) -> Result<(ExecutionRow, Value), Failure> {
     let tenant = Tenant::default();
     let registered = control.catalog.register(&tenant, text, "Playbook", false).await;
@@ -125,12 +131,12 @@ async fn execute(
                     return Err(store_failed(&error));
                 }
             },
-            () = interrupt() => {
+            () = stop.next() => {
                 if interrupted {
                     break;
                 }
                 interrupted = true;
-                let reason = Some("interrupted at the terminal".to_owned());
+                let reason = Some("interrupted".to_owned());
                 // Refused only when it ended by itself meanwhile.
                 let _ = control.executions.cancel(&tenant, execution, reason).await;
             }
@@ -141,13 +147,6 @@ async fn execute(
     let row = row.map_err(|error| store_failed(&error))?;
     let row = row.ok_or_else(|| Failure::new(Kind::Internal, "the execution's row is missing"))?;
     Ok((row, follower.result))
-}
-
-async fn interrupt() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        // Without a handler the process ends by the signal itself.
-        std::future::pending::<()>().await;
-    }
 }
 
 /// Follows one execution through the live feed, or through its log when the feed was too fast.

@@ -14,4 +14,5 @@ mod kill;
 mod noetl;
 mod resume;
 mod run;
+mod stopping;
 mod terminal;
