@@ -1,7 +1,8 @@
-//! Signals: who asks the process to end.
+//! Signals: who asks the process to end, and what must not end it.
 
 use std::io;
 
+use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Requests to end: Ctrl-C, or a supervisor's word.
@@ -27,4 +28,11 @@ impl StopRequests {
             _ = self.terminate.recv() => {}
         }
     }
+}
+
+/// Makes a write beyond the limit on file sizes an error like a full disk, where it would end the
+/// process without a word.
+pub(crate) fn survive_file_size_limit() {
+    // The handler stays when the listener is dropped. Without one things are as they were.
+    let _ = signal(SignalKind::from_raw(Number::XFSZ.as_raw()));
 }

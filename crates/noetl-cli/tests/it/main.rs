@@ -6,6 +6,7 @@ mod check;
 mod closed_output;
 mod dev;
 mod dev_process;
+mod disk;
 mod examples;
 mod extremes;
 mod faults;
