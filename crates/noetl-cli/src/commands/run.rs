@@ -1,5 +1,6 @@
 //! `noetl run`: a playbook from its beginning to its end.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,11 @@ const GRACE: Duration = Duration::from_secs(2);
 const PAGE: usize = 1000;
 
 pub(crate) fn main(arguments: RunArguments) -> Result<ExitCode, Failure> {
+    let stdin = Path::new("-");
+    if arguments.file == stdin && arguments.payload.as_deref() == Some(stdin) {
+        let message = "stdin holds the playbook or the payload, not both";
+        return Err(Failure::new(Kind::User, message).hint("name a file for one of them"));
+    }
     let document = document::read(&arguments.file)?;
     let checked = noetl_playbook::check(&document.text);
     report_findings(&document.name, &document.text, &checked.diagnostics);

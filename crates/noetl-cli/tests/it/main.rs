@@ -13,6 +13,7 @@ mod faults;
 mod help;
 mod kill;
 mod noetl;
+mod payload;
 mod resume;
 mod run;
 mod stopping;
