@@ -101,7 +101,8 @@ fn say_end(row: &ExecutionRow) {
     };
     let took = progress::human(row.updated_at.since(row.started_at));
     let why = row.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-    output::note(&format!("{} {state} in {took}{why}", row.path));
+    let (path, why) = (style::one_line(&row.path), style::one_line(&why));
+    output::note(&format!("{path} {state} in {took}{why}"));
 }
 
 /// Starts the playbook and follows it to its end.

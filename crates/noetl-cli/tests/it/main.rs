@@ -7,6 +7,7 @@ mod closed_output;
 mod dev;
 mod dev_process;
 mod disk;
+mod escapes;
 mod examples;
 mod extremes;
 mod faults;
