@@ -9,6 +9,7 @@ mod commands;
 mod failure;
 mod output;
 mod runtime;
+mod signals;
 
 use std::process::ExitCode;
 
@@ -22,10 +23,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => commands::run::main(arguments),
         Command::Check(arguments) => commands::check::main(&arguments),
         Command::Dev(arguments) => commands::dev::main(arguments),
-        Command::Completions(arguments) => {
-            commands::completions::main(&arguments);
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Completions(arguments) => commands::completions::main(&arguments),
     };
     outcome.unwrap_or_else(|failure| {
         output::failure(&failure);

@@ -1,39 +1,53 @@
 //! What people see. Colour only on a terminal that wants it; data on stdout, all else on stderr.
-
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what this is for")]
+//!
+//! A reader that went away, as `head` does, is no failure: there is nobody left to tell.
 
 pub(crate) mod diagnostics;
 pub(crate) mod progress;
 pub(crate) mod style;
 
+use std::io::{self, Write};
+
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 
 /// Prints a result for people: text as it is, anything else as indented JSON.
-pub(crate) fn result(value: &Value) {
+pub(crate) fn result(value: &Value) -> Result<(), Failure> {
     match value {
-        Value::Null => {}
-        Value::String(text) => println!("{text}"),
-        other => println!("{other:#}"),
+        Value::Null => Ok(()),
+        Value::String(text) => data(format!("{text}\n").as_bytes()),
+        other => json(other),
     }
 }
 
 /// Prints one JSON document.
-pub(crate) fn json(value: &Value) {
-    println!("{value:#}");
+pub(crate) fn json(value: &Value) -> Result<(), Failure> {
+    data(format!("{value:#}\n").as_bytes())
+}
+
+/// Writes data as it is.
+pub(crate) fn data(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let message = format!("could not write to stdout: {error}");
+            Err(Failure::new(Kind::Config, message))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Prints a line that is not data.
 pub(crate) fn note(text: &str) {
-    eprintln!("{text}");
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Prints why a command could not do its work.
 pub(crate) fn failure(failure: &Failure) {
     let style = style::of_stderr();
-    eprintln!("{}: {}", style.bad("error"), failure.text());
+    note(&format!("{}: {}", style.bad("error"), failure.text()));
     if let Some(hint) = failure.hint_text() {
-        eprintln!("  {}: {hint}", style.faint("help"));
+        note(&format!("  {}: {hint}", style.faint("help")));
     }
 }

@@ -14,6 +14,7 @@ use noetl_worker::Worker;
 use tokio::task::JoinHandle;
 
 use crate::failure::{Failure, Kind};
+use crate::signals;
 
 /// A control plane with its worker.
 pub(crate) struct Runtime {
@@ -36,6 +37,7 @@ pub(crate) struct Setup {
 
 impl Runtime {
     pub(crate) async fn open(setup: Setup) -> Result<Self, Failure> {
+        signals::survive_file_size_limit();
         let options = match setup.database {
             Some(path) => sqlite::Options::file(path),
             None => sqlite::Options::memory(),

@@ -39,11 +39,17 @@ pub(crate) async fn resume(
         after = last.id;
         found += open.len();
         let resumed = open.iter().map(|row| resume_one(journal, dispatch, row));
-        for outcome in futures::future::join_all(resumed).await {
+        let outcomes = futures::future::join_all(resumed).await;
+        for (row, outcome) in open.iter().zip(outcomes) {
             match outcome {
                 Ok(()) | Err(SubmitError::Refused(_)) => {}
-                Err(error @ SubmitError::Store(_)) => return Err(error),
-                Err(error) => warn!(%error, "an execution is left as it is"),
+                Err(SubmitError::Store(error)) if !matches!(*error, StoreError::Row(_)) => {
+                    return Err(SubmitError::Store(error));
+                }
+                // One that cannot be read is no reason to keep all others waiting.
+                Err(error) => {
+                    warn!(execution.id = %row.execution, %error, "an execution is left as it is");
+                }
             }
         }
     }

@@ -30,7 +30,7 @@ pub(crate) fn main(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
         }
     }
     if arguments.output == Output::Json {
-        output::json(&json!(reports));
+        output::json(&json!(reports))?;
     }
     Ok(if has_errors { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }

@@ -1,10 +1,16 @@
 //! `noetl completions`: a completion script for a shell.
 
+use std::process::ExitCode;
+
 use clap::CommandFactory;
 
 use crate::arguments::{Arguments, CompletionsArguments};
+use crate::failure::Failure;
+use crate::output;
 
-pub(crate) fn main(arguments: &CompletionsArguments) {
-    let mut command = Arguments::command();
-    clap_complete::generate(arguments.shell, &mut command, "noetl", &mut std::io::stdout());
+pub(crate) fn main(arguments: &CompletionsArguments) -> Result<ExitCode, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Arguments::command(), "noetl", &mut script);
+    output::data(&script)?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -5,14 +5,20 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 use crate::arguments::DevArguments;
 use crate::failure::{Failure, Kind};
 use crate::output;
 use crate::runtime::{Runtime, Setup};
+use crate::signals::StopRequests;
 
 /// How long running steps may take to end after Ctrl-C; what is left goes on at the next start.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How long requests under way may take to be answered after Ctrl-C. An answer takes milliseconds;
+/// this is for a client that is slow to send its question.
+const REQUEST_GRACE: Duration = Duration::from_secs(2);
 
 /// The database's name in the data directory.
 const DATABASE: &str = "noetl.db";
@@ -33,7 +39,12 @@ pub(crate) fn main(arguments: DevArguments) -> Result<ExitCode, Failure> {
 fn start_logging() {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // A log that nobody reads any more is no reason to end, which its own complaint would be.
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false)
+        .init();
 }
 
 async fn serve(arguments: DevArguments) -> Result<ExitCode, Failure> {
@@ -49,11 +60,21 @@ async fn serve(arguments: DevArguments) -> Result<ExitCode, Failure> {
         resume: true,
         grace: GRACE,
     };
+    let stop = StopRequests::listen();
+    let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     let runtime = Runtime::open(setup).await?;
     greet(&arguments, address, runtime.control.resumed);
     let app = noetl_server::App::new(runtime.control.clone(), noetl_server::Options::default());
-    let served = noetl_server::serve(listener, app, stop_signal()).await;
-    output::note("stopping: running steps may end, the rest goes on at the next start");
+    let (stopping, stopped) = oneshot::channel();
+    let told_to_stop = async move {
+        stop.next().await;
+        output::note("stopping: running steps may end, the rest goes on at the next start");
+        let _ = stopping.send(stop);
+    };
+    let served = tokio::select! {
+        served = noetl_server::serve(listener, app, told_to_stop) => served,
+        () = patience_ends(stopped) => Ok(()),
+    };
     runtime.close().await;
     served.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     Ok(ExitCode::SUCCESS)
@@ -72,15 +93,14 @@ fn greet(arguments: &DevArguments, address: SocketAddr, resumed: usize) {
     output::note("  stop      Ctrl-C");
 }
 
-/// Resolves on Ctrl-C or when the process is told to end.
-async fn stop_signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        // Without a handler the process ends by the signal itself.
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
+/// Resolves when requests under way have had their time after a request to stop, or at the next
+/// such request: a client that never finishes its own must not keep the process.
+async fn patience_ends(stopped: oneshot::Receiver<StopRequests>) {
+    match stopped.await {
+        Ok(mut stop) => {
+            let _ = tokio::time::timeout(REQUEST_GRACE, stop.next()).await;
+        }
+        // The server ended by itself, and says why.
+        Err(_) => std::future::pending().await,
     }
 }

@@ -7,6 +7,10 @@ use noetl_model::{Map, Value};
 use super::document;
 use crate::failure::{Failure, Kind};
 
+/// How deep a payload may nest: as deep as a step's result. What is deeper could be written to the
+/// log, but not be read from it.
+const DEPTH_MAX: usize = 100;
+
 /// The payload file's object with each `--set` laid over it.
 pub(super) fn read(file: Option<&Path>, set: &[String]) -> Result<Map, Failure> {
     let mut payload = match file {
@@ -22,7 +26,11 @@ pub(super) fn read(file: Option<&Path>, set: &[String]) -> Result<Map, Failure> 
             let message = format!("--set takes a key such as 'who' or 'limits.max', got '{key}'");
             return Err(Failure::new(Kind::User, message));
         }
-        place(&mut payload, key, typed(value));
+        let value = typed(value);
+        if key.split('.').count() + depth(&value) > DEPTH_MAX {
+            return Err(too_deep(format!("--set {key:.40}")));
+        }
+        place(&mut payload, key, value);
     }
     Ok(payload)
 }
@@ -34,9 +42,25 @@ fn object(path: &Path) -> Result<Map, Failure> {
             .hint("a payload is a JSON object such as {\"who\": \"Ada\"}")
     };
     match serde_json::from_str(&document.text) {
+        Ok(value @ Value::Object(_)) if depth(&value) > DEPTH_MAX => {
+            Err(too_deep(format!("the payload {}", document.name)))
+        }
         Ok(Value::Object(map)) => Ok(map),
         Ok(_) => Err(wrong("is not a JSON object".into())),
         Err(error) => Err(wrong(format!("is not JSON: {error}"))),
+    }
+}
+
+fn too_deep(what: String) -> Failure {
+    Failure::new(Kind::User, format!("{what} nests more than {DEPTH_MAX} levels deep"))
+}
+
+/// How many lists and maps are in each other. JSON's reader has a limit, so this ends.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }
 
@@ -82,6 +106,20 @@ mod tests {
     #[test]
     fn dotted_keys_reach_into_maps() {
         assert_eq!(set(&["a.b=1", "a.c=2"]), json!({"a": {"b": 1, "c": 2}}));
+    }
+
+    #[test]
+    fn what_the_log_could_not_read_back_is_refused() {
+        let refused = |assignment: String| read(None, &[assignment]).unwrap_err().text();
+        let keys = vec!["a"; 60_000].join(".");
+        let shown = &keys[..40];
+        assert_eq!(
+            refused(format!("{keys}=1")),
+            format!("--set {shown} nests more than 100 levels deep")
+        );
+        let list = format!("{}{}", "[".repeat(100), "]".repeat(100));
+        assert_eq!(refused(format!("a={list}")), "--set a nests more than 100 levels deep");
+        assert!(read(None, &[format!("a={}", &list[1..199])]).is_ok());
     }
 
     #[test]

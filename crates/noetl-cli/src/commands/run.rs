@@ -1,5 +1,6 @@
 //! `noetl run`: a playbook from its beginning to its end.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use crate::failure::{Failure, Kind};
 use crate::output::progress::{self, Progress};
 use crate::output::{self, diagnostics, style};
 use crate::runtime::{Runtime, Setup};
+use crate::signals::StopRequests;
 
 /// How long running steps may take to end after the execution has: they were told to stop.
 const GRACE: Duration = Duration::from_secs(2);
@@ -25,6 +27,11 @@ const GRACE: Duration = Duration::from_secs(2);
 const PAGE: usize = 1000;
 
 pub(crate) fn main(arguments: RunArguments) -> Result<ExitCode, Failure> {
+    let stdin = Path::new("-");
+    if arguments.file == stdin && arguments.payload.as_deref() == Some(stdin) {
+        let message = "stdin holds the playbook or the payload, not both";
+        return Err(Failure::new(Kind::User, message).hint("name a file for one of them"));
+    }
     let document = document::read(&arguments.file)?;
     let checked = noetl_playbook::check(&document.text);
     report_findings(&document.name, &document.text, &checked.diagnostics);
@@ -56,8 +63,11 @@ async fn run(arguments: RunArguments, text: String, payload: Map) -> Result<Exit
         resume: false,
         grace: GRACE,
     };
+    // Before the first step: whatever a step starts is told to stop before this process ends.
+    let stop = StopRequests::listen();
+    let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     let runtime = Runtime::open(setup).await?;
-    let outcome = execute(&runtime.control, text, payload).await;
+    let outcome = execute(&runtime.control, text, payload, &mut stop).await;
     runtime.close().await;
     let (row, result) = outcome?;
     if arguments.output == Output::Json {
@@ -68,15 +78,16 @@ async fn run(arguments: RunArguments, text: String, payload: Map) -> Result<Exit
             "error": row.error,
             "duration_ms": row.updated_at.since(row.started_at).as_millis(),
             "events": row.version,
-        }));
+        }))?;
     } else {
         say_end(&row);
-        output::result(&result);
+        output::result(&result)?;
     }
     Ok(match row.status {
         ExecutionStatus::Completed => ExitCode::SUCCESS,
-        ExecutionStatus::Cancelled => ExitCode::from(130),
-        ExecutionStatus::Failed | ExecutionStatus::Running => ExitCode::FAILURE,
+        // Still running: interrupted twice.
+        ExecutionStatus::Cancelled | ExecutionStatus::Running => ExitCode::from(130),
+        ExecutionStatus::Failed => ExitCode::FAILURE,
     })
 }
 
@@ -90,7 +101,8 @@ fn say_end(row: &ExecutionRow) {
     };
     let took = progress::human(row.updated_at.since(row.started_at));
     let why = row.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-    output::note(&format!("{} {state} in {took}{why}", row.path));
+    let (path, why) = (style::one_line(&row.path), style::one_line(&why));
+    output::note(&format!("{path} {state} in {took}{why}"));
 }
 
 /// Starts the playbook and follows it to its end.
@@ -98,6 +110,7 @@ async fn execute(
     control: &Arc<Control>,
     text: String,
     payload: Map,
+    stop: &mut StopRequests,
 ) -> Result<(ExecutionRow, Value), Failure> {
     let tenant = Tenant::default();
     let registered = control.catalog.register(&tenant, text, "Playbook", false).await;
@@ -125,12 +138,12 @@ async fn execute(
                     return Err(store_failed(&error));
                 }
             },
-            () = interrupt() => {
+            () = stop.next() => {
                 if interrupted {
                     break;
                 }
                 interrupted = true;
-                let reason = Some("interrupted at the terminal".to_owned());
+                let reason = Some("interrupted".to_owned());
                 // Refused only when it ended by itself meanwhile.
                 let _ = control.executions.cancel(&tenant, execution, reason).await;
             }
@@ -141,13 +154,6 @@ async fn execute(
     let row = row.map_err(|error| store_failed(&error))?;
     let row = row.ok_or_else(|| Failure::new(Kind::Internal, "the execution's row is missing"))?;
     Ok((row, follower.result))
-}
-
-async fn interrupt() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        // Without a handler the process ends by the signal itself.
-        std::future::pending::<()>().await;
-    }
 }
 
 /// Follows one execution through the live feed, or through its log when the feed was too fast.

@@ -2,7 +2,7 @@
 
 use noetl_playbook::{Diagnostic, Severity};
 
-use super::style::Style;
+use super::style::{Style, one_line};
 
 /// Columns of a document's line that are shown around a finding.
 const WIDTH: usize = 100;
@@ -17,15 +17,16 @@ pub(crate) fn render(name: &str, source: &str, found: &[Diagnostic], style: Styl
             Severity::Warning => style.warn(&format!("warning[{}]", diagnostic.code)),
         };
         let (line, column) = (diagnostic.line, diagnostic.column);
-        text.push_str(&format!("{name}:{line}:{column}: {label}: {}\n", diagnostic.message));
+        let message = one_line(&diagnostic.message);
+        text.push_str(&format!("{name}:{line}:{column}: {label}: {message}\n"));
         if let Some(shown) = lines.get(line.wrapping_sub(1)) {
             text.push_str(&excerpt(line, column, shown, style));
         }
         if !diagnostic.path.is_empty() {
-            text.push_str(&format!("  {} {}\n", style.faint("at"), diagnostic.path));
+            text.push_str(&format!("  {} {}\n", style.faint("at"), one_line(&diagnostic.path)));
         }
         if let Some(help) = &diagnostic.help {
-            text.push_str(&format!("  {} {help}\n", style.good("help:")));
+            text.push_str(&format!("  {} {}\n", style.good("help:"), one_line(help)));
         }
     }
     text
@@ -49,12 +50,8 @@ pub(crate) fn count(found: &[Diagnostic]) -> String {
 
 fn excerpt(line: usize, column: usize, shown: &str, style: Style) -> String {
     let start = column.saturating_sub(1).saturating_sub(WIDTH / 2);
-    let part: String = shown
-        .chars()
-        .skip(start)
-        .take(WIDTH)
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    let part: String = shown.chars().skip(start).take(WIDTH).collect();
+    let part = one_line(&part);
     let number = line.to_string();
     let margin = " ".repeat(number.len());
     let arrow = " ".repeat(column.saturating_sub(1).saturating_sub(start));

@@ -11,7 +11,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use noetl_model::{Event, Fact, Outcome, Timestamp};
 
-use super::style::{self, Style};
+use super::style::{self, Style, one_line};
 
 /// Running steps shown at a time; more would push what matters off the screen.
 const SHOWN_MAX: usize = 10;
@@ -50,7 +50,7 @@ impl Progress {
             }
             Fact::CommandExpired { step, reason, .. } => {
                 let again = self.style.warn("again");
-                self.print(&format!("  {again}   {step}  {reason}"));
+                self.print(&format!("  {again}   {}  {}", one_line(step), one_line(reason)));
             }
             Fact::PlaybookCompleted { .. }
             | Fact::PlaybookFailed { .. }
@@ -101,11 +101,12 @@ impl Progress {
         }
         let (state, why) = match outcome {
             Outcome::Done => (self.style.good("done  "), String::new()),
-            Outcome::Failed { failure, handled: true } => {
-                (self.style.warn("failed"), format!("  {failure} (handled)"))
-            }
+            Outcome::Failed { failure, handled: true } => (
+                self.style.warn("failed"),
+                format!("  {} (handled)", one_line(&failure.to_string())),
+            ),
             Outcome::Failed { failure, handled: false } => {
-                (self.style.bad("failed"), format!("  {failure}"))
+                (self.style.bad("failed"), format!("  {}", one_line(&failure.to_string())))
             }
         };
         let took = self.style.faint(&human(took));
@@ -123,7 +124,8 @@ impl Progress {
 
 /// A step's name, and which visit of it this is from the second on.
 fn visit(step: &str, generation: u32) -> String {
-    if generation > 1 { format!("{step} #{generation}") } else { step.to_owned() }
+    let step = one_line(step);
+    if generation > 1 { format!("{step} #{generation}") } else { step }
 }
 
 /// A duration as people say it.

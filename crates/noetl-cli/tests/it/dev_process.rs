@@ -3,13 +3,20 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 
 use noetl_api::Client;
+use noetl_api::catalog::RegisterRequest;
+use noetl_api::execute::ExecuteRequest;
+use noetl_model::ExecutionId;
+use rustix::process::Signal;
 
 /// A running `noetl dev` on a port of its own.
 pub(crate) struct DevProcess {
     child: Child,
     pub(crate) client: Client,
+    /// Everything it says on stderr.
+    said: Option<JoinHandle<String>>,
 }
 
 impl DevProcess {
@@ -27,21 +34,46 @@ impl DevProcess {
             let Some(Ok(line)) = lines.next() else {
                 panic!("noetl dev ended before it listened:\n{said}")
             };
+            said.push_str(&line);
+            said.push('\n');
             if let Some(base) = line.strip_prefix("noetl listens on ") {
                 break base.to_owned();
             }
-            said.push_str(&line);
-            said.push('\n');
         };
         // The rest is read so that the pipe never fills.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, client: Client::new(&base).unwrap() }
+        let said = std::thread::spawn(move || {
+            lines.map_while(Result::ok).fold(said, |said, line| said + &line + "\n")
+        });
+        Self { child, client: Client::new(&base).unwrap(), said: Some(said) }
+    }
+
+    /// Registers a playbook of the path `tests/test` and starts it.
+    pub(crate) async fn execute(&self, playbook: &str) -> ExecutionId {
+        self.client.register(&RegisterRequest::playbook(playbook), false).await.unwrap();
+        let request = ExecuteRequest::path("tests/test", serde_json::Map::new());
+        ExecutionId::new(self.client.execute(&request).await.unwrap().execution_id.get())
+    }
+
+    /// Waits until an execution has ended, and gives its status.
+    pub(crate) async fn ended(&self, id: ExecutionId) -> String {
+        crate::noetl::until("the execution to end", async || {
+            self.client.status(id).await.unwrap().status != "RUNNING"
+        })
+        .await;
+        self.client.status(id).await.unwrap().status
     }
 
     /// Ends it as a power cut would, as far as this process is concerned.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Asks it to end. Returns its exit code and what it said on stderr.
+    pub(crate) fn stop(mut self, signal: Signal) -> (Option<i32>, String) {
+        crate::noetl::send(&self.child, signal);
+        let code = self.child.wait().unwrap().code();
+        (code, self.said.take().unwrap().join().unwrap())
     }
 }
 

@@ -2,5 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod check;
+mod closed_output;
+mod dev;
 mod dev_process;
+mod disk;
+mod escapes;
+mod examples;
+mod extremes;
+mod faults;
+mod help;
 mod kill;
+mod noetl;
+mod payload;
+mod resume;
+mod run;
+mod stopping;
+mod terminal;

@@ -1,0 +1,71 @@
+//! Readers that go away, and outputs that take nothing.
+
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use crate::noetl::{Home, one_step, send};
+
+fn full() -> Stdio {
+    OpenOptions::new().write(true).open("/dev/full").unwrap().into()
+}
+
+/// The writing end of a pipe that nobody reads.
+fn unread() -> Stdio {
+    let (_, writer) = std::io::pipe().unwrap();
+    writer.into()
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let home = Home::with(&one_step("{kind: noop, result: {n: 1}}"));
+    for arguments in [
+        vec!["run", "test.yaml"],
+        vec!["run", "test.yaml", "--output", "json"],
+        vec!["check", "test.yaml", "--output", "json"],
+        vec!["completions", "bash"],
+        vec!["--help"],
+    ] {
+        for silent in [false, true] {
+            let mut command = home.command(&arguments);
+            command.stdout(unread()).stderr(if silent { unread() } else { Stdio::piped() });
+            let output = command.spawn().unwrap().wait_with_output().unwrap();
+            let said = home.said(output);
+            assert_eq!(said.code, Some(0), "{arguments:?}: {said:?}");
+            assert!(!said.stderr.contains("panicked"), "{arguments:?}: {said:?}");
+        }
+    }
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_said_to_be_lost() {
+    let home = Home::with(&one_step("{kind: noop, result: {n: 1}}"));
+    for arguments in [
+        vec!["run", "test.yaml", "--output", "json"],
+        vec!["check", "test.yaml", "--output", "json"],
+        vec!["completions", "bash"],
+    ] {
+        let mut command = home.command(&arguments);
+        let child = command.stdout(full()).stderr(Stdio::piped()).spawn().unwrap();
+        let said = home.said(child.wait_with_output().unwrap());
+        assert_eq!(said.code, Some(3), "{arguments:?}: {said:?}");
+        let last = said.stderr.lines().last();
+        let expected = "error: could not write to stdout: No space left on device (os error 28)";
+        assert_eq!(last, Some(expected), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_control_plane_whose_log_nobody_reads_stops_well() {
+    let home = Home::new();
+    let mut command = home.command(["dev", "--port", "0", "--data", "data"]);
+    let mut child = command.env("RUST_LOG", "trace").stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("noetl listens on ")));
+    drop(lines);
+    send(&child, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(std::fs::read_to_string(home.path().join("data/noetl.db.lock")).unwrap(), "");
+}

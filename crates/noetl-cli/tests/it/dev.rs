@@ -1,0 +1,106 @@
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use noetl_api::catalog::RegisterRequest;
+use noetl_api::execute::ExecuteRequest;
+use rustix::process::Signal;
+use serde_json::{Map, json};
+
+use crate::dev_process::DevProcess;
+use crate::noetl::{Home, one_step, playbook};
+
+fn address(process: &DevProcess) -> SocketAddr {
+    let base = process.client.base();
+    format!("127.0.0.1:{}", base.port().unwrap()).parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_playbook_is_registered_executed_and_asked_after_over_http() {
+    let home = Home::new();
+    let process = DevProcess::start(&home.path().join("data"));
+    assert!(process.client.health().await.unwrap().is_ok());
+
+    let text =
+        playbook("{n: 1}", "  - {step: start, tool: {kind: noop, result: '{{ workload }}'}}\n");
+    let registered =
+        process.client.register(&RegisterRequest::playbook(text), false).await.unwrap();
+    assert_eq!((registered.path.as_str(), registered.version), ("tests/test", 1));
+    let payload = Map::from_iter([("n".to_owned(), json!(2))]);
+    let started =
+        process.client.execute(&ExecuteRequest::path("tests/test", payload)).await.unwrap();
+    let id = noetl_model::ExecutionId::new(started.execution_id.get());
+    assert_eq!(process.ended(id).await, "COMPLETED");
+    assert_eq!(process.client.execution(id).await.unwrap().result, Some(json!({"n": 2})));
+}
+
+#[tokio::test]
+async fn a_playbook_registered_twice_has_two_versions_and_the_newest_runs() {
+    let home = Home::new();
+    let process = DevProcess::start(&home.path().join("data"));
+    for (version, result) in [(1, "old"), (2, "new"), (3, "new")] {
+        let text = one_step(&format!("{{kind: noop, result: {result}}}"));
+        let registered = process.client.register(&RegisterRequest::playbook(text), false).await;
+        assert_eq!(registered.unwrap().version, version);
+    }
+    let id = process.execute(&one_step("{kind: noop, result: newest}")).await;
+    process.ended(id).await;
+    assert_eq!(process.client.execution(id).await.unwrap().result, Some(json!("newest")));
+}
+
+#[tokio::test]
+async fn told_to_stop_it_ends_well_and_gives_the_database_back() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let home = Home::new();
+        let data = home.path().join("data");
+        let process = DevProcess::start(&data);
+        let id = process.execute(&one_step("{kind: noop}")).await;
+        process.ended(id).await;
+        let since = Instant::now();
+        let (code, said) = process.stop(signal);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(since.elapsed() < Duration::from_secs(5));
+        assert!(said.contains("\nstopping: "), "{said}");
+        assert_eq!(fs::read_to_string(data.join("noetl.db.lock")).unwrap(), "");
+        assert!(!data.join("noetl.db-wal").exists(), "a clean end leaves no write-ahead log");
+        let next = home.noetl(["run", "missing.yaml", "--db", "data/noetl.db"]);
+        assert_eq!(next.code, Some(2));
+    }
+}
+
+#[tokio::test]
+async fn a_second_process_on_the_same_data_is_refused() {
+    let home = Home::new();
+    let process = DevProcess::start(&home.path().join("data"));
+    let said = home.noetl(["dev", "--port", "0", "--data", "data"]);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(3), ""));
+    assert!(said.stderr.starts_with("error: data/noetl.db is in use by process "), "{said:?}");
+    assert!(process.client.health().await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn rubbish_does_no_harm() {
+    let home = Home::new();
+    let process = DevProcess::start(&home.path().join("data"));
+    let rubbish: [&[u8]; 6] = [
+        b"\0\0\0\0\r\n\r\n",
+        b"\x16\x03\x01\x02\0\x01\0\x01\xfc",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"POST /api/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+          Content-Length: 2\r\n\r\n\xff\xfe",
+        b"POST /api/execute HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
+        b"GET /api/executions/%00%ff HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+    ];
+    for sent in rubbish {
+        let mut stream = TcpStream::connect(address(&process)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.write_all(sent).unwrap();
+        let mut answer = [0; 1000];
+        let count = stream.read(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer[..count]);
+        assert!(answer.starts_with("HTTP/1.1 4"), "{sent:?}: {answer}");
+    }
+    let id = process.execute(&one_step("{kind: noop}")).await;
+    assert_eq!(process.ended(id).await, "COMPLETED");
+}

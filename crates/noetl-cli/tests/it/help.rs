@@ -1,0 +1,161 @@
+use insta::assert_snapshot;
+
+use crate::noetl::{Home, Said};
+
+fn help(arguments: &[&str]) -> String {
+    let home = Home::new();
+    let Said { code, stdout, stderr } = home.end_of(home.command(arguments).arg("--help"));
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    // Help wraps paragraphs with trailing blanks, which no editor keeps.
+    stdout.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
+    assert_snapshot!(help(&[]), @r"
+    Runs workflows: playbooks in YAML, every transition in one log that can be replayed
+
+    Usage: noetl <COMMAND>
+
+    Commands:
+      run          Run a playbook to its end, here and now
+      check        Check playbooks and say what is wrong with them, where, and what would be right
+      dev          Start the control plane with a worker on an embedded database
+      completions  Print a completion script for a shell
+      help         Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print version
+
+    Exit codes: 0 well, 1 the execution ended badly, 2 the playbook or the call is wrong,
+    3 the surroundings are (database in use, port taken, disk full), 70 a defect, 130 interrupted.
+    ");
+}
+
+#[test]
+fn the_help_of_run_is_stable() {
+    assert_snapshot!(help(&["run"]), @r"
+    Run a playbook to its end, here and now
+
+    Usage: noetl run [OPTIONS] <FILE>
+
+    Arguments:
+      <FILE>
+              The playbook; `-` reads it from stdin
+
+    Options:
+          --set <KEY=VALUE>
+              Set a workload value: `--set who=Ada`, `--set limits.max=3`. What reads as JSON is JSON,
+              anything else is text. Wins over --payload
+
+          --payload <FILE>
+              A JSON object laid over the playbook's workload: a file, or `-` for stdin
+
+          --db <PATH>
+              Keep the log in this database file instead of in memory
+
+          --slots <N>
+              How many steps run at a time
+
+              [default: 16]
+
+          --output <OUTPUT>
+              How to print the outcome
+
+              Possible values:
+              - text: For people
+              - json: For programs
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+}
+
+#[test]
+fn the_help_of_check_is_stable() {
+    assert_snapshot!(help(&["check"]), @r"
+    Check playbooks and say what is wrong with them, where, and what would be right
+
+    Usage: noetl check [OPTIONS] <FILES>...
+
+    Arguments:
+      <FILES>...
+              The playbooks; `-` reads one from stdin
+
+    Options:
+          --output <OUTPUT>
+              How to print what was found
+
+              Possible values:
+              - text: For people
+              - json: For programs
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+}
+
+#[test]
+fn the_help_of_dev_is_stable() {
+    assert_snapshot!(help(&["dev"]), @r"
+    Start the control plane with a worker on an embedded database
+
+    Usage: noetl dev [OPTIONS]
+
+    Options:
+          --host <HOST>  The address to listen on. There are no users yet, so only a loopback address is
+                         taken [env: NOETL_HOST=] [default: 127.0.0.1]
+          --port <PORT>  The port to listen on; 0 picks a free one [env: NOETL_PORT=] [default: 8082]
+          --data <DIR>   Where the database is kept [env: NOETL_DATA=] [default: noetl-data]
+          --slots <N>    How many steps the worker in this process runs at a time; 0 for those who bring
+                         their own [env: NOETL_SLOTS=] [default: 16]
+      -h, --help         Print help
+    ");
+}
+
+#[test]
+fn the_help_of_completions_is_stable() {
+    assert_snapshot!(help(&["completions"]), @r"
+    Print a completion script for a shell
+
+    Usage: noetl completions <SHELL>
+
+    Arguments:
+      <SHELL>  The shell [possible values: bash, elvish, fish, powershell, zsh]
+
+    Options:
+      -h, --help  Print help
+    ");
+}
+
+#[test]
+fn the_version_names_the_commit_it_was_built_from() {
+    let said = Home::new().noetl(["--version"]);
+    let version = said.stdout.trim().strip_prefix("noetl ").unwrap();
+    let (number, commit) = version.split_once(' ').unwrap();
+    assert_eq!(number, env!("CARGO_PKG_VERSION"));
+    let commit = commit.trim_matches(['(', ')']);
+    let is_hash = commit.len() == 12 && commit.chars().all(|c| c.is_ascii_hexdigit());
+    assert!(is_hash || commit == "unknown", "{commit}");
+}
+
+#[test]
+fn every_shell_gets_a_completion_script() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let said = Home::new().noetl(["completions", shell]);
+        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
+        assert!(said.stdout.contains("completions"), "{shell}: {}", said.stdout);
+    }
+}
+
+#[test]
+fn a_verb_that_does_not_exist_is_a_wrong_call() {
+    let said = Home::new().noetl(["chekc"]);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
+    assert!(said.stderr.contains("a similar subcommand exists: 'check'"), "{}", said.stderr);
+}

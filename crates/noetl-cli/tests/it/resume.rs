@@ -1,0 +1,88 @@
+//! What the next start does about what the last one left.
+
+use noetl_api::{Client, events::EventView};
+use noetl_model::ExecutionId;
+use rustix::process::Signal;
+
+use crate::dev_process::DevProcess;
+use crate::noetl::{Gate, Home, one_step};
+
+/// A step that knocks and then takes as long as its test, but only the first time.
+fn long_step(home: &Home, gate: &Gate) -> String {
+    let knock = gate.knock();
+    let been_here = home.path().join("been-here");
+    let been_here = been_here.display();
+    one_step(&format!(
+        "{{kind: shell, command: \"if mkdir {been_here}; then {knock}; while [ -d {been_here} ]; do sleep 0.1; done; fi\"}}"
+    ))
+}
+
+async fn log(client: &Client, id: ExecutionId) -> Vec<EventView> {
+    client.log(id, 0, 1000).await.unwrap().events
+}
+
+async fn resumed_once(after: impl FnOnce(DevProcess)) {
+    let home = Home::new();
+    let gate = home.gate();
+    let data = home.path().join("data");
+    let first = DevProcess::start(&data);
+    let id = first.execute(&long_step(&home, &gate)).await;
+    gate.wait();
+    after(first);
+
+    let second = DevProcess::start(&data);
+    let status = second.ended(id).await;
+    let events = log(&second.client, id).await;
+    let types: Vec<&str> = events.iter().map(|event| event.event_type.as_str()).collect();
+    let count = |wanted: &str| types.iter().filter(|&&found| found == wanted).count();
+    assert_eq!(status, "COMPLETED", "{types:?}");
+    assert_eq!(count("command.expired"), 1, "{types:?}");
+    assert_eq!(count("command.issued"), 2, "{types:?}");
+    let (code, said) = second.stop(Signal::TERM);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("resumed   1 command"), "{said}");
+}
+
+#[tokio::test]
+async fn a_step_that_ran_when_the_process_was_killed_is_issued_again_once() {
+    resumed_once(DevProcess::kill).await;
+}
+
+#[tokio::test]
+async fn a_step_that_ran_when_the_process_was_told_to_stop_is_issued_again_once() {
+    resumed_once(|process| {
+        let (code, said) = process.stop(Signal::TERM);
+        assert_eq!(code, Some(0), "{said}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_execution_that_cannot_be_read_does_not_keep_the_others_from_starting() {
+    let home = Home::new();
+    let gate = home.gate();
+    let data = home.path().join("data");
+    let first = DevProcess::start(&data);
+    let damaged = first.execute(&long_step(&home, &gate)).await;
+    gate.wait();
+    first.kill();
+    damage(&home, damaged);
+
+    let second = DevProcess::start(&data);
+    let id = second.execute(&one_step("{kind: noop}")).await;
+    assert_eq!(second.ended(id).await, "COMPLETED");
+    let (code, said) = second.stop(Signal::TERM);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("an execution is left as it is"), "{said}");
+    assert!(said.contains(&damaged.to_string()), "{said}");
+}
+
+/// Makes the beginning of an execution unreadable.
+fn damage(home: &Home, execution: ExecutionId) {
+    let script = "import sqlite3, sys
+c = sqlite3.connect('data/noetl.db')
+c.execute('update event set context = ? where execution_id = ? and seq = 1', ('{', int(sys.argv[1])))
+c.commit()";
+    let python = home.other("python3").args(["-c", script, &execution.to_string()]).status();
+    assert!(python.unwrap().success());
+}
