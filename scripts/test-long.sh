@@ -10,7 +10,7 @@ export PROPTEST_CASES=${PROPTEST_CASES:-10000}
 
 run_tests() {
   if has cargo-nextest; then
-    cargo nextest run --locked --workspace --profile long --no-tests pass
+    cargo nextest run --locked --workspace --profile long
   else
     cargo test --locked --workspace --lib --bins --tests --no-fail-fast
   fi

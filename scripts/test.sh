@@ -8,7 +8,7 @@ trap summary EXIT
 
 run_tests() {
   if has cargo-nextest; then
-    cargo nextest run --locked --workspace --profile ci --no-tests pass
+    cargo nextest run --locked --workspace --profile ci
   else
     cargo test --locked --workspace --lib --bins --tests --no-fail-fast
   fi
@@ -17,8 +17,8 @@ run_tests() {
 stage "setup" scripts/setup.sh
 # shellcheck source=scripts/verify.sh
 . scripts/verify.sh
-stage "tests" run_tests
 stage "doc tests" cargo test --locked --workspace --doc --quiet
+stage "tests" run_tests
 # The program as it ships: the tests above run it unoptimised and with extra assertions.
 stage "release build" cargo build --locked --release --package noetl-cli
 stage "smoke" scripts/smoke.sh "$(target_dir)/release/noetl"
