@@ -36,6 +36,10 @@ impl Cache {
         Self { states: LruCache::unbounded(), bytes: 0, bytes_max }
     }
 
+    pub(crate) fn contains(&self, execution: ExecutionId) -> bool {
+        self.states.contains(&execution)
+    }
+
     /// Takes a state out, to be changed and put back, or dropped.
     pub(crate) fn take(&mut self, execution: ExecutionId) -> Option<Cached> {
         let cached = self.states.pop(&execution)?;

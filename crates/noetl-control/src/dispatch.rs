@@ -26,7 +26,7 @@ struct State {
     waiting: VecDeque<Waiting>,
     /// Whether a command found no room in `waiting`; it is read back from the store.
     overflowed: bool,
-    running: HashMap<CommandId, CancellationToken>,
+    running: HashMap<CommandId, (ExecutionId, CancellationToken)>,
     closed: bool,
 }
 
@@ -101,6 +101,11 @@ impl Dispatch {
         state.waiting.push_back(waiting);
     }
 
+    /// Notes that commands wait in the store that are not known here.
+    pub(crate) fn overflow(&self) {
+        self.lock().overflowed = true;
+    }
+
     /// Whether commands wait in the store that did not fit here, and nothing else does.
     pub(crate) fn take_overflow(&self) -> bool {
         let mut state = self.lock();
@@ -127,10 +132,19 @@ impl Dispatch {
     }
 
     /// Remembers how to stop a command that runs here.
-    pub(crate) fn runs(&self, command: CommandId) -> CancellationToken {
+    pub(crate) fn runs(&self, command: Waiting) -> CancellationToken {
         let token = CancellationToken::new();
-        self.lock().running.insert(command, token.clone());
+        self.lock().running.insert(command.command, (command.execution, token.clone()));
         token
+    }
+
+    /// Tells commands of an execution that run here to stop, but for those that `keep` names.
+    pub(crate) fn stop_others(&self, execution: ExecutionId, keep: impl Fn(CommandId) -> bool) {
+        for (command, (of, token)) in &self.lock().running {
+            if *of == execution && !keep(*command) {
+                token.cancel();
+            }
+        }
     }
 
     /// Whether a command runs here.
@@ -145,7 +159,7 @@ impl Dispatch {
 
     /// Tells a command that runs here to stop.
     pub(crate) fn stop(&self, command: CommandId) {
-        if let Some(token) = self.lock().running.get(&command) {
+        if let Some((_, token)) = self.lock().running.get(&command) {
             token.cancel();
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_engine::{Cancel, Input, Start};
+use noetl_engine::{Cancel, Input, Refusal, Start};
 use noetl_model::{CatalogId, Event, ExecutionId, Map, Seq, Tenant};
 use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, Store, StoreError};
 
@@ -99,7 +99,7 @@ impl Executions {
         };
         let playbook = self.catalog.compile(entry).await.map_err(StartError::Playbook)?;
         let (mut execution, mut key) = (self.ids.execution(), ids::entropy());
-        for _ in 0..TRIES_MAX {
+        for tries in 0..TRIES_MAX {
             let start = StartOf { key, tenant: tenant.clone(), playbook: playbook.clone() };
             let input = Input::Start(Box::new(input.clone()));
             match self.journal.start(execution, input, start).await {
@@ -112,6 +112,10 @@ impl Executions {
                 }
                 Err(SubmitError::Taken) => {
                     (execution, key) = (self.ids.execution(), ids::entropy());
+                }
+                // It was kept, and asked for again before that was known.
+                Err(SubmitError::Refused(Refusal::AlreadyStarted)) if tries > 0 => {
+                    return Ok(Started { execution, commands: 0 });
                 }
                 // It may have been kept. Asking again with the same key does not start it twice.
                 Err(SubmitError::Store(error)) if matches!(*error, StoreError::Unknown(_)) => {}
@@ -178,7 +182,7 @@ impl Executions {
     ) -> Result<(), SubmitError> {
         let row = self.get(tenant, id).await;
         if row.map_err(|error| SubmitError::Store(Arc::new(error)))?.is_none() {
-            return Err(SubmitError::Refused(noetl_engine::Refusal::NotFound));
+            return Err(SubmitError::Refused(Refusal::NotFound));
         }
         self.journal.submit(id, Input::Cancel(Cancel { reason })).await.map(|_| ())
     }

@@ -76,12 +76,13 @@ impl LocalCommands {
     /// Reports how a command ended. Comes again until the store takes it.
     pub async fn report(&self, assignment: Assignment, outcome: Result<Value, Failure>) {
         let Assignment { execution, command, slot, .. } = assignment;
-        self.dispatch.ended(command);
         let input = match outcome {
             Ok(data) => Input::Complete(Complete { command, data: Some(data), is_final: true }),
             Err(failure) => Input::Fail(Fail { command, failure }),
         };
         let taken = self.journal.submit_surely(execution, input, Some(slot), &self.closing).await;
+        // Only now: until its report is taken, nobody else may run it.
+        self.dispatch.ended(command);
         match taken {
             Ok(()) | Err(SubmitError::Refused(_) | SubmitError::Stopped) => {}
             Err(error) => warn!(execution.id = %execution, %error, "a report was not taken"),

@@ -5,6 +5,7 @@
 //! nobody held waits for a slot.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use noetl_engine::{Abandon, Expire, Input};
 use noetl_model::command::ATTEMPTS_OVER_RESTARTS_MAX;
@@ -15,6 +16,9 @@ use tracing::{info, warn};
 use crate::dispatch::{Dispatch, Waiting};
 use crate::journal::{Journal, SubmitError};
 use crate::local::LOCAL_WORKER;
+
+/// How long an input waits that the journal could not take.
+const BUSY_REST: Duration = Duration::from_millis(20);
 
 /// Commands looked at a time.
 const PAGE: usize = 1000;
@@ -69,13 +73,23 @@ async fn resume_one(
         dispatch.wait(Waiting { execution: row.execution, command: row.id });
     } else if row.worker.as_deref() == Some(LOCAL_WORKER) {
         let input = expire(row.id, "the process that ran it ended");
-        journal.submit(row.execution, input).await?;
+        submit(journal, row, input).await?;
     } else {
         // Held by a worker elsewhere, which may still report. If the execution was failing, its
         // time to wait is over: the clock that counted it is gone.
-        journal.submit(row.execution, Input::Abandon(Abandon)).await?;
+        submit(journal, row, Input::Abandon(Abandon)).await?;
     }
     Ok(())
+}
+
+/// Submits an input, again while the journal has no room or had to drop what it was decided on.
+async fn submit(journal: &Journal, row: &CommandRow, input: Input) -> Result<(), SubmitError> {
+    loop {
+        match journal.submit(row.execution, input.clone()).await {
+            Err(SubmitError::Busy) => tokio::time::sleep(BUSY_REST).await,
+            outcome => return outcome.map(|_| ()),
+        }
+    }
 }
 
 /// Ends the lease of a command that a worker in a process of this store held.

@@ -9,7 +9,8 @@ use noetl_engine::{Begin, Claim, Complete, Fail, Input, Keep, Refusal};
 use noetl_model::event::Reported;
 use noetl_model::row::types;
 use noetl_model::{
-    CommandId, EventId, ExecutionId, Fact, Failure, FailureKind, Seq, Tenant, Value,
+    CommandId, DEPTH_MAX, EventId, ExecutionId, Fact, Failure, FailureKind, Seq, Tenant, Value,
+    is_deeper_than,
 };
 use noetl_store::{CommandRow, Store, StoreError};
 
@@ -49,6 +50,9 @@ pub enum ReportError {
     /// The type is not a type.
     #[error("event_type must be 1 to 200 letters, digits or . _ - : ; got '{0}'")]
     BadType(String),
+    /// What was said could be written and never read back.
+    #[error("the payload or meta nests more than {DEPTH_MAX} levels deep")]
+    TooDeep,
     /// Another worker holds the command.
     #[error("Command already claimed by {0}")]
     ClaimedBy(Arc<str>),
@@ -76,6 +80,10 @@ impl Reports {
     /// Takes one report. A repeat answers as the first did and changes nothing.
     pub async fn take(&self, tenant: &Tenant, report: Report) -> Result<EventId, ReportError> {
         check_type(&report.event_type)?;
+        let said = [&report.payload, &report.meta];
+        if said.into_iter().flatten().any(|part| is_deeper_than(part, DEPTH_MAX)) {
+            return Err(ReportError::TooDeep);
+        }
         let known = self.store.execution(tenant, report.execution).await;
         if known.map_err(ReportError::Store)?.is_none() {
             return Err(ReportError::UnknownExecution(report.execution));
@@ -156,6 +164,12 @@ impl Reports {
             _ => Input::Fail(Fail { command, failure: failure_in(report.payload.as_ref()) }),
         };
         match self.journal.submit(report.execution, input).await {
+            // A worker that claims again holds the command already: nothing to keep.
+            Ok(accepted)
+                if accepted.events.is_empty() && report.event_type == types::COMMAND_CLAIMED =>
+            {
+                Ok(EventId::new(0))
+            }
             // Late or repeated: kept, and changes nothing.
             Ok(accepted) if accepted.events.is_empty() => self.keep(report).await,
             Ok(accepted) => Ok(report.event.unwrap_or(accepted.events[0].id)),

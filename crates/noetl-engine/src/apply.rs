@@ -8,7 +8,7 @@ use noetl_model::{
 };
 use noetl_playbook::template::{self, Data, Names};
 
-use crate::execution::{Execution, Failing, OpenCommand, Status, Visit};
+use crate::execution::{Execution, Failing, OpenCommand, Sized, Status, Visit};
 
 impl Execution {
     /// Folds in one event. Events come in the order of their places.
@@ -37,9 +37,9 @@ impl Execution {
                 self.hold(*command, CommandState::Running, worker);
             }
             Fact::CallDone { command, data, .. } => {
-                self.bytes += size_of(data);
                 if let Some(command) = self.commands.get_mut(command) {
-                    command.answer = Some(template::from_json(data));
+                    let bytes = size_of(data);
+                    command.answer = Some(Sized { data: template::from_json(data), bytes });
                 }
             }
             Fact::CommandCompleted { command, .. } => self.complete(*command),
@@ -50,8 +50,9 @@ impl Execution {
             Fact::ContextUpdated { values, .. } => {
                 let ctx = Arc::make_mut(&mut self.ctx);
                 for (path, value) in values {
-                    self.bytes += size_of(value);
-                    assign(ctx, path.split('.'), value);
+                    let bytes = assign(ctx, path.split('.'), value);
+                    let name = path.split('.').next().unwrap_or_default();
+                    self.ctx_bytes.set(Arc::from(name), bytes);
                 }
             }
             Fact::StepExited { step, generation, outcome, next } => {
@@ -76,7 +77,7 @@ impl Execution {
             (Arc::from(name.as_str()), template::from_json(value))
         };
         self.workload = Arc::new(started.workload.iter().map(named).collect());
-        self.bytes += started.workload.values().map(size_of).sum::<usize>();
+        self.workload_bytes = started.workload.values().map(size_of).sum();
         // The workload is kept once, as names; the rest of the start is small.
         let started = Started { workload: Map::new(), ..started.clone() };
         self.started = Some(Arc::new(started));
@@ -127,8 +128,9 @@ impl Execution {
         match outcome {
             Outcome::Done => {
                 self.counts.completed += 1;
-                if let Some(data) = visit.data {
+                if let Some(Sized { data, bytes }) = visit.data {
                     Arc::make_mut(&mut self.results).insert(step.clone(), data);
+                    self.result_bytes.set(step.clone(), bytes);
                 }
                 if next.taken.is_empty() && self.leaf.as_deref() != Some("end") {
                     self.leaf = Some(step.clone());
@@ -138,6 +140,8 @@ impl Execution {
                 self.counts.failed += 1;
                 let results = Arc::make_mut(&mut self.results);
                 results.insert(step.clone(), failed_result(failure));
+                let bytes = failure.details.as_deref().map_or(0, size_of);
+                self.result_bytes.set(step.clone(), 2 * bytes + failure.message.len());
                 if !handled && self.failing.is_none() {
                     let failing = Failing { step: step.clone(), failure: failure.clone() };
                     self.failing = Some(failing);
@@ -159,29 +163,43 @@ impl Execution {
     }
 }
 
-/// What later templates see of a failed step.
+/// What later templates see of a failed step: what the tool still answered, at the top and below
+/// `error`, so that a failed step is read as `output` was in its own arcs.
 pub(crate) fn failed_result(failure: &Failure) -> Data {
-    let error = serde_json::to_value(failure).expect("a failure has a JSON form");
-    template::from_json(&serde_json::json!({ "status": "error", "error": error }))
+    let details = match failure.details.as_deref() {
+        Some(Value::Object(details)) => details.clone(),
+        _ => Map::new(),
+    };
+    let mut error = details.clone();
+    error.insert("kind".into(), failure.kind.as_str().into());
+    error.insert("message".into(), failure.message.as_str().into());
+    error.insert("retryable".into(), failure.retryable.into());
+    let mut result = details;
+    result.insert("status".into(), "error".into());
+    result.insert("ok".into(), false.into());
+    result.insert("error".into(), Value::Object(error));
+    template::from_json(&Value::Object(result))
 }
 
-/// Writes `value` at a dotted path below `names`, making maps on the way.
+/// Writes `value` at a dotted path below `names`, making maps on the way. Returns a rough size of
+/// what the path's first name now holds.
 pub(crate) fn assign<'a>(
     names: &mut Names,
     mut path: impl Iterator<Item = &'a str>,
     value: &Value,
-) {
-    let Some(first) = path.next() else { return };
+) -> usize {
+    let Some(first) = path.next() else { return 0 };
     let rest: Vec<&str> = path.collect();
-    let value = if rest.is_empty() {
-        template::from_json(value)
+    let (data, bytes) = if rest.is_empty() {
+        (template::from_json(value), size_of(value))
     } else {
         let known = names.get(first).and_then(|data| template::to_json(data).ok());
         let mut root = known.filter(Value::is_object).unwrap_or_else(|| Value::Object(Map::new()));
         place(&mut root, &rest, value);
-        template::from_json(&root)
+        (template::from_json(&root), size_of(&root))
     };
-    names.insert(Arc::from(first), value);
+    names.insert(Arc::from(first), data);
+    bytes
 }
 
 fn place(root: &mut Value, path: &[&str], value: &Value) {

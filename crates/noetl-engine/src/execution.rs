@@ -42,13 +42,20 @@ pub struct OpenCommand {
     /// Who holds it.
     pub worker: Option<Arc<str>>,
     /// What its tool answered, when that came before the command's end.
-    pub(crate) answer: Option<Data>,
+    pub(crate) answer: Option<Sized>,
+}
+
+/// A value and a rough size of it in memory.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sized {
+    pub(crate) data: Data,
+    pub(crate) bytes: usize,
 }
 
 /// A visit that is under way. Its command, if it has one, knows the rest.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Visit {
-    pub(crate) data: Option<Data>,
+    pub(crate) data: Option<Sized>,
 }
 
 /// A failure that nobody handled; the execution ends with it once its commands have ended.
@@ -96,8 +103,27 @@ pub struct Execution {
     pub(crate) counts: Counts,
     pub(crate) current_step: Option<Arc<str>>,
     pub(crate) error: Option<String>,
-    /// A rough size of the values held, for the cache's bound.
-    pub(crate) bytes: usize,
+    /// A rough size of the workload.
+    pub(crate) workload_bytes: usize,
+    /// A rough size of each result and of all of them, for the cache's bound.
+    pub(crate) result_bytes: Sizes,
+    /// The same for variables.
+    pub(crate) ctx_bytes: Sizes,
+}
+
+/// Sizes by name, with their sum.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Sizes {
+    each: HashMap<Arc<str>, usize>,
+    sum: usize,
+}
+
+impl Sizes {
+    /// Notes the size of what a name now holds, in place of what it held.
+    pub(crate) fn set(&mut self, name: Arc<str>, bytes: usize) {
+        let before = self.each.insert(name, bytes).unwrap_or(0);
+        self.sum = self.sum - before + bytes;
+    }
 }
 
 /// What lists and status pages show.
@@ -151,7 +177,9 @@ impl Execution {
             counts: Counts::default(),
             current_step: None,
             error: None,
-            bytes: 0,
+            workload_bytes: 0,
+            result_bytes: Sizes::default(),
+            ctx_bytes: Sizes::default(),
         }
     }
 
@@ -192,8 +220,14 @@ impl Execution {
 
     /// A rough size in memory, for a cache's bound.
     pub fn bytes(&self) -> usize {
+        const BASE: usize = 2048;
         const PER_STEP: usize = 256;
-        self.bytes + self.generations.len() * PER_STEP
+        const PER_COMMAND: usize = 2048;
+        BASE + self.workload_bytes
+            + self.result_bytes.sum
+            + self.ctx_bytes.sum
+            + self.generations.len() * PER_STEP
+            + self.commands.len() * PER_COMMAND
     }
 
     /// What lists and status pages show.

@@ -6,6 +6,7 @@
 
 mod clock;
 pub mod command;
+mod depth;
 pub mod event;
 mod failure;
 mod id;
@@ -16,6 +17,7 @@ mod time;
 
 pub use clock::Clock;
 pub use command::{CommandState, DEFAULT_POOL, command_name};
+pub use depth::{DEPTH_MAX, is_deeper_than};
 pub use event::{Event, Fact, Origin, Outcome, Routing, Seq};
 pub use failure::{Failure, FailureKind};
 pub use id::{CatalogId, CommandId, EventId, ExecutionId, IdError, Tenant};

@@ -111,10 +111,14 @@ impl Graph {
         !self.incoming[step.index()].is_empty()
     }
 
-    /// The header of the smallest loop around `step`.
-    pub fn loop_header(&self, step: StepIx) -> Option<StepIx> {
-        let header = self.loops[self.innermost[step.index()]?].header;
-        Some(StepIx(u32::try_from(header).expect("step places come from a StepIx")))
+    /// The header of the smallest loop around `step` that `step` does not head itself: each visit
+    /// of that header opens a round in which `step` may be reached anew.
+    pub fn round_header(&self, step: StepIx) -> Option<StepIx> {
+        let mut around = &self.loops[self.innermost[step.index()]?];
+        while around.header == step.index() {
+            around = &self.loops[around.parent?];
+        }
+        Some(StepIx(u32::try_from(around.header).expect("step places come from a StepIx")))
     }
 
     /// Whether work at `from` can still bring a token to `to` in this round: there is a path that

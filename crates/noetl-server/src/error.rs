@@ -217,6 +217,7 @@ impl From<ReportError> for ApiError {
             }
             ReportError::Reserved(_) => Self::invalid("reserved_event_type", failure.to_string()),
             ReportError::BadType(_) => Self::invalid("invalid_event_type", failure.to_string()),
+            ReportError::TooDeep => Self::invalid("too_deep", failure.to_string()),
             ReportError::ClaimedBy(holder) => claimed_by(&holder),
             ReportError::Submit(failure) => failure.into(),
             ReportError::Store(failure) => failure.into(),

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use noetl_store::{Committed, StoreError};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::append::Appender;
 use crate::checkpoint::Checkpoints;
@@ -42,6 +42,9 @@ type Outcome = Result<Vec<Committed>, StoreError>;
 #[derive(Debug)]
 pub(crate) struct Writer {
     requests: mpsc::Sender<Request>,
+    /// Held while a commit waits for room in the queue, so that commits are queued in the order
+    /// they were asked for.
+    turn: Mutex<()>,
     thread: JoinHandle<()>,
 }
 
@@ -57,13 +60,17 @@ impl Writer {
             thread.run();
             thread.close();
         })?;
-        Ok(Self { requests, thread })
+        Ok(Self { requests, turn: Mutex::new(()), thread })
     }
 
     pub(crate) async fn commit(&self, items: Vec<Item>) -> Outcome {
         let (answer, answered) = oneshot::channel();
         let request = Request::Commit(Commit { items, answer });
-        self.requests.send(request).await.map_err(|_| stopped())?;
+        {
+            // A queue that is full lets a newcomer pass one that waits; this lock does not.
+            let _turn = self.turn.lock().await;
+            self.requests.send(request).await.map_err(|_| stopped())?;
+        }
         answered.await.unwrap_or_else(|gone| Err(StoreError::Unknown(gone.into())))
     }
 

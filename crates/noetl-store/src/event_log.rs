@@ -150,6 +150,8 @@ pub trait EventLog: Send + Sync {
     /// An item that no log could take ([`Malformed`]) is a bug of the caller, not an outcome: it
     /// is an error, and nothing of its batch is kept.
     ///
+    /// Batches take effect in the order in which these calls were first polled.
+    ///
     /// Command rows follow from the events as `commands::CommandChange::of` says. Several items
     /// may be about one execution; they take effect in order.
     async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError>;

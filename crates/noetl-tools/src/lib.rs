@@ -22,7 +22,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::{CommandId, ExecutionId, Failure, FailureKind, Map, Value};
+use noetl_model::{
+    CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, Map, Value, is_deeper_than,
+};
 use tokio_util::sync::CancellationToken;
 
 pub use http::Http;
@@ -31,10 +33,6 @@ pub use noop::Noop;
 pub use options::{Environment, Inherit, Limits, Options};
 pub use python::Python;
 pub use shell::Shell;
-
-/// How deep a result may nest. JSON readers stop at 128 levels, and the log wraps a result in a
-/// few levels of its own; a deeper one could be written but never read back.
-const RESULT_DEPTH_MAX: usize = 100;
 
 /// One call of a tool: everything is rendered, nothing is a template.
 #[derive(Debug, Clone)]
@@ -104,25 +102,18 @@ impl Registry {
                 format!("this worker has no tool of kind '{kind}'"),
             ));
         };
-        let value = tool.run(call).await?;
-        if is_deeper_than(&value, RESULT_DEPTH_MAX) {
-            return Err(Failure::new(
+        match tool.run(call).await {
+            Ok(value) if is_deeper_than(&value, DEPTH_MAX) => Err(Failure::new(
                 FailureKind::Schema,
-                format!("the result nests more than {RESULT_DEPTH_MAX} levels deep"),
-            ));
+                format!("the result nests more than {DEPTH_MAX} levels deep"),
+            )),
+            Err(Failure { kind, message, details: Some(details), .. })
+                if is_deeper_than(&details, DEPTH_MAX) =>
+            {
+                let note = format!("its details nest more than {DEPTH_MAX} levels deep");
+                Err(Failure::new(kind, format!("{message}; {note}")))
+            }
+            outcome => outcome,
         }
-        Ok(value)
-    }
-}
-
-fn is_deeper_than(value: &Value, levels: usize) -> bool {
-    match value {
-        Value::Array(items) => {
-            levels == 0 || items.iter().any(|item| is_deeper_than(item, levels - 1))
-        }
-        Value::Object(map) => {
-            levels == 0 || map.values().any(|item| is_deeper_than(item, levels - 1))
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }

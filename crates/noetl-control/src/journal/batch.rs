@@ -82,8 +82,10 @@ impl Item {
     }
 
     /// Parts the state, which goes back into memory, from what waits for the commit.
-    fn pend(self) -> (Cached, Pending) {
+    fn pend(mut self) -> (Cached, Pending) {
         let state = &self.cached.state;
+        // A command that was stopped in the batch that claimed it is not run; its slot is free.
+        self.claims.retain(|claim| state.open_command(claim.waiting.command).is_some());
         let pending = Pending {
             execution: state.id(),
             effects: effects_of(state, &self.events),
@@ -144,7 +146,11 @@ impl Batch {
             });
             let (cached, pending) = item.pend();
             sealed.pending.push((pending, place));
-            sealed.states.push(cached);
+            // What never began, or has ended and did not move, is not worth its room.
+            let status = cached.state.status();
+            if status != Status::Absent && (!status.is_final() || place.is_some()) {
+                sealed.states.push(cached);
+            }
         }
         sealed
     }

@@ -8,7 +8,7 @@ use noetl_store::Store;
 
 use super::SubmitError;
 use crate::cache::Cached;
-use crate::catalog::Playbooks;
+use crate::catalog::{PlaybookError, Playbooks};
 
 /// Events read at a time: large enough to spare round trips, small enough to hold.
 const PAGE: usize = 1000;
@@ -39,6 +39,9 @@ pub(super) async fn load(
     let Some(started) = state.started() else { return Ok(None) };
     let catalog = started.catalog;
     let playbook = playbooks.get(store, &tenant, catalog).await;
-    let playbook = playbook.map_err(|error| SubmitError::Playbook(Arc::new(error)))?;
+    let playbook = playbook.map_err(|error| match error {
+        PlaybookError::Store(error) => SubmitError::Store(Arc::new(error)),
+        error => SubmitError::Playbook(Arc::new(error)),
+    })?;
     Ok(Some(Cached::new(state, playbook)))
 }

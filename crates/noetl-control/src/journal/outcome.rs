@@ -24,9 +24,11 @@ impl Writer {
                 if !outcomes.is_empty() {
                     self.parts.watch.store_works();
                 }
-                for (pending, place) in waiters {
-                    let outcome = place.map_or(Committed::Appended, |place| outcomes[place]);
-                    self.finish(pending, outcome);
+                for (pending, place) in waiters.pending {
+                    match place {
+                        Some(place) => self.finish(pending, outcomes[place]),
+                        None => self.finish_eventless(pending, waiters.batch),
+                    }
                 }
             }
             Err(error) => self.give_up(waiters, error).await,
@@ -38,7 +40,12 @@ impl Writer {
             Committed::Appended => self.appended(pending),
             Committed::Repeated => {
                 self.cache.take(pending.execution);
-                Pending::answer(pending.replies, &pending.events);
+                // The start is what it was; what else was decided on it was not written.
+                let mut replies = pending.replies;
+                let others = replies.split_off(replies.len().min(1));
+                Pending::answer(replies, &pending.events);
+                Pending::refuse(others, &SubmitError::Busy);
+                self.suspects.insert(pending.execution);
             }
             Committed::Taken => {
                 self.cache.take(pending.execution);
@@ -47,24 +54,40 @@ impl Writer {
             Committed::Conflict { found } => {
                 // What this was decided on was not kept, and neither is this.
                 warn!(execution.id = %pending.execution, %found, "the state is read again");
-                self.cache.take(pending.execution);
-                self.wait_again(pending.claims);
-                Pending::refuse(pending.replies, &SubmitError::Busy);
+                self.not_kept(pending, &SubmitError::Busy);
             }
         }
+    }
+
+    /// Answers what led to no event, unless it was decided on something that was not kept.
+    fn finish_eventless(&mut self, pending: Pending, batch: u64) {
+        let is_broken = self.broken.get(&pending.execution).is_some_and(|newest| batch <= *newest);
+        if is_broken {
+            self.not_kept(pending, &SubmitError::Busy);
+        } else {
+            self.appended(pending);
+        }
+    }
+
+    fn not_kept(&mut self, pending: Pending, error: &SubmitError) {
+        self.cache.take(pending.execution);
+        self.broken.insert(pending.execution, self.batch);
+        self.wait_again(pending.claims);
+        Pending::refuse(pending.replies, error);
     }
 
     fn appended(&mut self, pending: Pending) {
         let Pending { execution, events, effects, replies, claims, is_failing } = pending;
         self.parts.watch.committed(&events);
+        // Before the effects: one of them may be to stop what is assigned here.
+        for claim in claims {
+            self.assign(claim);
+        }
         for effect in effects {
             self.perform(execution, effect);
         }
         if is_failing {
             self.abandon_later(execution);
-        }
-        for claim in claims {
-            self.assign(claim);
         }
         Pending::answer(replies, &events);
     }
@@ -87,7 +110,7 @@ impl Writer {
 
     fn assign(&self, claim: LocalClaim) {
         let LocalClaim { waiting, slot, issued, .. } = claim;
-        let cancel = self.parts.dispatch.runs(waiting.command);
+        let cancel = self.parts.dispatch.runs(waiting);
         let assignment = Assignment::new(waiting.execution, waiting.command, issued, cancel, slot);
         // The channel holds as many assignments as there are slots, so only a worker that is gone
         // can refuse one; the command is then found again at the next start.
@@ -96,7 +119,7 @@ impl Writer {
         }
     }
 
-    fn abandon_later(&self, execution: ExecutionId) {
+    pub(super) fn abandon_later(&self, execution: ExecutionId) {
         let journal = self.parts.journal.clone();
         let closing = self.parts.closing.clone();
         tokio::spawn(async move {
@@ -114,17 +137,14 @@ impl Writer {
     /// Nothing of the batch was kept, or it is not known what was: states are dropped and read
     /// again, and everybody may come again, since every input is idempotent.
     async fn give_up(&mut self, waiters: Waiters, error: StoreError) {
-        if matches!(error, StoreError::Unknown(_)) {
-            self.suspects.extend(waiters.iter().map(|(pending, _)| pending.execution));
-        }
+        // Whatever was said of it, the log alone knows what was kept.
+        self.suspects.extend(waiters.pending.iter().map(|(pending, _)| pending.execution));
         let error = Arc::new(error);
-        warn!(error = %chain(&*error), items = waiters.len(), "a batch was not committed");
+        warn!(error = %chain(&*error), items = waiters.pending.len(), "a batch was not committed");
         self.parts.watch.store_failed(error.clone());
         let error = SubmitError::Store(error);
-        for (pending, _) in waiters {
-            self.cache.take(pending.execution);
-            self.wait_again(pending.claims);
-            Pending::refuse(pending.replies, &error);
+        for (pending, _) in waiters.pending {
+            self.not_kept(pending, &error);
         }
         tokio::time::sleep(STORE_REST).await;
     }

@@ -1,6 +1,6 @@
 //! The loop that decides and commits.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -68,16 +68,29 @@ pub(crate) struct Writer {
     /// Executions of a commit whose outcome is not known: what it issued and claimed, if it was
     /// kept after all, is handed to nobody yet.
     pub(super) suspects: BTreeSet<ExecutionId>,
+    /// The number of the newest batch.
+    pub(super) batch: u64,
+    /// Executions of which something under way was not kept, with the newest batch that may have
+    /// been decided on it: what such a batch answers without an event is not to be believed.
+    pub(super) broken: HashMap<ExecutionId, u64>,
+    /// Whether waiting commands could not be read and are to be tried again.
+    unread: bool,
 }
 
 /// A commit under way: what the store says, and what waits for it.
 type Commit = BoxFuture<'static, (Result<Vec<Committed>, StoreError>, Waiters)>;
-pub(super) type Waiters = Vec<(Pending, Option<usize>)>;
+
+/// What waits for a commit, each with the place of its append, if it has one.
+pub(super) struct Waiters {
+    pub(super) batch: u64,
+    pub(super) pending: Vec<(Pending, Option<usize>)>,
+}
 
 impl Writer {
     pub(crate) fn new(parts: WriterParts) -> Self {
         let cache = Cache::new(parts.cache_bytes);
-        Self { parts, cache, suspects: BTreeSet::new() }
+        let (suspects, broken) = (BTreeSet::new(), HashMap::new());
+        Self { parts, cache, suspects, batch: 0, broken, unread: false }
     }
 
     /// Runs until the control plane closes; what was queued by then is still committed.
@@ -85,16 +98,22 @@ impl Writer {
         let mut commits: FuturesOrdered<Commit> = FuturesOrdered::new();
         let mut jobs = Vec::new();
         loop {
-            let has_room = commits.len() < COMMITS_MAX;
+            // Suspects are looked after between commits, so those under way are let to end first.
+            let room = if self.suspects.is_empty() { COMMITS_MAX } else { 1 };
+            let has_room = commits.len() < room;
+            let rests = !self.suspects.is_empty() || self.unread;
             tokio::select! {
                 biased;
                 Some((outcome, waiters)) = commits.next() => {
                     self.committed(outcome, waiters).await;
+                    if commits.is_empty() {
+                        self.broken.clear();
+                    }
                     continue;
                 }
                 _ = queue.recv_many(&mut jobs, BATCH_MAX), if has_room => {}
                 () = self.parts.dispatch.freed(), if has_room => {}
-                () = tokio::time::sleep(STORE_REST), if !self.suspects.is_empty() => {}
+                () = tokio::time::sleep(STORE_REST), if rests && has_room => {}
                 () = self.parts.closing.cancelled() => break,
             }
             self.turn(std::mem::take(&mut jobs), &mut commits).await;
@@ -102,6 +121,11 @@ impl Writer {
         queue.close();
         while queue.recv_many(&mut jobs, BATCH_MAX).await > 0 {
             self.turn(std::mem::take(&mut jobs), &mut commits).await;
+            if commits.len() >= COMMITS_MAX
+                && let Some((outcome, waiters)) = commits.next().await
+            {
+                self.committed(outcome, waiters).await;
+            }
         }
         while let Some((outcome, waiters)) = commits.next().await {
             self.committed(outcome, waiters).await;
@@ -121,18 +145,27 @@ impl Writer {
             self.decide_job(&mut batch, job).await;
         }
         self.refill().await;
+        let mut unread = Vec::new();
         while let Some((waiting, slot)) = self.parts.dispatch.next() {
-            self.claim_waiting(&mut batch, waiting, slot).await;
+            if self.claim_waiting(&mut batch, waiting, slot).await.is_err() {
+                unread.push(waiting);
+            }
+        }
+        self.unread = !unread.is_empty();
+        for waiting in unread {
+            self.parts.dispatch.wait(waiting);
         }
         let Sealed { appends, pending, states } = batch.seal();
         for cached in states {
             self.cache.put(cached);
         }
+        self.batch += 1;
+        let waiters = Waiters { batch: self.batch, pending };
         let store = self.parts.store.clone();
         let mut commit: Commit = Box::pin(async move {
             let empty = appends.is_empty();
             let outcome = if empty { Ok(Vec::new()) } else { store.commit(appends).await };
-            (outcome, pending)
+            (outcome, waiters)
         });
         // Polled here, so that the store is asked in the order of the decisions.
         match futures::poll!(&mut commit) {
@@ -146,13 +179,15 @@ impl Writer {
 
     async fn decide_job(&mut self, batch: &mut Batch, job: Job) {
         let Job { execution, input, start, reply, slot: _ } = job;
+        let is_known = batch.get(execution).is_some() || self.cache.contains(execution);
         let item = match start {
-            Some(start) => {
+            Some(start) if !is_known => {
                 let cached = Cached::new(Execution::absent(execution), start.playbook);
                 let start = Start { key: start.key, tenant: start.tenant };
                 batch.put(execution, Item::new(cached, Some(start)))
             }
-            None => match self.item(batch, execution).await {
+            // A start that is asked for again is refused by the state it led to.
+            Some(_) | None => match self.item(batch, execution).await {
                 Ok(item) => item,
                 Err(error) => {
                     let _ = reply.send(Err(error));
@@ -207,9 +242,22 @@ impl Writer {
                     continue;
                 }
             };
-            let open = item.cached.state.open_commands();
-            let open: Vec<_> = open.map(|(id, open)| (id, open.worker.clone())).collect();
+            let state = &item.cached.state;
+            let open: Vec<_> =
+                state.open_commands().map(|(id, open)| (id, open.worker.clone())).collect();
+            self.parts.dispatch.stop_others(execution, |id| state.open_command(id).is_some());
+            let (status, is_failing) = (state.status(), state.is_failing());
+            if status.is_final() {
+                self.parts.watch.ended(execution, status);
+            }
+            if is_failing {
+                self.abandon_later(execution);
+            }
+            let Some(item) = batch.get(execution) else { continue };
             for (command, worker) in open {
+                if is_failing {
+                    self.parts.dispatch.stop(command);
+                }
                 match worker {
                     None => self.parts.dispatch.wait(Waiting { execution, command }),
                     Some(worker) if worker == self.parts.worker => {
@@ -227,21 +275,24 @@ impl Writer {
         }
     }
 
-    async fn claim_waiting(&mut self, batch: &mut Batch, waiting: Waiting, slot: Slot) {
-        let item = match self.item(batch, waiting.execution).await {
-            Ok(item) => item,
-            Err(SubmitError::Store(_)) => {
-                drop(slot);
-                self.parts.dispatch.wait(waiting);
-                tokio::time::sleep(STORE_REST).await;
-                return;
+    /// Claims a command that waited. An error means that its state cannot be read for now.
+    async fn claim_waiting(
+        &mut self,
+        batch: &mut Batch,
+        waiting: Waiting,
+        slot: Slot,
+    ) -> Result<(), Arc<StoreError>> {
+        match self.item(batch, waiting.execution).await {
+            Ok(item) => claim(&self.parts, item, waiting, slot, true),
+            Err(SubmitError::Store(error)) if !matches!(*error, StoreError::Row(_)) => {
+                return Err(error);
             }
+            // One that can never be read is no reason to keep all others waiting.
             Err(error) => {
                 warn!(execution.id = %waiting.execution, %error, "a waiting command is not claimed");
-                return;
             }
-        };
-        claim(&self.parts, item, waiting, slot, true);
+        }
+        Ok(())
     }
 
     /// Reads back what waits in the store because it did not fit into memory.
@@ -252,6 +303,8 @@ impl Writer {
         if let Err(error) = recovery::wait_for_slots(&*self.parts.store, &self.parts.dispatch).await
         {
             warn!(%error, "waiting commands are not read back yet");
+            self.parts.dispatch.overflow();
+            self.unread = true;
         }
     }
 }

@@ -90,3 +90,25 @@ async fn many_executions_share_few_slots() {
     }
     plant.close().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_that_comes_with_a_claim_stops_what_was_claimed() {
+    for _ in 0..50 {
+        let store = Arc::new(FrailStore::default());
+        let gate = Gate::new();
+        let plant = Plant::open(&store, 1, &gate).await;
+        let id = plant
+            .start(
+                "  - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n  \
+                 - {step: b, tool: {kind: shell, command: x}}\n",
+            )
+            .await;
+        // Submitted beside the completion of `a`, so that both may be decided in one batch.
+        let cancelled = plant.control.executions.cancel(&plant.tenant, id, None).await;
+        cancelled.unwrap();
+        assert_eq!(plant.finished(id).await.status, ExecutionStatus::Cancelled);
+        let next = plant.start(&chain(1)).await;
+        assert_eq!(plant.finished(next).await.status, ExecutionStatus::Completed, "a slot is free");
+        plant.close().await;
+    }
+}

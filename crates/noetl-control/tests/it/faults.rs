@@ -111,3 +111,22 @@ async fn states_that_do_not_fit_into_memory_are_read_back() {
     }
     plant.close().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_result_is_not_thrown_away_because_its_commit_was_lost() {
+    for fault in [CommitFault::Refused, CommitFault::Lost, CommitFault::AnswerLost] {
+        let store = Arc::new(FrailStore::default());
+        let gate = Gate::new();
+        let plant = Plant::open(&store, 4, &gate).await;
+        let id = plant.start("  - {step: a, tool: {kind: shell, command: x}}\n").await;
+        gate.begun(1).await;
+        let waiter = plant.finished(id);
+        store.fail_commit(store.commits() + 1, fault);
+        gate.open.add_permits(1);
+        assert_eq!(waiter.await.status, ExecutionStatus::Completed, "{fault:?}");
+        let log = plant.log(id).await;
+        let issued = count(&log, |fact| matches!(fact, Fact::CommandIssued(_)));
+        assert_eq!(issued, 1, "{fault:?}: the tool ran once");
+        plant.close().await;
+    }
+}

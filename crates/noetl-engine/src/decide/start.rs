@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use noetl_model::event::Started;
-use noetl_model::{Fact, Map, Value};
-use noetl_playbook::template::{Names, Scope, from_json};
+use noetl_model::{DEPTH_MAX, Fact, Map, Value, is_deeper_than};
+use noetl_playbook::template::{Names, Scope, ValueTemplate, from_json};
 
 use super::{Draft, Refusal, Start};
 use crate::execution::Status;
@@ -42,13 +42,28 @@ fn workload(draft: &Draft<'_, '_>, input: &Start) -> Result<Map, Refusal> {
     let mut scope = Scope { payload: Some(payload), ..scope_for_start(draft, input) };
     // Defaults may be written in terms of what the caller gave.
     scope.workload = Arc::new(named(&input.payload));
-    let defaults = draft.playbook.workload.render(&scope);
-    let defaults = defaults.map_err(|error| Refusal::Workload(error.to_string()))?;
-    let mut merged = match defaults {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    };
+    let mut merged = Map::new();
+    match &draft.playbook.workload {
+        ValueTemplate::Map(defaults) => {
+            for (name, value) in defaults {
+                if input.payload.get(name).is_some_and(|given| !given.is_object()) {
+                    continue;
+                }
+                let value = value.render(&scope);
+                let value =
+                    value.map_err(|e| Refusal::Workload(format!("workload.{name}: {e}")))?;
+                merged.insert(name.clone(), value);
+            }
+        }
+        ValueTemplate::Literal(Value::Object(defaults)) => merged.clone_from(defaults),
+        // The decoder makes nothing but maps of a workload.
+        ValueTemplate::Literal(_) | ValueTemplate::Template(_) | ValueTemplate::List(_) => {}
+    }
     merge(&mut merged, &input.payload);
+    if merged.values().any(|value| is_deeper_than(value, DEPTH_MAX)) {
+        let message = format!("the workload nests more than {DEPTH_MAX} levels deep");
+        return Err(Refusal::Workload(message));
+    }
     Ok(merged)
 }
 
@@ -81,7 +96,8 @@ fn initial_context(draft: &Draft<'_, '_>, input: &Start, workload: &Map) -> Resu
     let mut scope = scope_for_start(draft, input);
     scope.workload = Arc::new(named(workload));
     for (name, value) in &draft.playbook.vars {
-        let value = value.render(&scope).map_err(|error| Refusal::Workload(error.to_string()))?;
+        let value = value.render(&scope);
+        let value = value.map_err(|e| Refusal::Workload(format!("vars.{name}: {e}")))?;
         values.insert(name.clone(), value);
     }
     Ok(values)

@@ -39,9 +39,9 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Which round of its smallest loop a step is in: how often that loop's header was entered.
+    /// Which round of the loop around it a step is in: how often that loop's header was entered.
     pub(super) fn round_of(&self, step: StepIx) -> u32 {
-        let header = self.playbook.graph.loop_header(step);
+        let header = self.playbook.graph.round_header(step);
         header.map_or(0, |header| self.state.generation(&self.playbook.step(header).name))
     }
 

@@ -28,7 +28,8 @@ impl Draft<'_, '_> {
     /// Ends a visit whose command, if it had one, was completed.
     pub(crate) fn exit_done(&mut self, name: &Arc<str>, generation: u32) {
         let visit = self.state.running.get(&(name.clone(), generation));
-        let data = visit.and_then(|visit| visit.data.clone()).unwrap_or_else(|| Data::from(()));
+        let data = visit.and_then(|visit| visit.data.as_ref()).map(|sized| sized.data.clone());
+        let data = data.unwrap_or_else(|| Data::from(()));
         self.exit(name, generation, &data, None);
     }
 

@@ -66,6 +66,7 @@ impl Draft<'_, '_> {
         let outcome = noetl_model::Outcome::Failed { failure, handled: false };
         let next = noetl_model::Routing::default();
         self.record(Fact::StepExited { step, generation, outcome, next });
+        self.cancel_commands(|command| command.worker.is_none());
     }
 
     /// What runs when all else is done: a step called `end` that no arc leads to. Waiting tokens

@@ -1,7 +1,8 @@
+use noetl_model::{Failure, FailureKind};
 use serde_json::json;
 
 use super::harness::{Run, check};
-use crate::Status;
+use crate::{Fail, Input, Status};
 
 #[test]
 fn a_failure_nobody_handles_fails_the_execution() {
@@ -213,4 +214,35 @@ fn a_template_error_in_set_can_be_handled_by_an_error_arc() {
     );
     run.complete("start", json!(1));
     assert_eq!(run.open(), ["h"]);
+}
+
+#[test]
+fn a_failed_step_is_read_later_as_its_arcs_read_it() {
+    let mut run = Run::started(
+        "\
+- {step: a, tool: {kind: noop}, set: {}, next: {arcs: [{step: b, on: error, set: {
+    ctx.kind: '{{ output.error.kind }}', ctx.code: '{{ output.error.exit_code }}'}}]}}
+- {step: b, tool: {kind: noop, input: {
+    same: '{{ a.error.kind == ctx.kind and a.error.exit_code == ctx.code }}',
+    code: '{{ a.exit_code }}', ok: '{{ a.ok }}', retryable: '{{ a.error.retryable }}'}}}",
+    );
+    let failure = Failure::new(FailureKind::ExitCode, "it ended with 4");
+    let failure = failure.with_details(json!({"exit_code": 4}));
+    let command = run.command("a");
+    run.input(Input::Fail(Fail { command, failure })).unwrap();
+    let (_, open) = run.state.open_commands().next().unwrap();
+    let expected = json!({"same": true, "code": 4, "ok": false, "retryable": false});
+    assert_eq!(serde_json::Value::Object(open.issued.input.clone()), expected);
+}
+
+#[test]
+fn a_guard_on_what_is_not_there_does_not_hold() {
+    let mut run = Run::started(
+        "\
+- {step: a, tool: {kind: noop}, next: {arcs: [{step: b, when: output.missing > 3}, {step: c}]}}
+- {step: b, tool: {kind: noop}}
+- {step: c, tool: {kind: noop}}",
+    );
+    run.complete("a", json!({}));
+    assert_eq!(run.open(), ["c"]);
 }

@@ -171,3 +171,20 @@ fn join_any_runs_with_the_first_token_of_each_round() {
     go(&mut run, "done", "");
     assert_eq!(run.state.status(), Status::Completed);
 }
+
+#[test]
+fn join_any_at_the_head_of_a_loop_drops_the_rounds_other_tokens() {
+    let mut run = joining("s=>p,q;p->j;q->j;j->b;b->j|done;done", "any");
+    go(&mut run, "s", "");
+    go(&mut run, "p", "");
+    assert_eq!(run.open(), ["j", "q"]);
+    go(&mut run, "q", "");
+    assert_eq!(run.open(), ["j"]);
+    go(&mut run, "j", "");
+    go(&mut run, "b", "j");
+    assert_eq!(run.visits("j"), 2, "a back arc starts it again");
+    go(&mut run, "j", "");
+    go(&mut run, "b", "done");
+    go(&mut run, "done", "");
+    assert_eq!(run.state.status(), Status::Completed);
+}

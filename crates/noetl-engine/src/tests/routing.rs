@@ -180,3 +180,17 @@ fn a_step_may_be_told_to_fail_when_no_arc_matches() {
     assert_eq!(run.state.status(), Status::Failed);
     assert!(run.state.summary().error.unwrap().contains("no arc of step 'start' matched"));
 }
+
+#[test]
+fn an_endless_cycle_of_routers_stops_what_nobody_has_begun() {
+    let mut run = Run::started(
+        "\
+- {step: s, tool: {kind: noop}, next: {spec: {mode: inclusive}, arcs: [{step: t}, {step: x}]}}
+- {step: t, tool: {kind: noop}}
+- {step: x, next: {arcs: [{step: y}]}}
+- {step: y, next: {arcs: [{step: x}]}}",
+    );
+    run.complete("s", json!(1));
+    assert_eq!(run.state.status(), Status::Failed);
+    assert!(run.open().is_empty());
+}

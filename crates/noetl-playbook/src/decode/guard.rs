@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::cursor::Cursor;
+use super::value;
 use crate::template::Guard;
 use crate::yaml::Kind;
 
@@ -51,10 +52,13 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Condition>
     }
     lint(cx, at, text);
     match Guard::parse(&canonical_events(text)) {
-        Ok(guard) => Some(Condition {
-            guard,
-            speaks_of_failure: FAILURE_WORDS.iter().any(|word| text.contains(word)),
-        }),
+        Ok(guard) => {
+            if let Some(template) = guard.template() {
+                value::names(cx, at, template);
+            }
+            let speaks_of_failure = FAILURE_WORDS.iter().any(|word| text.contains(word));
+            Some(Condition { guard, speaks_of_failure })
+        }
         Err(error) => {
             cx.syntax(at, &error);
             None

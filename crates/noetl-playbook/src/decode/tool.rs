@@ -179,6 +179,11 @@ fn config(
             name if INPUT_NAMES.contains(&name) => continue,
             "raw" if python => continue,
             "code" if raw => ValueTemplate::Literal(value::literal(cx, field)),
+            "auth" | "credential" if field.text().is_some() => {
+                let help = "give the tool what it needs in 'headers' or 'env' until then";
+                cx.unsupported(field.place(), "a stored credential is", help);
+                continue;
+            }
             _ => value::decode(cx, field),
         };
         config.push((key.name.to_string(), value));

@@ -11,7 +11,10 @@ use crate::yaml::Kind;
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> ValueTemplate {
     match &at.node.kind {
         Kind::Text(text, _) if Template::is_template(text) => match Template::parse(text) {
-            Ok(template) => ValueTemplate::Template(template),
+            Ok(template) => {
+                names(cx, at, &template);
+                ValueTemplate::Template(template)
+            }
             Err(error) => {
                 cx.syntax(at, &error);
                 ValueTemplate::Literal(Value::Null)
@@ -23,6 +26,21 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> ValueTemplate {
             map(entries.map(|(key, value)| (key.name.to_string(), decode(cx, &value))).collect())
         }
         _ => ValueTemplate::Literal(literal(cx, at)),
+    }
+}
+
+/// Says which of a template's names are older, or come with constructs this version does not run.
+pub(super) fn names(cx: &mut Context<'_>, at: &Cursor<'_>, template: &Template) {
+    let names = template.names();
+    if names.contains("keychain") {
+        let help = "pass the value in the payload until stored credentials are there";
+        cx.unsupported(at.place(), "'keychain' in templates is", help);
+    }
+    if names.contains("iter") {
+        cx.unsupported(at.place(), "'iter' in templates is", "it comes with loops");
+    }
+    if names.contains("outcome") {
+        cx.older(at.place(), "'outcome' is an older name", "write 'output'");
     }
 }
 

@@ -44,8 +44,9 @@ fn the_arc_that_returns_to_a_loops_first_step_is_its_back_arc() {
     let (graph, step) = graph("s>a;a>b;b>a,e");
     assert!(graph.is_back_arc(step("b"), 0));
     assert!(!graph.is_back_arc(step("b"), 1));
-    assert_eq!(graph.loop_header(step("b")), Some(step("a")));
-    assert_eq!(graph.loop_header(step("e")), None);
+    assert_eq!(graph.round_header(step("b")), Some(step("a")));
+    assert_eq!(graph.round_header(step("a")), None);
+    assert_eq!(graph.round_header(step("e")), None);
     // The first step of the loop does not wait for its own next round.
     assert!(!graph.may_reach(step("b"), step("a")));
     assert!(graph.may_reach(step("s"), step("a")));
@@ -55,7 +56,7 @@ fn the_arc_that_returns_to_a_loops_first_step_is_its_back_arc() {
 fn a_self_arc_is_a_loop_of_one() {
     let (graph, step) = graph("a>a,b");
     assert!(graph.is_back_arc(step("a"), 0));
-    assert_eq!(graph.loop_header(step("a")), Some(step("a")));
+    assert_eq!(graph.round_header(step("a")), None);
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub(super) struct Run<'s> {
     pub(super) locals: Vec<(Arc<str>, Data)>,
     /// Where the innermost block's names begin in `locals`.
     pub(super) frame: usize,
+    /// Whether it is a condition.
+    in_guard: bool,
     /// How many loops are running.
     pub(super) loops: usize,
     /// What minijinja's own filters ask for; made when the first one runs.
@@ -40,9 +42,15 @@ impl<'s> Run<'s> {
             output: OutputRoom::full(),
             locals: Vec::new(),
             frame: 0,
+            in_guard: false,
             loops: 0,
             state: None,
         }
+    }
+
+    /// The evaluation of a condition.
+    pub(super) fn of_guard(scope: &'s Scope) -> Self {
+        Self { in_guard: true, ..Self::new(scope) }
     }
 
     pub(super) fn eval(&mut self, expr: &Expr) -> Result<Data, Fault> {
@@ -226,7 +234,11 @@ impl<'s> Run<'s> {
                 self.fuel.burn_deep(&left)?;
                 self.fuel.burn_deep(&right)?;
             }
-            if !ops::compare(*comparison, &left, &right)? {
+            let is_absent = left.is_undefined() || right.is_undefined();
+            // A condition on what is not there does not hold; elsewhere it is a mistake to report.
+            let holds = !(self.in_guard && is_absent && comparison.is_ordering())
+                && ops::compare(*comparison, &left, &right)?;
+            if !holds {
                 return Ok(Data::from(false));
             }
             left = right;

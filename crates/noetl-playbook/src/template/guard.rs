@@ -38,7 +38,7 @@ impl Guard {
         match self {
             Self::Constant(answer) => Ok(*answer),
             Self::Template(template) => template
-                .evaluate_in(&mut Run::new(scope))
+                .evaluate_in(&mut Run::of_guard(scope))
                 .map(|value| truthy(&value))
                 .map_err(|fault| template.name(fault)),
         }

@@ -18,8 +18,8 @@ pub(super) const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Items of a list that a template builds; the bound of `range`.
 pub(super) const ITEMS_MAX: usize = 100_000;
 
-/// How deep values nest; the bound JSON parsers use.
-pub(super) const DEPTH_MAX: usize = 128;
+/// How deep values nest: as deep as the log can keep them.
+pub(super) const DEPTH_MAX: usize = noetl_model::DEPTH_MAX;
 
 /// Text is cheaper per byte than an operation; this many bytes cost one.
 const BYTES_PER_FUEL: usize = 64;

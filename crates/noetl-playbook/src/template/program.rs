@@ -140,6 +140,16 @@ pub(super) enum Comparison {
     NotIn,
 }
 
+impl Comparison {
+    /// Whether it asks which of two values comes first.
+    pub(super) const fn is_ordering(self) -> bool {
+        match self {
+            Self::Less | Self::LessOrEqual | Self::Greater | Self::GreaterOrEqual => true,
+            Self::Equal | Self::NotEqual | Self::In | Self::NotIn => false,
+        }
+    }
+}
+
 /// Arguments as written.
 #[derive(Default)]
 pub(super) struct Arguments {

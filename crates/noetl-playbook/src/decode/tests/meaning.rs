@@ -182,8 +182,7 @@ fn settings_are_everything_but_what_the_engine_reads() {
       kind: http
       name: label
       url: 'http://x/{{ ctx.page }}'
-      credential: api
-      auth: {type: bearer, credential: k}
+      auth: {type: bearer, token: k}
       timeout: 5
       timeout_seconds: 6
       input: {a: 1}
@@ -194,8 +193,7 @@ fn settings_are_everything_but_what_the_engine_reads() {
     let tool = playbook.steps[0].tool.as_ref().expect("a tool");
     let expected = json!({
         "url": "<http://x/{{ ctx.page }}>",
-        "credential": "api",
-        "auth": {"type": "bearer", "credential": "k"},
+        "auth": {"type": "bearer", "token": "k"},
         "headers": {"a": "<{{ b }}>"},
     });
     assert_eq!(shown(&tool.config), expected);

@@ -379,3 +379,16 @@ fn an_error_in_an_aliased_value_is_reported_where_the_value_was_written() {
       help: did you mean 'noop'? this version runs python, http, shell or noop
     ");
 }
+
+#[test]
+fn names_of_constructs_that_cannot_run_yet_are_refused_in_templates() {
+    let found = report_steps(
+        "
+  - step: start
+    tool: {kind: http, url: 'http://x/{{ keychain.a.b }}', auth: api}
+    next: {arcs: [{step: end, when: \"{{ iter.x }}\"}]}
+  - {step: end, tool: {kind: noop}}
+",
+    );
+    assert_eq!(found.matches("error[E090]").count(), 3, "{found}");
+}

@@ -86,6 +86,8 @@ fn guards_that_combine_text_are_mentioned() {
       help: put the whole expression into one pair of braces: "{{ a and b }}"
     warning[W111] at 14:31, workflow[0].next.arcs[4].when: output.status is 'ok' or 'error', never 'success'
       help: write output.status == 'ok', or just output.ok
+    warning[W101] at 15:31, workflow[0].next.arcs[5].when: 'outcome' is an older name
+      help: write 'output'
     warning[W111] at 15:31, workflow[0].next.arcs[5].when: output.status is 'ok' or 'error', never 'success'
       help: write output.status == 'ok', or just output.ok
     warning[W106] at 16:11, workflow[0].next.arcs[6]: this arc is always taken, so those after it never are

@@ -129,7 +129,7 @@ impl Compiler<'_> {
             "ctx" => Root::Ctx,
             "step" => Root::Step,
             "steps" => Root::Steps,
-            "output" => Root::Output,
+            "output" | "outcome" => Root::Output,
             "event" => Root::Event,
             _ => Root::Name(Arc::from(name)),
         }
