@@ -4,6 +4,10 @@
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=scripts/needs.sh
+. scripts/needs.sh
 
+provide_build_needs
+warn_without_python
 cargo build --locked --release --package noetl-cli --package noetl-bench >&2
 exec "$(target_dir)/release/noetl-bench" "$@"

@@ -3,34 +3,23 @@
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=scripts/needs.sh
+. scripts/needs.sh
 
+provide_build_needs
+warn_without_python
 say "Building noetl; the first time takes some minutes."
 cargo build --locked --release --package noetl-cli
 noetl=$(target_dir)/release/noetl
 
+# What depends on the address it listens on, it says itself.
 cat >&2 <<TEXT
 
-Starting $noetl dev. Once it runs, look here:
+A playbook also runs to its end without the server; try in a second terminal:
 
-  http://127.0.0.1:8082/api/health
-
-and try this in a second terminal:
-
-  # run a playbook to its end, without the server
-  $noetl run examples/hello.yaml
   $noetl run examples/hello.yaml --set who=Ada
 
-  # register a playbook with the server, then execute it
-  python3 -c 'import json, sys; print(json.dumps({"content": sys.stdin.read()}))' \\
-    < examples/hello.yaml |
-    curl -s http://127.0.0.1:8082/api/catalog/register -H 'content-type: application/json' -d @-
-  curl -s http://127.0.0.1:8082/api/execute -H 'content-type: application/json' \\
-    -d '{"path": "examples/hello", "payload": {"who": "Ada"}}'
-
-  # see how it went, with the execution_id from that answer
-  curl -s http://127.0.0.1:8082/api/executions/<execution_id>
-
-Stop it with Ctrl-C. Options go behind ARGS: make run ARGS='--port 9000'.
+Options go behind ARGS: make run ARGS='--port 9000'.
 
 TEXT
 exec "$noetl" dev "$@"

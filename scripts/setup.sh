@@ -4,38 +4,12 @@
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=scripts/needs.sh
+. scripts/needs.sh
 
-wanted=()   # packages without which nothing works
-missing=()  # what to tell the user about them
-
-need() { # need <command> <package> <what for>
-  if has "$1"; then return; fi
-  wanted+=("$2")
-  missing+=("  $1 ($3): install the package $2")
-}
-
-need cc gcc "compiles the embedded database"
-need python3 python3 "runs python steps"
-need curl curl "asks the running server in the smoke test"
-
-if [ ${#wanted[@]} -gt 0 ]; then
-  if [ "$(id -u)" = 0 ] && has apt-get; then
-    say "Installing ${wanted[*]} with apt."
-    # gcc alone brings no C library headers.
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get update -qq || say "  apt could not update its lists; trying with those it has"
-    apt-get install -y -qq --no-install-recommends "${wanted[@]}" libc6-dev >&2
-  else
-    say "Missing, and this script may not install it here:"
-    printf '%s\n' "${missing[@]}" >&2
-    exit 1
-  fi
-fi
-
-if ! has cargo; then
-  say "Missing: cargo. Install Rust with the installer at https://rustup.rs, then try again."
-  exit 1
-fi
+needs python3 python3 "runs python steps"
+needs curl curl "asks the running server in the smoke test"
+provide_build_needs
 
 for part in fmt clippy; do
   if cargo "$part" --version >/dev/null 2>&1; then continue; fi
@@ -57,7 +31,7 @@ fi
 has cargo-deny || say "Without cargo-deny; tidy checks licences, sources and bans by itself."
 
 # Nice to have: not worth a wait, and no reason to stop.
-if ! has shellcheck && [ "$(id -u)" = 0 ] && has apt-get; then
+if ! has shellcheck && may_install; then
   DEBIAN_FRONTEND=noninteractive timeout 60 \
     apt-get install -y -qq --no-install-recommends shellcheck >/dev/null 2>&1 || true
 fi

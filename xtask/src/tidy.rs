@@ -1,5 +1,6 @@
-//! What no other tool checks: the borders between crates, where SQL may be, how long a file may
-//! get, what a comment may say, and that what belongs together is there.
+//! What no other tool checks: the borders between crates, that each uses what it depends on, where
+//! SQL may be, how long a file may get, what a comment may say, and that what belongs together is
+//! there.
 //!
 //! Each check is one file, takes text and gives [`Finding`]s, and reads nothing itself; this file
 //! reads the tree and asks Cargo. A finding names its place and says what would be right.
@@ -14,6 +15,7 @@ mod scan;
 mod sql;
 mod supply;
 mod tree;
+mod unused;
 mod words;
 
 use std::{fmt, path::Path, process::Command};
@@ -65,6 +67,7 @@ pub(crate) fn run(root: &Path) -> Result<Report, String> {
     let workspace = metadata(root, &["--no-deps"])?;
     findings.extend(dependencies::check(&workspace, &tree));
     findings.extend(manifests::check(&tree));
+    findings.extend(unused::check(&tree));
     findings.extend(sql::check(&tree, &exceptions));
     findings.extend(ceiling::check(&tree, &exceptions));
     findings.extend(words::check(&tree));

@@ -14,7 +14,24 @@ pub(crate) fn main(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     let mut has_errors = false;
     let mut reports = Vec::new();
     for file in &arguments.files {
-        let document = document::read(file)?;
+        // One file that cannot be read says nothing about the others.
+        let document = match document::read(file) {
+            Ok(document) => document,
+            Err(failure) => {
+                has_errors = true;
+                output::failure(&failure);
+                let name = document::name(file);
+                match arguments.output {
+                    Output::Text => output::note(&format!("{name}: 1 error")),
+                    Output::Json => reports.push(json!({
+                        "file": name,
+                        "error": failure.text(),
+                        "diagnostics": [],
+                    })),
+                }
+                continue;
+            }
+        };
         let found = noetl_playbook::check(&document.text).diagnostics;
         has_errors |= found.iter().any(|found| found.severity == Severity::Error);
         match arguments.output {

@@ -89,8 +89,23 @@ fn greet(arguments: &DevArguments, address: SocketAddr, resumed: usize) {
         let commands = if resumed == 1 { "command" } else { "commands" };
         output::note(&format!("  resumed   {resumed} {commands} of unfinished executions"));
     }
-    output::note(&format!("  try       curl http://{address}/api/health"));
     output::note("  stop      Ctrl-C");
+    output::note(&what_to_try(address));
+}
+
+/// Commands for a second terminal. A document may be sent in base64, which needs no quoting.
+fn what_to_try(address: SocketAddr) -> String {
+    let api = format!("http://{address}/api");
+    let json = "-H 'content-type: application/json'";
+    format!(
+        r#"try in a second terminal:
+  curl {api}/health
+  printf '{{"content": "%s"}}' "$(base64 < examples/hello.yaml | tr -d '\n')" |
+    curl {api}/catalog/register {json} -d @-
+  curl {api}/execute {json} \
+    -d '{{"path": "examples/hello", "payload": {{"who": "Ada"}}}}'
+  curl {api}/executions/<execution_id>"#
+    )
 }
 
 /// Resolves when requests under way have had their time after a request to stop, or at the next

@@ -11,14 +11,23 @@ pub(super) struct Document {
     pub(super) text: String,
 }
 
+/// The name a file is shown by; `-` is stdin.
+pub(super) fn name(path: &Path) -> String {
+    if is_stdin(path) { "stdin".to_owned() } else { path.display().to_string() }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
 /// Reads a file, or stdin for `-`.
 pub(super) fn read(path: &Path) -> Result<Document, Failure> {
-    let (name, bytes) = if path == Path::new("-") {
+    let name = name(path);
+    let bytes = if is_stdin(path) {
         let mut bytes = Vec::new();
-        let read = std::io::stdin().read_to_end(&mut bytes);
-        ("stdin".to_owned(), read.map(|_| bytes))
+        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
     } else {
-        (path.display().to_string(), std::fs::read(path))
+        std::fs::read(path)
     };
     let bytes = bytes.map_err(|error| {
         Failure::new(Kind::User, format!("could not read {name}: {error}"))

@@ -150,16 +150,32 @@ fn a_playbook_from_stdin_is_called_stdin() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named_after_those_that_are() {
+fn a_file_that_cannot_be_read_does_not_hide_those_after_it() {
     let home = Home::with(&one_step("{kind: noop}"));
-    assert_snapshot!(home.noetl(["check", "test.yaml", "missing.yaml"]).transcript(), @r"
+    home.write("latin.yaml", b"name: caf\xe9\n");
+    let files = ["check", "test.yaml", "missing.yaml", "latin.yaml", "test.yaml"];
+    assert_snapshot!(home.noetl(files).transcript(), @r"
     exit: 2
     --- stdout
     --- stderr
     test.yaml: ok
     error: could not read missing.yaml: No such file or directory (os error 2)
       help: examples/hello.yaml is a playbook to begin with
+    missing.yaml: 1 error
+    error: latin.yaml is not UTF-8 text: byte 9 begins no character
+    latin.yaml: 1 error
+    test.yaml: ok
     ");
+    let said = home.noetl(["check", "missing.yaml", "test.yaml", "--output", "json"]);
+    let expected = json!([
+        {
+            "file": "missing.yaml",
+            "error": "could not read missing.yaml: No such file or directory (os error 2)",
+            "diagnostics": [],
+        },
+        {"file": "test.yaml", "diagnostics": []},
+    ]);
+    assert_eq!((said.code, said.json()), (Some(2), expected));
 }
 
 #[test]

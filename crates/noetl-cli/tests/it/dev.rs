@@ -3,6 +3,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use insta::assert_snapshot;
 use noetl_api::catalog::RegisterRequest;
 use noetl_api::execute::ExecuteRequest;
 use rustix::process::Signal;
@@ -33,6 +34,29 @@ async fn a_playbook_is_registered_executed_and_asked_after_over_http() {
     let id = noetl_model::ExecutionId::new(started.execution_id.get());
     assert_eq!(process.ended(id).await, "COMPLETED");
     assert_eq!(process.client.execution(id).await.unwrap().result, Some(json!({"n": 2})));
+}
+
+#[tokio::test]
+async fn its_greeting_says_what_to_try_at_the_address_it_listens_on() {
+    let home = Home::new();
+    let process = DevProcess::start(&home.path().join("data"));
+    let port = format!("127.0.0.1:{}", address(&process).port());
+    let (_, said) = process.stop(Signal::TERM);
+    let said = said.replace(home.path().to_str().unwrap(), "[home]").replace(&port, "[address]");
+    assert_snapshot!(said, @r#"
+    noetl listens on http://[address]
+      database  [home]/data/noetl.db
+      slots     8
+      stop      Ctrl-C
+    try in a second terminal:
+      curl http://[address]/api/health
+      printf '{"content": "%s"}' "$(base64 < examples/hello.yaml | tr -d '\n')" |
+        curl http://[address]/api/catalog/register -H 'content-type: application/json' -d @-
+      curl http://[address]/api/execute -H 'content-type: application/json' \
+        -d '{"path": "examples/hello", "payload": {"who": "Ada"}}'
+      curl http://[address]/api/executions/<execution_id>
+    stopping: running steps may end, the rest goes on at the next start
+    "#);
 }
 
 #[tokio::test]
