@@ -71,7 +71,7 @@ pub(crate) async fn detail(
         summary: shape::execution(&row, ids),
         workload: workload(app, id).await?,
         result: result(app, &row).await?,
-        events: events.iter().map(|event| shape::event(event, ids)).collect(),
+        events: events.iter().map(|event| shape::event(event, &row, ids)).collect(),
         pagination: pagination(stretch, total),
     })
 }
@@ -110,7 +110,7 @@ pub(crate) async fn events(
     Ok(EventsReply {
         execution_id: Id::new(id.get(), ids),
         next_after: events.last().map_or(after, |event| event.seq.0),
-        events: events.iter().map(|event| shape::event(event, ids)).collect(),
+        events: events.iter().map(|event| shape::event(event, &row, ids)).collect(),
         total_events: row.version.0,
     })
 }
