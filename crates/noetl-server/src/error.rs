@@ -47,6 +47,11 @@ impl ApiError {
         Self::refused(StatusCode::UNPROCESSABLE_ENTITY, code, message)
     }
 
+    /// The query string makes no sense.
+    pub(crate) fn query(message: impl Into<String>) -> Self {
+        Self::refused(StatusCode::BAD_REQUEST, "invalid_query", message)
+    }
+
     /// What the caller names is not there.
     pub(crate) fn not_found(code: &'static str, message: impl Into<String>) -> Self {
         Self::refused(StatusCode::NOT_FOUND, code, message)
