@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use noetl_api::{Diagnostic, ErrorBody};
 use noetl_control::{PlaybookError, RegisterError, ReportError, StartError, SubmitError};
 use noetl_engine::{Refusal, Status};
+use noetl_model::CommandId;
 use noetl_store::{ExecutionStatus, StoreError};
 use tracing::error;
 
@@ -252,6 +253,11 @@ pub(crate) fn not_claimed(failure: ReportError) -> ApiError {
         )) => Refusal::CommandFinished.into(),
         other => other.into(),
     }
+}
+
+/// No such command: not found to a reader, a conflict to a worker.
+pub(crate) fn unknown_command(status: StatusCode, id: CommandId) -> ApiError {
+    ApiError::refused(status, "command_not_found", format!("command not found: {id}"))
 }
 
 fn claimed_by(holder: &str) -> ApiError {
