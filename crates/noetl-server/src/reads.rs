@@ -13,7 +13,7 @@ use noetl_model::{CommandId, Event, ExecutionId, Fact, Outcome, Seq, Value};
 use noetl_store::{ExecutionRow, ExecutionStatus};
 
 use crate::app::App;
-use crate::error::ApiError;
+use crate::error::{ApiError, unknown_execution};
 use crate::shape;
 
 /// Events in one reply at most; also how many a detail shows, as the wire has it.
@@ -48,9 +48,7 @@ pub(crate) enum Stretch {
 /// The row of an execution.
 pub(crate) async fn row(app: &App, id: ExecutionId) -> Result<ExecutionRow, ApiError> {
     let row = app.control.executions.get(&app.tenant, id).await?;
-    row.ok_or_else(|| {
-        ApiError::not_found("execution_not_found", format!("Execution not found: {id}"))
-    })
+    row.ok_or_else(|| unknown_execution(id))
 }
 
 /// An execution with a stretch of its log.

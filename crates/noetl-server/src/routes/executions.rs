@@ -99,7 +99,7 @@ pub(crate) async fn cancel(
     OptionalJson(request): OptionalJson<CancelRequest>,
 ) -> Result<Json<CancelReply>, ApiError> {
     let cancelled = app.control.executions.cancel(&app.tenant, id, request.reason).await;
-    cancelled.map_err(not_cancelled)?;
+    cancelled.map_err(|failure| not_cancelled(id, failure))?;
     Ok(Json(CancelReply {
         execution_id: Id::new(id.get(), ids),
         status: "cancelled".to_owned(),

@@ -393,15 +393,16 @@ async fn an_unknown_execution_is_said_by_every_route() {
     for path in ["/api/executions/7", "/api/executions/7/status", "/api/executions/7/events"] {
         let (status, body) = get(&app, path).answer().await;
         assert_eq!((status, &body["code"]), (404, &"execution_not_found".into()), "{path}");
+        assert_eq!(body["error"], "Execution not found: 7", "{path}");
     }
     assert_snapshot!(post(&app, "/api/executions/7/cancel", "").shown().await, @r#"
     404
     {
-      "error": "there is no such execution",
+      "error": "Execution not found: 7",
       "status": 404,
       "code": "execution_not_found",
-      "detail": "there is no such execution",
-      "message": "there is no such execution"
+      "detail": "Execution not found: 7",
+      "message": "Execution not found: 7"
     }
     "#);
     assert_snapshot!(get(&app, "/api/executions/7/cancellation-check").shown().await, @r#"
