@@ -138,9 +138,9 @@ pub struct EventView {
     pub event_id: Id,
     /// What happened.
     pub event_type: String,
-    /// The step, the catalog path, or `playbook`.
+    /// The step, or `playbook`.
     pub node_id: String,
-    /// The same again.
+    /// The same again, but the catalog path for `playbook_started`.
     pub node_name: String,
     /// `execution`, the tool's kind, or nothing.
     pub node_type: Option<String>,

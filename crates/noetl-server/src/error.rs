@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use noetl_api::{Diagnostic, ErrorBody};
 use noetl_control::{PlaybookError, RegisterError, ReportError, StartError, SubmitError};
 use noetl_engine::{Refusal, Status};
+use noetl_model::{CommandId, ExecutionId};
 use noetl_store::{ExecutionStatus, StoreError};
 use tracing::error;
 
@@ -45,6 +46,11 @@ impl ApiError {
     /// Something the caller sent makes no sense.
     pub(crate) fn invalid(code: &'static str, message: impl Into<String>) -> Self {
         Self::refused(StatusCode::UNPROCESSABLE_ENTITY, code, message)
+    }
+
+    /// The query string makes no sense.
+    pub(crate) fn query(message: impl Into<String>) -> Self {
+        Self::refused(StatusCode::BAD_REQUEST, "invalid_query", message)
     }
 
     /// What the caller names is not there.
@@ -189,9 +195,7 @@ impl From<SubmitError> for ApiError {
 impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::NotFound => {
-                Self::not_found("execution_not_found", "there is no such execution")
-            }
+            Refusal::NotFound => Self::not_found("execution_not_found", "Execution not found"),
             Refusal::AlreadyStarted => {
                 Self::conflict("already_started", "the execution began before")
             }
@@ -212,9 +216,7 @@ impl From<Refusal> for ApiError {
 impl From<ReportError> for ApiError {
     fn from(failure: ReportError) -> Self {
         match failure {
-            ReportError::UnknownExecution(id) => {
-                Self::not_found("execution_not_found", format!("there is no execution {id}"))
-            }
+            ReportError::UnknownExecution(id) => unknown_execution(id),
             ReportError::Reserved(_) => Self::invalid("reserved_event_type", failure.to_string()),
             ReportError::BadType(_) => Self::invalid("invalid_event_type", failure.to_string()),
             ReportError::TooDeep => Self::invalid("too_deep", failure.to_string()),
@@ -226,8 +228,9 @@ impl From<ReportError> for ApiError {
 }
 
 /// Why an execution was not cancelled, in the wire's own words.
-pub(crate) fn not_cancelled(failure: SubmitError) -> ApiError {
+pub(crate) fn not_cancelled(id: ExecutionId, failure: SubmitError) -> ApiError {
     match failure {
+        SubmitError::Refused(Refusal::NotFound) => unknown_execution(id),
         SubmitError::Refused(Refusal::AlreadyFinished(status)) => {
             let message = format!("Cannot cancel execution in {} state", status_text(status));
             ApiError::invalid("already_finished", message)
@@ -248,6 +251,24 @@ pub(crate) fn not_claimed(failure: ReportError) -> ApiError {
         )) => Refusal::CommandFinished.into(),
         other => other.into(),
     }
+}
+
+/// Why nothing was kept of what was said about an execution.
+pub(crate) fn not_taken(id: ExecutionId, failure: ReportError) -> ApiError {
+    match failure {
+        ReportError::Submit(SubmitError::Refused(Refusal::NotFound)) => unknown_execution(id),
+        other => other.into(),
+    }
+}
+
+/// No such execution.
+pub(crate) fn unknown_execution(id: ExecutionId) -> ApiError {
+    ApiError::not_found("execution_not_found", format!("Execution not found: {id}"))
+}
+
+/// No such command: not found to a reader, a conflict to a worker.
+pub(crate) fn unknown_command(status: StatusCode, id: CommandId) -> ApiError {
+    ApiError::refused(status, "command_not_found", format!("command not found: {id}"))
 }
 
 fn claimed_by(holder: &str) -> ApiError {

@@ -13,7 +13,7 @@ use noetl_model::{CommandId, Event, ExecutionId, Fact, Outcome, Seq, Value};
 use noetl_store::{ExecutionRow, ExecutionStatus};
 
 use crate::app::App;
-use crate::error::ApiError;
+use crate::error::{ApiError, unknown_execution};
 use crate::shape;
 
 /// Events in one reply at most; also how many a detail shows, as the wire has it.
@@ -48,9 +48,7 @@ pub(crate) enum Stretch {
 /// The row of an execution.
 pub(crate) async fn row(app: &App, id: ExecutionId) -> Result<ExecutionRow, ApiError> {
     let row = app.control.executions.get(&app.tenant, id).await?;
-    row.ok_or_else(|| {
-        ApiError::not_found("execution_not_found", format!("Execution not found: {id}"))
-    })
+    row.ok_or_else(|| unknown_execution(id))
 }
 
 /// An execution with a stretch of its log.
@@ -71,7 +69,7 @@ pub(crate) async fn detail(
         summary: shape::execution(&row, ids),
         workload: workload(app, id).await?,
         result: result(app, &row).await?,
-        events: events.iter().map(|event| shape::event(event, ids)).collect(),
+        events: events.iter().map(|event| shape::event(event, &row, ids)).collect(),
         pagination: pagination(stretch, total),
     })
 }
@@ -110,7 +108,7 @@ pub(crate) async fn events(
     Ok(EventsReply {
         execution_id: Id::new(id.get(), ids),
         next_after: events.last().map_or(after, |event| event.seq.0),
-        events: events.iter().map(|event| shape::event(event, ids)).collect(),
+        events: events.iter().map(|event| shape::event(event, &row, ids)).collect(),
         total_events: row.version.0,
     })
 }

@@ -7,11 +7,16 @@ use noetl_api::executions::{ExecutionView, Progress, StatusReply};
 use noetl_api::{Diagnostic, Id, IdForm};
 use noetl_model::command::ATTEMPTS_MAX;
 use noetl_model::event::Issued;
-use noetl_model::row::EventRow;
-use noetl_model::{Event, Map, Value, command_name};
+use noetl_model::row::{EventRow, PLAYBOOK_NODE};
+use noetl_model::{Event, Fact, Failure, Map, Value, command_name};
 use noetl_playbook::Severity;
 use noetl_store::{CatalogEntry, CommandRow, ExecutionRow, ExecutionStatus};
-use serde_json::value::RawValue;
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// What workers call a tool's good end.
+const SUCCESS: &str = "success";
 
 pub(crate) fn diagnostic(found: &noetl_playbook::Diagnostic) -> Diagnostic {
     let severity = match found.severity {
@@ -102,39 +107,138 @@ fn duration_seconds(row: &ExecutionRow) -> Option<f64> {
     row.ended_at.map(|end| end.since(row.started_at).as_secs_f64())
 }
 
-pub(crate) fn event(event: &Event, ids: IdForm) -> EventView {
+/// An event of an execution, with what readers expect and the log need not keep.
+pub(crate) fn event(event: &Event, of: &ExecutionRow, ids: IdForm) -> EventView {
     let row = EventRow::from(event);
+    let command = row.command_id.map(|id| command_name(row.execution_id, &row.node_name, id));
+    let node_id = match event.fact {
+        Fact::PlaybookStarted(_) => PLAYBOOK_NODE.to_owned(),
+        _ => row.node_name.to_string(),
+    };
     EventView {
         seq: row.seq.0,
         event_id: Id::new(row.event_id.get(), ids),
-        node_id: row.node_name.to_string(),
+        node_id,
         node_name: row.node_name.to_string(),
         node_type: row.node_type.as_deref().map(str::to_owned),
         created_at: row.created_at,
         timestamp: row.created_at,
         origin: row.origin.as_str().to_owned(),
         worker_id: row.worker_id.as_deref().map(str::to_owned),
-        meta: shown_meta(&row),
+        meta: shown_meta(event, &row, command.as_deref(), of),
+        result: shown_result(event, &row, command.as_deref()),
+        context: shown_context(event, &row),
         event_type: row.event_type.into_owned(),
         status: row.status.into_owned(),
-        context: row.context.and_then(raw),
-        result: row.result.and_then(raw),
         error: row.error,
     }
 }
 
-/// The stored `meta`, with the textual id of the command the row is about.
-fn shown_meta(row: &EventRow) -> Option<Value> {
-    let stored = row.meta.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let Some(command) = row.command_id else { return stored };
-    let mut meta = match stored {
-        Some(Value::Object(meta)) => meta,
-        Some(other) => return Some(other),
-        None => Map::new(),
+/// The stored `meta`, with what follows from the rest of the row.
+fn shown_meta(
+    event: &Event,
+    row: &EventRow,
+    command: Option<&str>,
+    of: &ExecutionRow,
+) -> Option<Value> {
+    let derived = match &event.fact {
+        Fact::PlaybookStarted(_) => json!({ "emitted_at": row.created_at }),
+        Fact::CommandIssued(issued) => json!({
+            "command_id": command,
+            "step": issued.step,
+            "tool_kind": issued.tool,
+            "attempt": issued.attempt,
+            "max_attempts": ATTEMPTS_MAX,
+            "execution_id": row.execution_id.to_string(),
+            "catalog_id": of.catalog.to_string(),
+            "actionable": true,
+        }),
+        Fact::CommandClaimed { worker, .. } => json!({
+            "command_id": command,
+            "worker_id": worker,
+            "actionable": false,
+            "informative": true,
+        }),
+        _ => command.map_or(Value::Null, |command| json!({ "command_id": command })),
     };
-    let name = command_name(row.execution_id, &row.node_name, command);
-    meta.insert("command_id".to_owned(), Value::String(name));
-    Some(Value::Object(meta))
+    let stored = row.meta.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    match (stored, derived) {
+        (Some(Value::Object(mut meta)), Value::Object(derived)) => {
+            meta.extend(derived);
+            Some(Value::Object(meta))
+        }
+        (None, derived @ Value::Object(_)) => Some(derived),
+        (stored, _) => stored,
+    }
+}
+
+/// What went in. A command's templates are rendered before it is issued, so nothing is left to
+/// render them with.
+fn shown_context(event: &Event, row: &EventRow) -> Option<Box<RawValue>> {
+    #[derive(Serialize)]
+    struct Given<'a> {
+        tool_config: &'a Map,
+        args: &'a Map,
+        render_context: Map,
+    }
+
+    let Fact::CommandIssued(issued) = &event.fact else {
+        return row.context.clone().and_then(raw);
+    };
+    let (tool_config, args) = (&issued.config, &issued.input);
+    to_raw_value(&Given { tool_config, args, render_context: Map::new() }).ok()
+}
+
+/// The `result` column.
+#[derive(Serialize)]
+struct Said<'a, C> {
+    status: &'a str,
+    context: C,
+}
+
+/// What a row about a command says, in the words of the workers that report it.
+#[derive(Default, Serialize)]
+struct About<'a> {
+    command_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call_index: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Said<'a, Data<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a Failure>,
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    data: &'a Value,
+}
+
+/// What came out, with the command it is about. A command is one call, so its index is 0.
+fn shown_result(event: &Event, row: &EventRow, command: Option<&str>) -> Option<Box<RawValue>> {
+    let about = About { command_id: command.unwrap_or_default(), ..About::default() };
+    let context = match &event.fact {
+        Fact::CommandClaimed { worker, .. } => About { worker_id: Some(worker), ..about },
+        Fact::CommandStarted { .. } => about,
+        Fact::CallDone { data, .. } => About {
+            call_index: Some(0),
+            result: Some(Said { status: SUCCESS, context: Data { data } }),
+            data: Some(data),
+            ..about
+        },
+        Fact::CallFailed { failure, .. } => {
+            About { call_index: Some(0), error: Some(failure), ..about }
+        }
+        Fact::CommandCompleted { .. } => About { status: Some(SUCCESS), ..about },
+        Fact::CommandFailed { failure, .. } => About { error: Some(failure), ..about },
+        _ => return row.result.clone().and_then(raw),
+    };
+    to_raw_value(&Said { status: &row.status, context }).ok()
 }
 
 /// JSON text of a row, passed on as it is.

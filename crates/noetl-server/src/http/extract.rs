@@ -110,14 +110,11 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         if parts.uri.query().is_some_and(|query| query.contains("%00")) {
-            let message = "text must not hold NUL characters";
-            return Err(ApiError::invalid("nul_character", message));
+            return Err(ApiError::query("text must not hold NUL characters"));
         }
         match axum::extract::Query::from_request_parts(parts, state).await {
             Ok(axum::extract::Query(value)) => Ok(Self(value)),
-            Err(error) => {
-                Err(ApiError::refused(error.status(), "invalid_query", error.body_text()))
-            }
+            Err(error) => Err(ApiError::query(error.body_text())),
         }
     }
 }

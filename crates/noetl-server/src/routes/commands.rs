@@ -1,11 +1,12 @@
 //! Commands: reading and claiming them.
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use noetl_api::commands::{ClaimReply, ClaimRequest, Command};
 use noetl_model::CommandId;
 
 use crate::app::App;
-use crate::error::{ApiError, not_claimed};
+use crate::error::{ApiError, not_claimed, unknown_command};
 use crate::http::extract::{Json, Path};
 use crate::reads;
 
@@ -14,7 +15,7 @@ pub(crate) async fn command(
     State(app): State<App>,
     Path(id): Path<CommandId>,
 ) -> Result<Json<Command>, ApiError> {
-    let missing = || ApiError::not_found("command_not_found", format!("command not found: {id}"));
+    let missing = || unknown_command(StatusCode::NOT_FOUND, id);
     reads::command(&app, id).await?.map(Json).ok_or_else(missing)
 }
 
@@ -30,8 +31,8 @@ pub(crate) async fn claim(
     if request.worker_id.trim().is_empty() {
         return Err(ApiError::invalid("invalid_body", "worker_id must not be empty"));
     }
-    app.control.reports.claim(id, &request.worker_id).await.map_err(not_claimed)?;
     let command = reads::command(&app, id).await?;
-    let command = command.ok_or_else(|| ApiError::internal("the claimed command is gone"))?;
+    let command = command.ok_or_else(|| unknown_command(StatusCode::CONFLICT, id))?;
+    app.control.reports.claim(id, &request.worker_id).await.map_err(not_claimed)?;
     Ok(Json(ClaimReply { status: "ok".to_owned(), event_id: id.into(), command }))
 }

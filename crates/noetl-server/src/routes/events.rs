@@ -17,7 +17,7 @@ pub(crate) async fn report(
     Json(request): Json<EventRequest>,
 ) -> Result<Json<EventReply>, ApiError> {
     let report = said::report(request.execution_id.into(), request.said, said::Flags::SINGLE)?;
-    let event = app.control.reports.take(&app.tenant, report).await?;
+    let event = said::take(&app, report).await?;
     Ok(Json(EventReply { status: "ok".to_owned(), event_id: event.into(), commands_generated: 0 }))
 }
 

@@ -99,7 +99,7 @@ pub(crate) async fn cancel(
     OptionalJson(request): OptionalJson<CancelRequest>,
 ) -> Result<Json<CancelReply>, ApiError> {
     let cancelled = app.control.executions.cancel(&app.tenant, id, request.reason).await;
-    cancelled.map_err(not_cancelled)?;
+    cancelled.map_err(|failure| not_cancelled(id, failure))?;
     Ok(Json(CancelReply {
         execution_id: Id::new(id.get(), ids),
         status: "cancelled".to_owned(),
@@ -127,8 +127,7 @@ fn filter(query: &ListQuery) -> Result<ExecutionFilter, ApiError> {
     Ok(ExecutionFilter {
         status: given(query.status.as_deref()).map(status_named).transpose()?,
         path: given(query.path.as_deref()).map(str::to_owned),
-        catalog: catalog
-            .map_err(|error| ApiError::invalid("invalid_query", format!("catalog_id: {error}")))?,
+        catalog: catalog.map_err(|error| ApiError::query(format!("catalog_id: {error}")))?,
         offset: usize::try_from(offset).unwrap_or(usize::MAX),
         limit: usize::try_from(limit).unwrap_or(usize::MAX),
     })
@@ -137,7 +136,7 @@ fn filter(query: &ListQuery) -> Result<ExecutionFilter, ApiError> {
 fn status_named(text: &str) -> Result<ExecutionStatus, ApiError> {
     ExecutionStatus::from_text(&text.to_ascii_uppercase()).ok_or_else(|| {
         let message = "status must be RUNNING, COMPLETED, FAILED or CANCELLED";
-        ApiError::invalid("invalid_query", message)
+        ApiError::query(message)
     })
 }
 
@@ -160,7 +159,7 @@ fn count(name: &str, text: Option<&str>) -> Result<Option<u64>, ApiError> {
     let number = given(text).map(str::parse).transpose();
     number.map_err(|_| {
         let message = format!("{name} must be a whole number of at least 0");
-        ApiError::invalid("invalid_query", message)
+        ApiError::query(message)
     })
 }
 

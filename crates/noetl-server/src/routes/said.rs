@@ -7,7 +7,7 @@ use noetl_model::{EventId, ExecutionId, Map, Value};
 use serde::Deserialize;
 
 use crate::app::App;
-use crate::error::ApiError;
+use crate::error::{ApiError, not_taken};
 use crate::http::extract::decode;
 
 /// The step under which published workers hand in decisions of their own. Nothing outside decides.
@@ -64,7 +64,14 @@ async fn take_item(
     let mut said: Said = decode(item.as_bytes())?;
     said.worker_id = said.worker_id.or_else(|| worker.map(str::to_owned));
     let report = report(execution, said, Flags::BATCH)?;
-    Ok(app.control.reports.take(&app.tenant, report).await?)
+    take(app, report).await
+}
+
+/// Hands a report to the control plane.
+pub(super) async fn take(app: &App, report: Report) -> Result<EventId, ApiError> {
+    let id = report.execution;
+    let taken = app.control.reports.take(&app.tenant, report).await;
+    taken.map_err(|failure| not_taken(id, failure))
 }
 
 /// What the control plane takes, in its one spelling.

@@ -21,11 +21,11 @@ async fn an_unknown_command_is_a_conflict_to_claim_and_not_found_to_read() {
     assert_snapshot!(claim.shown().await, @r#"
     409
     {
-      "error": "Command already reached terminal state",
+      "error": "command not found: 7",
       "status": 409,
-      "code": "command_finished",
-      "detail": "Command already reached terminal state",
-      "message": "Command already reached terminal state"
+      "code": "command_not_found",
+      "detail": "command not found: 7",
+      "message": "command not found: 7"
     }
     "#);
     assert_eq!(post(&app, "/api/commands/7/claim", r#"{"worker_id":""}"#).answer().await.0, 422);
@@ -135,7 +135,8 @@ async fn a_worker_elsewhere_drives_an_execution_to_its_end() {
         let result = json!({"status": "success", "context": {"data": {"message": "hi"}}});
         say("call.done", "COMPLETED", command, json!({"call_index": 0, "result": result})).await;
         say("command.completed", "success", command, json!({"status": "success"})).await;
-        assert_eq!(post(&app, &claim, r#"{"worker_id":"w"}"#).answer().await.0, 409, "it is over");
+        let (code, over) = post(&app, &claim, r#"{"worker_id":"w"}"#).answer().await;
+        assert_eq!((code, &over["code"]), (409, &"command_finished".into()), "it is over");
     }
     let (_, status) = get(&app, &format!("/api/executions/{id}/status")).answer().await;
     assert_eq!(status["status"], "COMPLETED", "{status}");

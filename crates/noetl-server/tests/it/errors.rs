@@ -124,20 +124,20 @@ async fn a_parameter_that_does_not_fit_is_named() {
     "#);
     let query = "/api/executions?limit=-1";
     assert_snapshot!(get(&app, query).shown().await, @r#"
-    422
+    400
     {
       "error": "limit must be a whole number of at least 0",
-      "status": 422,
+      "status": 400,
       "code": "invalid_query",
       "detail": "limit must be a whole number of at least 0",
       "message": "limit must be a whole number of at least 0"
     }
     "#);
     assert_snapshot!(get(&app, "/api/executions?status=odd").shown().await, @r#"
-    422
+    400
     {
       "error": "status must be RUNNING, COMPLETED, FAILED or CANCELLED",
-      "status": 422,
+      "status": 400,
       "code": "invalid_query",
       "detail": "status must be RUNNING, COMPLETED, FAILED or CANCELLED",
       "message": "status must be RUNNING, COMPLETED, FAILED or CANCELLED"

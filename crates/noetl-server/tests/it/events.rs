@@ -11,15 +11,16 @@ async fn an_event_of_an_unknown_execution_is_refused() {
     assert_snapshot!(post(&app, "/api/events", event).shown().await, @r#"
     404
     {
-      "error": "there is no execution 7",
+      "error": "Execution not found: 7",
       "status": 404,
       "code": "execution_not_found",
-      "detail": "there is no execution 7",
-      "message": "there is no execution 7"
+      "detail": "Execution not found: 7",
+      "message": "Execution not found: 7"
     }
     "#);
     let batch = r#"{"execution_id":"7","events":[]}"#;
-    assert_eq!(post(&app, "/api/events/batch", batch).answer().await.0, 404);
+    let (status, body) = post(&app, "/api/events/batch", batch).answer().await;
+    assert_eq!((status, &body["error"]), (404, &"Execution not found: 7".into()));
     app.close().await;
 }
 

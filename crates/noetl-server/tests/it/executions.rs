@@ -1,7 +1,8 @@
 use insta::assert_snapshot;
 use noetl_testkit::TestApp;
+use serde_json::{Value, json};
 
-use crate::api::{GREET, finished, get, post, register, started};
+use crate::api::{GREET, finished, get, open_command, post, register, started};
 
 #[tokio::test]
 async fn an_execution_is_started_by_path_or_by_id() {
@@ -140,6 +141,104 @@ async fn a_finished_execution_shows_its_log_its_workload_and_its_result() {
     let command = events.iter().find(|event| event["event_type"] == "command.issued");
     let name = command.expect("a command")["meta"]["command_id"].as_str().expect("text");
     assert!(name.starts_with(&format!("{id}:start:")), "{name}");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn events_are_shown_with_what_their_readers_expect() {
+    let app = TestApp::start(2).await;
+    let id = finished(&app).await;
+    let (_, body) = get(&app, &format!("/api/executions/{id}")).answer().await;
+    let first = |event_type: &str| -> Value {
+        let events = body["events"].as_array().expect("events");
+        events.iter().find(|event| event["event_type"] == event_type).expect(event_type).clone()
+    };
+
+    let began = first("playbook_started");
+    assert_eq!(
+        (&began["node_id"], &began["node_name"]),
+        (&"playbook".into(), &"tests/greet".into())
+    );
+    let emitted = json!({"emitter": "control_plane", "emitted_at": began["created_at"]});
+    assert_eq!(began["meta"], emitted);
+    assert_eq!(first("playbook.completed")["node_id"], "playbook");
+    assert_eq!(first("step.enter")["node_id"], "start");
+
+    let issued = first("command.issued");
+    let command = format!("{id}:start:{}", issued["event_id"]);
+    assert_eq!(
+        issued["meta"],
+        json!({
+            "generation": 1, "attempt": 1, "command_id": command, "step": "start",
+            "tool_kind": "python", "max_attempts": 3, "execution_id": id.to_string(),
+            "catalog_id": body["catalog_id"].to_string(), "actionable": true,
+        })
+    );
+    let given = json!({
+        "tool_config": {"code": "result = message"}, "args": {"message": "Hello, world!"},
+        "render_context": {},
+    });
+    assert_eq!(issued["context"], given);
+
+    let claimed = first("command.claimed");
+    let worker = &claimed["worker_id"];
+    assert_eq!(
+        claimed["result"],
+        json!({"status": "RUNNING", "context": {"command_id": command, "worker_id": worker}})
+    );
+    assert_eq!(
+        claimed["meta"],
+        json!({
+            "command_id": command, "worker_id": worker, "actionable": false, "informative": true,
+        })
+    );
+    let done = first("call.done");
+    let data = &done["result"]["context"]["data"];
+    assert!(!data.is_null(), "{done}");
+    assert_eq!(
+        done["result"],
+        json!({"status": "COMPLETED", "context": {
+            "command_id": command, "call_index": 0, "data": data,
+            "result": {"status": "success", "context": {"data": data}},
+        }})
+    );
+    let completed = first("command.completed");
+    assert_eq!(completed["status"], "COMPLETED");
+    assert_eq!(
+        completed["result"],
+        json!({"status": "COMPLETED", "context": {"command_id": command, "status": "success"}})
+    );
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_failed_command_is_shown_with_its_id_and_its_failure() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    let command = open_command(&app, id).await;
+    let name = format!("{id}:start:{command}");
+    for event_type in ["command.started", "call.error", "command.failed"] {
+        let event = json!({
+            "execution_id": id, "step": "start", "event_type": event_type, "worker_id": "w",
+            "payload": {"command_id": name, "error": {"kind": "tool_error", "message": "no"}},
+        });
+        assert_eq!(post(&app, "/api/events", event.to_string()).answer().await.0, 200);
+    }
+    let (_, body) = get(&app, &format!("/api/executions/{id}")).answer().await;
+    let mut seen = 0;
+    for event in body["events"].as_array().expect("events") {
+        let context = &event["result"]["context"];
+        match event["event_type"].as_str() {
+            Some("command.started") => assert_eq!(*context, json!({ "command_id": name })),
+            Some("call.error" | "command.failed") => {
+                assert_eq!(context["command_id"], name.as_str(), "{event}");
+                assert!(context["error"]["message"].is_string(), "{event}");
+            }
+            _ => continue,
+        }
+        seen += 1;
+    }
+    assert!(seen >= 3, "{body}");
     app.close().await;
 }
 
@@ -294,15 +393,16 @@ async fn an_unknown_execution_is_said_by_every_route() {
     for path in ["/api/executions/7", "/api/executions/7/status", "/api/executions/7/events"] {
         let (status, body) = get(&app, path).answer().await;
         assert_eq!((status, &body["code"]), (404, &"execution_not_found".into()), "{path}");
+        assert_eq!(body["error"], "Execution not found: 7", "{path}");
     }
     assert_snapshot!(post(&app, "/api/executions/7/cancel", "").shown().await, @r#"
     404
     {
-      "error": "there is no such execution",
+      "error": "Execution not found: 7",
       "status": 404,
       "code": "execution_not_found",
-      "detail": "there is no such execution",
-      "message": "there is no such execution"
+      "detail": "Execution not found: 7",
+      "message": "Execution not found: 7"
     }
     "#);
     assert_snapshot!(get(&app, "/api/executions/7/cancellation-check").shown().await, @r#"

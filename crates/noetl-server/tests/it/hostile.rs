@@ -34,18 +34,26 @@ async fn numbers_in_queries_cannot_go_past_their_range() {
         ("limit=0", 200),
         ("limit=100000", 200),
         ("limit=", 200),
-        ("limit=-1", 422),
-        ("limit=ten", 422),
-        ("limit=99999999999999999999", 422),
-        ("offset=-1", 422),
+        ("limit=-1", 400),
+        ("limit=ten", 400),
+        ("limit=99999999999999999999", 400),
+        ("offset=-1", 400),
         ("offset=18446744073709551615", 200),
-        ("catalog_id=x", 422),
-        ("path=%00", 422),
+        ("catalog_id=x", 400),
+        ("path=%00", 400),
         ("path=%25%27", 200),
     ] {
         let path = format!("/api/executions?{query}");
-        assert_eq!(get(&app, &path).answer().await.0, status, "{query}");
+        let (answered, body) = get(&app, &path).answer().await;
+        assert_eq!(answered, status, "{query}");
+        assert_eq!(status == 400, body["code"] == "invalid_query", "{query}: {body}");
     }
+    for query in ["events?after=-1", "events?limit=x", "?page=x", "?page_size=-1"] {
+        let path = format!("/api/executions/1/{query}").replace("/?", "?");
+        assert_eq!(get(&app, &path).answer().await.0, 400, "{query}");
+    }
+    let force = post(&app, "/api/catalog/register?force=perhaps", "{}").answer().await;
+    assert_eq!((force.0, &force.1["code"]), (400, &"invalid_query".into()));
     app.close().await;
 }
 

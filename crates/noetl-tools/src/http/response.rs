@@ -159,6 +159,8 @@ fn answer(status: StatusCode, headers: &HeaderMap, body: Decoded) -> Value {
     answer
 }
 
+/// The failure an answer stands for. Its details are the answer as a success has it, so that
+/// templates read both alike, and `http`, which policies read.
 fn failure(status: StatusCode, headers: &HeaderMap, body: Decoded, truncated: bool) -> Failure {
     let kind = match status.as_u16() {
         401 | 403 => FailureKind::Auth,
@@ -168,10 +170,7 @@ fn failure(status: StatusCode, headers: &HeaderMap, body: Decoded, truncated: bo
         _ => FailureKind::ServerError,
     };
     let mut details = answer(status, headers, body);
-    details["http"] = json!({"status": status.as_u16(), "headers": details["headers"].take()});
-    if let Some(map) = details.as_object_mut() {
-        map.remove("headers");
-    }
+    details["http"] = json!({"status": status.as_u16(), "headers": details["headers"]});
     if truncated {
         details["truncated"] = true.into();
     }

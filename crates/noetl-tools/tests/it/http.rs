@@ -166,9 +166,15 @@ async fn a_status_decides_the_kind_of_failure() {
         assert_eq!(detail(&failure, "status_code"), status);
         assert_eq!(detail(&failure, "http")["status"], status);
         assert_eq!(detail(&failure, "http")["headers"]["content-type"], "application/json");
+        assert_eq!(detail(&failure, "headers"), detail(&failure, "http")["headers"]);
         assert_eq!(detail(&failure, "data"), json!({"why": "because"}));
         assert_eq!(detail(&failure, "body"), json!({"why": "because"}));
     }
+    let failure = run("http", json!({"url": format!("{base}/status/404")})).await.unwrap_err();
+    let details = failure.details.as_deref().and_then(Value::as_object).unwrap();
+    let mut names: Vec<_> = details.keys().map(String::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["body", "data", "headers", "http", "status_code"]);
     let failure = run("http", json!({"url": format!("{base}/busy")})).await.unwrap_err();
     assert_eq!(detail(&failure, "retry_after"), 7);
 }
