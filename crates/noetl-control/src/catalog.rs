@@ -12,6 +12,9 @@ use crate::ids::Ids;
 /// Compiled playbooks kept in memory. A large one takes a few megabytes.
 const COMPILED_MAX: usize = 256;
 
+/// Kinds of documents the catalog keeps. Playbooks are checked; the others are kept as they are.
+const KINDS: [&str; 6] = ["playbook", "subscription", "agent", "mcp", "credential", "memory"];
+
 /// Why a document was not registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
@@ -94,14 +97,25 @@ async fn check_aside(content: String) -> Checked {
 }
 
 fn no_path() -> Diagnostic {
+    let message = "Missing 'path' or 'name' in metadata".to_owned();
+    of_document("E003", "metadata", message, "write 'metadata: {name: my_playbook}'".to_owned())
+}
+
+fn unknown_kind(kind: &str) -> Diagnostic {
+    let help = format!("write one of: {}", KINDS.join(", "));
+    of_document("E002", "kind", format!("the catalog keeps no documents of kind '{kind}'"), help)
+}
+
+/// A finding about a document that is known only by what it describes itself as.
+fn of_document(code: &'static str, path: &str, message: String, help: String) -> Diagnostic {
     Diagnostic {
         severity: Severity::Error,
-        code: "E003",
+        code,
         line: 1,
         column: 1,
-        path: "metadata".into(),
-        message: "Missing 'path' or 'name' in metadata".into(),
-        help: Some("write 'metadata: {name: my_playbook}'".into()),
+        path: path.to_owned(),
+        message,
+        help: Some(help),
     }
 }
 
@@ -136,6 +150,9 @@ impl Catalog {
         let description = describe(&content).map_err(RegisterError::Invalid)?;
         let kind = if description.kind.is_empty() { default_kind } else { &description.kind };
         let kind = kind.to_lowercase();
+        if !force && !KINDS.contains(&kind.as_str()) {
+            return Err(RegisterError::Invalid(vec![unknown_kind(&kind)]));
+        }
         let path = description.path.or(description.name);
         let path = path.ok_or_else(|| RegisterError::Invalid(vec![no_path()]))?;
         let mut checked = Checked { playbook: None, diagnostics: Vec::new() };

@@ -89,3 +89,17 @@ async fn a_playbook_registered_again_does_not_change_what_runs() {
     assert_eq!(count(&log, |fact| matches!(fact, Fact::StepExited { .. })), 2);
     plant.close().await;
 }
+
+#[tokio::test]
+async fn a_document_of_a_kind_nobody_knows_is_not_registered() {
+    let store = Arc::new(FrailStore::default());
+    let plant = Plant::open(&store, 1, &Gate::new()).await;
+    let register = |kind: &str, force| {
+        let text = format!("kind: {kind}\nmetadata: {{name: x}}\nworkflow: []\n");
+        plant.control.catalog.register(&plant.tenant, text, "playbook", force)
+    };
+    assert!(register("Playbok", false).await.is_err());
+    assert!(register("Playbok", true).await.is_ok());
+    assert!(register("Subscription", false).await.is_ok());
+    plant.close().await;
+}
