@@ -65,8 +65,8 @@ pub(crate) struct WriterParts {
 pub(crate) struct Writer {
     pub(super) parts: WriterParts,
     pub(super) cache: Cache,
-    /// Executions of a commit whose outcome is not known: what it issued and claimed, if it was
-    /// kept after all, is handed to nobody yet.
+    /// Executions of a commit that failed: what it issued and claimed, if it was kept after all, is
+    /// handed to nobody yet.
     pub(super) suspects: BTreeSet<ExecutionId>,
     /// The number of the newest batch.
     pub(super) batch: u64,
@@ -227,8 +227,8 @@ impl Writer {
         Ok(batch.get(execution).expect("put there just above"))
     }
 
-    /// Reads the executions of a commit whose outcome was not known, and hands out again what
-    /// nobody runs. Only while nothing is under way: what a state says is then what the log says.
+    /// Reads the executions of a commit that failed, does what the log calls for and hands out again
+    /// what nobody runs. Only while nothing is under way: what a state says is then what the log says.
     async fn look_after_suspects(&mut self, batch: &mut Batch) {
         for execution in std::mem::take(&mut self.suspects) {
             self.cache.take(execution);
@@ -236,9 +236,13 @@ impl Writer {
                 Ok(item) => item,
                 // It was not kept, so nothing of it is left to look after.
                 Err(SubmitError::Refused(_)) => continue,
-                Err(error) => {
+                Err(SubmitError::Store(error)) if !matches!(*error, StoreError::Row(_)) => {
                     warn!(execution.id = %execution, %error, "an execution is not read yet");
                     self.suspects.insert(execution);
+                    continue;
+                }
+                Err(error) => {
+                    warn!(execution.id = %execution, %error, "an execution is left as it is");
                     continue;
                 }
             };
