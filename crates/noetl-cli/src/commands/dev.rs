@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::arguments::DevArguments;
 use crate::failure::{Failure, Kind};
-use crate::output;
+use crate::output::{self, style};
 use crate::runtime::{Runtime, Setup};
 use crate::signals::StopRequests;
 
@@ -41,6 +41,7 @@ fn start_logging() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     // A log that nobody reads any more is no reason to end, which its own complaint would be.
     tracing_subscriber::fmt()
+        .with_ansi(style::of_stderr().is_coloured())
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .log_internal_errors(false)

@@ -24,6 +24,10 @@ impl Style {
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { coloured: false };
 
+    pub(crate) fn is_coloured(self) -> bool {
+        self.coloured
+    }
+
     pub(crate) fn good(self, text: &str) -> String {
         self.paint("32", text)
     }
