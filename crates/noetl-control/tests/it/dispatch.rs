@@ -93,22 +93,29 @@ async fn many_executions_share_few_slots() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_that_comes_with_a_claim_stops_what_was_claimed() {
-    for _ in 0..50 {
-        let store = Arc::new(FrailStore::default());
-        let gate = Gate::new();
-        let plant = Plant::open(&store, 1, &gate).await;
-        let id = plant
-            .start(
-                "  - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n  \
-                 - {step: b, tool: {kind: shell, command: x}}\n",
-            )
-            .await;
-        // Submitted beside the completion of `a`, so that both may be decided in one batch.
-        let cancelled = plant.control.executions.cancel(&plant.tenant, id, None).await;
-        cancelled.unwrap();
-        assert_eq!(plant.finished(id).await.status, ExecutionStatus::Cancelled);
-        let next = plant.start(&chain(1)).await;
-        assert_eq!(plant.finished(next).await.status, ExecutionStatus::Completed, "a slot is free");
-        plant.close().await;
-    }
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 1, &gate).await;
+    let id = plant
+        .start(
+            "  - {step: a, tool: {kind: shell, command: x}, next: {arcs: [{step: b}]}}\n  \
+             - {step: b, tool: {kind: shell, command: x}}\n",
+        )
+        .await;
+    gate.begun(1).await;
+    let before = store.commits();
+    // On one thread tasks run in the order they are woken: the worker queues the end of `a`, this
+    // one queues the cancel, and only then the writer finds both.
+    gate.open.add_permits(1);
+    let (control, tenant) = (plant.control.clone(), plant.tenant.clone());
+    let cancel = tokio::spawn(async move { control.executions.cancel(&tenant, id, None).await });
+    cancel.await.unwrap().unwrap();
+    assert_eq!(store.commits() - before, 1, "both were decided in one batch");
+    let log = plant.log(id).await;
+    assert_eq!(count(&log, |fact| matches!(fact, Fact::CommandClaimed { .. })), 2);
+    assert_eq!(count(&log, |fact| matches!(fact, Fact::CommandCancelled { .. })), 1);
+    let next = plant.start(&chain(1)).await;
+    assert_eq!(plant.finished(next).await.status, ExecutionStatus::Completed, "a slot is free");
+    assert_eq!(gate.running.available_permits(), 0, "what was cancelled never began");
+    plant.close().await;
 }
