@@ -10,6 +10,7 @@ use noetl_store::{
     Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
     ExecutionRow, Executions, MemoryStore, NewEntry, StoreError,
 };
+use tokio::sync::watch;
 
 /// How a commit goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,12 +31,19 @@ pub struct FrailStore {
     is_down: AtomicBool,
     commits: AtomicUsize,
     faults: Mutex<BTreeMap<usize, CommitFault>>,
+    /// Whether commits are under way without an end.
+    holds: watch::Sender<bool>,
 }
 
 impl FrailStore {
     /// Makes it unreachable, or reachable again. What it holds stays.
     pub fn set_down(&self, is_down: bool) {
         self.is_down.store(is_down, Ordering::SeqCst);
+    }
+
+    /// Lets commits be under way without an end, or lets them end.
+    pub fn hold_commits(&self, holds: bool) {
+        self.holds.send_replace(holds);
     }
 
     /// Makes the commit with this number, from 1, go wrong.
@@ -62,6 +70,8 @@ impl EventLog for FrailStore {
         self.answer()?;
         let number = self.commits.fetch_add(1, Ordering::SeqCst) + 1;
         let fault = self.faults.lock().expect("no test panics while it holds this").remove(&number);
+        // The sender is this store's own, so it is there as long as this call.
+        let _ = self.holds.subscribe().wait_for(|holds| !holds).await;
         match fault {
             None => self.inner.commit(batch).await,
             Some(CommitFault::Refused) => Err(StoreError::backend("commit", "refused for a test")),

@@ -130,3 +130,30 @@ async fn a_result_is_not_thrown_away_because_its_commit_was_lost() {
         plant.close().await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_not_given_on_what_was_not_kept() {
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 1, &gate).await;
+    let id = plant.start("  - {step: a, tool: {kind: shell, command: x}}\n").await;
+    gate.begun(1).await;
+    store.hold_commits(true);
+    store.fail_commit(store.commits() + 1, CommitFault::Refused);
+    let cancel = || {
+        let (control, tenant) = (plant.control.clone(), plant.tenant.clone());
+        tokio::spawn(async move { control.executions.cancel(&tenant, id, None).await })
+    };
+    let first = cancel();
+    // Time moves only when nothing else can: the first is under way when the second is decided.
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let second = cancel();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    store.hold_commits(false);
+    assert!(matches!(first.await.unwrap(), Err(SubmitError::Store(_))));
+    // Not "it is cancelled already": it is not.
+    assert!(matches!(second.await.unwrap(), Err(SubmitError::Busy)));
+    plant.control.executions.cancel(&plant.tenant, id, None).await.unwrap();
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Cancelled);
+    plant.close().await;
+}
