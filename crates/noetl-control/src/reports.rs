@@ -89,7 +89,7 @@ impl Reports {
             return Err(ReportError::UnknownExecution(report.execution));
         }
         if let Some(event) = report.event {
-            let seen = self.store.find_reported(report.execution, event).await;
+            let seen = self.store.find_event(report.execution, event).await;
             if seen.map_err(ReportError::Store)?.is_some() {
                 return Ok(event);
             }

@@ -76,7 +76,9 @@ macro_rules! conformance_suite {
                     a_second_command_with_one_id_is_refused_with_its_batch,
                     an_empty_batch_is_nothing,
                     concurrent_appends_to_one_log_have_one_winner,
-                    a_reported_event_is_found_by_its_id,
+                    an_event_is_found_by_its_id,
+                    an_event_id_is_in_a_log_once,
+                    an_execution_ends_once,
                     the_newest_id_is_the_largest_ever_appended,
                 },
                 commands::{
@@ -114,6 +116,8 @@ macro_rules! conformance_suite {
                 },
                 payload::{
                     text_of_every_kind_survives,
+                    a_nul_in_a_value_survives,
+                    the_order_of_keys_survives,
                     a_large_payload_survives,
                     numbers_survive,
                     an_event_with_the_largest_ids_and_times_survives,

@@ -31,6 +31,7 @@ impl Append {
             return Err(Malformed::Empty { execution });
         }
         let mut place = self.expected;
+        let mut ids: Vec<EventId> = Vec::with_capacity(self.events.len());
         for event in &self.events {
             place = place.next();
             if event.execution != execution {
@@ -39,6 +40,14 @@ impl Append {
             if event.seq != place {
                 return Err(Malformed::Gap { execution, place, found: event.seq });
             }
+            ids.push(event.id);
+        }
+        ids.sort_unstable();
+        if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Malformed::EventTaken { execution, event: twice[0] });
+        }
+        if self.events.iter().filter(|event| event.fact.is_end()).count() > 1 {
+            return Err(Malformed::SecondEnd { execution });
         }
         if self.row.version != place {
             return Err(Malformed::Version { execution, last: place, found: self.row.version });
@@ -96,6 +105,20 @@ pub enum Malformed {
     /// An end without a final status, or a final status without an end.
     #[error("the row of execution {execution} disagrees with itself on whether it ended")]
     End {
+        /// The execution.
+        execution: ExecutionId,
+    },
+    /// Two events of one log with one id.
+    #[error("execution {execution} has an event {event} already")]
+    EventTaken {
+        /// The execution.
+        execution: ExecutionId,
+        /// The id.
+        event: EventId,
+    },
+    /// An execution that ended ends again.
+    #[error("execution {execution} ended already")]
+    SecondEnd {
         /// The execution.
         execution: ExecutionId,
     },
@@ -164,9 +187,9 @@ pub trait EventLog: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError>;
 
-    /// The place of the event with this id in this execution's log, among reported events; the
-    /// first when several have it.
-    async fn find_reported(
+    /// The place in this execution's log of the event that has this id, or of the first report that
+    /// came with it and was given another.
+    async fn find_event(
         &self,
         execution: ExecutionId,
         event: EventId,

@@ -9,9 +9,7 @@ mod state;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use noetl_model::{
-    CatalogId, CommandId, Event, EventId, ExecutionId, Origin, Seq, Tenant, Timestamp,
-};
+use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant, Timestamp};
 
 use self::state::State;
 use crate::{
@@ -67,15 +65,15 @@ impl EventLog for MemoryStore {
             .collect()
     }
 
-    async fn find_reported(
+    async fn find_event(
         &self,
         execution: ExecutionId,
         event: EventId,
     ) -> Result<Option<Seq>, StoreError> {
         let state = self.state();
         let log = state.executions.get(&execution).map(|known| &known.log);
-        let mut reported = log.into_iter().flatten().filter(|row| row.origin == Origin::Reported);
-        Ok(reported.find(|row| row.event_id == event).map(|row| row.seq))
+        let mut log = log.into_iter().flatten();
+        Ok(log.find(|row| row.event_id == event).map(|row| row.seq))
     }
 
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {

@@ -93,13 +93,13 @@ impl EventLog for FrailStore {
         self.inner.read(execution, after, limit).await
     }
 
-    async fn find_reported(
+    async fn find_event(
         &self,
         execution: ExecutionId,
         event: EventId,
     ) -> Result<Option<Seq>, StoreError> {
         self.answer()?;
-        self.inner.find_reported(execution, event).await
+        self.inner.find_event(execution, event).await
     }
 
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {

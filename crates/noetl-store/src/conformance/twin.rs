@@ -10,8 +10,8 @@ use noetl_model::{CatalogId, CommandId, ExecutionId, Fact, Seq, Tenant, Timestam
 use serde_json::json;
 
 use super::story::{
-    Story, began, called, claimed, completed, done, entered, every_fact, expired, failed, issued,
-    said, stopped,
+    Story, began, called, claimed, completed, entered, every_end, every_fact, expired, failed,
+    issued, said, stopped,
 };
 use crate::{Append, ExecutionFilter, ExecutionStatus, NewEntry, Store};
 
@@ -130,6 +130,7 @@ impl History {
                 7 => said(worker),
                 8 => entered(worker),
                 9 | 10 => issued(worker),
+                _ if facts.iter().any(Fact::is_end) => said("after the end"),
                 _ => self.random_fact(command),
             });
         }
@@ -137,10 +138,8 @@ impl History {
     }
 
     fn random_fact(&mut self, command: CommandId) -> Fact {
-        if self.random.below(4) == 0 {
-            return done();
-        }
-        let mut facts = every_fact(command);
+        let ends = self.random.below(4) == 0;
+        let mut facts = if ends { every_end() } else { every_fact(command) };
         facts.swap_remove(self.random.below(facts.len()))
     }
 
@@ -212,8 +211,8 @@ impl History {
             let other = right.command(command).await.expect("a row");
             assert_eq!(one, other, "seed {seed}, command {command}");
             let event = story.event_at(place);
-            let one = left.find_reported(id, event).await.expect("a place");
-            let other = right.find_reported(id, event).await.expect("a place");
+            let one = left.find_event(id, event).await.expect("a place");
+            let other = right.find_event(id, event).await.expect("a place");
             assert_eq!(one, other, "seed {seed}, event {event}");
         }
     }

@@ -25,6 +25,7 @@ pub(super) struct Execution {
     pub(super) tenant: Tenant,
     pub(super) row: ExecutionRow,
     pub(super) log: Vec<EventRow>,
+    ids: HashSet<EventId>,
     start_key: u64,
 }
 
@@ -34,6 +35,8 @@ struct Planned<'a> {
     versions: HashMap<ExecutionId, Seq>,
     starts: HashMap<ExecutionId, &'a Start>,
     commands: HashSet<CommandId>,
+    events: HashSet<(ExecutionId, EventId)>,
+    ended: HashSet<ExecutionId>,
 }
 
 impl State {
@@ -80,6 +83,18 @@ impl State {
         if let Some(start) = &append.start {
             planned.starts.insert(append.row.id, start);
         }
+        let execution = append.row.id;
+        let known = self.executions.get(&execution);
+        for event in &append.events {
+            let is_taken = known.is_some_and(|known| known.ids.contains(&event.id));
+            if is_taken || !planned.events.insert((execution, event.id)) {
+                return Err(Malformed::EventTaken { execution, event: event.id });
+            }
+            let ended = known.is_some_and(|known| known.row.status.is_final());
+            if event.fact.is_end() && (ended || !planned.ended.insert(execution)) {
+                return Err(Malformed::SecondEnd { execution });
+            }
+        }
         for change in CommandChange::of_all(append.events.iter().map(AsRef::as_ref)) {
             let CommandChange::Insert(row) = change else {
                 continue;
@@ -99,6 +114,7 @@ impl State {
         }
         let newest = events.iter().map(|event| event.id).max();
         self.newest = self.newest.max(newest);
+        let ids = events.iter().map(|event| event.id);
         let rows = events.iter().map(|event| EventRow::from(event.as_ref()));
         match (start, self.executions.get_mut(&row.id)) {
             (Some(start), _) => {
@@ -106,12 +122,14 @@ impl State {
                     tenant: start.tenant,
                     start_key: start.key,
                     log: rows.collect(),
+                    ids: ids.collect(),
                     row,
                 };
                 self.executions.insert(execution.row.id, execution);
             }
             (None, Some(execution)) => {
                 execution.log.extend(rows);
+                execution.ids.extend(ids);
                 execution.update(row);
             }
             (None, None) => {}

@@ -1,0 +1,3 @@
+//! The Postgres store on a real server.
+
+mod conformance;
