@@ -52,6 +52,7 @@ create table if not exists noetl.execution (
     playbook_version integer,
     start_key bigint,
     version bigint,
+    last_event_id bigint,
     terminal_event_id bigint,
     steps_entered bigint,
     steps_completed bigint,
@@ -62,7 +63,7 @@ create table if not exists noetl.execution (
     constraint execution_is_whole check (
         origin = 'imported'
         or (
-            version > 0 and start_key is not null and catalog_id is not null and path is not null
+            version > 0 and last_event_id is not null and start_key is not null and catalog_id is not null and path is not null
             and start_time is not null and updated_at is not null
             and status in ('RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED')
             and (status = 'RUNNING') = (end_time is null)

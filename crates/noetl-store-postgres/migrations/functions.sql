@@ -7,7 +7,8 @@
 create or replace function noetl.journal_append_1(
     on_lane smallint,
     wake text,
-    i_execution bigint[], i_expected bigint[], i_start_key bigint[], i_tenant text[],
+    i_execution bigint[], i_expected bigint[], i_after bigint[], i_last bigint[],
+    i_start_key bigint[], i_tenant text[],
     i_catalog bigint[], i_path text[], i_path_folded text[], i_playbook_version integer[],
     i_parent bigint[], i_status text[], i_version bigint[], i_terminal bigint[],
     i_started timestamptz[], i_updated timestamptz[], i_ended timestamptz[], i_error text[],
@@ -38,11 +39,11 @@ begin
 
     with item as (
         select * from unnest(
-            i_execution, i_expected, i_start_key, i_tenant, i_catalog, i_path, i_path_folded,
+            i_execution, i_expected, i_after, i_last, i_start_key, i_tenant, i_catalog, i_path, i_path_folded,
             i_playbook_version, i_parent, i_status, i_version, i_terminal, i_started, i_updated,
             i_ended, i_error, i_entered, i_completed, i_failed, i_running, i_step
         ) i (
-            execution_id, expected, start_key, tenant_id, catalog_id, path, path_folded,
+            execution_id, expected, after, last, start_key, tenant_id, catalog_id, path, path_folded,
             playbook_version, parent, status, version, terminal, started, updated,
             ended, error, entered, completed, failed, running, step
         )
@@ -51,12 +52,12 @@ begin
             execution_id, tenant_id, catalog_id, parent_execution_id, status, start_time,
             updated_at, end_time, error, path, path_folded, playbook_version, start_key, version,
             terminal_event_id, steps_entered, steps_completed, steps_failed, steps_running,
-            current_step, origin
+            current_step, last_event_id, origin
         )
         select
             i.execution_id, i.tenant_id, i.catalog_id, i.parent, i.status, i.started,
             i.updated, i.ended, i.error, i.path, i.path_folded, i.playbook_version, i.start_key,
-            i.version, i.terminal, i.entered, i.completed, i.failed, i.running, i.step, 'own'
+            i.version, i.terminal, i.entered, i.completed, i.failed, i.running, i.step, i.last, 'own'
         from item i
         where i.start_key is not null
         order by i.execution_id
@@ -67,10 +68,11 @@ begin
             status = i.status, version = i.version, updated_at = i.updated, end_time = i.ended,
             error = i.error, steps_entered = i.entered, steps_completed = i.completed,
             steps_failed = i.failed, steps_running = i.running, current_step = i.step,
+            last_event_id = i.last,
             terminal_event_id = coalesce(e.terminal_event_id, i.terminal)
         from item i
         where e.execution_id = i.execution_id and i.start_key is null
-            and e.version = i.expected and e.origin = 'own'
+            and e.version = i.expected and e.last_event_id = i.after and e.origin = 'own'
         returning e.execution_id
     )
     select array_agg(k.execution_id) into kept

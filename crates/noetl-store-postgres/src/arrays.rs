@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use noetl_model::row::EventRow;
-use noetl_model::{CommandState, EventId};
+use noetl_model::{CommandState, EventId, Seq};
 use noetl_store::commands::stage;
-use noetl_store::{Append, CommandChange, CommandRow, ExecutionRow, Malformed, Start};
+use noetl_store::{Append, CommandChange, CommandRow, Committed, ExecutionRow, Malformed, Start};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres, Row};
@@ -18,6 +18,10 @@ use crate::column::{At, Utc};
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) expected: i64,
+    /// The id of the event at `expected`.
+    pub(crate) after: Option<EventId>,
+    /// The id of its last event.
+    pub(crate) last: Option<EventId>,
     pub(crate) start: Option<Start>,
     pub(crate) row: ExecutionRow,
     pub(crate) terminal: Option<EventId>,
@@ -28,9 +32,11 @@ pub(crate) struct Item {
 impl Item {
     pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
         append.check()?;
-        let Append { expected, start, events, row } = append;
+        let Append { expected, after, start, events, row } = append;
         Ok(Self {
             expected: place(expected),
+            after,
+            last: events.last().map(|event| event.id),
             start,
             row,
             terminal: events.iter().find(|event| event.fact.is_end()).map(|event| event.id),
@@ -78,6 +84,16 @@ pub(crate) struct NotKept {
     pub(crate) execution: i64,
     pub(crate) outcome: i16,
     pub(crate) found: i64,
+}
+
+impl NotKept {
+    pub(crate) fn outcome(&self) -> Committed {
+        match self.outcome {
+            1 => Committed::Repeated,
+            2 => Committed::Taken,
+            _ => Committed::Conflict { found: Seq(self.found.unsigned_abs()) },
+        }
+    }
 }
 
 /// Appends chains of different executions in one statement. Answers for those that were not kept.
@@ -129,6 +145,8 @@ fn bind_items<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
         ends,
         |ends| ends.first.execution(),
         ends.first.expected,
+        ends.first.after.map(EventId::get),
+        ends.last.last.map(EventId::get),
         ends.first.start.as_ref().map(|start| start.key.cast_signed()),
         ends.first.start.as_ref().map(|start| start.tenant.as_str()),
         ends.last.row.catalog.get(),

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Origin, Seq};
-use noetl_store::{Append, Committed, EventLog, StoreError};
+use noetl_store::{Append, Committed, EventLog, Held, StoreError};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
 use crate::arrays::{Item, place, rows};
 use crate::column::{Utc, number, parsed, unreadable};
+use crate::hold::Locked;
 
 #[async_trait]
 impl EventLog for PostgresStore {
@@ -22,6 +23,15 @@ impl EventLog for PostgresStore {
         }
         let items = batch.into_iter().map(Item::encode).collect::<Result<Vec<_>, _>>()?;
         self.writer().commit(items).await
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
+        let transaction = self.begin("hold an execution").await?;
+        Ok(Box::new(Locked::take(transaction, execution, self.lane()).await?))
     }
 
     async fn read(
@@ -61,7 +71,7 @@ impl EventLog for PostgresStore {
     }
 }
 
-fn event(row: &PgRow) -> Result<Event, sqlx::Error> {
+pub(crate) fn event(row: &PgRow) -> Result<Event, sqlx::Error> {
     let text = |index: usize| -> Result<Option<Arc<str>>, sqlx::Error> {
         let text: Option<&str> = row.try_get(index)?;
         Ok(text.map(Arc::from))

@@ -12,6 +12,7 @@ mod commands;
 mod error;
 mod event_log;
 mod executions;
+mod hold;
 mod migrate;
 mod options;
 mod partitions;

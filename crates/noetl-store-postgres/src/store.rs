@@ -5,7 +5,7 @@ use std::time::Duration;
 use noetl_store::StoreError;
 use sqlx::postgres::{PgArguments, PgPool, PgPoolOptions, PgRow};
 use sqlx::query::Query;
-use sqlx::{ConnectOptions, Connection, PgConnection, Postgres};
+use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Transaction};
 
 use crate::error::{Fate, fate, store_error, write_error};
 use crate::writer::Writer;
@@ -69,6 +69,25 @@ impl PostgresStore {
 
     pub(crate) fn writer(&self) -> &Writer {
         &self.writer
+    }
+
+    pub(crate) fn lane(&self) -> i16 {
+        self.writer.lane()
+    }
+
+    /// Begins a transaction. A connection that turns out to be gone is replaced by another.
+    pub(crate) async fn begin(
+        &self,
+        action: &'static str,
+    ) -> Result<Transaction<'static, Postgres>, StoreError> {
+        let mut tries = 1;
+        loop {
+            match self.pool.begin().await {
+                Ok(transaction) => return Ok(transaction),
+                Err(error) if tries < READS_MAX && fate(&error) == Fate::Unknown => tries += 1,
+                Err(error) => return Err(store_error(action, error)),
+            }
+        }
     }
 
     /// Reads rows.

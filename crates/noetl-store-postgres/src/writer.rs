@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 
-use noetl_model::Seq;
 use noetl_store::{Committed, StoreError};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection};
@@ -44,6 +43,7 @@ pub(crate) struct Writer {
     /// Held while a commit waits for room in the queue, so that commits are queued in the order
     /// they were asked for.
     turn: Mutex<()>,
+    lane: i16,
 }
 
 impl Writer {
@@ -51,7 +51,11 @@ impl Writer {
         let (requests, queue) = mpsc::channel(QUEUE_MAX);
         let lane = i16::try_from(lane % LANES).unwrap_or_default();
         tokio::spawn(Task { connect, lane, connection: None, queue }.run());
-        Self { requests, turn: Mutex::new(()) }
+        Self { requests, turn: Mutex::new(()), lane }
+    }
+
+    pub(crate) fn lane(&self) -> i16 {
+        self.lane
     }
 
     pub(crate) async fn commit(&self, items: Vec<Item>) -> Outcome {
@@ -244,15 +248,11 @@ impl<'a> Round<'a> {
         outcomes: &mut [Committed],
     ) -> Vec<usize> {
         let mut apart = Vec::new();
-        for NotKept { execution, outcome, found } in not_kept {
-            let mine = |places: &&Vec<usize>| items[places[0]].execution() == execution;
+        for one in not_kept {
+            let mine = |places: &&Vec<usize>| items[places[0]].execution() == one.execution;
             let Some(places) = self.places.iter().find(mine) else { continue };
             if let [only] = places.as_slice() {
-                outcomes[*only] = match outcome {
-                    1 => Committed::Repeated,
-                    2 => Committed::Taken,
-                    _ => Committed::Conflict { found: Seq(found.unsigned_abs()) },
-                };
+                outcomes[*only] = one.outcome();
             } else {
                 apart.extend(places);
             }
@@ -295,7 +295,9 @@ impl<'a> Plan<'a> {
 
 fn follows(chain: &Chain<'_>, item: &Item) -> bool {
     item.start.is_none()
-        && chain.last().is_some_and(|last| arrays::place(last.row.version) == item.expected)
+        && chain.last().is_some_and(|last| {
+            arrays::place(last.row.version) == item.expected && last.last == item.after
+        })
 }
 
 impl Commit {

@@ -44,3 +44,11 @@ create unique index event_end on event (execution_id)
         and event_type in ('playbook.completed', 'playbook.failed', 'playbook_cancelled');
 create index event_key on event (execution_id, idempotency_key)
     where idempotency_key is not null;
+
+-- The event at the execution's version. An append says which event it was decided on, because two
+-- logs of one length need not be the same.
+alter table execution add column last_event_id integer not null default 0;
+
+update execution set last_event_id = coalesce(
+    (select event_id from event where execution_id = execution.id and seq = execution.version), 0
+);

@@ -7,9 +7,7 @@
 use noetl_model::CommandState;
 use noetl_model::row::EventRow;
 use noetl_store::commands::stage;
-use noetl_store::{
-    CommandChange, CommandRow, Committed, ExecutionRow, Malformed, Start, StoreError,
-};
+use noetl_store::{CommandChange, CommandRow, Committed, Malformed, Start, StoreError};
 use rusqlite::{CachedStatement, Connection, params};
 
 use crate::error::store_error;
@@ -45,8 +43,8 @@ impl<'c> Appender<'c> {
     /// Writes one item whole, or nothing of it.
     pub(crate) fn append(&mut self, item: &Item) -> Result<Committed, StoreError> {
         let outcome = match &item.start {
-            Some(start) => self.start(start, &item.row)?,
-            None => self.advance(item.expected, &item.row)?,
+            Some(start) => self.start(start, item)?,
+            None => self.advance(item)?,
         };
         if outcome != Committed::Appended {
             return Ok(outcome);
@@ -70,7 +68,8 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    fn start(&mut self, start: &Start, row: &ExecutionRow) -> Result<Committed, StoreError> {
+    fn start(&mut self, start: &Start, item: &Item) -> Result<Committed, StoreError> {
+        let row = &item.row;
         let key = start.key.cast_signed();
         let inserted = self.start.execute(params![
             row.id.get(),
@@ -91,6 +90,7 @@ impl<'c> Appender<'c> {
             row.steps_failed,
             row.steps_running,
             row.current_step.as_deref(),
+            item.last,
         ]);
         if inserted.map_err(failed)? == 1 {
             return Ok(Committed::Appended);
@@ -101,10 +101,11 @@ impl<'c> Appender<'c> {
         Ok(if same.map_err(failed)? { Committed::Repeated } else { Committed::Taken })
     }
 
-    fn advance(&mut self, expected: i64, row: &ExecutionRow) -> Result<Committed, StoreError> {
+    fn advance(&mut self, item: &Item) -> Result<Committed, StoreError> {
+        let row = &item.row;
         let updated = self.advance.execute(params![
             row.id.get(),
-            expected,
+            item.expected,
             row.status.as_str(),
             place(row.version),
             row.updated_at.as_micros(),
@@ -115,6 +116,8 @@ impl<'c> Appender<'c> {
             row.steps_failed,
             row.steps_running,
             row.current_step.as_deref(),
+            item.last,
+            item.after,
         ]);
         if updated.map_err(failed)? == 1 {
             return Ok(Committed::Appended);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Origin, Seq, Timestamp};
-use noetl_store::{Append, Committed, EventLog, StoreError};
+use noetl_store::{Append, Committed, EventLog, Held, StoreError, Unshared};
 use rusqlite::{OptionalExtension, Row};
 
 use crate::SqliteStore;
@@ -20,6 +20,10 @@ impl EventLog for SqliteStore {
         }
         let items = batch.into_iter().map(Item::encode).collect::<Result<Vec<_>, _>>()?;
         self.writer().commit(items).await
+    }
+
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
+        Ok(Box::new(Unshared::new(self, execution)))
     }
 
     async fn read(

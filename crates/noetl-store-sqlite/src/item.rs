@@ -8,6 +8,10 @@ use noetl_store::{Append, CommandChange, ExecutionRow, Malformed, Start};
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) expected: i64,
+    /// The id of the event at `expected`.
+    pub(crate) after: Option<i64>,
+    /// The id of its last event.
+    pub(crate) last: Option<i64>,
     pub(crate) start: Option<Start>,
     pub(crate) row: ExecutionRow,
     pub(crate) events: Vec<EventRow>,
@@ -18,10 +22,13 @@ pub(crate) struct Item {
 impl Item {
     pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
         append.check()?;
-        let Append { expected, start, events, row } = append;
+        let Append { expected, after, start, events, row } = append;
+        let last = events.last().map(|event| event.id.get());
         let newest = events.iter().map(|event| event.id.get()).max();
         Ok(Self {
             expected: place(expected),
+            after: after.map(|id| id.get()),
+            last,
             start,
             row,
             changes: CommandChange::of_all(events.iter().map(AsRef::as_ref)),

@@ -60,6 +60,8 @@ macro_rules! conformance_suite {
                     an_unknown_execution_has_an_empty_log,
                     an_append_behind_the_log_is_a_conflict_and_writes_nothing,
                     an_append_ahead_of_the_log_is_a_conflict_and_writes_nothing,
+                    an_append_on_a_log_of_the_same_length_but_other_events_is_a_conflict,
+                    a_held_execution_is_read_and_appended_to,
                     an_append_to_an_unknown_execution_is_a_conflict_at_the_start,
                     one_conflict_never_fails_its_batch,
                     items_for_one_execution_chain_in_one_batch,

@@ -12,6 +12,9 @@ use crate::{ExecutionRow, StoreError};
 pub struct Append {
     /// The log's last place this was decided on. The append takes effect only right after it.
     pub expected: Seq,
+    /// The id of the event at `expected`; none for a start. Two logs of one length need not be the
+    /// same log: another process may have appended as many events as were decided here in vain.
+    pub after: Option<EventId>,
     /// Given when this creates the execution; `expected` is then [`Seq::START`].
     pub start: Option<Start>,
     /// The new events: `expected + 1`, `expected + 2`, …
@@ -24,7 +27,8 @@ impl Append {
     /// Refuses what no log could take. Every store asks before it writes anything of a batch.
     pub fn check(&self) -> Result<(), Malformed> {
         let execution = self.row.id;
-        if self.start.is_some() != (self.expected == Seq::START) {
+        let begins = self.expected == Seq::START;
+        if self.start.is_some() != begins || self.after.is_none() != begins {
             return Err(Malformed::Start { execution });
         }
         if self.events.is_empty() {
@@ -154,7 +158,8 @@ pub enum Committed {
     Repeated,
     /// The execution id is taken by another start; nothing was written. Mint again.
     Taken,
-    /// The log is not at `expected`; nothing was written. Read the tail and decide again.
+    /// The log is not at `expected`, or came there by other events; nothing was written. Read the
+    /// tail and decide again.
     Conflict {
         /// Where the log is; [`Seq::START`] when there is no such execution.
         found: Seq,
@@ -179,6 +184,16 @@ pub trait EventLog: Send + Sync {
     /// may be about one execution; they take effect in order.
     async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError>;
 
+    /// Whether other processes may append to the same logs, so that a conflict is no mistake.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Takes one execution for the caller alone until the answer is dropped or committed: nobody
+    /// else appends to it meanwhile. Waits for whoever has it. In a store that is not shared there
+    /// is nobody to wait for.
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError>;
+
     /// Returns up to `limit` events recorded after `after`, oldest first.
     async fn read(
         &self,
@@ -197,4 +212,40 @@ pub trait EventLog: Send + Sync {
 
     /// The largest event id in the store, so that new ids go past a log ahead of the clock.
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError>;
+}
+
+/// One execution's log that nobody else appends to for now.
+#[async_trait]
+pub trait Held: Send {
+    /// As [`EventLog::read`], of this execution.
+    async fn read(&mut self, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError>;
+
+    /// As [`EventLog::commit`] of one item, and lets go.
+    async fn commit(self: Box<Self>, append: Append) -> Result<Committed, StoreError>;
+}
+
+/// What a store that has one owner hands out for [`EventLog::hold`].
+pub struct Unshared<'a, S: ?Sized> {
+    store: &'a S,
+    execution: ExecutionId,
+}
+
+impl<'a, S: EventLog + ?Sized> Unshared<'a, S> {
+    /// An execution of a store that nobody else writes to.
+    pub fn new(store: &'a S, execution: ExecutionId) -> Self {
+        Self { store, execution }
+    }
+}
+
+#[async_trait]
+impl<S: EventLog + ?Sized> Held for Unshared<'_, S> {
+    async fn read(&mut self, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.store.read(self.execution, after, limit).await
+    }
+
+    async fn commit(self: Box<Self>, append: Append) -> Result<Committed, StoreError> {
+        let outcomes = self.store.commit(vec![append]).await?;
+        let first = outcomes.into_iter().next();
+        first.ok_or_else(|| StoreError::backend("append to the event log", "no answer for an item"))
+    }
 }

@@ -19,7 +19,7 @@ pub use catalog::{Catalog, CatalogEntry, NewEntry};
 pub use clock::SystemClock;
 pub use commands::{CommandChange, CommandRow, Commands};
 pub use error::{BackendError, StoreError};
-pub use event_log::{Append, Committed, EventLog, Malformed, Start};
+pub use event_log::{Append, Committed, EventLog, Held, Malformed, Start, Unshared};
 pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, path_contains};
 pub use memory::MemoryStore;
 

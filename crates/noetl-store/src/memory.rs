@@ -14,7 +14,7 @@ use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant
 use self::state::State;
 use crate::{
     Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
-    ExecutionRow, Executions, NewEntry, StoreError, path_contains,
+    ExecutionRow, Executions, Held, NewEntry, StoreError, Unshared, path_contains,
 };
 
 /// A store in memory.
@@ -47,6 +47,10 @@ impl EventLog for MemoryStore {
             }
         }
         Ok(outcomes)
+    }
+
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
+        Ok(Box::new(Unshared::new(self, execution)))
     }
 
     async fn read(

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant};
 use noetl_store::{
     Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
-    ExecutionRow, Executions, MemoryStore, NewEntry, StoreError,
+    ExecutionRow, Executions, Held, MemoryStore, NewEntry, StoreError, Unshared,
 };
 use tokio::sync::watch;
 
@@ -81,6 +81,15 @@ impl EventLog for FrailStore {
                 Err(StoreError::Unknown("kept, but not said, for a test".into()))
             }
         }
+    }
+
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
+        self.answer()?;
+        Ok(Box::new(Unshared::new(self, execution)))
     }
 
     async fn read(

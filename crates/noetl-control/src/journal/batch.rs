@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use noetl_engine::{Effect, Status, effects_of};
 use noetl_model::event::Issued;
-use noetl_model::{Event, ExecutionId, Seq};
+use noetl_model::{Event, EventId, ExecutionId, Seq};
 use noetl_store::{Append, ExecutionRow, ExecutionStatus, Start};
 use tokio::sync::oneshot;
 
@@ -33,6 +33,7 @@ pub(super) struct LocalClaim {
 pub(super) struct Item {
     pub(super) cached: Cached,
     expected: Seq,
+    after: Option<EventId>,
     start: Option<Start>,
     pub(super) events: Vec<Arc<Event>>,
     pub(super) replies: Vec<Reply>,
@@ -54,6 +55,7 @@ impl Item {
     pub(super) fn new(cached: Cached, start: Option<Start>) -> Self {
         Self {
             expected: cached.state.version(),
+            after: cached.state.last_event(),
             cached,
             start,
             events: Vec::new(),
@@ -75,6 +77,7 @@ impl Item {
         }
         Some(Append {
             expected: self.expected,
+            after: self.after,
             start: self.start.take(),
             events: self.events.clone(),
             row: row(&self.cached),

@@ -74,6 +74,39 @@ pub async fn an_append_ahead_of_the_log_is_a_conflict_and_writes_nothing(store: 
     assert_row(&*store, &story).await;
 }
 
+pub async fn an_append_on_a_log_of_the_same_length_but_other_events_is_a_conflict(
+    store: Arc<dyn Store>,
+) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let mut mine = story.clone();
+    // Decided here and not kept, while somebody else appended as much.
+    let mut lost = mine.then(vec![said("lost")]);
+    let on_top = mine.then(vec![said("on top of it")]);
+    let mut event = Event::clone(&lost.events[0]);
+    event.id = EventId::new(77);
+    lost.events[0] = Arc::new(event);
+    write(&*store, lost).await;
+    assert_eq!(commit(&*store, on_top.clone()).await, Committed::Conflict { found: Seq(4) });
+    let fits = Append { after: Some(EventId::new(77)), ..on_top };
+    assert_eq!(commit(&*store, fits).await, Committed::Appended);
+}
+
+pub async fn a_held_execution_is_read_and_appended_to(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let mut held = store.hold(story.id()).await.expect("it is free");
+    let tail = held.read(Seq(2), 10).await.expect("a read");
+    assert_eq!(tail.iter().map(|event| event.seq).collect::<Vec<_>>(), [Seq(3)]);
+    let outcome = held.commit(story.then(vec![said("held")])).await;
+    assert_eq!(outcome.expect("a commit"), Committed::Appended);
+    let held = store.hold(story.id()).await.expect("it is free again");
+    drop(held);
+    write(&*store, story.then(vec![said("let go")])).await;
+    assert_eq!(log(&*store, story.id()).await.len(), 5);
+    assert!(store.hold(ExecutionId::new(99)).await.is_ok(), "one that does not exist");
+}
+
 pub async fn an_append_to_an_unknown_execution_is_a_conflict_at_the_start(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     let _lost = story.start();

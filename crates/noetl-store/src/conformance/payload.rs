@@ -142,6 +142,7 @@ pub async fn an_event_with_the_largest_ids_and_times_survives(store: Arc<dyn Sto
     };
     let append = crate::Append {
         expected: noetl_model::Seq::START,
+        after: None,
         start: Some(crate::Start { key: u64::MAX, tenant: story.tenant.clone() }),
         events: vec![Arc::new(event.clone())],
         row: story.row.clone(),

@@ -91,7 +91,8 @@ impl Story {
         let events: Vec<Arc<Event>> = facts.into_iter().map(|fact| self.tell(fact)).collect();
         let start =
             (expected == Seq::START).then(|| Start { key: self.key, tenant: self.tenant.clone() });
-        Append { expected, start, events, row: self.row.clone() }
+        let after = start.is_none().then(|| self.event_at(expected.0));
+        Append { expected, after, start, events, row: self.row.clone() }
     }
 
     fn tell(&mut self, fact: Fact) -> Arc<Event> {

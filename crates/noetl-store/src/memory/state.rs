@@ -32,7 +32,7 @@ pub(super) struct Execution {
 /// What a later item of a batch has to know of the earlier ones.
 #[derive(Default)]
 struct Planned<'a> {
-    versions: HashMap<ExecutionId, Seq>,
+    heads: HashMap<ExecutionId, (Seq, EventId)>,
     starts: HashMap<ExecutionId, &'a Start>,
     commands: HashSet<CommandId>,
     events: HashSet<(ExecutionId, EventId)>,
@@ -61,8 +61,8 @@ impl State {
     fn outcome(&self, append: &Append, planned: &Planned<'_>) -> Committed {
         let id = append.row.id;
         let known = self.executions.get(&id);
-        let stored = known.map(|known| known.row.version);
-        let found = planned.versions.get(&id).copied().or(stored);
+        let stored = known.and_then(Execution::head);
+        let found = planned.heads.get(&id).copied().or(stored);
         let started = match planned.starts.get(&id) {
             Some(start) => Some((start.key, &start.tenant)),
             None => known.map(|known| (known.start_key, &known.tenant)),
@@ -73,13 +73,17 @@ impl State {
             }
             (Some(_), Some(_)) => Committed::Taken,
             (Some(_), None) => Committed::Appended,
-            (None, _) if found == Some(append.expected) => Committed::Appended,
-            (None, _) => Committed::Conflict { found: found.unwrap_or(Seq::START) },
+            (None, _) if found == append.after.map(|id| (append.expected, id)) => {
+                Committed::Appended
+            }
+            (None, _) => Committed::Conflict { found: found.map_or(Seq::START, |head| head.0) },
         }
     }
 
     fn note<'a>(&self, append: &'a Append, planned: &mut Planned<'a>) -> Result<(), Malformed> {
-        planned.versions.insert(append.row.id, append.row.version);
+        if let Some(last) = append.events.last() {
+            planned.heads.insert(append.row.id, (last.seq, last.id));
+        }
         if let Some(start) = &append.start {
             planned.starts.insert(append.row.id, start);
         }
@@ -184,6 +188,11 @@ impl State {
 }
 
 impl Execution {
+    /// The last place of its log, and the event there.
+    fn head(&self) -> Option<(Seq, EventId)> {
+        self.log.last().map(|row| (row.seq, row.event_id))
+    }
+
     /// Takes over what changes in the life of an execution. What it was started with stays.
     fn update(&mut self, row: ExecutionRow) {
         self.row = ExecutionRow {
