@@ -6,7 +6,9 @@
 //! follows from it (events, command rows, the execution's row, a claim by a free local slot) are in
 //! the same transaction.
 
+mod again;
 mod batch;
+mod held;
 mod load;
 mod outcome;
 mod writer;
@@ -74,6 +76,7 @@ pub enum SubmitError {
 }
 
 /// What only the first input of an execution carries.
+#[derive(Clone)]
 pub(crate) struct StartOf {
     pub(crate) key: u64,
     pub(crate) tenant: Tenant,
@@ -86,6 +89,8 @@ pub(crate) struct Job {
     pub(crate) start: Option<StartOf>,
     /// The slot of the command this input ends: free for what the input leads to.
     pub(crate) slot: Option<Slot>,
+    /// How often it was decided and not kept.
+    pub(crate) tries: u32,
     pub(crate) reply: oneshot::Sender<Result<Accepted, SubmitError>>,
 }
 
@@ -146,7 +151,7 @@ impl Journal {
         slot: Option<Slot>,
     ) -> Result<Accepted, SubmitError> {
         let (reply, answer) = oneshot::channel();
-        let job = Job { execution, input, start, slot, reply };
+        let job = Job { execution, input, start, slot, tries: 0, reply };
         self.jobs.send_timeout(job, PATIENCE).await.map_err(|error| match error {
             mpsc::error::SendTimeoutError::Timeout(_) => SubmitError::Busy,
             mpsc::error::SendTimeoutError::Closed(_) => SubmitError::Stopped,

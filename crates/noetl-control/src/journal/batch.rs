@@ -10,6 +10,7 @@ use noetl_model::{Event, EventId, ExecutionId, Seq};
 use noetl_store::{Append, ExecutionRow, ExecutionStatus, Start};
 use tokio::sync::oneshot;
 
+use super::again::Again;
 use super::{Accepted, SubmitError};
 use crate::cache::Cached;
 use crate::dispatch::{Slot, Waiting};
@@ -18,6 +19,8 @@ use crate::dispatch::{Slot, Waiting};
 pub(super) struct Reply {
     pub(super) to: oneshot::Sender<Result<Accepted, SubmitError>>,
     pub(super) outcome: Result<Range<usize>, SubmitError>,
+    /// What to decide again if this is not kept; only where others append to the same logs.
+    pub(super) again: Option<Box<Again>>,
 }
 
 /// A command claimed in this batch for the worker in this process.

@@ -11,7 +11,7 @@ use crate::cache::Cached;
 use crate::catalog::{PlaybookError, Playbooks};
 
 /// Events read at a time: large enough to spare round trips, small enough to hold.
-const PAGE: usize = 1000;
+pub(super) const PAGE: usize = 1000;
 
 /// The state of an execution, with its playbook; `None` when there is no such execution.
 pub(super) async fn load(

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use noetl_engine::{Abandon, Effect, Input};
-use noetl_model::ExecutionId;
+use noetl_model::{ExecutionId, Origin};
 use noetl_store::{Committed, StoreError};
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::SubmitError;
+use super::again::decide_again;
 use super::batch::{LocalClaim, Pending};
 use super::writer::{STOP_GRACE, STORE_REST, Waiters, Writer};
 use crate::dispatch::Waiting;
@@ -44,7 +45,7 @@ impl Writer {
                 let mut replies = pending.replies;
                 let others = replies.split_off(replies.len().min(1));
                 Pending::answer(replies, &pending.events);
-                Pending::refuse(others, &SubmitError::Busy);
+                self.again.extend(decide_again(pending.execution, others, &SubmitError::Busy));
                 self.suspects.insert(pending.execution);
             }
             Committed::Taken => {
@@ -53,7 +54,7 @@ impl Writer {
             }
             Committed::Conflict { found } => {
                 // What this was decided on was not kept, and neither is this.
-                warn!(execution.id = %pending.execution, %found, "the state is read again");
+                debug!(execution.id = %pending.execution, %found, "the state is read again");
                 self.not_kept(pending, &SubmitError::Busy);
             }
         }
@@ -73,7 +74,20 @@ impl Writer {
         self.cache.take(pending.execution);
         self.broken.insert(pending.execution, self.batch);
         self.wait_again(pending.claims);
-        Pending::refuse(pending.replies, error);
+        for event in pending.events.iter().filter(|event| event.origin() == Origin::Reported) {
+            self.reported.pop(&(pending.execution, event.id));
+        }
+        let is_open = match error {
+            // Somebody else was there first, or nobody knows whether this was.
+            SubmitError::Busy => true,
+            SubmitError::Store(error) => matches!(**error, StoreError::Unknown(_)),
+            _ => false,
+        };
+        if is_open {
+            self.again.extend(decide_again(pending.execution, pending.replies, error));
+        } else {
+            Pending::refuse(pending.replies, error);
+        }
     }
 
     fn appended(&mut self, pending: Pending) {
