@@ -15,11 +15,13 @@ mod error;
 mod event_log;
 mod executions;
 mod item;
+mod leases;
 mod lock;
 mod migrate;
 mod open;
 mod options;
 mod readers;
+mod snapshots;
 mod store;
 mod writer;
 

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use noetl_store::StoreClock;
+
 /// How to open a store.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -11,6 +13,8 @@ pub struct Options {
     pub synchronous: Synchronous,
     /// How many reads of a file run at once. Default: 4. At least one is used.
     pub readers: usize,
+    /// The clock leases and due times are compared with. Default: the machine's.
+    pub clock: StoreClock,
 }
 
 impl Options {
@@ -27,7 +31,12 @@ impl Options {
     fn at(location: Location) -> Self {
         // Four keep a page of the UI, its stream and a recovery from waiting for each other, and
         // cost little: a reader's cache is filled only by what it reads.
-        Self { location, synchronous: Synchronous::default(), readers: 4 }
+        Self {
+            location,
+            synchronous: Synchronous::default(),
+            readers: 4,
+            clock: StoreClock::default(),
+        }
     }
 }
 

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use noetl_store::StoreError;
-use rusqlite::Connection;
+use noetl_model::Timestamp;
+use noetl_store::{StoreClock, StoreError};
+use rusqlite::{Connection, TransactionBehavior};
 
 use crate::checkpoint::{Checkpoints, PAGES_MAX};
-use crate::error::store_error;
+use crate::error::{commit_error, store_error};
 use crate::lock::LockFile;
 use crate::open::{self, Opened};
 use crate::readers::Readers;
@@ -25,6 +26,7 @@ pub struct SqliteStore {
     /// None in memory: there the writer reads, because no other connection can.
     readers: Option<Arc<Readers>>,
     file: Option<OpenFile>,
+    clock: StoreClock,
 }
 
 #[derive(Debug)]
@@ -45,10 +47,11 @@ pub struct Stats {
 impl SqliteStore {
     /// Opens a store, and makes it when there is none. Blocks while it does.
     pub fn open(options: Options) -> Result<Self, OpenError> {
+        let clock = options.clock;
         let Location::File(path) = options.location else {
             let connection = open::open_memory()?;
             let writer = start(connection, None, PathBuf::from(":memory:"))?;
-            return Ok(Self { writer: Some(writer), readers: None, file: None });
+            return Ok(Self { writer: Some(writer), readers: None, file: None, clock });
         };
         let Opened { mut connection, lock } = open::open_file(&path, options.synchronous)?;
         let failed = |error| OpenError::from_driver(&path, error);
@@ -60,6 +63,7 @@ impl SqliteStore {
             writer: Some(writer),
             readers: Some(Arc::new(readers)),
             file: Some(OpenFile { path, lock }),
+            clock,
         })
     }
 
@@ -86,6 +90,30 @@ impl SqliteStore {
 
     pub(crate) fn writer(&self) -> &Writer {
         self.writer.as_ref().expect("only a drop takes the writer away")
+    }
+
+    /// The store's clock, for what runs on another thread.
+    pub(crate) fn clock(&self) -> StoreClock {
+        self.clock.clone()
+    }
+
+    /// Runs a change in a transaction of its own, with the time at which it runs. On an error
+    /// nothing of it stays.
+    pub(crate) async fn write<T, W>(&self, action: &'static str, work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Connection, Timestamp) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let clock = self.clock();
+        let written = self.writer().run(move |connection| {
+            let failed = |error| store_error(action, error);
+            let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+            let transaction = begun.map_err(failed)?;
+            let answer = work(&transaction, clock.now()).map_err(failed)?;
+            transaction.commit().map_err(|error| commit_error(action, error))?;
+            Ok(answer)
+        });
+        written.await
     }
 
     /// Runs a read. What a row holds is decoded inside, off the caller's thread.

@@ -190,7 +190,7 @@ fn write(connection: &mut Connection, group: &[Commit]) -> Result<Vec<Vec<Commit
     let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
     let transaction = begun.map_err(|error| store_error("begin a transaction", error))?;
     let outcomes = append(&transaction, group)?;
-    transaction.commit().map_err(commit_error)?;
+    transaction.commit().map_err(|error| commit_error("commit to the event log", error))?;
     Ok(outcomes)
 }
 

@@ -9,8 +9,12 @@
 pub mod append;
 pub mod catalog;
 pub mod commands;
+pub mod cursors;
 pub mod executions;
+pub mod lapse;
+pub mod leases;
 pub mod payload;
+pub mod snapshots;
 pub mod story;
 pub mod twin;
 
@@ -112,6 +116,30 @@ macro_rules! conformance_suite {
                     an_entry_with_a_taken_id_is_refused,
                     concurrent_registers_get_distinct_versions,
                 },
+                leases::{
+                    a_free_name_is_taken_and_read_back,
+                    a_held_name_is_not_taken_by_another,
+                    a_holder_that_acquires_again_stays_in_its_epoch,
+                    a_lease_that_is_over_is_free_and_begins_an_epoch,
+                    a_renewal_moves_the_end_of_the_live_holding_only,
+                    a_released_name_is_free_and_keeps_its_epoch,
+                    live_leases_are_listed_by_prefix_in_byte_order,
+                    the_lowest_free_number_is_taken,
+                    a_holder_with_a_number_keeps_it,
+                    concurrent_holders_get_distinct_numbers,
+                    concurrent_acquires_have_one_winner,
+                },
+                cursors::{
+                    a_cursor_only_moves_forward,
+                    a_fenced_cursor_moves_only_under_the_live_holding,
+                },
+                snapshots::{
+                    a_snapshot_is_read_back_to_the_byte,
+                    a_snapshot_never_goes_back,
+                    a_damaged_snapshot_counts_as_none,
+                    a_forgotten_snapshot_is_gone_and_may_come_back_older,
+                    snapshots_are_apart_by_tenant_type_and_id,
+                },
                 payload::{
                     text_of_every_kind_survives,
                     a_large_payload_survives,
@@ -121,6 +149,42 @@ macro_rules! conformance_suite {
             }
         }
     };
+}
+
+/// Makes one test of every case about time going by, in a module of this name, each with a
+/// [`Subject`] made for a clock of its own.
+#[macro_export]
+macro_rules! lapse_suite {
+    ($name:ident, $make:expr) => {
+        mod $name {
+            #[allow(
+                unused_imports,
+                reason = "what makes the subject may need nothing from outside"
+            )]
+            use super::*;
+
+            $crate::lapse_cases! { $make,
+                a_lease_lives_until_its_end_and_not_at_it,
+                a_renewed_lease_lives_from_the_renewal_on,
+            }
+        }
+    };
+}
+
+/// The list behind [`lapse_suite!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! lapse_cases {
+    ($make:expr, $($case:ident),* $(,)?) => {$(
+        #[tokio::test]
+        async fn $case() {
+            use $crate::conformance::lapse;
+            let clock = std::sync::Arc::new(lapse::HandClock::default());
+            let subject: $crate::conformance::Subject =
+                ($make)($crate::StoreClock::new(clock.clone())).await;
+            lapse::$case(subject.store(), &clock).await;
+        }
+    )*};
 }
 
 /// The list behind [`conformance_suite!`].
@@ -157,6 +221,10 @@ mod tests {
             include_str!("conformance/executions.rs"),
             include_str!("conformance/catalog.rs"),
             include_str!("conformance/payload.rs"),
+            include_str!("conformance/leases.rs"),
+            include_str!("conformance/cursors.rs"),
+            include_str!("conformance/snapshots.rs"),
+            include_str!("conformance/lapse.rs"),
         ];
         for line in groups.iter().flat_map(|group| group.lines()) {
             let Some(rest) = line.strip_prefix("pub async fn ") else {

@@ -7,23 +7,32 @@
 mod catalog;
 mod clock;
 pub mod commands;
+mod cursors;
 mod error;
 mod event_log;
 mod executions;
+pub mod leases;
 mod memory;
+mod snapshots;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
 pub use catalog::{Catalog, CatalogEntry, NewEntry};
-pub use clock::SystemClock;
+pub use clock::{StoreClock, SystemClock};
 pub use commands::{CommandChange, CommandRow, Commands};
+pub use cursors::{Advanced, Cursors};
 pub use error::{BackendError, StoreError};
 pub use event_log::{Append, Committed, EventLog, Malformed, Start};
 pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, path_contains};
+pub use leases::{Lease, Leases};
 pub use memory::MemoryStore;
+pub use snapshots::{Snapshot, Snapshots, checksum};
 
 /// Everything a control plane keeps in one place.
-pub trait Store: EventLog + Executions + Commands + Catalog {}
+pub trait Store: EventLog + Executions + Commands + Catalog + Leases + Cursors + Snapshots {}
 
-impl<S: EventLog + Executions + Commands + Catalog> Store for S {}
+impl<S> Store for S where
+    S: EventLog + Executions + Commands + Catalog + Leases + Cursors + Snapshots
+{
+}

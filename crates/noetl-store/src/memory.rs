@@ -4,6 +4,8 @@
 //! so what does not survive a row does not survive here either. One lock guards all of it; calls
 //! hold it briefly and never across an await. It is made for tests and simulations, not for speed.
 
+mod leases;
+mod snapshots;
 mod state;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,19 +18,26 @@ use noetl_model::{
 use self::state::State;
 use crate::{
     Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
-    ExecutionRow, Executions, NewEntry, StoreError, path_contains,
+    ExecutionRow, Executions, NewEntry, StoreClock, StoreError, path_contains,
 };
 
 /// A store in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
+    clock: StoreClock,
 }
 
 impl MemoryStore {
     /// A store with nothing in it.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same store, going by this clock.
+    #[must_use]
+    pub fn with_clock(self, clock: StoreClock) -> Self {
+        Self { clock, ..self }
     }
 
     /// The state. A panic elsewhere cannot leave it half-written, because every change is planned
@@ -205,4 +214,8 @@ mod tests {
     use crate::conformance::Subject;
 
     crate::conformance_suite!(memory, async || Subject::new(MemoryStore::new()));
+
+    crate::lapse_suite!(memory_lapse, async |clock| {
+        Subject::new(MemoryStore::new().with_clock(clock))
+    });
 }

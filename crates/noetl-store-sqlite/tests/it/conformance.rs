@@ -1,7 +1,7 @@
 //! The suite every store has to pass, and the same random histories for this store and memory.
 
 use noetl_store::conformance::{Subject, twin};
-use noetl_store::{MemoryStore, conformance_suite};
+use noetl_store::{MemoryStore, conformance_suite, lapse_suite};
 use noetl_store_sqlite::{Options, SqliteStore};
 
 use crate::temporary;
@@ -13,6 +13,11 @@ conformance_suite!(file, async || {
 
 conformance_suite!(memory, async || {
     Subject::new(SqliteStore::open(Options::memory()).expect("a new store"))
+});
+
+lapse_suite!(lapse, async |clock| {
+    let options = Options { clock, ..Options::memory() };
+    Subject::new(SqliteStore::open(options).expect("a new store"))
 });
 
 #[tokio::test]

@@ -103,10 +103,10 @@ fn a_file_of_a_newer_version_is_left_alone() {
     file.pragma_update(None, "user_version", 999).expect("a version");
     file.close().expect("a closed database");
     let error = refusal(&path);
-    assert!(matches!(error, OpenError::Newer { found: 999, known: 1, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 999, known: 2, .. }), "{error:?}");
     assert!(
         error.to_string().ends_with(
-            "has schema version 999, and this program knows 1: a newer version wrote it"
+            "has schema version 999, and this program knows 2: a newer version wrote it"
         )
     );
 }

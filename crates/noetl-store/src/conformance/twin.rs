@@ -4,11 +4,14 @@
 //! reports) and what goes wrong around them (conflicts, repeats, taken ids, several items for one
 //! execution in a batch), in batches of random size.
 
+mod traffic;
+
 use std::sync::Arc;
 
 use noetl_model::{CatalogId, CommandId, ExecutionId, Fact, Seq, Tenant, Timestamp};
 use serde_json::json;
 
+use self::traffic::Traffic;
 use super::story::{
     Story, began, called, claimed, completed, done, entered, every_fact, expired, failed, issued,
     said, stopped,
@@ -21,6 +24,7 @@ const PATHS: [&str; 4] = ["demo/a", "demo/B", "prod/ä", "prod/a_b%"];
 /// Feeds the history of `seed` to both stores and fails, naming the seed, where they differ.
 pub async fn compare(seed: u64, batches: usize, left: Arc<dyn Store>, right: Arc<dyn Store>) {
     let mut history = History { random: Random(seed), stories: Vec::new(), entries: 0 };
+    let mut traffic = Traffic::default();
     for number in 0..batches {
         let place = format!("seed {seed}, batch {number}");
         if history.random.below(8) == 0 {
@@ -29,12 +33,16 @@ pub async fn compare(seed: u64, batches: usize, left: Arc<dyn Store>, right: Arc
             let other = right.register(&tenant, entry).await;
             assert_eq!(one.expect(&place), other.expect(&place), "{place}");
         }
+        for _ in 0..4 {
+            traffic.step(&mut history.random, &place, &*left, &*right).await;
+        }
         let batch = history.batch();
         let one = left.commit(batch.clone()).await.expect(&place);
         let other = right.commit(batch).await.expect(&place);
         assert_eq!(one, other, "{place}");
     }
     history.compare_reads(seed, &*left, &*right).await;
+    traffic::compare_reads(&format!("seed {seed}"), &*left, &*right).await;
 }
 
 /// SplitMix64: small, good enough, and the same on every machine.

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Seq, Tenant};
 
+use super::leases::LeaseTable;
+use super::snapshots::SnapshotTable;
 use crate::{
     Append, CatalogEntry, CommandChange, CommandRow, Committed, ExecutionRow, Malformed, NewEntry,
     Start, StoreError,
@@ -16,6 +18,8 @@ pub(super) struct State {
     pub(super) executions: BTreeMap<ExecutionId, Execution>,
     pub(super) commands: BTreeMap<CommandId, CommandRow>,
     pub(super) newest: Option<EventId>,
+    pub(super) leases: LeaseTable,
+    pub(super) snapshots: SnapshotTable,
     catalog: BTreeMap<CatalogId, (Tenant, CatalogEntry)>,
 }
 

@@ -1,0 +1,60 @@
+//! Cases about time going by, for stores whose clock a test can move.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use noetl_model::{Clock, Timestamp};
+
+use super::leases::take;
+use crate::{Advanced, Store};
+
+/// Stands still until a case moves it.
+#[derive(Debug)]
+pub struct HandClock(AtomicI64);
+
+impl HandClock {
+    /// Moves it forward.
+    pub fn pass(&self, by: Duration) {
+        let by = i64::try_from(by.as_micros()).expect("a short time");
+        self.0.fetch_add(by, Ordering::SeqCst);
+    }
+}
+
+impl Default for HandClock {
+    /// An instant that no default could be mistaken for.
+    fn default() -> Self {
+        Self(AtomicI64::new(1_767_225_600_000_000))
+    }
+}
+
+impl Clock for HandClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
+    }
+}
+
+const TTL: Duration = Duration::from_secs(10);
+const INSTANT: Duration = Duration::from_micros(1);
+
+pub async fn a_lease_lives_until_its_end_and_not_at_it(store: Arc<dyn Store>, clock: &HandClock) {
+    let lease = take(&*store, "t", "a", TTL).await;
+    assert_eq!(lease.until, clock.now().plus(TTL));
+    clock.pass(TTL - INSTANT);
+    assert_eq!(store.acquire("t", "b", TTL).await.expect("an answer"), None);
+    assert_eq!(store.advance("c", 1, Some(&lease)).await.expect("an answer"), Advanced::Moved);
+    clock.pass(INSTANT);
+    assert_eq!(store.lease("t").await.expect("a read"), None);
+    assert_eq!(store.advance("c", 2, Some(&lease)).await.expect("an answer"), Advanced::Fenced);
+    assert!(!store.renew(&lease, TTL).await.expect("an answer"));
+    assert_eq!(take(&*store, "t", "b", TTL).await.epoch, 2);
+}
+
+pub async fn a_renewed_lease_lives_from_the_renewal_on(store: Arc<dyn Store>, clock: &HandClock) {
+    let lease = take(&*store, "t", "a", TTL).await;
+    clock.pass(TTL - INSTANT);
+    assert!(store.renew(&lease, TTL).await.expect("an answer"));
+    clock.pass(TTL - INSTANT);
+    let live = store.lease("t").await.expect("a read").expect("a live lease");
+    assert_eq!(live.until, clock.now().plus(INSTANT));
+}

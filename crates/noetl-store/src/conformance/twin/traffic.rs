@@ -1,0 +1,143 @@
+//! Random leases, cursors and snapshots for two stores.
+//!
+//! Times are far in the past or the future, so that two clocks that differ by a call's length say
+//! the same.
+
+use std::time::Duration;
+
+use noetl_model::Tenant;
+use serde_json::json;
+
+use super::{Random, TENANTS};
+use crate::{Lease, Snapshot, Store};
+
+const NAMES: [&str; 3] = ["m:0", "m:1", "tailer"];
+const HOLDERS: [&str; 2] = ["a", "b"];
+
+/// What the operations so far have left to use again.
+#[derive(Default)]
+pub(super) struct Traffic {
+    /// Leases as each store gave them: their ends differ, their epochs must not.
+    leases: Vec<(Lease, Lease)>,
+}
+
+impl Traffic {
+    /// One operation on both stores.
+    pub(super) async fn step(
+        &mut self,
+        random: &mut Random,
+        place: &str,
+        left: &dyn Store,
+        right: &dyn Store,
+    ) {
+        match random.below(4) {
+            0 | 1 => self.lease(random, place, left, right).await,
+            2 => self.cursor(random, place, left, right).await,
+            _ => snapshot(random, place, left, right).await,
+        }
+    }
+
+    async fn lease(
+        &mut self,
+        random: &mut Random,
+        place: &str,
+        left: &dyn Store,
+        right: &dyn Store,
+    ) {
+        let ttl = random.pick(&[Duration::ZERO, super::super::leases::LONG]);
+        let (name, holder) = (random.pick(&NAMES), random.pick(&HOLDERS));
+        let chance = random.below(4);
+        if chance < 2 {
+            let (one, other) = match chance {
+                0 => {
+                    (left.acquire(name, holder, ttl).await, right.acquire(name, holder, ttl).await)
+                }
+                _ => {
+                    let one = left.acquire_any("m:", 0..2, holder, ttl).await;
+                    let other = right.acquire_any("m:", 0..2, holder, ttl).await;
+                    (one.map(|taken| taken.map(|taken| taken.1)), other.map(|t| t.map(|t| t.1)))
+                }
+            };
+            let (one, other) = (one.expect(place), other.expect(place));
+            assert_eq!(one.as_ref().map(named), other.as_ref().map(named), "{place}");
+            self.leases.extend(one.zip(other));
+            return;
+        }
+        if self.leases.is_empty() {
+            return;
+        }
+        let (one, other) = &self.leases[random.below(self.leases.len())];
+        let (one, other) = match chance {
+            2 => (left.renew(one, ttl).await, right.renew(other, ttl).await),
+            _ => (left.release(one).await, right.release(other).await),
+        };
+        assert_eq!(one.expect(place), other.expect(place), "{place}");
+    }
+
+    async fn cursor(
+        &mut self,
+        random: &mut Random,
+        place: &str,
+        left: &dyn Store,
+        right: &dyn Store,
+    ) {
+        let name = random.pick(&NAMES);
+        let position = i64::try_from(random.below(40)).expect("a small number");
+        let fence = match self.leases.len() {
+            0 => None,
+            count => Some(random.below(count * 2)),
+        };
+        let fence = fence.and_then(|index| self.leases.get(index));
+        let one = left.advance(name, position, fence.map(|fence| &fence.0)).await;
+        let other = right.advance(name, position, fence.map(|fence| &fence.1)).await;
+        assert_eq!(one.expect(place), other.expect(place), "{place}");
+    }
+}
+
+/// A lease without its end.
+fn named(lease: &Lease) -> (String, String, i64) {
+    (lease.name.clone(), lease.holder.clone(), lease.epoch)
+}
+
+async fn snapshot(random: &mut Random, place: &str, left: &dyn Store, right: &dyn Store) {
+    let tenant = Tenant::new(random.pick(&TENANTS));
+    let (of, id) = (random.pick(&["state", "replay"]), random.pick(&["1", "2"]));
+    let (one, other) = match random.below(6) {
+        0 => (left.forget(&tenant, of, id).await, right.forget(&tenant, of, id).await),
+        chance => {
+            let version = i64::try_from(random.below(20)).expect("a small number");
+            let body = format!("{{ \"version\": {version} }}");
+            let mut snapshot = Snapshot::new(version, body, json!({"n": version}));
+            if chance == 1 {
+                snapshot.checksum.push('0');
+            }
+            let one = left.save(&tenant, of, id, snapshot.clone()).await;
+            (one, right.save(&tenant, of, id, snapshot).await)
+        }
+    };
+    assert_eq!(one.expect(place), other.expect(place), "{place}");
+}
+
+/// Every read of both stores.
+pub(super) async fn compare_reads(place: &str, left: &dyn Store, right: &dyn Store) {
+    for name in NAMES {
+        let one = left.lease(name).await.expect(place);
+        let other = right.lease(name).await.expect(place);
+        assert_eq!(one.as_ref().map(named), other.as_ref().map(named), "{place}, {name}");
+        let one = left.cursor(name).await.expect(place);
+        assert_eq!(one, right.cursor(name).await.expect(place), "{place}, {name}");
+    }
+    for prefix in ["", "m", "x"] {
+        let one = left.live(prefix).await.expect(place);
+        let other = right.live(prefix).await.expect(place);
+        let names = |leases: &[Lease]| leases.iter().map(named).collect::<Vec<_>>();
+        assert_eq!(names(&one), names(&other), "{place}, {prefix}");
+    }
+    for tenant in TENANTS.map(Tenant::new) {
+        for (of, id) in [("state", "1"), ("state", "2"), ("replay", "1"), ("replay", "2")] {
+            let one = left.snapshot(&tenant, of, id).await.expect(place);
+            let other = right.snapshot(&tenant, of, id).await.expect(place);
+            assert_eq!(one, other, "{place}, {tenant}, {of} {id}");
+        }
+    }
+}
