@@ -32,3 +32,28 @@ create table projection_snapshot (
     updated_at integer not null,
     primary key (tenant_id, organization_id, aggregate_type, aggregate_id)
 ) strict;
+
+-- Timers, and what one execution asks of another; written in the sender's transaction and removed
+-- when delivered. A row is ready at `ready_at`: its time at first, then the end of the lease of
+-- whoever took it, or the time it was put off to.
+create table due (
+    id integer primary key,
+    tenant_id text not null,
+    execution_id integer not null,
+    kind text not null,
+    target_id integer not null,
+    due_at integer not null,
+    payload text not null,
+    attempts integer not null default 0,
+    ready_at integer not null
+) strict;
+
+-- Ends in the row's id, so rows come out of it in the order they are taken in.
+create index due_ready on due (ready_at);
+create index due_execution on due (execution_id, due_at);
+
+-- For operators: what executions wait for by themselves.
+create view timer as
+select id, tenant_id, execution_id, kind, due_at, ready_at, attempts
+from due
+where target_id = execution_id;

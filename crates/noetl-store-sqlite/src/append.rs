@@ -12,8 +12,9 @@ use noetl_store::{
 };
 use rusqlite::{CachedStatement, Connection, params};
 
+use crate::due;
 use crate::error::store_error;
-use crate::item::{Item, place};
+use crate::item::{EncodedDue, Item, place};
 
 const ACTION: &str = "append to the event log";
 
@@ -57,8 +58,34 @@ impl<'c> Appender<'c> {
         for change in &item.changes {
             self.change(change)?;
         }
+        self.send(item).map_err(failed)?;
         self.newest = self.newest.max(Some(item.newest));
         Ok(outcome)
+    }
+
+    /// Writes what is due, then removes what is delivered, because an item may answer its own.
+    fn send(&mut self, item: &Item) -> rusqlite::Result<()> {
+        if !item.due.is_empty() {
+            let sql = include_str!("../queries/due_insert.sql");
+            let mut insert = self.connection.prepare_cached(sql)?;
+            for EncodedDue { row, payload } in &item.due {
+                insert.execute(params![
+                    row.id.get(),
+                    item.row.id.get(),
+                    row.kind,
+                    row.target.get(),
+                    row.at.as_micros(),
+                    payload,
+                ])?;
+            }
+        }
+        if !item.delivered.is_empty() {
+            let mut remove = self.connection.prepare_cached(due::DELETE)?;
+            for id in &item.delivered {
+                remove.execute([id.get()])?;
+            }
+        }
+        Ok(())
     }
 
     /// Records the newest id of what was appended. Comes last in the transaction.

@@ -11,6 +11,7 @@ mod checkpoint;
 mod column;
 mod commands;
 mod connection;
+mod due;
 mod error;
 mod event_log;
 mod executions;

@@ -10,6 +10,7 @@ pub mod append;
 pub mod catalog;
 pub mod commands;
 pub mod cursors;
+pub mod due;
 pub mod executions;
 pub mod lapse;
 pub mod leases;
@@ -140,6 +141,18 @@ macro_rules! conformance_suite {
                     a_forgotten_snapshot_is_gone_and_may_come_back_older,
                     snapshots_are_apart_by_tenant_type_and_id,
                 },
+                due::{
+                    a_row_is_written_with_its_append_and_read_back,
+                    a_later_append_sends_for_the_same_tenant,
+                    rows_of_a_refused_append_do_not_exist,
+                    of_two_rows_with_one_id_the_first_stays,
+                    a_delivered_row_goes_with_the_append_that_answers_it,
+                    rows_are_taken_when_ready_longest_ready_first,
+                    a_row_whose_lease_is_over_is_taken_again,
+                    a_done_row_is_gone_lent_or_not,
+                    a_row_is_put_off_and_brought_forward,
+                    concurrent_takers_never_share_a_row,
+                },
                 payload::{
                     text_of_every_kind_survives,
                     a_large_payload_survives,
@@ -166,6 +179,7 @@ macro_rules! lapse_suite {
             $crate::lapse_cases! { $make,
                 a_lease_lives_until_its_end_and_not_at_it,
                 a_renewed_lease_lives_from_the_renewal_on,
+                a_row_is_ready_at_its_time_and_when_its_lease_is_over,
             }
         }
     };
@@ -224,6 +238,7 @@ mod tests {
             include_str!("conformance/leases.rs"),
             include_str!("conformance/cursors.rs"),
             include_str!("conformance/snapshots.rs"),
+            include_str!("conformance/due.rs"),
             include_str!("conformance/lapse.rs"),
         ];
         for line in groups.iter().flat_map(|group| group.lines()) {

@@ -8,6 +8,7 @@ mod catalog;
 mod clock;
 pub mod commands;
 mod cursors;
+mod due;
 mod error;
 mod event_log;
 mod executions;
@@ -22,6 +23,7 @@ pub use catalog::{Catalog, CatalogEntry, NewEntry};
 pub use clock::{StoreClock, SystemClock};
 pub use commands::{CommandChange, CommandRow, Commands};
 pub use cursors::{Advanced, Cursors};
+pub use due::{Due, DueRow, NewDue};
 pub use error::{BackendError, StoreError};
 pub use event_log::{Append, Committed, EventLog, Malformed, Start};
 pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, path_contains};
@@ -30,9 +32,12 @@ pub use memory::MemoryStore;
 pub use snapshots::{Snapshot, Snapshots, checksum};
 
 /// Everything a control plane keeps in one place.
-pub trait Store: EventLog + Executions + Commands + Catalog + Leases + Cursors + Snapshots {}
+pub trait Store:
+    EventLog + Executions + Commands + Catalog + Leases + Cursors + Snapshots + Due
+{
+}
 
 impl<S> Store for S where
-    S: EventLog + Executions + Commands + Catalog + Leases + Cursors + Snapshots
+    S: EventLog + Executions + Commands + Catalog + Leases + Cursors + Snapshots + Due
 {
 }

@@ -4,6 +4,7 @@
 //! so what does not survive a row does not survive here either. One lock guards all of it; calls
 //! hold it briefly and never across an await. It is made for tests and simulations, not for speed.
 
+mod due;
 mod leases;
 mod snapshots;
 mod state;

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use noetl_model::{Clock, Timestamp};
 
+use super::due::{due, with};
 use super::leases::take;
-use crate::{Advanced, Store};
+use super::story::{Story, write};
+use crate::{Advanced, NewDue, Store};
 
 /// Stands still until a case moves it.
 #[derive(Debug)]
@@ -57,4 +59,28 @@ pub async fn a_renewed_lease_lives_from_the_renewal_on(store: Arc<dyn Store>, cl
     clock.pass(TTL - INSTANT);
     let live = store.lease("t").await.expect("a read").expect("a live lease");
     assert_eq!(live.until, clock.now().plus(INSTANT));
+}
+
+pub async fn a_row_is_ready_at_its_time_and_when_its_lease_is_over(
+    store: Arc<dyn Store>,
+    clock: &HandClock,
+) {
+    let at = clock.now().plus(TTL);
+    let rows = vec![NewDue { at, ..due(1, 0) }, NewDue { at, ..due(2, 0) }];
+    write(&*store, with(Story::new(10).start(), rows, &[])).await;
+    let take = async || {
+        let taken = store.take_due(1, TTL).await.expect("an answer");
+        taken.first().map(|row| (row.id.get(), row.attempts))
+    };
+    assert_eq!(store.next_due().await.expect("a read"), Some(at));
+    clock.pass(TTL - INSTANT);
+    assert_eq!(take().await, None);
+    clock.pass(INSTANT);
+    assert_eq!(take().await, Some((1, 1)));
+    clock.pass(TTL - INSTANT);
+    assert_eq!(take().await, Some((2, 1)), "the first is lent");
+    assert_eq!(take().await, None);
+    assert_eq!(store.next_due().await.expect("a read"), Some(clock.now().plus(INSTANT)));
+    clock.pass(INSTANT);
+    assert_eq!(take().await, Some((1, 2)));
 }

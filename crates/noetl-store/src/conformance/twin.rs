@@ -36,12 +36,18 @@ pub async fn compare(seed: u64, batches: usize, left: Arc<dyn Store>, right: Arc
         for _ in 0..4 {
             traffic.step(&mut history.random, &place, &*left, &*right).await;
         }
-        let batch = history.batch();
+        let mut batch = history.batch();
+        traffic.send(&mut history.random, &mut batch);
         let one = left.commit(batch.clone()).await.expect(&place);
         let other = right.commit(batch).await.expect(&place);
         assert_eq!(one, other, "{place}");
     }
     history.compare_reads(seed, &*left, &*right).await;
+    for story in &history.stories {
+        let one = left.due_of(story.id()).await.expect("a list");
+        let other = right.due_of(story.id()).await.expect("a list");
+        assert_eq!(one, other, "seed {seed}, execution {}", story.id());
+    }
     traffic::compare_reads(&format!("seed {seed}"), &*left, &*right).await;
 }
 

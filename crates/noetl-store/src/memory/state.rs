@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Seq, Tenant};
 
+use super::due::DueTable;
 use super::leases::LeaseTable;
 use super::snapshots::SnapshotTable;
 use crate::{
@@ -18,6 +19,7 @@ pub(super) struct State {
     pub(super) executions: BTreeMap<ExecutionId, Execution>,
     pub(super) commands: BTreeMap<CommandId, CommandRow>,
     pub(super) newest: Option<EventId>,
+    pub(super) due: DueTable,
     pub(super) leases: LeaseTable,
     pub(super) snapshots: SnapshotTable,
     catalog: BTreeMap<CatalogId, (Tenant, CatalogEntry)>,
@@ -97,7 +99,8 @@ impl State {
 
     /// Makes the changes of an append that [`State::plan`] let through.
     pub(super) fn apply(&mut self, append: Append) {
-        let Append { start, events, row, .. } = append;
+        let Append { start, events, row, due, delivered, .. } = append;
+        let execution = row.id;
         for change in CommandChange::of_all(events.iter().map(AsRef::as_ref)) {
             self.change(change);
         }
@@ -120,6 +123,12 @@ impl State {
             }
             (None, None) => {}
         }
+        if let Some(sender) = self.executions.get(&execution) {
+            for new in due {
+                self.due.add(&sender.tenant, execution, new);
+            }
+        }
+        self.due.remove(&delivered);
     }
 
     fn change(&mut self, change: CommandChange) {

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::Tenant;
-use noetl_store::{Advanced, Cursors, Lease, Leases, Snapshot, Snapshots, StoreError};
+use noetl_model::{DueId, ExecutionId, Tenant, Timestamp};
+use noetl_store::{Advanced, Cursors, Due, DueRow, Lease, Leases, Snapshot, Snapshots, StoreError};
 
 use super::FrailStore;
 
@@ -46,4 +46,12 @@ pass_on! { Snapshots {
         tenant: &Tenant, aggregate_type: &str, aggregate_id: &str, snapshot: Snapshot,
     ) -> bool;
     fn forget(tenant: &Tenant, aggregate_type: &str, aggregate_id: &str) -> bool;
+} }
+
+pass_on! { Due {
+    fn take_due(limit: usize, lease_for: Duration) -> Vec<DueRow>;
+    fn next_due() -> Option<Timestamp>;
+    fn done(ids: &[DueId]) -> usize;
+    fn put_off(id: DueId, until: Timestamp) -> bool;
+    fn due_of(execution: ExecutionId) -> Vec<DueRow>;
 } }

@@ -5,11 +5,13 @@
 
 use std::time::Duration;
 
-use noetl_model::Tenant;
+use noetl_model::{DueId, Tenant, Timestamp};
 use serde_json::json;
 
+use super::super::due::{FUTURE, due};
+use super::super::leases::LONG;
 use super::{Random, TENANTS};
-use crate::{Lease, Snapshot, Store};
+use crate::{Append, Lease, NewDue, Snapshot, Store};
 
 const NAMES: [&str; 3] = ["m:0", "m:1", "tailer"];
 const HOLDERS: [&str; 2] = ["a", "b"];
@@ -19,6 +21,8 @@ const HOLDERS: [&str; 2] = ["a", "b"];
 pub(super) struct Traffic {
     /// Leases as each store gave them: their ends differ, their epochs must not.
     leases: Vec<(Lease, Lease)>,
+    /// How many due rows were sent.
+    sent: usize,
 }
 
 impl Traffic {
@@ -30,10 +34,56 @@ impl Traffic {
         left: &dyn Store,
         right: &dyn Store,
     ) {
-        match random.below(4) {
+        match random.below(6) {
+            4 => self.due(random, place, left, right).await,
             0 | 1 => self.lease(random, place, left, right).await,
             2 => self.cursor(random, place, left, right).await,
             _ => snapshot(random, place, left, right).await,
+        }
+    }
+
+    /// Adds rows to some appends, and answers some that were sent before.
+    pub(super) fn send(&mut self, random: &mut Random, batch: &mut [Append]) {
+        for append in batch {
+            for _ in 0..random.below(3) {
+                self.sent += 1;
+                let at = random.pick(&[Timestamp::from_micros(9), Timestamp::default(), FUTURE]);
+                let new = due(self.any_due(random).get(), 0);
+                append.due.push(NewDue { at, ..new });
+            }
+            if random.below(3) == 0 {
+                append.delivered.push(self.any_due(random));
+            }
+        }
+    }
+
+    /// The id of a row that was sent, or not yet.
+    fn any_due(&self, random: &mut Random) -> DueId {
+        DueId::new(i64::try_from(random.below(self.sent + 2)).expect("few rows"))
+    }
+
+    async fn due(&mut self, random: &mut Random, place: &str, left: &dyn Store, right: &dyn Store) {
+        let id = self.any_due(random);
+        match random.below(4) {
+            0 => {
+                let ids = [id, self.any_due(random)];
+                let one = left.done(&ids).await.expect(place);
+                assert_eq!(one, right.done(&ids).await.expect(place), "{place}");
+            }
+            1 => {
+                let until = random.pick(&[Timestamp::default(), FUTURE]);
+                let one = left.put_off(id, until).await.expect(place);
+                assert_eq!(one, right.put_off(id, until).await.expect(place), "{place}");
+            }
+            _ => {
+                // All that is ready, so that it does not matter when a lease of no length was over.
+                let lease = random.pick(&[Duration::ZERO, LONG]);
+                let mut one = left.take_due(1000, lease).await.expect(place);
+                let mut other = right.take_due(1000, lease).await.expect(place);
+                one.sort_by_key(|row| row.id);
+                other.sort_by_key(|row| row.id);
+                assert_eq!(one, other, "{place}");
+            }
         }
     }
 
@@ -44,7 +94,7 @@ impl Traffic {
         left: &dyn Store,
         right: &dyn Store,
     ) {
-        let ttl = random.pick(&[Duration::ZERO, super::super::leases::LONG]);
+        let ttl = random.pick(&[Duration::ZERO, LONG]);
         let (name, holder) = (random.pick(&NAMES), random.pick(&HOLDERS));
         let chance = random.below(4);
         if chance < 2 {
@@ -120,6 +170,10 @@ async fn snapshot(random: &mut Random, place: &str, left: &dyn Store, right: &dy
 
 /// Every read of both stores.
 pub(super) async fn compare_reads(place: &str, left: &dyn Store, right: &dyn Store) {
+    // The end of a lease is a matter of each store's clock; whether it is past is not.
+    let one = left.next_due().await.expect(place).map(|next| next < FUTURE);
+    let other = right.next_due().await.expect(place).map(|next| next < FUTURE);
+    assert_eq!(one, other, "{place}");
     for name in NAMES {
         let one = left.lease(name).await.expect(place);
         let other = right.lease(name).await.expect(place);
