@@ -57,3 +57,29 @@ create view timer as
 select id, tenant_id, execution_id, kind, due_at, ready_at, attempts
 from due
 where target_id = execution_id;
+
+-- Committed events on their way to publishers outside, written in the event's transaction when the
+-- outbox is on. Ids are never used again, so a late answer about a row that was purged hits nothing.
+create table outbox (
+    outbox_id integer primary key autoincrement,
+    tenant_id text not null,
+    execution_id integer not null,
+    event_id integer not null,
+    subject text not null,
+    payload text not null,
+    payload_codec text not null,
+    status text not null default 'PENDING'
+        check (status in ('PENDING', 'IN_FLIGHT', 'PUBLISHED', 'FAILED')),
+    attempts integer not null default 0,
+    available_at integer not null,
+    locked_at integer,
+    published_at integer,
+    last_error text,
+    created_at integer not null,
+    updated_at integer not null,
+    unique (execution_id, event_id),
+    check (status <> 'IN_FLIGHT' or locked_at is not null)
+) strict;
+
+-- What is not published, in the order it is claimed in.
+create index outbox_open on outbox (outbox_id) where status <> 'PUBLISHED';

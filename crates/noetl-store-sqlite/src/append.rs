@@ -4,8 +4,8 @@
 //! an item that fails it has written nothing, so no savepoint is needed to keep one item from
 //! another. What can only be a bug of the caller refuses the whole transaction.
 
-use noetl_model::CommandState;
 use noetl_model::row::EventRow;
+use noetl_model::{CommandState, Timestamp};
 use noetl_store::commands::stage;
 use noetl_store::{
     CommandChange, CommandRow, Committed, ExecutionRow, Malformed, Start, StoreError,
@@ -15,6 +15,7 @@ use rusqlite::{CachedStatement, Connection, params};
 use crate::due;
 use crate::error::store_error;
 use crate::item::{EncodedDue, Item, place};
+use crate::outbox::Outgoing;
 
 const ACTION: &str = "append to the event log";
 
@@ -27,10 +28,16 @@ pub(crate) struct Appender<'c> {
     command: CachedStatement<'c>,
     move_on: CachedStatement<'c>,
     newest: Option<i64>,
+    /// Given when the outbox is on.
+    outgoing: Option<Outgoing<'c>>,
 }
 
 impl<'c> Appender<'c> {
-    pub(crate) fn new(connection: &'c Connection) -> Result<Self, StoreError> {
+    /// With the time at which it runs, when the outbox is on.
+    pub(crate) fn new(
+        connection: &'c Connection,
+        outbox: Option<Timestamp>,
+    ) -> Result<Self, StoreError> {
         let prepare = |sql| connection.prepare_cached(sql).map_err(failed);
         Ok(Self {
             connection,
@@ -40,6 +47,10 @@ impl<'c> Appender<'c> {
             command: prepare(include_str!("../queries/command_insert.sql"))?,
             move_on: prepare(include_str!("../queries/command_move.sql"))?,
             newest: None,
+            outgoing: outbox
+                .map(|now| Outgoing::new(connection, now))
+                .transpose()
+                .map_err(failed)?,
         })
     }
 
@@ -57,6 +68,9 @@ impl<'c> Appender<'c> {
         }
         for change in &item.changes {
             self.change(change)?;
+        }
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.add(item).map_err(failed)?;
         }
         self.send(item).map_err(failed)?;
         self.newest = self.newest.max(Some(item.newest));

@@ -21,6 +21,7 @@ mod lock;
 mod migrate;
 mod open;
 mod options;
+mod outbox;
 mod readers;
 mod snapshots;
 mod store;

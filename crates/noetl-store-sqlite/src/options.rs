@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use noetl_store::StoreClock;
+use noetl_store::{OutboxOptions, StoreClock};
 
 /// How to open a store.
 #[derive(Debug, Clone)]
@@ -15,6 +15,8 @@ pub struct Options {
     pub readers: usize,
     /// The clock leases and due times are compared with. Default: the machine's.
     pub clock: StoreClock,
+    /// Whether events go to the outbox, and how long a claim lasts. Default: they do not, 60 s.
+    pub outbox: OutboxOptions,
 }
 
 impl Options {
@@ -36,6 +38,7 @@ impl Options {
             synchronous: Synchronous::default(),
             readers: 4,
             clock: StoreClock::default(),
+            outbox: OutboxOptions::default(),
         }
     }
 }

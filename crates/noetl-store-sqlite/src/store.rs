@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use noetl_model::Timestamp;
-use noetl_store::{StoreClock, StoreError};
+use noetl_store::{OutboxOptions, StoreClock, StoreError};
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::checkpoint::{Checkpoints, PAGES_MAX};
@@ -27,6 +27,7 @@ pub struct SqliteStore {
     readers: Option<Arc<Readers>>,
     file: Option<OpenFile>,
     clock: StoreClock,
+    outbox: OutboxOptions,
 }
 
 #[derive(Debug)]
@@ -47,23 +48,26 @@ pub struct Stats {
 impl SqliteStore {
     /// Opens a store, and makes it when there is none. Blocks while it does.
     pub fn open(options: Options) -> Result<Self, OpenError> {
-        let clock = options.clock;
+        let (clock, outbox) = (options.clock, options.outbox);
+        let outgoing = outbox.is_on.then(|| clock.clone());
         let Location::File(path) = options.location else {
             let connection = open::open_memory()?;
-            let writer = start(connection, None, PathBuf::from(":memory:"))?;
-            return Ok(Self { writer: Some(writer), readers: None, file: None, clock });
+            let writer = start(connection, None, PathBuf::from(":memory:"), outgoing)?;
+            return Ok(Self { writer: Some(writer), readers: None, file: None, clock, outbox });
         };
         let Opened { mut connection, lock } = open::open_file(&path, options.synchronous)?;
         let failed = |error| OpenError::from_driver(&path, error);
         let readers = Readers::open(&path, options.readers).map_err(failed)?;
         let checkpoints =
             Checkpoints::start(&mut connection, &path, options.synchronous, PAGES_MAX);
-        let writer = start(connection, Some(checkpoints.map_err(failed)?), path.clone())?;
+        let checkpoints = checkpoints.map_err(failed)?;
+        let writer = start(connection, Some(checkpoints), path.clone(), outgoing)?;
         Ok(Self {
             writer: Some(writer),
             readers: Some(Arc::new(readers)),
             file: Some(OpenFile { path, lock }),
             clock,
+            outbox,
         })
     }
 
@@ -95,6 +99,11 @@ impl SqliteStore {
     /// The store's clock, for what runs on another thread.
     pub(crate) fn clock(&self) -> StoreClock {
         self.clock.clone()
+    }
+
+    /// How the outbox is kept.
+    pub(crate) fn outbox(&self) -> OutboxOptions {
+        self.outbox
     }
 
     /// Runs a change in a transaction of its own, with the time at which it runs. On an error
@@ -148,8 +157,9 @@ fn start(
     connection: Connection,
     checkpoints: Option<Checkpoints>,
     path: PathBuf,
+    outgoing: Option<StoreClock>,
 ) -> Result<Writer, OpenError> {
-    let started = Writer::start(connection, checkpoints);
+    let started = Writer::start(connection, checkpoints, outgoing);
     started.map_err(|source| OpenError::Io { action: "start a thread for", path, source })
 }
 

@@ -1,7 +1,8 @@
 //! What every store has to do, as cases that run against any of them.
 //!
 //! A store's tests hold one line, `conformance_suite!(name, async || Subject::new(store))`, which
-//! makes a test of every case, each on a fresh store. A case is a sentence about the traits'
+//! makes a test of every case, each on a fresh store that was opened with its outbox on
+//! ([`outbox_on`]). A case is a sentence about the traits'
 //! guarantees; what it relies on is made by [`story`], so the cases read as what happens.
 //! [`twin::compare`] drives two stores with one random history and compares every read.
 #![expect(missing_docs, reason = "the name of a case is its sentence")]
@@ -14,6 +15,7 @@ pub mod due;
 pub mod executions;
 pub mod lapse;
 pub mod leases;
+pub mod outbox;
 pub mod payload;
 pub mod snapshots;
 pub mod story;
@@ -22,7 +24,7 @@ pub mod twin;
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::Store;
+use crate::{OutboxOptions, Store};
 
 /// The store a case runs on, with what has to outlive it.
 pub struct Subject {
@@ -45,6 +47,11 @@ impl Subject {
     pub fn store(&self) -> Arc<dyn Store> {
         self.store.clone()
     }
+}
+
+/// The outbox as the cases expect it: on, and with a claim that lasts longer than any of them.
+pub fn outbox_on() -> OutboxOptions {
+    OutboxOptions { is_on: true, ..OutboxOptions::default() }
 }
 
 /// Makes one test of every case, in a module of this name, each with a [`Subject`] of its own.
@@ -153,6 +160,16 @@ macro_rules! conformance_suite {
                     a_row_is_put_off_and_brought_forward,
                     concurrent_takers_never_share_a_row,
                 },
+                outbox::{
+                    every_event_of_a_commit_goes_out_in_order,
+                    a_payload_is_the_event_s_row,
+                    events_of_a_refused_append_do_not_go_out,
+                    an_event_that_is_in_the_log_twice_goes_out_once,
+                    a_claimed_row_is_not_claimed_while_the_claim_lasts,
+                    a_published_row_is_published_once_and_for_ever,
+                    a_failed_row_comes_back_after_its_delay,
+                    concurrent_publishers_never_share_a_row,
+                },
                 payload::{
                     text_of_every_kind_survives,
                     a_large_payload_survives,
@@ -180,6 +197,8 @@ macro_rules! lapse_suite {
                 a_lease_lives_until_its_end_and_not_at_it,
                 a_renewed_lease_lives_from_the_renewal_on,
                 a_row_is_ready_at_its_time_and_when_its_lease_is_over,
+                a_claim_of_the_outbox_is_over_after_its_lease,
+                a_failed_row_of_the_outbox_waits_for_its_delay,
             }
         }
     };
@@ -239,6 +258,7 @@ mod tests {
             include_str!("conformance/cursors.rs"),
             include_str!("conformance/snapshots.rs"),
             include_str!("conformance/due.rs"),
+            include_str!("conformance/outbox.rs"),
             include_str!("conformance/lapse.rs"),
         ];
         for line in groups.iter().flat_map(|group| group.lines()) {

@@ -14,6 +14,7 @@ mod event_log;
 mod executions;
 pub mod leases;
 mod memory;
+pub mod outbox;
 mod snapshots;
 
 #[cfg(any(test, feature = "conformance"))]
@@ -29,15 +30,16 @@ pub use event_log::{Append, Committed, EventLog, Malformed, Start};
 pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, path_contains};
 pub use leases::{Lease, Leases};
 pub use memory::MemoryStore;
+pub use outbox::{Outbox, OutboxOptions, OutboxRow};
 pub use snapshots::{Snapshot, Snapshots, checksum};
 
 /// Everything a control plane keeps in one place.
 pub trait Store:
-    EventLog + Executions + Commands + Catalog + Leases + Cursors + Snapshots + Due
+    EventLog + Executions + Commands + Catalog + Leases + Cursors + Snapshots + Due + Outbox
 {
 }
 
 impl<S> Store for S where
-    S: EventLog + Executions + Commands + Catalog + Leases + Cursors + Snapshots + Due
+    S: EventLog + Executions + Commands + Catalog + Leases + Cursors + Snapshots + Due + Outbox
 {
 }

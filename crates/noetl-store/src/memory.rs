@@ -6,6 +6,7 @@
 
 mod due;
 mod leases;
+mod outbox;
 mod snapshots;
 mod state;
 
@@ -19,7 +20,7 @@ use noetl_model::{
 use self::state::State;
 use crate::{
     Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
-    ExecutionRow, Executions, NewEntry, StoreClock, StoreError, path_contains,
+    ExecutionRow, Executions, NewEntry, OutboxOptions, StoreClock, StoreError, path_contains,
 };
 
 /// A store in memory.
@@ -41,6 +42,13 @@ impl MemoryStore {
         Self { clock, ..self }
     }
 
+    /// The same store with its outbox kept so.
+    #[must_use]
+    pub fn with_outbox(self, options: OutboxOptions) -> Self {
+        self.state().outbox.options = options;
+        self
+    }
+
     /// The state. A panic elsewhere cannot leave it half-written, because every change is planned
     /// before it is made; so a poisoned lock is as good as any.
     fn state(&self) -> MutexGuard<'_, State> {
@@ -52,10 +60,11 @@ impl MemoryStore {
 impl EventLog for MemoryStore {
     async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError> {
         let mut state = self.state();
+        let now = self.clock.now();
         let outcomes = state.plan(&batch)?;
         for (append, outcome) in batch.into_iter().zip(&outcomes) {
             if *outcome == Committed::Appended {
-                state.apply(append);
+                state.apply(append, now);
             }
         }
         Ok(outcomes)
@@ -212,11 +221,22 @@ impl Catalog for MemoryStore {
 #[cfg(test)]
 mod tests {
     use super::MemoryStore;
-    use crate::conformance::Subject;
+    use crate::Outbox;
+    use crate::conformance::story::{Story, write};
+    use crate::conformance::{Subject, outbox_on};
 
-    crate::conformance_suite!(memory, async || Subject::new(MemoryStore::new()));
+    fn store() -> MemoryStore {
+        MemoryStore::new().with_outbox(outbox_on())
+    }
 
-    crate::lapse_suite!(memory_lapse, async |clock| {
-        Subject::new(MemoryStore::new().with_clock(clock))
-    });
+    #[tokio::test]
+    async fn nothing_goes_out_unless_asked_for() {
+        let store = MemoryStore::new();
+        write(&store, Story::new(10).start()).await;
+        assert_eq!(store.pending().await.expect("a count"), 0);
+    }
+
+    crate::conformance_suite!(memory, async || Subject::new(store()));
+
+    crate::lapse_suite!(memory_lapse, async |clock| { Subject::new(store().with_clock(clock)) });
 }

@@ -8,6 +8,7 @@ use noetl_model::{Clock, Timestamp};
 
 use super::due::{due, with};
 use super::leases::take;
+use super::outbox_on;
 use super::story::{Story, write};
 use crate::{Advanced, NewDue, Store};
 
@@ -83,4 +84,39 @@ pub async fn a_row_is_ready_at_its_time_and_when_its_lease_is_over(
     assert_eq!(store.next_due().await.expect("a read"), Some(clock.now().plus(INSTANT)));
     clock.pass(INSTANT);
     assert_eq!(take().await, Some((1, 2)));
+}
+
+pub async fn a_claim_of_the_outbox_is_over_after_its_lease(
+    store: Arc<dyn Store>,
+    clock: &HandClock,
+) {
+    write(&*store, Story::new(10).start()).await;
+    let claim = async |limit| {
+        let claimed = store.claim(limit).await.expect("a claim");
+        claimed.iter().map(|row| row.attempts).collect::<Vec<_>>()
+    };
+    let lease = outbox_on().lease;
+    assert_eq!(claim(2).await, [1, 1]);
+    clock.pass(lease - INSTANT);
+    assert_eq!(store.pending().await.expect("a count"), 1);
+    clock.pass(INSTANT);
+    assert_eq!(store.pending().await.expect("a count"), 3);
+    assert_eq!(claim(10).await, [2, 2, 1]);
+    assert!(claim(10).await.is_empty());
+}
+
+pub async fn a_failed_row_of_the_outbox_waits_for_its_delay(
+    store: Arc<dyn Store>,
+    clock: &HandClock,
+) {
+    write(&*store, Story::new(10).start()).await;
+    let claimed = store.claim(1).await.expect("a claim");
+    // Longer than a claim, which must not bring it back.
+    let delay = outbox_on().lease * 2;
+    assert!(store.mark_failed(claimed[0].id, "no", delay).await.expect("an answer"));
+    clock.pass(delay - INSTANT);
+    assert_eq!(store.pending().await.expect("a count"), 2);
+    clock.pass(INSTANT);
+    assert_eq!(store.pending().await.expect("a count"), 3);
+    assert_eq!(store.claim(1).await.expect("a claim")[0].attempts, 2);
 }

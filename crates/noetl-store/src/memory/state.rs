@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use noetl_model::row::EventRow;
-use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Seq, Tenant};
+use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Seq, Tenant, Timestamp};
 
 use super::due::DueTable;
 use super::leases::LeaseTable;
+use super::outbox::OutboxTable;
 use super::snapshots::SnapshotTable;
 use crate::{
     Append, CatalogEntry, CommandChange, CommandRow, Committed, ExecutionRow, Malformed, NewEntry,
@@ -21,6 +22,7 @@ pub(super) struct State {
     pub(super) newest: Option<EventId>,
     pub(super) due: DueTable,
     pub(super) leases: LeaseTable,
+    pub(super) outbox: OutboxTable,
     pub(super) snapshots: SnapshotTable,
     catalog: BTreeMap<CatalogId, (Tenant, CatalogEntry)>,
 }
@@ -98,7 +100,7 @@ impl State {
     }
 
     /// Makes the changes of an append that [`State::plan`] let through.
-    pub(super) fn apply(&mut self, append: Append) {
+    pub(super) fn apply(&mut self, append: Append, now: Timestamp) {
         let Append { start, events, row, due, delivered, .. } = append;
         let execution = row.id;
         for change in CommandChange::of_all(events.iter().map(AsRef::as_ref)) {
@@ -106,15 +108,15 @@ impl State {
         }
         let newest = events.iter().map(|event| event.id).max();
         self.newest = self.newest.max(newest);
-        let rows = events.iter().map(|event| EventRow::from(event.as_ref()));
+        let rows: Vec<EventRow> =
+            events.iter().map(|event| EventRow::from(event.as_ref())).collect();
+        let outgoing = rows.clone();
+        let known = self.executions.get(&execution).and_then(|known| known.log.last());
+        let previous = known.map(|known| known.event_id);
         match (start, self.executions.get_mut(&row.id)) {
             (Some(start), _) => {
-                let execution = Execution {
-                    tenant: start.tenant,
-                    start_key: start.key,
-                    log: rows.collect(),
-                    row,
-                };
+                let execution =
+                    Execution { tenant: start.tenant, start_key: start.key, log: rows, row };
                 self.executions.insert(execution.row.id, execution);
             }
             (None, Some(execution)) => {
@@ -124,6 +126,7 @@ impl State {
             (None, None) => {}
         }
         if let Some(sender) = self.executions.get(&execution) {
+            self.outbox.add(sender, &outgoing, previous, now);
             for new in due {
                 self.due.add(&sender.tenant, execution, new);
             }

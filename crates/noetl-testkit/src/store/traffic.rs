@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::{DueId, ExecutionId, Tenant, Timestamp};
-use noetl_store::{Advanced, Cursors, Due, DueRow, Lease, Leases, Snapshot, Snapshots, StoreError};
+use noetl_store::{
+    Advanced, Cursors, Due, DueRow, Lease, Leases, Outbox, OutboxRow, Snapshot, Snapshots,
+    StoreError,
+};
 
 use super::FrailStore;
 
@@ -54,4 +57,11 @@ pass_on! { Due {
     fn done(ids: &[DueId]) -> usize;
     fn put_off(id: DueId, until: Timestamp) -> bool;
     fn due_of(execution: ExecutionId) -> Vec<DueRow>;
+} }
+
+pass_on! { Outbox {
+    fn claim(limit: usize) -> Vec<OutboxRow>;
+    fn mark_published(ids: &[i64]) -> usize;
+    fn mark_failed(id: i64, error: &str, delay: Duration) -> bool;
+    fn pending() -> u64;
 } }

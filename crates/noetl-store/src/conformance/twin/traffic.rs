@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use noetl_model::{DueId, Tenant, Timestamp};
+use noetl_model::{DueId, Tenant, Timestamp, Value};
 use serde_json::json;
 
 use super::super::due::{FUTURE, due};
 use super::super::leases::LONG;
 use super::{Random, TENANTS};
-use crate::{Append, Lease, NewDue, Snapshot, Store};
+use crate::{Append, Lease, NewDue, OutboxRow, Snapshot, Store};
 
 const NAMES: [&str; 3] = ["m:0", "m:1", "tailer"];
 const HOLDERS: [&str; 2] = ["a", "b"];
@@ -34,7 +34,8 @@ impl Traffic {
         left: &dyn Store,
         right: &dyn Store,
     ) {
-        match random.below(6) {
+        match random.below(7) {
+            5 => outbox(random, place, left, right).await,
             4 => self.due(random, place, left, right).await,
             0 | 1 => self.lease(random, place, left, right).await,
             2 => self.cursor(random, place, left, right).await,
@@ -166,6 +167,42 @@ async fn snapshot(random: &mut Random, place: &str, left: &dyn Store, right: &dy
         }
     };
     assert_eq!(one.expect(place), other.expect(place), "{place}");
+}
+
+async fn outbox(random: &mut Random, place: &str, left: &dyn Store, right: &dyn Store) {
+    let one = left.pending().await.expect(place);
+    assert_eq!(one, right.pending().await.expect(place), "{place}");
+    let limit = random.below(12);
+    let one = left.claim(limit).await.expect(place);
+    let other = right.claim(limit).await.expect(place);
+    assert_eq!(one.len(), other.len(), "{place}");
+    for (one, other) in one.iter().zip(&other) {
+        assert_same_row(place, one, other);
+        // Ids are each store's own.
+        let delay = random.pick(&[Duration::ZERO, LONG]);
+        let (one, other) = match random.below(3) {
+            0 => {
+                let published = left.mark_published(&[one.id, one.id]).await.expect(place);
+                let other = right.mark_published(&[other.id, other.id]).await.expect(place);
+                (published == 1, other == 1)
+            }
+            1 => {
+                let failed = left.mark_failed(one.id, place, delay).await.expect(place);
+                (failed, right.mark_failed(other.id, place, delay).await.expect(place))
+            }
+            _ => continue,
+        };
+        assert_eq!((one, other), (true, true), "{place}");
+    }
+}
+
+fn assert_same_row(place: &str, one: &OutboxRow, other: &OutboxRow) {
+    // A store may keep JSON in its own form.
+    let decoded = |row: &OutboxRow| -> (OutboxRow, Value) {
+        let payload = serde_json::from_str(&row.payload).expect("JSON");
+        (OutboxRow { id: 0, payload: String::new(), ..row.clone() }, payload)
+    };
+    assert_eq!(decoded(one), decoded(other), "{place}");
 }
 
 /// Every read of both stores.
