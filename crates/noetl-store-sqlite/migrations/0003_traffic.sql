@@ -83,3 +83,80 @@ create table outbox (
 
 -- What is not published, in the order it is claimed in.
 create index outbox_open on outbox (outbox_id) where status <> 'PUBLISHED';
+
+-- Programs that said they are there.
+create table runtime (
+    runtime_id integer primary key,
+    tenant_id text not null,
+    kind text not null check (kind in ('worker_pool', 'server_api', 'broker')),
+    name text not null,
+    uri text,
+    status text not null,
+    labels text,
+    capabilities text,
+    capacity integer,
+    runtime text,
+    heartbeat integer not null,
+    created_at integer not null,
+    updated_at integer not null,
+    unique (tenant_id, kind, name)
+) strict;
+
+create index runtime_heartbeat on runtime (heartbeat);
+
+-- Subscriptions with their current state, so that no retention of events can lose it.
+create table subscription (
+    id integer primary key,
+    tenant_id text not null,
+    path text not null,
+    catalog_id integer not null,
+    state text not null
+        check (state in ('REGISTERED', 'ACTIVE', 'PAUSED', 'DRAINING', 'DEACTIVATED')),
+    last_event_type text not null,
+    created_at integer not null,
+    updated_at integer not null
+) strict;
+
+-- A path has at most one subscription that is not deactivated.
+create unique index subscription_live on subscription (tenant_id, path)
+    where state <> 'DEACTIVATED';
+create index subscription_tenant on subscription (tenant_id);
+
+-- The messages subscriptions have seen, and the execution each became. The scope 0 is shared by
+-- callers without a subscription, so the tenant is part of the key.
+create table subscription_dedup (
+    tenant_id text not null,
+    subscription_id integer not null,
+    dedup_key text not null,
+    execution_id integer not null,
+    seen_at integer not null,
+    primary key (tenant_id, subscription_id, dedup_key)
+) strict, without rowid;
+
+create index subscription_dedup_seen on subscription_dedup (seen_at);
+
+-- When a playbook is to be started next. The execution of a run is fixed before it is started, so
+-- that starting it again is a repeat.
+create table schedule (
+    schedule_id integer primary key,
+    tenant_id text not null,
+    playbook_path text not null,
+    playbook_version integer,
+    cron text,
+    interval_seconds integer,
+    enabled integer not null check (enabled in (0, 1)),
+    timezone text,
+    next_run_at integer,
+    run_execution_id integer,
+    last_run_at integer,
+    last_status text,
+    input_payload text,
+    meta text,
+    created_at integer not null,
+    updated_at integer not null,
+    check (run_execution_id is null or next_run_at is not null)
+) strict;
+
+-- Ends in the row's id, so what is ready comes out of it in order.
+create index schedule_next on schedule (next_run_at) where enabled = 1 and next_run_at is not null;
+create index schedule_tenant on schedule (tenant_id);

@@ -23,8 +23,11 @@ mod open;
 mod options;
 mod outbox;
 mod readers;
+mod runtimes;
+mod schedules;
 mod snapshots;
 mod store;
+mod subscriptions;
 mod writer;
 
 pub use error::OpenError;

@@ -17,8 +17,11 @@ pub mod lapse;
 pub mod leases;
 pub mod outbox;
 pub mod payload;
+pub mod runtimes;
+pub mod schedules;
 pub mod snapshots;
 pub mod story;
+pub mod subscriptions;
 pub mod twin;
 
 use std::any::Any;
@@ -170,6 +173,39 @@ macro_rules! conformance_suite {
                     a_failed_row_comes_back_after_its_delay,
                     concurrent_publishers_never_share_a_row,
                 },
+                runtimes::{
+                    a_runtime_is_registered_and_read_back,
+                    a_known_runtime_takes_over_what_it_says_and_keeps_its_id,
+                    runtimes_are_apart_by_tenant_kind_and_name,
+                    a_runtime_s_id_is_its_own,
+                    a_heartbeat_and_a_goodbye_are_for_known_runtimes,
+                    stale_runtimes_are_purged_and_others_stay,
+                    concurrent_registrations_of_a_runtime_make_one,
+                },
+                subscriptions::{
+                    a_registered_subscription_is_read_back,
+                    a_path_keeps_its_subscription_until_it_is_deactivated,
+                    a_subscription_s_id_is_its_own,
+                    concurrent_registrations_of_a_path_get_one_id,
+                    every_action_moves_from_where_it_is_allowed,
+                    a_subscription_moves_only_from_the_state_that_was_seen,
+                    a_replaced_subscription_stays_deactivated,
+                    a_message_is_reserved_once,
+                    a_message_outside_its_window_is_new,
+                    a_message_is_given_back_by_its_execution_only,
+                    old_messages_are_forgotten_and_others_stay,
+                    concurrent_reservations_have_one_winner,
+                },
+                schedules::{
+                    a_schedule_is_read_back_as_it_was_put,
+                    a_schedule_put_again_keeps_what_it_did,
+                    a_schedule_of_another_tenant_is_out_of_reach,
+                    what_is_due_is_ready_the_longest_due_first,
+                    a_run_is_fixed_once_and_the_schedule_stays_ready,
+                    a_schedule_moves_on_from_one_run_once,
+                    a_removed_schedule_is_gone,
+                    concurrent_runners_agree_on_a_run,
+                },
                 payload::{
                     text_of_every_kind_survives,
                     a_large_payload_survives,
@@ -199,6 +235,10 @@ macro_rules! lapse_suite {
                 a_row_is_ready_at_its_time_and_when_its_lease_is_over,
                 a_claim_of_the_outbox_is_over_after_its_lease,
                 a_failed_row_of_the_outbox_waits_for_its_delay,
+                a_runtime_is_stale_without_a_heartbeat,
+                a_reserved_message_counts_for_its_window,
+                a_subscription_knows_when_it_moved,
+                a_schedule_is_ready_at_its_time,
             }
         }
     };
@@ -259,6 +299,9 @@ mod tests {
             include_str!("conformance/snapshots.rs"),
             include_str!("conformance/due.rs"),
             include_str!("conformance/outbox.rs"),
+            include_str!("conformance/runtimes.rs"),
+            include_str!("conformance/subscriptions.rs"),
+            include_str!("conformance/schedules.rs"),
             include_str!("conformance/lapse.rs"),
         ];
         for line in groups.iter().flat_map(|group| group.lines()) {

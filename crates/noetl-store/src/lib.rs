@@ -15,7 +15,10 @@ mod executions;
 pub mod leases;
 mod memory;
 pub mod outbox;
+mod runtimes;
+mod schedules;
 mod snapshots;
+pub mod subscriptions;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -31,15 +34,43 @@ pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions,
 pub use leases::{Lease, Leases};
 pub use memory::MemoryStore;
 pub use outbox::{Outbox, OutboxOptions, OutboxRow};
+pub use runtimes::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes};
+pub use schedules::{NewSchedule, ScheduleRow, Schedules};
 pub use snapshots::{Snapshot, Snapshots, checksum};
+pub use subscriptions::{
+    NewSubscription, Reserved, SubscriptionAction, SubscriptionRow, SubscriptionState,
+    Subscriptions,
+};
 
 /// Everything a control plane keeps in one place.
 pub trait Store:
-    EventLog + Executions + Commands + Catalog + Leases + Cursors + Snapshots + Due + Outbox
+    EventLog
+    + Executions
+    + Commands
+    + Catalog
+    + Leases
+    + Cursors
+    + Snapshots
+    + Due
+    + Outbox
+    + Runtimes
+    + Subscriptions
+    + Schedules
 {
 }
 
 impl<S> Store for S where
-    S: EventLog + Executions + Commands + Catalog + Leases + Cursors + Snapshots + Due + Outbox
+    S: EventLog
+        + Executions
+        + Commands
+        + Catalog
+        + Leases
+        + Cursors
+        + Snapshots
+        + Due
+        + Outbox
+        + Runtimes
+        + Subscriptions
+        + Schedules
 {
 }

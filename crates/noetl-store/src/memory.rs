@@ -7,8 +7,11 @@
 mod due;
 mod leases;
 mod outbox;
+mod runtimes;
+mod schedules;
 mod snapshots;
 mod state;
+mod subscriptions;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

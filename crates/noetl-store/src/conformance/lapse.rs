@@ -4,13 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use noetl_model::{Clock, Timestamp};
+use noetl_model::{Clock, ExecutionId, Tenant, Timestamp};
 
 use super::due::{due, with};
 use super::leases::take;
 use super::outbox_on;
+use super::runtimes::runtime;
+use super::schedules::schedule;
 use super::story::{Story, write};
-use crate::{Advanced, NewDue, Store};
+use super::subscriptions::{new, reserve};
+use crate::{
+    Advanced, NewDue, NewSchedule, Reserved, RuntimeFilter, RuntimeKind, Store, SubscriptionAction,
+    SubscriptionState,
+};
 
 /// Stands still until a case moves it.
 #[derive(Debug)]
@@ -119,4 +125,56 @@ pub async fn a_failed_row_of_the_outbox_waits_for_its_delay(
     clock.pass(INSTANT);
     assert_eq!(store.pending().await.expect("a count"), 3);
     assert_eq!(store.claim(1).await.expect("a claim")[0].attempts, 2);
+}
+
+pub async fn a_runtime_is_stale_without_a_heartbeat(store: Arc<dyn Store>, clock: &HandClock) {
+    let (tenant, kind) = (Tenant::default(), RuntimeKind::WorkerPool);
+    for (id, name) in [(1, "a"), (2, "b")] {
+        store.register_runtime(&tenant, runtime(id, kind, name)).await.expect("a runtime");
+    }
+    clock.pass(TTL - INSTANT);
+    assert!(store.heartbeat(&tenant, kind, "a").await.expect("an answer"));
+    assert_eq!(store.purge_stale(TTL).await.expect("a count"), 0);
+    clock.pass(INSTANT);
+    assert_eq!(store.purge_stale(TTL).await.expect("a count"), 1);
+    let left = store.runtimes(&tenant, &RuntimeFilter::default()).await.expect("a list");
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].said.name, "a");
+    assert_eq!(left[0].heartbeat, clock.now().minus(INSTANT));
+}
+
+pub async fn a_reserved_message_counts_for_its_window(store: Arc<dyn Store>, clock: &HandClock) {
+    let tenant = Tenant::default();
+    let known = Reserved::Known(ExecutionId::new(10));
+    assert_eq!(reserve(&*store, &tenant, 1, "k", 10, TTL).await, Reserved::New);
+    clock.pass(TTL - INSTANT);
+    assert_eq!(reserve(&*store, &tenant, 1, "k", 11, TTL).await, known);
+    assert_eq!(store.prune_reserved(TTL).await.expect("a count"), 0);
+    // A repeat does not prolong it.
+    clock.pass(INSTANT);
+    assert_eq!(reserve(&*store, &tenant, 1, "k", 12, TTL).await, Reserved::New);
+    clock.pass(TTL);
+    assert_eq!(store.prune_reserved(TTL).await.expect("a count"), 1);
+}
+
+pub async fn a_subscription_knows_when_it_moved(store: Arc<dyn Store>, clock: &HandClock) {
+    let tenant = Tenant::default();
+    let row = store.register_subscription(&tenant, new(1, "sub/a")).await.expect("a row");
+    assert_eq!((row.created_at, row.updated_at), (clock.now(), clock.now()));
+    clock.pass(TTL);
+    let (from, action) = (SubscriptionState::Registered, SubscriptionAction::Activate);
+    let moved = store.transition(&tenant, row.id, from, action).await.expect("an answer");
+    let moved = moved.expect("it was registered");
+    assert_eq!((moved.created_at, moved.updated_at), (row.created_at, clock.now()));
+}
+
+pub async fn a_schedule_is_ready_at_its_time(store: Arc<dyn Store>, clock: &HandClock) {
+    let tenant = Tenant::default();
+    let next_run_at = Some(clock.now().plus(TTL));
+    let said = NewSchedule { next_run_at, ..schedule(1, None) };
+    store.put_schedule(&tenant, said).await.expect("a schedule");
+    clock.pass(TTL - INSTANT);
+    assert_eq!(store.ready_schedules(10).await.expect("a list"), []);
+    clock.pass(INSTANT);
+    assert_eq!(store.ready_schedules(10).await.expect("a list").len(), 1);
 }

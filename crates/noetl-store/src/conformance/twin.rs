@@ -2,8 +2,10 @@
 //!
 //! The history is a function of its seed. It holds what journals do (starts, claims, ends, late
 //! reports) and what goes wrong around them (conflicts, repeats, taken ids, several items for one
-//! execution in a batch), in batches of random size.
+//! execution in a batch), in batches of random size. Between batches go random calls of everything
+//! else a store does.
 
+mod registry;
 mod traffic;
 
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use std::sync::Arc;
 use noetl_model::{CatalogId, CommandId, ExecutionId, Fact, Seq, Tenant, Timestamp};
 use serde_json::json;
 
+use self::registry::Registry;
 use self::traffic::Traffic;
 use super::story::{
     Story, began, called, claimed, completed, done, entered, every_fact, expired, failed, issued,
@@ -25,6 +28,7 @@ const PATHS: [&str; 4] = ["demo/a", "demo/B", "prod/ä", "prod/a_b%"];
 pub async fn compare(seed: u64, batches: usize, left: Arc<dyn Store>, right: Arc<dyn Store>) {
     let mut history = History { random: Random(seed), stories: Vec::new(), entries: 0 };
     let mut traffic = Traffic::default();
+    let mut registry = Registry::default();
     for number in 0..batches {
         let place = format!("seed {seed}, batch {number}");
         if history.random.below(8) == 0 {
@@ -35,6 +39,7 @@ pub async fn compare(seed: u64, batches: usize, left: Arc<dyn Store>, right: Arc
         }
         for _ in 0..4 {
             traffic.step(&mut history.random, &place, &*left, &*right).await;
+            registry.step(&mut history.random, &place, &*left, &*right).await;
         }
         let mut batch = history.batch();
         traffic.send(&mut history.random, &mut batch);
@@ -48,7 +53,9 @@ pub async fn compare(seed: u64, batches: usize, left: Arc<dyn Store>, right: Arc
         let other = right.due_of(story.id()).await.expect("a list");
         assert_eq!(one, other, "seed {seed}, execution {}", story.id());
     }
-    traffic::compare_reads(&format!("seed {seed}"), &*left, &*right).await;
+    let place = format!("seed {seed}");
+    traffic::compare_reads(&place, &*left, &*right).await;
+    registry.compare_reads(&place, &*left, &*right).await;
 }
 
 /// SplitMix64: small, good enough, and the same on every machine.

@@ -8,7 +8,10 @@ use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Seq, Tenant, Times
 use super::due::DueTable;
 use super::leases::LeaseTable;
 use super::outbox::OutboxTable;
+use super::runtimes::RuntimeTable;
+use super::schedules::ScheduleTable;
 use super::snapshots::SnapshotTable;
+use super::subscriptions::SubscriptionTable;
 use crate::{
     Append, CatalogEntry, CommandChange, CommandRow, Committed, ExecutionRow, Malformed, NewEntry,
     Start, StoreError,
@@ -23,7 +26,10 @@ pub(super) struct State {
     pub(super) due: DueTable,
     pub(super) leases: LeaseTable,
     pub(super) outbox: OutboxTable,
+    pub(super) runtimes: RuntimeTable,
+    pub(super) schedules: ScheduleTable,
     pub(super) snapshots: SnapshotTable,
+    pub(super) subscriptions: SubscriptionTable,
     catalog: BTreeMap<CatalogId, (Tenant, CatalogEntry)>,
 }
 

@@ -4,10 +4,12 @@ use std::ops::Range;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::{DueId, ExecutionId, Tenant, Timestamp};
+use noetl_model::{DueId, ExecutionId, ScheduleId, SubscriptionId, Tenant, Timestamp};
 use noetl_store::{
-    Advanced, Cursors, Due, DueRow, Lease, Leases, Outbox, OutboxRow, Snapshot, Snapshots,
-    StoreError,
+    Advanced, Cursors, Due, DueRow, Lease, Leases, NewRuntime, NewSchedule, NewSubscription,
+    Outbox, OutboxRow, Reserved, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes, ScheduleRow,
+    Schedules, Snapshot, Snapshots, StoreError, SubscriptionAction, SubscriptionRow,
+    SubscriptionState, Subscriptions,
 };
 
 use super::FrailStore;
@@ -64,4 +66,43 @@ pass_on! { Outbox {
     fn mark_published(ids: &[i64]) -> usize;
     fn mark_failed(id: i64, error: &str, delay: Duration) -> bool;
     fn pending() -> u64;
+} }
+
+pass_on! { Runtimes {
+    fn register_runtime(tenant: &Tenant, runtime: NewRuntime) -> RuntimeRow;
+    fn heartbeat(tenant: &Tenant, kind: RuntimeKind, name: &str) -> bool;
+    fn runtimes(tenant: &Tenant, filter: &RuntimeFilter) -> Vec<RuntimeRow>;
+    fn deregister(tenant: &Tenant, kind: RuntimeKind, name: &str) -> bool;
+    fn purge_stale(older_than: Duration) -> usize;
+} }
+
+pass_on! { Subscriptions {
+    fn register_subscription(tenant: &Tenant, new: NewSubscription) -> SubscriptionRow;
+    fn subscription(tenant: &Tenant, id: SubscriptionId) -> Option<SubscriptionRow>;
+    fn subscriptions(tenant: &Tenant) -> Vec<SubscriptionRow>;
+    fn transition(
+        tenant: &Tenant, id: SubscriptionId, from: SubscriptionState, action: SubscriptionAction,
+    ) -> Option<SubscriptionRow>;
+    fn reserve(
+        tenant: &Tenant, subscription: SubscriptionId, key: &str, execution: ExecutionId,
+        window: Duration,
+    ) -> Reserved;
+    fn unreserve(
+        tenant: &Tenant, subscription: SubscriptionId, key: &str, execution: ExecutionId,
+    ) -> bool;
+    fn prune_reserved(older_than: Duration) -> usize;
+} }
+
+pass_on! { Schedules {
+    fn put_schedule(tenant: &Tenant, schedule: NewSchedule) -> ScheduleRow;
+    fn schedule(tenant: &Tenant, id: ScheduleId) -> Option<ScheduleRow>;
+    fn schedules(tenant: &Tenant) -> Vec<ScheduleRow>;
+    fn ready_schedules(limit: usize) -> Vec<ScheduleRow>;
+    fn fix_run(
+        tenant: &Tenant, id: ScheduleId, due: Timestamp, execution: ExecutionId,
+    ) -> Option<ExecutionId>;
+    fn move_on(
+        tenant: &Tenant, id: ScheduleId, due: Timestamp, next: Option<Timestamp>, status: &str,
+    ) -> bool;
+    fn remove_schedule(tenant: &Tenant, id: ScheduleId) -> bool;
 } }

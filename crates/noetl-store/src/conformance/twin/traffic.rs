@@ -1,4 +1,4 @@
-//! Random leases, cursors and snapshots for two stores.
+//! Random leases, cursors, snapshots, due rows and claims of the outbox for two stores.
 //!
 //! Times are far in the past or the future, so that two clocks that differ by a call's length say
 //! the same.
