@@ -78,11 +78,13 @@ create table outbox (
     created_at integer not null,
     updated_at integer not null,
     unique (execution_id, event_id),
-    check (status <> 'IN_FLIGHT' or locked_at is not null)
+    check (status <> 'IN_FLIGHT' or locked_at is not null),
+    check ((status = 'PUBLISHED') = (published_at is not null))
 ) strict;
 
 -- What is not published, in the order it is claimed in.
 create index outbox_open on outbox (outbox_id) where status <> 'PUBLISHED';
+create index outbox_published on outbox (published_at) where status = 'PUBLISHED';
 
 -- Programs that said they are there.
 create table runtime (

@@ -50,6 +50,14 @@ impl Outbox for SqliteStore {
         .await
     }
 
+    async fn purge_published(&self, older_than: Duration) -> Result<usize, StoreError> {
+        self.write("purge the outbox", move |connection, now| {
+            let sql = include_str!("../queries/outbox_purge.sql");
+            connection.prepare_cached(sql)?.execute([now.minus(older_than).as_micros()])
+        })
+        .await
+    }
+
     async fn pending(&self) -> Result<u64, StoreError> {
         let (clock, lease) = (self.clock(), self.outbox().lease);
         self.read("count rows of the outbox", move |connection| {

@@ -171,6 +171,7 @@ macro_rules! conformance_suite {
                     a_claimed_row_is_not_claimed_while_the_claim_lasts,
                     a_published_row_is_published_once_and_for_ever,
                     a_failed_row_comes_back_after_its_delay,
+                    only_what_is_published_is_purged,
                     concurrent_publishers_never_share_a_row,
                 },
                 runtimes::{
@@ -235,6 +236,7 @@ macro_rules! lapse_suite {
                 a_row_is_ready_at_its_time_and_when_its_lease_is_over,
                 a_claim_of_the_outbox_is_over_after_its_lease,
                 a_failed_row_of_the_outbox_waits_for_its_delay,
+                a_published_row_of_the_outbox_is_purged_at_its_age,
                 a_runtime_is_stale_without_a_heartbeat,
                 a_reserved_message_counts_for_its_window,
                 a_subscription_knows_when_it_moved,

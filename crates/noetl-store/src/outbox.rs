@@ -181,6 +181,10 @@ pub trait Outbox: Send + Sync {
 
     /// How many rows [`Outbox::claim`] could return.
     async fn pending(&self) -> Result<u64, StoreError>;
+
+    /// Removes rows that were published `older_than` ago or earlier. How many. Others stay, however
+    /// old they are.
+    async fn purge_published(&self, older_than: Duration) -> Result<usize, StoreError>;
 }
 
 #[cfg(test)]

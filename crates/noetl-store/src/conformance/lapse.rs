@@ -127,6 +127,20 @@ pub async fn a_failed_row_of_the_outbox_waits_for_its_delay(
     assert_eq!(store.claim(1).await.expect("a claim")[0].attempts, 2);
 }
 
+pub async fn a_published_row_of_the_outbox_is_purged_at_its_age(
+    store: Arc<dyn Store>,
+    clock: &HandClock,
+) {
+    write(&*store, Story::new(10).start()).await;
+    let rows = store.claim(2).await.expect("a claim");
+    clock.pass(TTL);
+    store.mark_published(&[rows[0].id]).await.expect("a count");
+    clock.pass(TTL - INSTANT);
+    assert_eq!(store.purge_published(TTL).await.expect("a count"), 0, "its age is not the event's");
+    clock.pass(INSTANT);
+    assert_eq!(store.purge_published(TTL).await.expect("a count"), 1);
+}
+
 pub async fn a_runtime_is_stale_without_a_heartbeat(store: Arc<dyn Store>, clock: &HandClock) {
     let (tenant, kind) = (Tenant::default(), RuntimeKind::WorkerPool);
     for (id, name) in [(1, "a"), (2, "b")] {

@@ -114,6 +114,29 @@ pub async fn a_failed_row_comes_back_after_its_delay(store: Arc<dyn Store>) {
     assert_eq!(again[0].error, Some("ü".repeat(2000)), "cut, and between characters");
 }
 
+pub async fn only_what_is_published_is_purged(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let rows = ids(&claim(&*store, 2).await);
+    store.mark_published(&rows[..1]).await.expect("a count");
+    for window in [LONG, Duration::MAX] {
+        assert_eq!(store.purge_published(window).await.expect("a count"), 0, "{window:?}");
+    }
+    assert_eq!(store.purge_published(Duration::ZERO).await.expect("a count"), 1);
+    assert_eq!(store.purge_published(Duration::ZERO).await.expect("a count"), 0);
+    let late = store.mark_failed(rows[0], "late", Duration::ZERO).await;
+    assert!(!late.expect("an answer"), "it is gone");
+    write(&*store, story.then(vec![said("x")])).await;
+    store.mark_published(&rows[1..]).await.expect("a count");
+    let left = ids(&claim(&*store, 10).await);
+    assert_eq!(left.len(), 2);
+    store.mark_published(&left).await.expect("a count");
+    assert_eq!(store.purge_published(Duration::ZERO).await.expect("a count"), 3);
+    write(&*store, story.then(vec![said("y")])).await;
+    let next = ids(&claim(&*store, 10).await);
+    assert!(next[0] > left[1], "an id is not used again");
+}
+
 pub async fn concurrent_publishers_never_share_a_row(store: Arc<dyn Store>) {
     for id in 10..20 {
         write(&*store, Story::new(id).start()).await;

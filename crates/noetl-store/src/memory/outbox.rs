@@ -12,11 +12,13 @@ use super::state::Execution;
 use crate::outbox::{CODEC, Envelope, cut, subject};
 use crate::{Outbox, OutboxOptions, OutboxRow, StoreError};
 
-/// Every row there ever was.
+/// Every row that was not purged.
 #[derive(Debug, Default)]
 pub(super) struct OutboxTable {
     pub(super) options: OutboxOptions,
     rows: BTreeMap<i64, Outgoing>,
+    /// The largest id ever given; ids are not used again.
+    last: i64,
     events: HashSet<(ExecutionId, EventId)>,
 }
 
@@ -32,7 +34,8 @@ enum Status {
     Waits(Timestamp),
     /// Claimed at this time.
     InFlight(Timestamp),
-    Published,
+    /// Published at this time.
+    Published(Timestamp),
 }
 
 impl Outgoing {
@@ -40,7 +43,7 @@ impl Outgoing {
         match self.status {
             Status::Waits(until) => until <= now,
             Status::InFlight(claimed) => claimed.plus(lease) <= now,
-            Status::Published => false,
+            Status::Published(_) => false,
         }
     }
 }
@@ -66,7 +69,8 @@ impl OutboxTable {
                 continue;
             }
             let payload = envelope.payload();
-            let id = self.rows.last_key_value().map_or(0, |(id, _)| *id) + 1;
+            self.last += 1;
+            let id = self.last;
             let row = OutboxRow {
                 id,
                 tenant: of.tenant.clone(),
@@ -101,11 +105,13 @@ impl Outbox for MemoryStore {
 
     async fn mark_published(&self, ids: &[i64]) -> Result<usize, StoreError> {
         let mut state = self.state();
+        let now = self.clock.now();
         let mut marked = 0;
         for id in ids {
             let known = state.outbox.rows.get_mut(id);
-            if let Some(known) = known.filter(|known| !matches!(known.status, Status::Published)) {
-                known.status = Status::Published;
+            if let Some(known) = known.filter(|known| !matches!(known.status, Status::Published(_)))
+            {
+                known.status = Status::Published(now);
                 known.row.error = None;
                 marked += 1;
             }
@@ -117,7 +123,7 @@ impl Outbox for MemoryStore {
         let mut state = self.state();
         let until = self.clock.now().plus(delay);
         match state.outbox.rows.get_mut(&id) {
-            Some(known) if !matches!(known.status, Status::Published) => {
+            Some(known) if !matches!(known.status, Status::Published(_)) => {
                 known.status = Status::Waits(until);
                 known.row.error = Some(cut(error).to_owned());
                 Ok(true)
@@ -132,5 +138,20 @@ impl Outbox for MemoryStore {
         let rows = state.outbox.rows.values();
         let count = rows.filter(|known| known.is_claimable(now, lease)).count();
         Ok(u64::try_from(count).unwrap_or(u64::MAX))
+    }
+
+    async fn purge_published(&self, older_than: Duration) -> Result<usize, StoreError> {
+        let mut state = self.state();
+        let until = self.clock.now().minus(older_than);
+        let OutboxTable { rows, events, .. } = &mut state.outbox;
+        let before = rows.len();
+        rows.retain(|_, known| match known.status {
+            Status::Published(at) if at <= until => {
+                events.remove(&(known.row.execution, known.row.event));
+                false
+            }
+            Status::Published(_) | Status::Waits(_) | Status::InFlight(_) => true,
+        });
+        Ok(before - rows.len())
     }
 }

@@ -66,6 +66,7 @@ pass_on! { Outbox {
     fn mark_published(ids: &[i64]) -> usize;
     fn mark_failed(id: i64, error: &str, delay: Duration) -> bool;
     fn pending() -> u64;
+    fn purge_published(older_than: Duration) -> usize;
 } }
 
 pass_on! { Runtimes {

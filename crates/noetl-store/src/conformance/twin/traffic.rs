@@ -172,6 +172,9 @@ async fn snapshot(random: &mut Random, place: &str, left: &dyn Store, right: &dy
 async fn outbox(random: &mut Random, place: &str, left: &dyn Store, right: &dyn Store) {
     let one = left.pending().await.expect(place);
     assert_eq!(one, right.pending().await.expect(place), "{place}");
+    let age = random.pick(&[LONG, LONG, Duration::ZERO]);
+    let one = left.purge_published(age).await.expect(place);
+    assert_eq!(one, right.purge_published(age).await.expect(place), "{place}");
     let limit = random.below(12);
     let one = left.claim(limit).await.expect(place);
     let other = right.claim(limit).await.expect(place);
