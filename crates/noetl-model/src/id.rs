@@ -63,6 +63,22 @@ id! {
     /// One version of one catalog entry.
     CatalogId
 }
+id! {
+    /// One message between executions, or one timer.
+    DueId
+}
+id! {
+    /// One program that said it is there: a pool of workers, a server, a broker.
+    RuntimeId
+}
+id! {
+    /// One registration of a subscription, from its first state to its deactivation.
+    SubscriptionId
+}
+id! {
+    /// One schedule of a playbook.
+    ScheduleId
+}
 
 impl From<EventId> for CommandId {
     fn from(event: EventId) -> Self {

@@ -32,7 +32,7 @@ pub(crate) struct Item {
 impl Item {
     pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
         append.check()?;
-        let Append { expected, after, start, events, row } = append;
+        let Append { expected, after, start, events, row, due, delivered } = append;
         Ok(Self {
             expected: place(expected),
             after,

@@ -26,6 +26,11 @@ pub(crate) fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Valu
     serde_json::from_str(text).map(Some).map_err(|error| unreadable(column, error))
 }
 
+/// A JSON text to write.
+pub(crate) fn json_text(value: &Option<Value>) -> Option<String> {
+    value.as_ref().map(Value::to_string)
+}
+
 /// A row that this version cannot read.
 pub(crate) fn unreadable(
     column: usize,

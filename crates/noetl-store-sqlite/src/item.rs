@@ -1,7 +1,8 @@
 //! An append in the shape the writer binds.
 
+use noetl_model::DueId;
 use noetl_model::row::EventRow;
-use noetl_store::{Append, CommandChange, ExecutionRow, Malformed, Start};
+use noetl_store::{Append, CommandChange, ExecutionRow, Malformed, NewDue, Start};
 
 /// One append, checked and encoded by the caller: the writer thread is the store's bottleneck, so
 /// it is spared everything that needs no database.
@@ -17,12 +18,28 @@ pub(crate) struct Item {
     pub(crate) events: Vec<EventRow>,
     pub(crate) changes: Vec<CommandChange>,
     pub(crate) newest: i64,
+    pub(crate) due: Vec<EncodedDue>,
+    pub(crate) delivered: Vec<DueId>,
+}
+
+/// A due row with its payload as text.
+#[derive(Debug)]
+pub(crate) struct EncodedDue {
+    pub(crate) row: NewDue,
+    pub(crate) payload: String,
+}
+
+impl From<NewDue> for EncodedDue {
+    fn from(row: NewDue) -> Self {
+        let payload = row.payload.to_string();
+        Self { row, payload }
+    }
 }
 
 impl Item {
     pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
         append.check()?;
-        let Append { expected, after, start, events, row } = append;
+        let Append { expected, after, start, events, row, due, delivered } = append;
         let last = events.last().map(|event| event.id.get());
         let newest = events.iter().map(|event| event.id.get()).max();
         Ok(Self {
@@ -31,6 +48,8 @@ impl Item {
             last,
             start,
             row,
+            due: due.into_iter().map(EncodedDue::from).collect(),
+            delivered,
             changes: CommandChange::of_all(events.iter().map(AsRef::as_ref)),
             newest: newest.unwrap_or(i64::MIN),
             events: events.iter().map(|event| EventRow::from(event.as_ref())).collect(),

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use noetl_store::{OutboxOptions, StoreClock};
+
 /// How to open a store.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -11,6 +13,10 @@ pub struct Options {
     pub synchronous: Synchronous,
     /// How many reads of a file run at once. Default: 4. At least one is used.
     pub readers: usize,
+    /// The clock leases and due times are compared with. Default: the machine's.
+    pub clock: StoreClock,
+    /// Whether events go to the outbox, and how long a claim lasts. Default: they do not, 60 s.
+    pub outbox: OutboxOptions,
 }
 
 impl Options {
@@ -27,7 +33,13 @@ impl Options {
     fn at(location: Location) -> Self {
         // Four keep a page of the UI, its stream and a recovery from waiting for each other, and
         // cost little: a reader's cache is filled only by what it reads.
-        Self { location, synchronous: Synchronous::default(), readers: 4 }
+        Self {
+            location,
+            synchronous: Synchronous::default(),
+            readers: 4,
+            clock: StoreClock::default(),
+            outbox: OutboxOptions::default(),
+        }
     }
 }
 

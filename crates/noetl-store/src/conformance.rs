@@ -1,7 +1,8 @@
 //! What every store has to do, as cases that run against any of them.
 //!
 //! A store's tests hold one line, `conformance_suite!(name, async || Subject::new(store))`, which
-//! makes a test of every case, each on a fresh store. A case is a sentence about the traits'
+//! makes a test of every case, each on a fresh store that was opened with its outbox on
+//! ([`outbox_on`]). A case is a sentence about the traits'
 //! guarantees; what it relies on is made by [`story`], so the cases read as what happens.
 //! [`twin::compare`] drives two stores with one random history and compares every read.
 #![expect(missing_docs, reason = "the name of a case is its sentence")]
@@ -9,15 +10,24 @@
 pub mod append;
 pub mod catalog;
 pub mod commands;
+pub mod cursors;
+pub mod due;
 pub mod executions;
+pub mod lapse;
+pub mod leases;
+pub mod outbox;
 pub mod payload;
+pub mod runtimes;
+pub mod schedules;
+pub mod snapshots;
 pub mod story;
+pub mod subscriptions;
 pub mod twin;
 
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::Store;
+use crate::{OutboxOptions, Store};
 
 /// The store a case runs on, with what has to outlive it.
 pub struct Subject {
@@ -40,6 +50,11 @@ impl Subject {
     pub fn store(&self) -> Arc<dyn Store> {
         self.store.clone()
     }
+}
+
+/// The outbox as the cases expect it: on, and with a claim that lasts longer than any of them.
+pub fn outbox_on() -> OutboxOptions {
+    OutboxOptions { is_on: true, ..OutboxOptions::default() }
 }
 
 /// Makes one test of every case, in a module of this name, each with a [`Subject`] of its own.
@@ -116,6 +131,86 @@ macro_rules! conformance_suite {
                     an_entry_with_a_taken_id_is_refused,
                     concurrent_registers_get_distinct_versions,
                 },
+                leases::{
+                    a_free_name_is_taken_and_read_back,
+                    a_held_name_is_not_taken_by_another,
+                    a_holder_that_acquires_again_stays_in_its_epoch,
+                    a_lease_that_is_over_is_free_and_begins_an_epoch,
+                    a_renewal_moves_the_end_of_the_live_holding_only,
+                    a_released_name_is_free_and_keeps_its_epoch,
+                    live_leases_are_listed_by_prefix_in_byte_order,
+                    the_lowest_free_number_is_taken,
+                    a_holder_with_a_number_keeps_it,
+                    concurrent_holders_get_distinct_numbers,
+                    concurrent_acquires_have_one_winner,
+                },
+                cursors::{
+                    a_cursor_only_moves_forward,
+                    a_fenced_cursor_moves_only_under_the_live_holding,
+                },
+                snapshots::{
+                    a_snapshot_is_read_back_to_the_byte,
+                    a_snapshot_never_goes_back,
+                    a_damaged_snapshot_counts_as_none,
+                    a_forgotten_snapshot_is_gone_and_may_come_back_older,
+                    snapshots_are_apart_by_tenant_type_and_id,
+                },
+                due::{
+                    a_row_is_written_with_its_append_and_read_back,
+                    a_later_append_sends_for_the_same_tenant,
+                    rows_of_a_refused_append_do_not_exist,
+                    of_two_rows_with_one_id_the_first_stays,
+                    a_delivered_row_goes_with_the_append_that_answers_it,
+                    rows_are_taken_when_ready_longest_ready_first,
+                    a_row_whose_lease_is_over_is_taken_again,
+                    a_done_row_is_gone_lent_or_not,
+                    a_row_is_put_off_and_brought_forward,
+                    concurrent_takers_never_share_a_row,
+                },
+                outbox::{
+                    every_event_of_a_commit_goes_out_in_order,
+                    a_payload_is_the_event_s_row,
+                    events_of_a_refused_append_do_not_go_out,
+                    an_event_that_is_in_the_log_twice_goes_out_once,
+                    a_claimed_row_is_not_claimed_while_the_claim_lasts,
+                    a_published_row_is_published_once_and_for_ever,
+                    a_failed_row_comes_back_after_its_delay,
+                    only_what_is_published_is_purged,
+                    concurrent_publishers_never_share_a_row,
+                },
+                runtimes::{
+                    a_runtime_is_registered_and_read_back,
+                    a_known_runtime_takes_over_what_it_says_and_keeps_its_id,
+                    runtimes_are_apart_by_tenant_kind_and_name,
+                    a_runtime_s_id_is_its_own,
+                    a_heartbeat_and_a_goodbye_are_for_known_runtimes,
+                    stale_runtimes_are_purged_and_others_stay,
+                    concurrent_registrations_of_a_runtime_make_one,
+                },
+                subscriptions::{
+                    a_registered_subscription_is_read_back,
+                    a_path_keeps_its_subscription_until_it_is_deactivated,
+                    a_subscription_s_id_is_its_own,
+                    concurrent_registrations_of_a_path_get_one_id,
+                    every_action_moves_from_where_it_is_allowed,
+                    a_subscription_moves_only_from_the_state_that_was_seen,
+                    a_replaced_subscription_stays_deactivated,
+                    a_message_is_reserved_once,
+                    a_message_outside_its_window_is_new,
+                    a_message_is_given_back_by_its_execution_only,
+                    old_messages_are_forgotten_and_others_stay,
+                    concurrent_reservations_have_one_winner,
+                },
+                schedules::{
+                    a_schedule_is_read_back_as_it_was_put,
+                    a_schedule_put_again_keeps_what_it_did,
+                    a_schedule_of_another_tenant_is_out_of_reach,
+                    what_is_due_is_ready_the_longest_due_first,
+                    a_run_is_fixed_once_and_the_schedule_stays_ready,
+                    a_schedule_moves_on_from_one_run_once,
+                    a_removed_schedule_is_gone,
+                    concurrent_runners_agree_on_a_run,
+                },
                 payload::{
                     text_of_every_kind_survives,
                     a_nul_in_a_value_survives,
@@ -127,6 +222,50 @@ macro_rules! conformance_suite {
             }
         }
     };
+}
+
+/// Makes one test of every case about time going by, in a module of this name, each with a
+/// [`Subject`] made for a clock of its own.
+#[macro_export]
+macro_rules! lapse_suite {
+    ($name:ident, $make:expr) => {
+        mod $name {
+            #[allow(
+                unused_imports,
+                reason = "what makes the subject may need nothing from outside"
+            )]
+            use super::*;
+
+            $crate::lapse_cases! { $make,
+                a_lease_lives_until_its_end_and_not_at_it,
+                a_renewed_lease_lives_from_the_renewal_on,
+                a_row_is_ready_at_its_time_and_when_its_lease_is_over,
+                a_claim_of_the_outbox_is_over_after_its_lease,
+                a_failed_row_of_the_outbox_waits_for_its_delay,
+                a_published_row_of_the_outbox_is_purged_at_its_age,
+                a_runtime_is_stale_without_a_heartbeat,
+                a_reserved_message_counts_for_its_window,
+                a_subscription_knows_when_it_moved,
+                a_schedule_is_ready_at_its_time,
+            }
+        }
+    };
+}
+
+/// The list behind [`lapse_suite!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! lapse_cases {
+    ($make:expr, $($case:ident),* $(,)?) => {$(
+        #[tokio::test]
+        async fn $case() {
+            use $crate::conformance::lapse;
+            let clock = std::sync::Arc::new(lapse::HandClock::default());
+            let subject: $crate::conformance::Subject =
+                ($make)($crate::StoreClock::new(clock.clone())).await;
+            lapse::$case(subject.store(), &clock).await;
+        }
+    )*};
 }
 
 /// The list behind [`conformance_suite!`].
@@ -163,6 +302,15 @@ mod tests {
             include_str!("conformance/executions.rs"),
             include_str!("conformance/catalog.rs"),
             include_str!("conformance/payload.rs"),
+            include_str!("conformance/leases.rs"),
+            include_str!("conformance/cursors.rs"),
+            include_str!("conformance/snapshots.rs"),
+            include_str!("conformance/due.rs"),
+            include_str!("conformance/outbox.rs"),
+            include_str!("conformance/runtimes.rs"),
+            include_str!("conformance/subscriptions.rs"),
+            include_str!("conformance/schedules.rs"),
+            include_str!("conformance/lapse.rs"),
         ];
         for line in groups.iter().flat_map(|group| group.lines()) {
             let Some(rest) = line.strip_prefix("pub async fn ") else {

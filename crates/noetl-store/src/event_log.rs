@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use noetl_model::{CommandId, Event, EventId, ExecutionId, Seq, Tenant};
+use noetl_model::{CommandId, DueId, Event, EventId, ExecutionId, Seq, Tenant};
 
-use crate::{ExecutionRow, StoreError};
+use crate::{ExecutionRow, NewDue, StoreError};
 
 /// What one execution adds to its log, with the rows that follow from it.
 #[derive(Debug, Clone)]
@@ -21,6 +21,11 @@ pub struct Append {
     pub events: Vec<Arc<Event>>,
     /// The execution's row after them. Its `version` is the last event's place.
     pub row: ExecutionRow,
+    /// Timers and messages that follow from the events, written with them.
+    pub due: Vec<NewDue>,
+    /// Rows of any sender that these events answer, removed with them; also one that is in `due`.
+    /// One that is gone already is fine.
+    pub delivered: Vec<DueId>,
 }
 
 impl Append {
@@ -171,7 +176,7 @@ pub enum Committed {
 pub trait EventLog: Send + Sync {
     /// Appends a batch in one transaction, and answers for each item in order.
     ///
-    /// An item is written whole, with its command and execution rows, or not at all, and never
+    /// An item is written whole, with its command, execution and due rows, or not at all, and never
     /// fails another. When this returns `Ok`, every `Appended` item survives a power cut. When it
     /// returns an error other than [`StoreError::Unknown`], nothing of the batch was kept.
     ///

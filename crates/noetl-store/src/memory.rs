@@ -4,7 +4,14 @@
 //! so what does not survive a row does not survive here either. One lock guards all of it; calls
 //! hold it briefly and never across an await. It is made for tests and simulations, not for speed.
 
+mod due;
+mod leases;
+mod outbox;
+mod runtimes;
+mod schedules;
+mod snapshots;
 mod state;
+mod subscriptions;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,19 +21,34 @@ use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant
 use self::state::State;
 use crate::{
     Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
-    ExecutionRow, Executions, Held, NewEntry, StoreError, Unshared, path_contains,
+    ExecutionRow, Executions, Held, NewEntry, OutboxOptions, StoreClock, StoreError, Unshared,
+    path_contains,
 };
 
 /// A store in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
+    clock: StoreClock,
 }
 
 impl MemoryStore {
     /// A store with nothing in it.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same store, going by this clock.
+    #[must_use]
+    pub fn with_clock(self, clock: StoreClock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// The same store with its outbox kept so.
+    #[must_use]
+    pub fn with_outbox(self, options: OutboxOptions) -> Self {
+        self.state().outbox.options = options;
+        self
     }
 
     /// The state. A panic elsewhere cannot leave it half-written, because every change is planned
@@ -40,10 +62,11 @@ impl MemoryStore {
 impl EventLog for MemoryStore {
     async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError> {
         let mut state = self.state();
+        let now = self.clock.now();
         let outcomes = state.plan(&batch)?;
         for (append, outcome) in batch.into_iter().zip(&outcomes) {
             if *outcome == Committed::Appended {
-                state.apply(append);
+                state.apply(append, now);
             }
         }
         Ok(outcomes)
@@ -204,7 +227,22 @@ impl Catalog for MemoryStore {
 #[cfg(test)]
 mod tests {
     use super::MemoryStore;
-    use crate::conformance::Subject;
+    use crate::Outbox;
+    use crate::conformance::story::{Story, write};
+    use crate::conformance::{Subject, outbox_on};
 
-    crate::conformance_suite!(memory, async || Subject::new(MemoryStore::new()));
+    fn store() -> MemoryStore {
+        MemoryStore::new().with_outbox(outbox_on())
+    }
+
+    #[tokio::test]
+    async fn nothing_goes_out_unless_asked_for() {
+        let store = MemoryStore::new();
+        write(&store, Story::new(10).start()).await;
+        assert_eq!(store.pending().await.expect("a count"), 0);
+    }
+
+    crate::conformance_suite!(memory, async || Subject::new(store()));
+
+    crate::lapse_suite!(memory_lapse, async |clock| { Subject::new(store().with_clock(clock)) });
 }

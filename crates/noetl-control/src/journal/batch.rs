@@ -84,6 +84,8 @@ impl Item {
             start: self.start.take(),
             events: self.events.clone(),
             row: row(&self.cached),
+            due: Vec::new(),
+            delivered: Vec::new(),
         })
     }
 

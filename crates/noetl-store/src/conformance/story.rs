@@ -92,7 +92,15 @@ impl Story {
         let start =
             (expected == Seq::START).then(|| Start { key: self.key, tenant: self.tenant.clone() });
         let after = start.is_none().then(|| self.event_at(expected.0));
-        Append { expected, after, start, events, row: self.row.clone() }
+        Append {
+            expected,
+            after,
+            start,
+            events,
+            row: self.row.clone(),
+            due: Vec::new(),
+            delivered: Vec::new(),
+        }
     }
 
     fn tell(&mut self, fact: Fact) -> Arc<Event> {

@@ -2,13 +2,19 @@
 //!
 //! The history is a function of its seed. It holds what journals do (starts, claims, ends, late
 //! reports) and what goes wrong around them (conflicts, repeats, taken ids, several items for one
-//! execution in a batch), in batches of random size.
+//! execution in a batch), in batches of random size. Between batches go random calls of everything
+//! else a store does.
+
+mod registry;
+mod traffic;
 
 use std::sync::Arc;
 
 use noetl_model::{CatalogId, CommandId, ExecutionId, Fact, Seq, Tenant, Timestamp};
 use serde_json::json;
 
+use self::registry::Registry;
+use self::traffic::Traffic;
 use super::story::{
     Story, began, called, claimed, completed, entered, every_end, every_fact, expired, failed,
     issued, said, stopped,
@@ -21,6 +27,8 @@ const PATHS: [&str; 4] = ["demo/a", "demo/B", "prod/ä", "prod/a_b%"];
 /// Feeds the history of `seed` to both stores and fails, naming the seed, where they differ.
 pub async fn compare(seed: u64, batches: usize, left: Arc<dyn Store>, right: Arc<dyn Store>) {
     let mut history = History { random: Random(seed), stories: Vec::new(), entries: 0 };
+    let mut traffic = Traffic::default();
+    let mut registry = Registry::default();
     for number in 0..batches {
         let place = format!("seed {seed}, batch {number}");
         if history.random.below(8) == 0 {
@@ -29,12 +37,25 @@ pub async fn compare(seed: u64, batches: usize, left: Arc<dyn Store>, right: Arc
             let other = right.register(&tenant, entry).await;
             assert_eq!(one.expect(&place), other.expect(&place), "{place}");
         }
-        let batch = history.batch();
+        for _ in 0..4 {
+            traffic.step(&mut history.random, &place, &*left, &*right).await;
+            registry.step(&mut history.random, &place, &*left, &*right).await;
+        }
+        let mut batch = history.batch();
+        traffic.send(&mut history.random, &mut batch);
         let one = left.commit(batch.clone()).await.expect(&place);
         let other = right.commit(batch).await.expect(&place);
         assert_eq!(one, other, "{place}");
     }
     history.compare_reads(seed, &*left, &*right).await;
+    for story in &history.stories {
+        let one = left.due_of(story.id()).await.expect("a list");
+        let other = right.due_of(story.id()).await.expect("a list");
+        assert_eq!(one, other, "seed {seed}, execution {}", story.id());
+    }
+    let place = format!("seed {seed}");
+    traffic::compare_reads(&place, &*left, &*right).await;
+    registry.compare_reads(&place, &*left, &*right).await;
 }
 
 /// SplitMix64: small, good enough, and the same on every machine.

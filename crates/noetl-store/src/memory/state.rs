@@ -3,8 +3,15 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use noetl_model::row::EventRow;
-use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Seq, Tenant};
+use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Seq, Tenant, Timestamp};
 
+use super::due::DueTable;
+use super::leases::LeaseTable;
+use super::outbox::OutboxTable;
+use super::runtimes::RuntimeTable;
+use super::schedules::ScheduleTable;
+use super::snapshots::SnapshotTable;
+use super::subscriptions::SubscriptionTable;
 use crate::{
     Append, CatalogEntry, CommandChange, CommandRow, Committed, ExecutionRow, Malformed, NewEntry,
     Start, StoreError,
@@ -16,6 +23,13 @@ pub(super) struct State {
     pub(super) executions: BTreeMap<ExecutionId, Execution>,
     pub(super) commands: BTreeMap<CommandId, CommandRow>,
     pub(super) newest: Option<EventId>,
+    pub(super) due: DueTable,
+    pub(super) leases: LeaseTable,
+    pub(super) outbox: OutboxTable,
+    pub(super) runtimes: RuntimeTable,
+    pub(super) schedules: ScheduleTable,
+    pub(super) snapshots: SnapshotTable,
+    pub(super) subscriptions: SubscriptionTable,
     catalog: BTreeMap<CatalogId, (Tenant, CatalogEntry)>,
 }
 
@@ -111,21 +125,26 @@ impl State {
     }
 
     /// Makes the changes of an append that [`State::plan`] let through.
-    pub(super) fn apply(&mut self, append: Append) {
-        let Append { start, events, row, .. } = append;
+    pub(super) fn apply(&mut self, append: Append, now: Timestamp) {
+        let Append { start, events, row, due, delivered, .. } = append;
+        let execution = row.id;
         for change in CommandChange::of_all(events.iter().map(AsRef::as_ref)) {
             self.change(change);
         }
         let newest = events.iter().map(|event| event.id).max();
         self.newest = self.newest.max(newest);
         let ids = events.iter().map(|event| event.id);
-        let rows = events.iter().map(|event| EventRow::from(event.as_ref()));
+        let rows: Vec<EventRow> =
+            events.iter().map(|event| EventRow::from(event.as_ref())).collect();
+        let outgoing = rows.clone();
+        let known = self.executions.get(&execution).and_then(|known| known.log.last());
+        let previous = known.map(|known| known.event_id);
         match (start, self.executions.get_mut(&row.id)) {
             (Some(start), _) => {
                 let execution = Execution {
                     tenant: start.tenant,
                     start_key: start.key,
-                    log: rows.collect(),
+                    log: rows,
                     ids: ids.collect(),
                     row,
                 };
@@ -138,6 +157,13 @@ impl State {
             }
             (None, None) => {}
         }
+        if let Some(sender) = self.executions.get(&execution) {
+            self.outbox.add(sender, &outgoing, previous, now);
+            for new in due {
+                self.due.add(&sender.tenant, execution, new);
+            }
+        }
+        self.due.remove(&delivered);
     }
 
     fn change(&mut self, change: CommandChange) {
