@@ -194,6 +194,12 @@ pub trait EventLog: Send + Sync {
         false
     }
 
+    /// Resolves when another process has said that it left commands for whoever has room. What it
+    /// says may be lost; never resolves in a store that is not shared.
+    async fn others_left_work(&self) {
+        std::future::pending().await
+    }
+
     /// Takes one execution for the caller alone until the answer is dropped or committed: nobody
     /// else appends to it meanwhile. Waits for whoever has it. In a store that is not shared there
     /// is nobody to wait for.

@@ -17,17 +17,18 @@ use noetl_engine::{Claim, Execution, Input, Moment, Refusal, Status, decide};
 use noetl_model::{Clock, CommandId, EventId, ExecutionId, Fact};
 use noetl_playbook::template::Entropy;
 use noetl_store::{Committed, Start, Store, StoreError};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::again::Again;
 use super::batch::{Batch, Item, LocalClaim, Pending, Reply, Sealed};
 use super::held::{Contended, ForHeld};
-use super::{Job, Journal, SubmitError, load};
+use super::{Job, SubmitError, load};
 use crate::cache::{Cache, Cached};
 use crate::catalog::Playbooks;
 use crate::dispatch::{Dispatch, Slot, Waiting};
+use crate::identity::Identity;
 use crate::ids::{self, Ids};
 use crate::local::Assignment;
 use crate::recovery;
@@ -52,7 +53,13 @@ const REPORTED_MAX: NonZeroUsize = NonZeroUsize::new(16 * 1024).expect("not zero
 
 /// What a writer is made of.
 pub(crate) struct WriterParts {
+    /// The shard's own database.
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) shard: usize,
+    /// Where the catalog is.
+    pub(crate) catalog: Arc<dyn Store>,
+    pub(crate) identity: Identity,
+    pub(crate) due_written: Arc<Notify>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Ids,
     pub(crate) playbooks: Playbooks,
@@ -60,8 +67,6 @@ pub(crate) struct WriterParts {
     pub(crate) watch: Watch,
     pub(crate) env: Arc<BTreeMap<String, String>>,
     pub(crate) assignments: mpsc::Sender<Assignment>,
-    pub(crate) journal: Journal,
-    pub(crate) worker: Arc<str>,
     pub(crate) cache_bytes: usize,
     pub(crate) closing: CancellationToken,
 }
@@ -143,7 +148,7 @@ impl Writer {
                 }
                 () = std::future::ready(()), if has_room && self.can_decide_again() => {}
                 _ = queue.recv_many(&mut jobs, BATCH_MAX), if has_room => {}
-                () = self.parts.dispatch.freed(), if has_room => {}
+                () = self.parts.dispatch.freed(self.parts.shard), if has_room => {}
                 () = tokio::time::sleep(STORE_REST), if rests && has_room => {}
                 () = self.parts.closing.cancelled() => break,
             }
@@ -203,6 +208,14 @@ impl Writer {
     }
 
     async fn turn(&mut self, mut jobs: Vec<Job>, commits: &mut FuturesOrdered<Commit>) {
+        if !self.parts.identity.is_held() {
+            // Ids minted now could be another's.
+            for job in std::mem::take(&mut self.again).into_iter().chain(jobs) {
+                let _ = job.reply.send(Err(SubmitError::Unleased));
+            }
+            self.unread = true;
+            return;
+        }
         for job in &mut jobs {
             // The command this input ends is over: its slot serves what the input leads to.
             job.slot = None;
@@ -225,7 +238,7 @@ impl Writer {
         }
         self.refill().await;
         let mut unread = Vec::new();
-        while let Some((waiting, slot)) = self.parts.dispatch.next() {
+        while let Some((waiting, slot)) = self.parts.dispatch.next(self.parts.shard) {
             if self.contended.contains(waiting.execution)
                 && !self.under_way.contains_key(&waiting.execution)
                 && batch.get(waiting.execution).is_none()
@@ -239,7 +252,7 @@ impl Writer {
         for waiting in unread {
             self.parts.dispatch.wait(waiting);
         }
-        let Sealed { appends, pending, states } = batch.seal();
+        let Sealed { appends, pending, states } = batch.seal(&self.parts);
         for cached in states {
             self.cache.put(cached);
         }
@@ -315,6 +328,11 @@ impl Writer {
         Ok(found.map_err(|error| SubmitError::Store(Arc::new(error)))?.is_some())
     }
 
+    pub(super) async fn load(&self, execution: ExecutionId) -> Result<Option<Cached>, SubmitError> {
+        let parts = &self.parts;
+        load::load(&*parts.store, &*parts.catalog, &parts.playbooks, execution).await
+    }
+
     /// The item of an execution: already in the batch, in memory, or folded from the log.
     async fn item<'b>(
         &mut self,
@@ -325,8 +343,7 @@ impl Writer {
             let cached = match self.cache.take(execution) {
                 Some(cached) => cached,
                 None => {
-                    let found =
-                        load::load(&*self.parts.store, &self.parts.playbooks, execution).await?;
+                    let found = self.load(execution).await?;
                     found.ok_or(SubmitError::Refused(Refusal::NotFound))?
                 }
             };
@@ -362,9 +379,6 @@ impl Writer {
             if status.is_final() {
                 self.parts.watch.ended(execution, status);
             }
-            if is_failing {
-                self.abandon_later(execution);
-            }
             let Some(item) = batch.get(execution) else { continue };
             for (command, worker) in open {
                 if is_failing {
@@ -372,7 +386,7 @@ impl Writer {
                 }
                 match worker {
                     None => self.parts.dispatch.wait(Waiting { execution, command }),
-                    Some(worker) if worker == self.parts.worker => {
+                    Some(worker) if worker == self.parts.identity.worker() => {
                         if !self.parts.dispatch.is_running(command) {
                             let expire = recovery::expire(command, "its claim was not confirmed");
                             if let Ok(events) = decide_on(&self.parts, &mut item.cached, expire) {
@@ -409,13 +423,13 @@ impl Writer {
 
     /// Reads back what waits in the store because it did not fit into memory.
     async fn refill(&mut self) {
-        if !self.parts.dispatch.take_overflow() {
+        if !self.parts.dispatch.take_overflow(self.parts.shard) {
             return;
         }
         if let Err(error) = recovery::wait_for_slots(&*self.parts.store, &self.parts.dispatch).await
         {
             warn!(%error, "waiting commands are not read back yet");
-            self.parts.dispatch.overflow();
+            self.parts.dispatch.overflow(self.parts.shard);
             self.unread = true;
         }
     }
@@ -490,7 +504,7 @@ pub(super) fn claim(
     let command = waiting.command;
     let Some(open) = item.cached.state.open_command(command) else { return };
     let issued = open.issued.clone();
-    let input = Input::Claim(Claim { command, worker: parts.worker.clone() });
+    let input = Input::Claim(Claim { command, worker: parts.identity.worker() });
     match decide_on(parts, &mut item.cached, input) {
         // No event: it was claimed before, and runs already.
         Ok(events) if events.is_empty() => {}

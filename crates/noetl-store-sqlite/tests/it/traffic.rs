@@ -104,7 +104,8 @@ async fn everything_is_there_after_reopening() {
     store.close().await;
 
     let store = open(&path);
-    assert_eq!(store.lease("tailer").await.expect("a read"), Some(lease));
+    let next = store.acquire("tailer", "b", LONG).await.expect("an answer");
+    assert_eq!(next.map(|next| next.epoch), Some(lease.epoch + 1), "the one owner was another");
     assert_eq!(store.cursor("tailer").await.expect("a read"), Some(7));
     assert_eq!(store.take_due(9, LONG).await.expect("an answer").len(), 1);
     assert_eq!(store.pending().await.expect("a count"), 2, "the claim lasts");
