@@ -65,8 +65,8 @@ impl Execution {
             Fact::PlaybookCancelled { reason } => {
                 self.end(Status::Cancelled, event.at, reason.clone());
             }
-            // Said by a worker or client; only what the engine decided drives state.
-            Fact::CallFailed { .. } | Fact::Reported(_) => {}
+            // Said by a worker or client, or elsewhere; only what the engine decided drives state.
+            Fact::CallFailed { .. } | Fact::Reported(_) | Fact::Imported(_) => {}
         }
     }
 

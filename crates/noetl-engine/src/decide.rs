@@ -17,7 +17,7 @@ mod start;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use noetl_model::event::Reported;
+use noetl_model::event::{BlobRef, Reported};
 use noetl_model::{CatalogId, CommandId, Event, EventId, Fact, Failure, Map, Timestamp, Value};
 use noetl_playbook::Playbook;
 use noetl_playbook::template::Entropy;
@@ -88,8 +88,11 @@ pub struct Begin {
 pub struct Complete {
     /// The command.
     pub command: CommandId,
-    /// The tool's answer; `None` when it was said before.
+    /// The tool's answer; `None` when it was said before. With a reference: top-level fields of
+    /// the answer, each exactly as it is there, or null.
     pub data: Option<Value>,
+    /// Where the answer is kept, when it is too large for the log.
+    pub reference: Option<Arc<BlobRef>>,
     /// Whether the command is over. A worker that reports in two parts says the answer first.
     pub is_final: bool,
 }
@@ -132,6 +135,8 @@ pub struct Keep {
     pub said: Reported,
     /// The id it came with, by which a repeat is known; a new one when `None`.
     pub id: Option<EventId>,
+    /// The id it came with when that one cannot be kept; a repeat is known by it too.
+    pub key: Option<i64>,
 }
 
 /// Why an input changes nothing.

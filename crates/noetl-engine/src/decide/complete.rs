@@ -12,7 +12,8 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Complete) -> Result<(), R
     if let Some(data) = input.data
         && open.answer.is_none()
     {
-        draft.record(Fact::CallDone { command, step: step.clone(), data });
+        let reference = input.reference;
+        draft.record(Fact::CallDone { command, step: step.clone(), data, reference });
     }
     if !input.is_final {
         return Ok(());

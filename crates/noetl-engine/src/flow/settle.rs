@@ -94,7 +94,7 @@ impl Draft<'_, '_> {
     fn end_completed(&mut self) {
         let data = self.state.leaf.as_ref().and_then(|leaf| self.state.results.get(leaf));
         let result = data.and_then(|data| template::to_json(data).ok()).unwrap_or(Value::Null);
-        self.record(Fact::PlaybookCompleted { result });
+        self.record(Fact::PlaybookCompleted { result, reference: None });
     }
 
     fn end_failed(&mut self) {

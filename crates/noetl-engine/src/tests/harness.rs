@@ -78,7 +78,7 @@ impl Run {
 
     pub(super) fn complete(&mut self, step: &str, data: Value) -> Vec<Event> {
         let command = self.command(step);
-        let input = Complete { command, data: Some(data), is_final: true };
+        let input = Complete { command, data: Some(data), reference: None, is_final: true };
         self.input(Input::Complete(input)).unwrap()
     }
 
@@ -193,11 +193,11 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
         "begin" => Input::Begin(Begin { command: command(), worker: worker() }),
         "complete" => {
             let data = rest.map(|_| json());
-            Input::Complete(Complete { command: command(), data, is_final: true })
+            Input::Complete(Complete { command: command(), data, reference: None, is_final: true })
         }
         "answer" => {
             let data = Some(json());
-            Input::Complete(Complete { command: command(), data, is_final: false })
+            Input::Complete(Complete { command: command(), data, reference: None, is_final: false })
         }
         "fail" => {
             let failure = Failure::new(FailureKind::Unknown, "it broke");
@@ -244,9 +244,10 @@ fn show(event: &Event) -> String {
             let to = if taken.is_empty() { "nowhere".into() } else { taken.join(", ") };
             format!("step.exit {step} {outcome} -> {to}")
         }
-        Fact::PlaybookCompleted { result } => format!("playbook.completed {result}"),
+        Fact::PlaybookCompleted { result, .. } => format!("playbook.completed {result}"),
         Fact::PlaybookFailed { step, failure } => format!("playbook.failed at {step} {failure}"),
         Fact::PlaybookCancelled { .. } => "playbook_cancelled".into(),
         Fact::Reported(reported) => format!("reported {}", reported.event_type),
+        Fact::Imported(_) => "imported".into(),
     }
 }

@@ -181,7 +181,7 @@ pub fn began(command: CommandId, worker: &str) -> Fact {
 
 /// The tool answered.
 pub fn called(command: CommandId, data: Value) -> Fact {
-    Fact::CallDone { command, step: Arc::from("a"), data }
+    Fact::CallDone { command, step: Arc::from("a"), data, reference: None }
 }
 
 /// A command ended well.
@@ -213,12 +213,13 @@ pub fn said(text: &str) -> Fact {
         payload: Some(json!({"text": text})),
         meta: Some(json!({"n": 1})),
         worker: Some(Arc::from("local")),
+        key: None,
     }))
 }
 
 /// The execution ended well.
 pub fn done() -> Fact {
-    Fact::PlaybookCompleted { result: json!({"ok": true}) }
+    Fact::PlaybookCompleted { result: json!({"ok": true}), reference: None }
 }
 
 /// A failure with everything a failure can have.
