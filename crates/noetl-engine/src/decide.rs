@@ -20,10 +20,12 @@ use std::sync::Arc;
 use noetl_model::event::{BlobRef, Reported};
 use noetl_model::{CatalogId, CommandId, Event, EventId, Fact, Failure, Map, Timestamp, Value};
 use noetl_playbook::Playbook;
-use noetl_playbook::template::Entropy;
+use noetl_playbook::template::{Entropy, Place};
 
 use crate::execution::{Execution, Status};
 use crate::flow::Activation;
+use crate::loaded::Loaded;
+use crate::trail::{Copied, Trail};
 
 /// What somebody asks of an execution.
 #[derive(Debug, Clone, PartialEq)]
@@ -160,6 +162,10 @@ pub enum Refusal {
     /// A template of the workload cannot be rendered.
     #[error("{0}")]
     Workload(String),
+    /// It depends on values that are not in memory. Load them into [`Moment::loaded`] and ask
+    /// again.
+    #[error("{} values have to be loaded first", .0.len())]
+    Need(Vec<Place>),
 }
 
 /// The present, and what is fresh at it.
@@ -172,9 +178,15 @@ pub struct Moment<'a> {
     pub entropy: Entropy,
     /// What templates see as `env`.
     pub env: Arc<BTreeMap<String, String>>,
+    /// Values that were loaded because the state knows only their places.
+    pub loaded: Loaded,
 }
 
 /// Decides one input. On `Ok` the state has the returned events folded in.
+///
+/// [`Refusal::Need`] names everything that is known to be missing; with that loaded, the answer may
+/// be `Need` again, since what comes to light then may depend on more. It ends: each round a
+/// template reads what it could not read before.
 pub fn decide(
     playbook: &Playbook,
     state: &mut Execution,
@@ -193,7 +205,7 @@ pub fn decide(
         Input::Abandon(Abandon) => abandon::decide(&mut draft)?,
         Input::Keep(input) => keep::decide(&mut draft, *input)?,
     }
-    Ok(draft.events)
+    draft.finish()
 }
 
 /// A decision in the making.
@@ -206,12 +218,52 @@ pub(crate) struct Draft<'a, 'm> {
     pub(crate) queue: VecDeque<Activation>,
     /// Visits that began and ended within this decision.
     pub(crate) inline_visits: u32,
+    /// What templates can reach beyond the state: what the caller loaded, and what this decision
+    /// recorded itself.
+    pub(crate) loaded: Loaded,
+    /// What is missing. If there is anything, the decision is undone.
+    pub(crate) needed: Vec<Place>,
+    /// Whether going on makes no sense because a route depends on what is missing.
+    pub(crate) stopped: bool,
+    before: Copied,
+    trail: Trail,
 }
 
 impl<'a, 'm> Draft<'a, 'm> {
     fn new(playbook: &'a Playbook, state: &'a mut Execution, moment: &'a mut Moment<'m>) -> Self {
         let (events, queue) = (Vec::with_capacity(8), VecDeque::new());
-        Self { playbook, state, moment, events, queue, inline_visits: 0 }
+        Self {
+            playbook,
+            events,
+            queue,
+            inline_visits: 0,
+            loaded: moment.loaded.clone(),
+            needed: Vec::new(),
+            stopped: false,
+            before: Copied::of(state),
+            trail: Trail::kept(),
+            state,
+            moment,
+        }
+    }
+
+    /// The decision, or, if anything is missing, what it is and the state as it was.
+    fn finish(self) -> Result<Vec<Event>, Refusal> {
+        if self.needed.is_empty() {
+            return Ok(self.events);
+        }
+        self.before.restore(self.state, self.trail);
+        Err(Refusal::Need(self.needed))
+    }
+
+    /// Notes what is missing.
+    pub(crate) fn need(&mut self, places: impl IntoIterator<Item = Place>) {
+        for place in places {
+            let is_known = self.needed.iter().any(|known| known.is_same(&place));
+            if !is_known && !self.loaded.has(&place) {
+                self.needed.push(place);
+            }
+        }
     }
 
     /// Records a fact: it is part of the decision and of the state from here on.
@@ -228,7 +280,11 @@ impl<'a, 'm> Draft<'a, 'm> {
             at: self.moment.now,
             fact,
         };
-        self.state.apply(&event);
+        self.state.fold(&event, &mut self.trail);
+        // What it holds is at hand for the rest of this decision, however large.
+        if self.trail.take_placed() {
+            self.loaded.insert(&event);
+        }
         self.events.push(event);
         id
     }

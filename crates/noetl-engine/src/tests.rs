@@ -6,5 +6,7 @@ mod data;
 mod failures;
 mod harness;
 mod joins;
+mod places;
 mod properties;
 mod routing;
+mod sameness;
