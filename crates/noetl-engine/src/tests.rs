@@ -10,3 +10,4 @@ mod places;
 mod properties;
 mod routing;
 mod sameness;
+mod snapshots;
