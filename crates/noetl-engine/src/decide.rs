@@ -223,8 +223,6 @@ pub(crate) struct Draft<'a, 'm> {
     pub(crate) loaded: Loaded,
     /// What is missing. If there is anything, the decision is undone.
     pub(crate) needed: Vec<Place>,
-    /// Whether going on makes no sense because a route depends on what is missing.
-    pub(crate) stopped: bool,
     before: Copied,
     trail: Trail,
 }
@@ -239,7 +237,6 @@ impl<'a, 'm> Draft<'a, 'm> {
             inline_visits: 0,
             loaded: moment.loaded.clone(),
             needed: Vec::new(),
-            stopped: false,
             before: Copied::of(state),
             trail: Trail::kept(),
             state,

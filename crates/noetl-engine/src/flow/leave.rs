@@ -49,8 +49,8 @@ impl Draft<'_, '_> {
             return;
         }
         let Some((failure, decision)) = self.routed(step, data, failure) else {
-            // Where it goes depends on what is missing.
-            self.stopped = true;
+            // Where it goes depends on what is missing. It stays under way, so that other branches
+            // go as far as they can without it, and what they need comes to light too.
             return;
         };
         let outcome = match failure {

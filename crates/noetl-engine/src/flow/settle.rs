@@ -18,7 +18,7 @@ const INLINE_VISITS_MAX: u32 = 10_000;
 impl Draft<'_, '_> {
     /// Brings the execution to rest: something is outstanding, or it has ended.
     pub(crate) fn settle(&mut self) {
-        while self.state.status == Status::Running && !self.stopped {
+        while self.state.status == Status::Running {
             if self.state.failing.is_some() {
                 self.queue.clear();
                 if self.state.commands.is_empty() {

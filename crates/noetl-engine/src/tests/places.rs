@@ -91,7 +91,7 @@ fn branches_that_start_together_ask_together() {
     {step: d, when: output}, {step: e, when: output}, {step: f, when: output}]}}
 - {step: d, tool: {kind: noop, input: {a: '{{ a.n + 1 }}'}}}
 - {step: e, tool: {kind: noop, input: {v: '{{ ctx.v.n + 1 }}'}}}
-- {step: f, tool: {kind: noop, input: {w: '{{ workload.w.n + 1 }}', x: '{{ 1 / a.n }}'}}}",
+- {step: f, tool: {kind: noop, input: {w: '{{ workload.w.n + 1 }}', x: '{{ b.n }}'}}}",
     );
     let mut run = Run::new(document);
     let payload = json!({ "w": large() }).as_object().cloned().unwrap();
@@ -100,7 +100,7 @@ fn branches_that_start_together_ask_together() {
     run.complete("b", large());
     run.complete("c", json!(true));
     assert_eq!(run.asked.len(), 1, "{:?}", run.asked);
-    assert_eq!(run.asked[0].len(), 3, "{:?}", run.asked);
+    assert_eq!(run.asked[0].len(), 4, "{:?}", run.asked);
     assert_eq!(run.open(), ["d", "e", "f"]);
 }
 
@@ -190,6 +190,21 @@ fn a_large_failure_is_read_back_when_the_execution_ends_with_it() {
         };
         assert_eq!(*found, failure);
     }
+}
+
+#[test]
+fn a_large_failure_that_ends_the_execution_at_once_is_at_hand() {
+    let mut run = Run::started("- {step: a, tool: {kind: noop}}");
+    // Details that are no map: what templates see of the failure stays small.
+    let failure = Failure::new(FailureKind::Unknown, "it broke");
+    let failure = failure.with_details(json!("y".repeat(5000)));
+    let command = run.command("a");
+    run.input(Input::Fail(Fail { command, failure: failure.clone() })).unwrap();
+    let noetl_model::Fact::PlaybookFailed { failure: found, .. } = &run.log.last().unwrap().fact
+    else {
+        panic!("{:?}", run.log.last());
+    };
+    assert_eq!((found, run.asked.len()), (&failure, 0));
 }
 
 #[test]

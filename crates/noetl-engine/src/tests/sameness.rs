@@ -61,6 +61,7 @@ const GUARDS: [&str; 7] = [
 struct PlannedStep {
     has_tool: bool,
     inclusive: bool,
+    join: &'static str,
     inputs: Vec<(&'static str, usize)>,
     sets: Vec<((&'static str, &'static str), usize)>,
     arcs: Vec<(usize, &'static str, usize)>,
@@ -70,13 +71,15 @@ fn planned(steps: usize) -> impl Strategy<Value = PlannedStep> {
     (
         prop::bool::weighted(0.85),
         any::<bool>(),
+        select(vec!["all", "all", "each", "any"]),
         prop::collection::vec((select(&INPUTS[..]), 0..steps), 0..4),
         prop::collection::vec((select(&SETS[..]), 0..steps), 0..4),
         prop::collection::vec((0..steps, select(&GUARDS[..]), 0..steps), 0..4),
     )
-        .prop_map(|(has_tool, inclusive, inputs, sets, arcs)| PlannedStep {
+        .prop_map(|(has_tool, inclusive, join, inputs, sets, arcs)| PlannedStep {
             has_tool,
             inclusive,
+            join,
             inputs,
             sets,
             arcs,
@@ -108,6 +111,7 @@ fn document(plan: &[PlannedStep]) -> String {
                 .then(|| format!("{{step: s{to}, when: {}}}", quoted(about(guard, of))))
         });
         let arcs = arcs.collect::<Vec<_>>().join(", ");
+        let join = step.join;
         let mode = if step.inclusive { "inclusive" } else { "exclusive" };
         let tool = if step.has_tool {
             format!("tool: {{kind: noop, input: {{{inputs}}}}}, ")
@@ -115,7 +119,7 @@ fn document(plan: &[PlannedStep]) -> String {
             String::new()
         };
         document.push_str(&format!(
-            "- {{step: s{index}, {tool}set: {{{}}}, next: {{spec: {{mode: {mode}}}, arcs: [{arcs}]}}}}\n",
+            "- {{step: s{index}, join: {join}, {tool}set: {{{}}}, next: {{spec: {{mode: {mode}}}, arcs: [{arcs}]}}}}\n",
             sets.join(", ")
         ));
     }
