@@ -77,6 +77,7 @@ impl Run {
             for place in &places {
                 assert!(!loaded.has(place), "{place:?} is asked for again");
                 self.load(&mut loaded, place);
+                assert!(loaded.has(place), "{place:?} is found or lost");
             }
             self.asked.push(places);
         }

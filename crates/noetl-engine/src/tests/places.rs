@@ -241,7 +241,9 @@ fn a_blob_that_cannot_be_read_fails_the_step_that_touches_it() {
 #[test]
 fn a_blob_that_is_the_result_is_passed_on_unread() {
     let mut run = Run::started("- {step: a, tool: {kind: noop}}");
-    complete_with_blob(&mut run, "a", json!({"rows": 7})).unwrap();
+    let (command, reference) = (run.command("a"), Some(blob()));
+    let input = Complete { command, data: None, reference, is_final: true };
+    run.input(Input::Complete(input)).unwrap();
     assert!(run.asked.is_empty());
     let last = &run.log.last().unwrap().fact;
     let passed = Some(blob());
