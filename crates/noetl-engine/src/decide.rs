@@ -224,6 +224,8 @@ pub(crate) struct Draft<'a, 'm> {
     /// What is missing. If there is anything, the decision is undone.
     pub(crate) needed: Vec<Place>,
     before: Copied,
+    /// Where the moment's entropy stood.
+    drawn: u64,
     trail: Trail,
 }
 
@@ -238,6 +240,7 @@ impl<'a, 'm> Draft<'a, 'm> {
             loaded: moment.loaded.clone(),
             needed: Vec::new(),
             before: Copied::of(state),
+            drawn: moment.entropy.position(),
             trail: Trail::kept(),
             state,
             moment,
@@ -249,6 +252,8 @@ impl<'a, 'm> Draft<'a, 'm> {
         if self.needed.is_empty() {
             return Ok(self.events);
         }
+        // Another try with the same moment draws the same.
+        self.moment.entropy.rewind(self.drawn);
         self.before.restore(self.state, self.trail);
         Err(Refusal::Need(self.needed))
     }

@@ -59,16 +59,21 @@ impl Execution {
         bytes: &[u8],
         limits: Limits,
     ) -> Result<Self, SnapshotError> {
-        #[derive(Deserialize)]
-        struct Head {
-            v: u32,
+        let read = serde_json::from_slice::<State>(bytes);
+        // Another version may have another shape: then only this much of it can be read.
+        let version = match &read {
+            Ok(state) => state.version_written(),
+            Err(_) => serde_json::from_slice::<Head>(bytes).map_or(VERSION, |head| head.v),
+        };
+        if version != VERSION {
+            return Err(SnapshotError::Version(version));
         }
-
-        let Head { v } = serde_json::from_slice(bytes)?;
-        if v != VERSION {
-            return Err(SnapshotError::Version(v));
-        }
-        let state: State = serde_json::from_slice(bytes)?;
-        state.restored(id, limits)
+        read?.restored(id, limits)
     }
+}
+
+/// What every version's snapshot begins with.
+#[derive(Deserialize)]
+struct Head {
+    v: u32,
 }

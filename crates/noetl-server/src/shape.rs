@@ -10,7 +10,7 @@ use noetl_api::{Diagnostic, Id, IdForm};
 use noetl_model::command::ATTEMPTS_MAX;
 use noetl_model::event::{BlobRef, Issued};
 use noetl_model::row::{EventRow, PLAYBOOK_NODE};
-use noetl_model::{Event, Fact, Failure, Map, Value, command_name};
+use noetl_model::{Event, Fact, Failure, Map, Origin, Value, command_name};
 use noetl_playbook::Severity;
 use noetl_store::{CatalogEntry, CommandRow, ExecutionRow, ExecutionStatus};
 use serde::Serialize;
@@ -113,7 +113,9 @@ fn duration_seconds(row: &ExecutionRow) -> Option<f64> {
 pub(crate) fn event(event: &Event, of: &ExecutionRow, ids: IdForm) -> EventView {
     let row = EventRow::from(event);
     let node = row.node_name.as_deref().unwrap_or_default();
-    let command = row.command_id.map(|id| command_name(row.execution_id, node, id));
+    // An imported row is shown as it came.
+    let derived = row.command_id.filter(|_| row.origin != Origin::Imported);
+    let command = derived.map(|id| command_name(row.execution_id, node, id));
     let node_id = match event.fact {
         Fact::PlaybookStarted(_) => Some(PLAYBOOK_NODE.to_owned()),
         _ => row.node_name.as_deref().map(str::to_owned),

@@ -131,6 +131,10 @@ impl State {
         }
     }
 
+    pub(super) fn version_written(&self) -> u32 {
+        self.v
+    }
+
     pub(super) fn restored(
         self,
         id: ExecutionId,

@@ -67,8 +67,9 @@ impl Run {
                 self.load(&mut loaded, &place);
             }
         }
+        let entropy = Entropy::new(7);
         loop {
-            let decided = self.attempt(input.clone(), loaded.clone());
+            let decided = self.attempt(input.clone(), loaded.clone(), &entropy);
             let Err(Refusal::Need(places)) = decided else {
                 self.check_invariants();
                 return decided;
@@ -84,7 +85,12 @@ impl Run {
     }
 
     /// Decides with what is loaded.
-    pub(super) fn attempt(&mut self, input: Input, loaded: Loaded) -> Result<Vec<Event>, Refusal> {
+    pub(super) fn attempt(
+        &mut self,
+        input: Input,
+        loaded: Loaded,
+        entropy: &Entropy,
+    ) -> Result<Vec<Event>, Refusal> {
         let mut next_id = self.log.last().map_or(100, |event| event.id.get());
         let mut moment = Moment {
             now: Timestamp::from_millis(1_704_067_200_000 + next_id),
@@ -92,7 +98,7 @@ impl Run {
                 next_id += 1;
                 EventId::new(next_id)
             },
-            entropy: Entropy::new(7),
+            entropy: entropy.clone(),
             env: Arc::new(BTreeMap::new()),
             loaded,
         };

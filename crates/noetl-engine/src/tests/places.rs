@@ -105,6 +105,25 @@ fn branches_that_start_together_ask_together() {
 }
 
 #[test]
+fn what_may_not_be_entered_is_not_loaded_before() {
+    let mut run = Run::started(
+        "\
+- {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}
+- {step: b, tool: {kind: noop}, next: {arcs: [
+    {step: c, when: output}, {step: d, when: workload.n == 3}, {step: e}]}}
+- {step: c, tool: {kind: noop, input: {x: '{{ a }}'}}}
+- {step: d, tool: {kind: noop, input: {x: '{{ workload.n }}'}}}
+- {step: e, tool: {kind: noop, input: {x: '{{ a }}'}}}",
+    );
+    run.complete("a", large());
+    let data = Some(json!(false));
+    let input = Complete { command: run.command("b"), data, reference: None, is_final: true };
+    assert!(places_needed(&run.playbook, &run.state, &Input::Complete(input.clone())).is_empty());
+    run.input(Input::Complete(input)).unwrap();
+    assert_eq!((run.asked.len(), run.open()), (0, vec!["d".to_owned()]));
+}
+
+#[test]
 fn a_guard_asks_before_it_decides() {
     let mut run = Run::started(
         "\
@@ -266,7 +285,7 @@ fn values_together_are_bounded() {
     let playbook = playbook(&document);
     let mut state = Execution::absent(noetl_model::ExecutionId::new(1));
     let mut run = Run::new(playbook);
-    run.attempt(start(), Loaded::new()).unwrap();
+    run.input(start()).unwrap();
     for n in 0..count {
         let command = run.command(&format!("s{n}"));
         let data = Some(json!(text));

@@ -182,4 +182,14 @@ fn how_long_restoring_takes() {
     let took = started.elapsed();
     assert_eq!(restored, state);
     println!("100 000 events: {} bytes, restored in {took:?}", bytes.len());
+    let mut full = state;
+    for n in 0..4000 {
+        let slot = noetl_playbook::template::from_json(&json!({ "page": "p".repeat(900) })).into();
+        full.results.set(Arc::from(format!("s{n}")), slot, 996);
+    }
+    let bytes = full.to_snapshot();
+    let started = std::time::Instant::now();
+    let restored = Execution::from_snapshot(full.id(), &bytes);
+    println!("as much as is held: {} bytes, restored in {:?}", bytes.len(), started.elapsed());
+    assert!(restored.is_ok());
 }

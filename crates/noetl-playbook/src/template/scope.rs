@@ -67,6 +67,16 @@ impl Entropy {
         Self(Arc::new(AtomicU64::new(seed)))
     }
 
+    /// How far the sequence was drawn.
+    pub fn position(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Goes back to a position, so that the same numbers are drawn again.
+    pub fn rewind(&self, to: u64) {
+        self.0.store(to, Ordering::Relaxed);
+    }
+
     pub(super) fn draw(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
