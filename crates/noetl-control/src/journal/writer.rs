@@ -13,7 +13,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
 use lru::LruCache;
-use noetl_engine::{Claim, Execution, Input, Moment, Refusal, Status, decide};
+use noetl_engine::{Claim, Execution, Input, Limits, Loaded, Moment, Refusal, Status, decide};
 use noetl_model::{Clock, CommandId, EventId, ExecutionId, Fact};
 use noetl_playbook::template::Entropy;
 use noetl_store::{Committed, Start, Store, StoreError};
@@ -293,7 +293,8 @@ impl Writer {
         let is_known = batch.get(execution).is_some() || self.cache.contains(execution);
         let item = match start {
             Some(start) if !is_known => {
-                let cached = Cached::new(Execution::absent(execution), start.playbook);
+                let cached =
+                    Cached::new(Execution::within(execution, Limits::NONE), start.playbook);
                 let start = Start { key: start.key, tenant: start.tenant };
                 batch.put(execution, Item::new(cached, Some(start)))
             }
@@ -470,6 +471,7 @@ pub(super) fn decide_on(
         ids: &mut || parts.ids.event(),
         entropy: Entropy::new(ids::entropy()),
         env: parts.env.clone(),
+        loaded: Loaded::new(),
     };
     decide(&cached.playbook, &mut cached.state, input, &mut moment)
 }
