@@ -7,20 +7,25 @@ use std::sync::Arc;
 
 use lru::LruCache;
 use noetl_engine::Execution;
-use noetl_model::ExecutionId;
+use noetl_model::{ExecutionId, Tenant};
 use noetl_playbook::Playbook;
 
 /// One execution in memory.
 pub(crate) struct Cached {
     pub(crate) state: Execution,
     pub(crate) playbook: Arc<Playbook>,
+    /// Whose it is.
+    pub(crate) tenant: Tenant,
+    /// How much log there is since the last snapshot, and how large that was.
+    pub(crate) log_bytes: usize,
+    pub(crate) snapshot_bytes: usize,
     /// What it counted for when it was put here.
     bytes: usize,
 }
 
 impl Cached {
-    pub(crate) fn new(state: Execution, playbook: Arc<Playbook>) -> Self {
-        Self { state, playbook, bytes: 0 }
+    pub(crate) fn new(state: Execution, playbook: Arc<Playbook>, tenant: Tenant) -> Self {
+        Self { state, playbook, tenant, log_bytes: 0, snapshot_bytes: 0, bytes: 0 }
     }
 }
 

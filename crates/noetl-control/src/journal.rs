@@ -8,6 +8,7 @@
 
 mod again;
 mod batch;
+mod decide;
 mod held;
 mod load;
 mod outcome;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_engine::{Input, Refusal};
-use noetl_model::{Event, ExecutionId, Tenant};
+use noetl_model::{Event, EventId, ExecutionId, Tenant};
 use noetl_playbook::Playbook;
 use noetl_store::StoreError;
 use tokio::sync::{mpsc, oneshot};
@@ -97,6 +98,8 @@ pub(crate) struct Job {
     pub(crate) execution: ExecutionId,
     pub(crate) input: Input,
     pub(crate) start: Option<StartOf>,
+    /// The id the report came with, for the first event it leads to.
+    pub(crate) first_id: Option<EventId>,
     /// The slot of the command this input ends: free for what the input leads to.
     pub(crate) slot: Option<Slot>,
     /// How often it was decided and not kept.
@@ -122,7 +125,17 @@ impl Journal {
         execution: ExecutionId,
         input: Input,
     ) -> Result<Accepted, SubmitError> {
-        self.send(execution, input, None, None).await
+        self.send(execution, input, None, None, None).await
+    }
+
+    /// The same for a report that came with an id of its own: the first event it leads to has it.
+    pub(crate) async fn submit_as(
+        &self,
+        execution: ExecutionId,
+        input: Input,
+        id: Option<EventId>,
+    ) -> Result<Accepted, SubmitError> {
+        self.send(execution, input, None, id, None).await
     }
 
     pub(crate) async fn start(
@@ -131,7 +144,7 @@ impl Journal {
         input: Input,
         start: StartOf,
     ) -> Result<Accepted, SubmitError> {
-        self.send(execution, input, Some(start), None).await
+        self.send(execution, input, Some(start), None, None).await
     }
 
     /// Submits an input again and again until the store takes it, the engine refuses it, or the
@@ -146,7 +159,7 @@ impl Journal {
     ) -> Result<(), SubmitError> {
         let mut pause = RETRY_MIN;
         loop {
-            match self.send(execution, input.clone(), None, slot.take()).await {
+            match self.send(execution, input.clone(), None, None, slot.take()).await {
                 Ok(_) => return Ok(()),
                 Err(SubmitError::Store(_) | SubmitError::Busy | SubmitError::Unleased) => {}
                 Err(error) => return Err(error),
@@ -164,10 +177,11 @@ impl Journal {
         execution: ExecutionId,
         input: Input,
         start: Option<StartOf>,
+        first_id: Option<EventId>,
         slot: Option<Slot>,
     ) -> Result<Accepted, SubmitError> {
         let (reply, answer) = oneshot::channel();
-        let job = Job { execution, input, start, slot, tries: 0, reply };
+        let job = Job { execution, input, start, first_id, slot, tries: 0, reply };
         self.queue_of(execution).send_timeout(job, PATIENCE).await.map_err(
             |error| match error {
                 mpsc::error::SendTimeoutError::Timeout(_) => SubmitError::Busy,

@@ -17,7 +17,9 @@ mod look;
 mod options;
 mod recovery;
 mod reports;
+mod results;
 mod service;
+mod snapshots;
 mod watch;
 
 pub use catalog::{Catalog, PlaybookError, RegisterError};

@@ -2,7 +2,7 @@
 //! known whether their commit was kept.
 
 use noetl_engine::Input;
-use noetl_model::ExecutionId;
+use noetl_model::{EventId, ExecutionId};
 
 use super::batch::Reply;
 use super::{Job, StartOf, SubmitError};
@@ -15,6 +15,7 @@ const TRIES_MAX: u32 = 8;
 pub(super) struct Again {
     pub(super) input: Input,
     pub(super) start: Option<StartOf>,
+    pub(super) first_id: Option<EventId>,
     pub(super) tries: u32,
 }
 
@@ -28,11 +29,12 @@ pub(super) fn decide_again(
     for reply in replies {
         match reply.again {
             Some(again) if again.tries < TRIES_MAX => {
-                let Again { input, start, tries } = *again;
+                let Again { input, start, first_id, tries } = *again;
                 jobs.push(Job {
                     execution,
                     input,
                     start,
+                    first_id,
                     slot: None,
                     tries: tries + 1,
                     reply: reply.to,

@@ -16,6 +16,8 @@ use super::{Accepted, SubmitError};
 use crate::cache::Cached;
 use crate::dispatch::{Slot, Waiting};
 use crate::due;
+use crate::results;
+use crate::snapshots::{self, Taken};
 
 /// Who waits for an input's outcome, and which of the item's events it led to.
 pub(super) struct Reply {
@@ -55,6 +57,8 @@ pub(super) struct Pending {
     pub(super) claims: Vec<LocalClaim>,
     /// Whether a due row was written with it.
     pub(super) has_due: bool,
+    /// The state after its events, to be kept once they are.
+    pub(super) snapshot: Option<Taken>,
 }
 
 impl Item {
@@ -96,11 +100,13 @@ impl Item {
             row: row(&self.cached),
             due,
             delivered: Vec::new(),
+            blobs: self.events.iter().filter_map(|event| results::refers_to(event)).collect(),
         })
     }
 
     /// Parts the state, which goes back into memory, from what waits for the commit.
     fn pend(mut self) -> (Cached, Pending) {
+        let snapshot = snapshots::take(&mut self.cached, self.events.len());
         let state = &self.cached.state;
         // A command that was stopped in the batch that claimed it is not run; its slot is free.
         self.claims.retain(|claim| state.open_command(claim.waiting.command).is_some());
@@ -111,6 +117,7 @@ impl Item {
             replies: self.replies,
             claims: self.claims,
             has_due: state.is_failing() && !self.was_failing,
+            snapshot,
         };
         (self.cached, pending)
     }

@@ -13,7 +13,7 @@ use noetl_store::{Held, StoreError};
 
 use super::batch::{Batch, Item, Reply, Sealed};
 use super::load::PAGE;
-use super::writer::{Waiters, Writer, claim, decide_into};
+use super::writer::{Waiters, Writer, claim};
 use super::{Job, SubmitError};
 use crate::cache::Cached;
 use crate::dispatch::{Slot, Waiting};
@@ -91,13 +91,13 @@ impl Writer {
             let again = self.remember(&job);
             let outcome = match self.is_repeated(&job).await {
                 Ok(true) => Ok(item.add(Vec::new())),
-                Ok(false) => decide_into(&self.parts, &mut self.reported, item, job.input),
+                Ok(false) => self.decide_into(item, job.input, job.first_id).await,
                 Err(error) => Err(error),
             };
             item.replies.push(Reply { to: job.reply, outcome, again });
         }
         for (waiting, slot) in claims {
-            claim(&self.parts, item, waiting, slot, true);
+            claim(&self.parts, item, waiting, slot, true).await;
         }
         let Sealed { mut appends, pending, states } = batch.seal(&self.parts);
         for cached in states {

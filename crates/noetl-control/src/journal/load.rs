@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use noetl_engine::{Execution, Limits};
 use noetl_model::{ExecutionId, Seq};
 use noetl_store::Store;
 
 use super::SubmitError;
 use crate::cache::Cached;
 use crate::catalog::{PlaybookError, Playbooks};
+use crate::snapshots;
 
 /// Events read at a time: large enough to spare round trips, small enough to hold.
 pub(super) const PAGE: usize = 1000;
@@ -25,7 +25,8 @@ pub(super) async fn load(
         return Ok(None);
     };
     // Decisions are made without loading, so a state has to hold all its values.
-    let mut state = Execution::within(execution, Limits::NONE);
+    let (mut state, snapshot_bytes) = snapshots::restore(store, &tenant, execution).await;
+    let from = state.version();
     loop {
         let events = store.read(execution, state.version(), PAGE).await.map_err(failed)?;
         for event in &events {
@@ -45,5 +46,9 @@ pub(super) async fn load(
         PlaybookError::Store(error) => SubmitError::Store(Arc::new(error)),
         error => SubmitError::Playbook(Arc::new(error)),
     })?;
-    Ok(Some(Cached::new(state, playbook)))
+    let read = usize::try_from(state.version().0 - from.0).unwrap_or(usize::MAX);
+    let mut cached = Cached::new(state, playbook, tenant);
+    cached.snapshot_bytes = snapshot_bytes;
+    cached.log_bytes = snapshots::log_bytes(read);
+    Ok(Some(cached))
 }

@@ -91,7 +91,7 @@ impl Writer {
     }
 
     fn appended(&mut self, pending: Pending) {
-        let Pending { execution, events, effects, replies, claims, has_due } = pending;
+        let Pending { execution, events, effects, replies, claims, has_due, snapshot } = pending;
         self.parts.watch.committed(&events);
         // Before the effects: one of them may be to stop what is assigned here.
         for claim in claims {
@@ -99,6 +99,9 @@ impl Writer {
         }
         for effect in effects {
             self.perform(execution, effect);
+        }
+        if let Some(snapshot) = snapshot {
+            self.parts.snapshots.keep(execution, snapshot);
         }
         if has_due {
             self.parts.due_written.notify_one();

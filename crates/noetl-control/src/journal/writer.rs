@@ -13,9 +13,8 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
 use lru::LruCache;
-use noetl_engine::{Claim, Execution, Input, Limits, Loaded, Moment, Refusal, Status, decide};
-use noetl_model::{Clock, CommandId, EventId, ExecutionId, Fact};
-use noetl_playbook::template::Entropy;
+use noetl_engine::{Claim, Execution, Input, Refusal, Status};
+use noetl_model::{Clock, CommandId, Event, EventId, ExecutionId, Fact};
 use noetl_store::{Committed, Start, Store, StoreError};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -23,15 +22,18 @@ use tracing::warn;
 
 use super::again::Again;
 use super::batch::{Batch, Item, LocalClaim, Pending, Reply, Sealed};
+use super::decide::{decide_on, holds_a_value};
 use super::held::{Contended, ForHeld};
 use super::{Job, SubmitError, load};
 use crate::cache::{Cache, Cached};
 use crate::catalog::Playbooks;
 use crate::dispatch::{Dispatch, Slot, Waiting};
 use crate::identity::Identity;
-use crate::ids::{self, Ids};
+use crate::ids::Ids;
 use crate::local::Assignment;
 use crate::recovery;
+use crate::results::Results;
+use crate::snapshots::Snapshots;
 use crate::watch::Watch;
 
 /// Inputs decided per transaction: enough to spread an fsync over many, few enough that the first
@@ -58,6 +60,8 @@ pub(crate) struct WriterParts {
     pub(crate) shard: usize,
     /// Where the catalog is.
     pub(crate) catalog: Arc<dyn Store>,
+    pub(crate) results: Results,
+    pub(crate) snapshots: Snapshots,
     pub(crate) identity: Identity,
     pub(crate) due_written: Arc<Notify>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -93,11 +97,19 @@ pub(crate) struct Writer {
     /// Inputs to be decided once more.
     pub(super) again: Vec<Job>,
     pub(super) contended: Contended,
-    /// How many batches under way append to each execution.
-    under_way: HashMap<ExecutionId, usize>,
+    /// What batches under way append, by execution.
+    under_way: HashMap<ExecutionId, UnderWay>,
     /// Ids of reports that were kept lately or are about to be: a repeat that was asked for before
     /// the first was found in the store is known by them.
     pub(super) reported: LruCache<(ExecutionId, EventId), ()>,
+}
+
+/// What batches under way append to one execution.
+#[derive(Default)]
+struct UnderWay {
+    batches: usize,
+    /// Those of their events that hold values, which a decision on top of them may need.
+    events: Vec<Arc<Event>>,
 }
 
 /// A commit under way: what the store says, and what waits for it.
@@ -183,16 +195,19 @@ impl Writer {
 
     fn set_off(&mut self, pending: &[(Pending, Option<usize>)]) {
         for (pending, _) in pending.iter().filter(|(_, place)| place.is_some()) {
-            *self.under_way.entry(pending.execution).or_default() += 1;
+            let under_way = self.under_way.entry(pending.execution).or_default();
+            under_way.batches += 1;
+            let values = pending.events.iter().filter(|event| holds_a_value(event));
+            under_way.events.extend(values.cloned());
         }
     }
 
     fn arrived(&mut self, waiters: &Waiters) {
         for (pending, _) in waiters.pending.iter().filter(|(_, place)| place.is_some()) {
-            if let Entry::Occupied(mut count) = self.under_way.entry(pending.execution) {
-                *count.get_mut() -= 1;
-                if *count.get() == 0 {
-                    count.remove();
+            if let Entry::Occupied(mut under_way) = self.under_way.entry(pending.execution) {
+                under_way.get_mut().batches -= 1;
+                if under_way.get().batches == 0 {
+                    under_way.remove();
                 }
             }
         }
@@ -200,7 +215,7 @@ impl Writer {
 
     /// A copy of an input that may have to be decided again, because it may meet others.
     pub(super) fn remember(&self, job: &Job) -> Option<Box<Again>> {
-        let Job { input, start, tries, .. } = job;
+        let Job { input, start, first_id, tries, .. } = job;
         self.parts
             .store
             .is_shared()
@@ -282,7 +297,7 @@ impl Writer {
     async fn decide_job(&mut self, batch: &mut Batch, job: Job) {
         let again = self.remember(&job);
         let repeated = self.is_repeated(&job).await;
-        let Job { execution, input, start, reply, .. } = job;
+        let Job { execution, input, start, reply, first_id, .. } = job;
         let is_repeated = match repeated {
             Ok(is_repeated) => is_repeated,
             Err(error) => {
@@ -294,7 +309,7 @@ impl Writer {
         let item = match start {
             Some(start) if !is_known => {
                 let cached =
-                    Cached::new(Execution::within(execution, Limits::NONE), start.playbook);
+                    Cached::new(Execution::absent(execution), start.playbook, start.tenant.clone());
                 let start = Start { key: start.key, tenant: start.tenant };
                 batch.put(execution, Item::new(cached, Some(start)))
             }
@@ -310,14 +325,14 @@ impl Writer {
         let outcome = if is_repeated {
             Ok(item.add(Vec::new()))
         } else {
-            decide_into(&self.parts, &mut self.reported, item, input)
+            self.decide_into(item, input, first_id).await
         };
         item.replies.push(Reply { to: reply, outcome, again });
     }
 
     /// Whether this is a report that was kept before, or is about to be.
     pub(super) async fn is_repeated(&mut self, job: &Job) -> Result<bool, SubmitError> {
-        let Some(id) = report_id(&job.input) else { return Ok(false) };
+        let Some(id) = report_id(&job.input).or(job.first_id) else { return Ok(false) };
         if self.reported.contains(&(job.execution, id)) {
             return Ok(true);
         }
@@ -390,10 +405,7 @@ impl Writer {
                     Some(worker) if worker == self.parts.identity.worker() => {
                         if !self.parts.dispatch.is_running(command) {
                             let expire = recovery::expire(command, "its claim was not confirmed");
-                            if let Ok(events) = decide_on(&self.parts, &mut item.cached, expire) {
-                                let range = item.add(events);
-                                claim_new(&self.parts, item, range.start);
-                            }
+                            let _ = self.decide_into(item, expire, None).await;
                         }
                     }
                     Some(_) => {}
@@ -410,7 +422,7 @@ impl Writer {
         slot: Slot,
     ) -> Result<(), Arc<StoreError>> {
         match self.item(batch, waiting.execution).await {
-            Ok(item) => claim(&self.parts, item, waiting, slot, true),
+            Ok(item) => claim(&self.parts, item, waiting, slot, true).await,
             Err(SubmitError::Store(error)) if !matches!(*error, StoreError::Row(_)) => {
                 return Err(error);
             }
@@ -444,40 +456,32 @@ fn report_id(input: &Input) -> Option<EventId> {
     }
 }
 
-/// Decides an input, adds what follows to its item, and claims what it issues for free slots.
-pub(super) fn decide_into(
-    parts: &WriterParts,
-    reported: &mut LruCache<(ExecutionId, EventId), ()>,
-    item: &mut Item,
-    input: Input,
-) -> Result<Range<usize>, SubmitError> {
-    let id = report_id(&input);
-    let events = decide_on(parts, &mut item.cached, input)?;
-    if let Some(id) = id {
-        reported.put((item.cached.state.id(), id), ());
+impl Writer {
+    /// Decides an input, adds what follows to its item, and claims what it issues for free slots.
+    pub(super) async fn decide_into(
+        &mut self,
+        item: &mut Item,
+        input: Input,
+        first_id: Option<EventId>,
+    ) -> Result<Range<usize>, SubmitError> {
+        let id = report_id(&input).or(first_id);
+        let execution = item.cached.state.id();
+        let under_way = self.under_way.get(&execution);
+        let under_way = under_way.map_or(&[][..], |under_way| &under_way.events);
+        let here = [under_way, &item.events];
+        let decided = decide_on(&self.parts, &mut item.cached, here, input, first_id);
+        let events = decided.await?;
+        if let Some(id) = id {
+            self.reported.put((execution, id), ());
+        }
+        let range = item.add(events);
+        claim_new(&self.parts, item, range.start).await;
+        Ok(range)
     }
-    let range = item.add(events);
-    claim_new(parts, item, range.start);
-    Ok(range)
-}
-
-pub(super) fn decide_on(
-    parts: &WriterParts,
-    cached: &mut Cached,
-    input: Input,
-) -> Result<Vec<noetl_model::Event>, Refusal> {
-    let mut moment = Moment {
-        now: parts.clock.now(),
-        ids: &mut || parts.ids.event(),
-        entropy: Entropy::new(ids::entropy()),
-        env: parts.env.clone(),
-        loaded: Loaded::new(),
-    };
-    decide(&cached.playbook, &mut cached.state, input, &mut moment)
 }
 
 /// Claims what a decision issued, for as many as there are free slots.
-pub(super) fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
+pub(super) async fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
     if !parts.dispatch.has_worker() || item.cached.state.status() != Status::Running {
         return;
     }
@@ -492,7 +496,7 @@ pub(super) fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
         }
         let Some(slot) = parts.dispatch.reserve() else { return };
         let waiting = Waiting { execution: item.cached.state.id(), command };
-        claim(parts, item, waiting, slot, false);
+        claim(parts, item, waiting, slot, false).await;
     }
 }
 
@@ -507,7 +511,8 @@ pub(super) fn claim(
     let Some(open) = item.cached.state.open_command(command) else { return };
     let issued = open.issued.clone();
     let input = Input::Claim(Claim { command, worker: parts.identity.worker() });
-    match decide_on(parts, &mut item.cached, input) {
+    // A claim touches no value.
+    match decide_on(parts, &mut item.cached, [&[], &[]], input, None).await {
         // No event: it was claimed before, and runs already.
         Ok(events) if events.is_empty() => {}
         Ok(events) => {

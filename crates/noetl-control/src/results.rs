@@ -1,0 +1,165 @@
+//! Results that are too large for the log: kept as content by digest, named by a reference.
+
+use std::sync::Arc;
+
+use noetl_model::event::BlobRef as Reference;
+use noetl_model::{Event, Fact, Map, Value};
+use noetl_store::{BlobError, BlobRef, Blobs, Digest};
+
+use crate::journal::SubmitError;
+
+/// Bytes of JSON up to which a result is in its event.
+const INLINE_MAX: usize = 64 * 1024;
+
+/// What is kept beside a reference, so that conditions on small parts need not read the whole:
+/// entries of the outermost object, each up to this size, and this many.
+const FIELD_BYTES_MAX: usize = 256;
+const FIELDS_MAX: usize = 32;
+
+const JSON: &str = "application/json";
+
+/// Where large results are. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Results {
+    blobs: Arc<dyn Blobs>,
+}
+
+/// Why a large result was not read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ResultError {
+    #[error("its reference is not one of ours")]
+    Reference,
+    #[error(transparent)]
+    Blob(BlobError),
+}
+
+impl ResultError {
+    /// Whether another try may be answered.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(self, Self::Blob(BlobError::Place(_)))
+    }
+}
+
+impl From<ResultError> for SubmitError {
+    fn from(error: ResultError) -> Self {
+        match error {
+            ResultError::Blob(BlobError::Place(error)) => Self::Store(Arc::new(error)),
+            other => {
+                Self::Store(Arc::new(noetl_store::StoreError::backend("read a result", other)))
+            }
+        }
+    }
+}
+
+impl Results {
+    pub(crate) fn new(blobs: Arc<dyn Blobs>) -> Self {
+        Self { blobs }
+    }
+
+    /// Moves a result out of the way of the log if it is large: then what remains is its small
+    /// fields and a reference. Keeping the same result again changes nothing.
+    pub(crate) async fn keep(
+        &self,
+        data: Value,
+    ) -> Result<(Value, Option<Arc<Reference>>), SubmitError> {
+        let mut left = INLINE_MAX;
+        if fits(&data, &mut left) {
+            return Ok((data, None));
+        }
+        let bytes = data.to_string().into_bytes();
+        if bytes.len() <= INLINE_MAX {
+            return Ok((data, None));
+        }
+        let kept = self.blobs.put_blob(bytes, JSON).await;
+        let kept = kept.map_err(|error| SubmitError::from(ResultError::Blob(error)))?;
+        let reference = Reference {
+            digest: kept.digest.to_string().into(),
+            bytes: kept.bytes,
+            media_type: kept.media_type.into(),
+        };
+        Ok((fields(data), Some(Arc::new(reference))))
+    }
+
+    /// The bytes of a result, checked.
+    pub(crate) async fn read(&self, reference: &Reference) -> Result<Vec<u8>, ResultError> {
+        let digest = reference.digest.parse().map_err(|_| ResultError::Reference)?;
+        let reference = BlobRef {
+            digest,
+            bytes: reference.bytes,
+            media_type: reference.media_type.to_string(),
+        };
+        self.blobs.blob(&reference).await.map_err(ResultError::Blob)
+    }
+}
+
+/// The content an event refers to.
+pub(crate) fn refers_to(event: &Event) -> Option<Digest> {
+    match &event.fact {
+        Fact::CallDone { reference, .. } | Fact::PlaybookCompleted { reference, .. } => {
+            reference.as_ref()?.digest.parse().ok()
+        }
+        _ => None,
+    }
+}
+
+/// Whether a value's JSON certainly fits into what is left; stops as soon as it may not.
+fn fits(value: &Value, left: &mut usize) -> bool {
+    let cost = match value {
+        Value::Null | Value::Bool(_) => 6,
+        Value::Number(_) => 26,
+        // A character may be written as an escape of six.
+        Value::String(text) => text.len() * 6 + 3,
+        Value::Array(_) | Value::Object(_) => 2,
+    };
+    if cost > *left {
+        return false;
+    }
+    *left -= cost;
+    match value {
+        Value::Array(items) => items.iter().all(|item| fits(item, left)),
+        Value::Object(map) => map.iter().all(|(key, item)| {
+            let key = key.len() * 6 + 4;
+            let fits_key = key <= *left;
+            *left = left.saturating_sub(key);
+            fits_key && fits(item, left)
+        }),
+        _ => true,
+    }
+}
+
+fn fields(data: Value) -> Value {
+    let Value::Object(map) = data else { return Value::Object(Map::new()) };
+    let is_small = |value: &Value| match value {
+        Value::String(text) => text.len() <= FIELD_BYTES_MAX,
+        Value::Array(_) | Value::Object(_) => false,
+        _ => true,
+    };
+    let small = map
+        .into_iter()
+        .filter(|(key, value)| key.len() <= FIELD_BYTES_MAX && is_small(value))
+        .take(FIELDS_MAX);
+    Value::Object(small.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_certainly_fits_is_spared_its_measurement() {
+        for value in [json!(null), json!([1, 2.5, "x"]), json!({"a": {"b": [true]}})] {
+            assert!(fits(&value, &mut INLINE_MAX.clone()));
+        }
+        assert!(!fits(&json!("x".repeat(INLINE_MAX)), &mut INLINE_MAX.clone()));
+        assert!(!fits(&json!(vec![1; INLINE_MAX]), &mut INLINE_MAX.clone()));
+    }
+
+    #[test]
+    fn small_fields_stay_beside_a_reference() {
+        let data = json!({"rows": 7, "name": "x", "all": [1], "text": "y".repeat(300), "no": null});
+        assert_eq!(fields(data), json!({"rows": 7, "name": "x", "no": null}));
+        assert_eq!(fields(json!([1, 2])), json!({}));
+    }
+}

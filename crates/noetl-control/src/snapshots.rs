@@ -1,0 +1,114 @@
+//! Snapshots of execution states, so that one that is not in memory need not be folded from its
+//! first event. They are taken when a decision is made, kept once its events are, and only ever
+//! save work: the log is the truth.
+
+use std::sync::Arc;
+
+use noetl_engine::{Execution, snapshot_is_due};
+use noetl_model::{ExecutionId, Seq, Tenant, Value};
+use noetl_store::{Snapshot, Store};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::cache::Cached;
+
+/// What they are kept as.
+const TYPE: &str = "engine_state";
+
+/// A plain event's share of the log: enough to tell when reading on is dearer than a snapshot.
+const EVENT_BYTES: usize = 256;
+
+/// Snapshots that may wait to be kept; beyond it they are dropped, and taken again later.
+const QUEUE_MAX: usize = 64;
+
+/// A state that was taken and is not kept yet.
+pub(crate) struct Taken {
+    tenant: Tenant,
+    version: Seq,
+    body: Vec<u8>,
+}
+
+/// About how much log this many events are.
+pub(crate) fn log_bytes(events: usize) -> usize {
+    events.saturating_mul(EVENT_BYTES)
+}
+
+/// Takes a snapshot when one is due after `events` more.
+pub(crate) fn take(cached: &mut Cached, events: usize) -> Option<Taken> {
+    cached.log_bytes += log_bytes(events);
+    if !snapshot_is_due(cached.log_bytes, cached.snapshot_bytes) {
+        return None;
+    }
+    let body = cached.state.to_snapshot();
+    (cached.log_bytes, cached.snapshot_bytes) = (0, body.len());
+    Some(Taken { tenant: cached.tenant.clone(), version: cached.state.version(), body })
+}
+
+/// The state of the last snapshot and its size; the absent state when there is none to be used.
+pub(crate) async fn restore(
+    store: &dyn Store,
+    tenant: &Tenant,
+    execution: ExecutionId,
+) -> (Execution, usize) {
+    let absent = || (Execution::absent(execution), 0);
+    let found = match store.snapshot(tenant, TYPE, &execution.to_string()).await {
+        Ok(Some(found)) => found,
+        Ok(None) => return absent(),
+        Err(error) => {
+            warn!(execution.id = %execution, %error, "a snapshot is not read");
+            return absent();
+        }
+    };
+    match Execution::from_snapshot(execution, found.body.as_bytes()) {
+        Ok(state) => (state, found.body.len()),
+        Err(error) => {
+            warn!(execution.id = %execution, %error, "a snapshot is passed over");
+            absent()
+        }
+    }
+}
+
+/// Where snapshots are handed in to be kept, beside the journal.
+#[derive(Clone)]
+pub(crate) struct Snapshots {
+    queue: mpsc::Sender<(ExecutionId, Taken)>,
+}
+
+impl Snapshots {
+    /// The place to hand them in, and what keeps them in this store until the control plane closes.
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        closing: CancellationToken,
+    ) -> (Self, impl Future<Output = ()>) {
+        let (queue, mut taken) = mpsc::channel(QUEUE_MAX);
+        let keep = async move {
+            loop {
+                let (execution, taken): (ExecutionId, Taken) = tokio::select! {
+                    next = taken.recv() => match next {
+                        Some(next) => next,
+                        None => return,
+                    },
+                    () = closing.cancelled() => return,
+                };
+                save(&*store, execution, taken).await;
+            }
+        };
+        (Self { queue }, keep)
+    }
+
+    /// Hands one in. When too many wait it is dropped: the next one serves as well.
+    pub(crate) fn keep(&self, execution: ExecutionId, taken: Taken) {
+        let _ = self.queue.try_send((execution, taken));
+    }
+}
+
+async fn save(store: &dyn Store, execution: ExecutionId, taken: Taken) {
+    let Ok(body) = String::from_utf8(taken.body) else { return };
+    let version = i64::try_from(taken.version.0).unwrap_or(i64::MAX);
+    let snapshot = Snapshot::new(version, body, Value::Null);
+    let saved = store.save(&taken.tenant, TYPE, &execution.to_string(), snapshot).await;
+    if let Err(error) = saved {
+        warn!(execution.id = %execution, %error, "a snapshot is not kept");
+    }
+}
