@@ -63,6 +63,18 @@ id! {
     /// One version of one catalog entry.
     CatalogId
 }
+id! {
+    /// One credential.
+    CredentialId
+}
+id! {
+    /// One entry of the audit of secrets.
+    AuditId
+}
+id! {
+    /// One stored result.
+    ResultId
+}
 
 impl From<EventId> for CommandId {
     fn from(event: EventId) -> Self {

@@ -20,7 +20,9 @@ pub use command::{CommandState, DEFAULT_POOL, command_name};
 pub use depth::{DEPTH_MAX, is_deeper_than};
 pub use event::{Event, Fact, Origin, Outcome, Routing, Seq};
 pub use failure::{Failure, FailureKind};
-pub use id::{CatalogId, CommandId, EventId, ExecutionId, IdError, Tenant};
+pub use id::{
+    AuditId, CatalogId, CommandId, CredentialId, EventId, ExecutionId, IdError, ResultId, Tenant,
+};
 pub use shard::shard_for;
 pub use snowflake::{MachineId, Snowflakes};
 pub use time::{Timestamp, TimestampError};

@@ -41,6 +41,11 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
     }
 
+    /// This instant moved back by `by`, at most to the beginning of time.
+    pub fn minus(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
+    }
+
     /// The time from `earlier` to this instant; zero when `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -93,6 +98,14 @@ mod tests {
         let at = Timestamp::from_micros(1_704_067_200_000_001);
         assert_eq!(at.to_string(), "2024-01-01T00:00:00.000001Z");
         assert_eq!("2024-01-01T01:00:00.000001+01:00".parse(), Ok(at));
+    }
+
+    #[test]
+    fn an_instant_moves_no_further_than_time_goes() {
+        let at = Timestamp::from_millis(5);
+        assert_eq!(at.minus(Duration::from_millis(3)), Timestamp::from_millis(2));
+        assert_eq!(at.minus(Duration::MAX).minus(Duration::MAX), Timestamp::from_micros(i64::MIN));
+        assert_eq!(at.plus(Duration::MAX), Timestamp::from_micros(i64::MAX));
     }
 
     #[test]

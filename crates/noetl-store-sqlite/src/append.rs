@@ -57,6 +57,9 @@ impl<'c> Appender<'c> {
         for change in &item.changes {
             self.change(change)?;
         }
+        for digest in &item.blobs {
+            self.refer(item, digest).map_err(failed)?;
+        }
         self.newest = self.newest.max(Some(item.newest));
         Ok(outcome)
     }
@@ -144,6 +147,13 @@ impl<'c> Appender<'c> {
             row.context,
             row.result,
         ])?;
+        Ok(())
+    }
+
+    /// Comes after the execution's row, which says whose reference it is.
+    fn refer(&self, item: &Item, digest: &str) -> rusqlite::Result<()> {
+        let sql = include_str!("../queries/blob_ref_insert.sql");
+        self.connection.prepare_cached(sql)?.execute((item.row.id.get(), digest))?;
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Columns that are more to us than to SQLite.
 
-use noetl_model::Value;
+use noetl_model::{Timestamp, Value};
+use noetl_store::Digest;
 use rusqlite::types::Type;
 use rusqlite::{Error, Row};
 
@@ -24,6 +25,21 @@ pub(crate) fn parsed<T>(
 pub(crate) fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Value>> {
     let Some(text) = row.get_ref(column)?.as_str_or_null()? else { return Ok(None) };
     serde_json::from_str(text).map(Some).map_err(|error| unreadable(column, error))
+}
+
+/// A JSON text that is always there.
+pub(crate) fn value(row: &Row<'_>, column: usize) -> rusqlite::Result<Value> {
+    json(row, column)?.ok_or_else(|| unreadable(column, "no value"))
+}
+
+/// An instant, or none.
+pub(crate) fn instant(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_micros))
+}
+
+/// A digest.
+pub(crate) fn digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Digest> {
+    parsed(row, column, |text| text.parse().ok())
 }
 
 /// A row that this version cannot read.

@@ -13,17 +13,19 @@ pub(crate) struct Item {
     pub(crate) events: Vec<EventRow>,
     pub(crate) changes: Vec<CommandChange>,
     pub(crate) newest: i64,
+    pub(crate) blobs: Vec<String>,
 }
 
 impl Item {
     pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
         append.check()?;
-        let Append { expected, start, events, row } = append;
+        let Append { expected, start, events, row, blobs } = append;
         let newest = events.iter().map(|event| event.id.get()).max();
         Ok(Self {
             expected: place(expected),
             start,
             row,
+            blobs: blobs.iter().map(ToString::to_string).collect(),
             changes: CommandChange::of_all(events.iter().map(AsRef::as_ref)),
             newest: newest.unwrap_or(i64::MIN),
             events: events.iter().map(|event| EventRow::from(event.as_ref())).collect(),

@@ -6,21 +6,29 @@
 //! in `migrations/`, queries are in `queries/`; nothing outside this crate knows a table.
 
 mod append;
+mod blobs;
 mod catalog;
 mod checkpoint;
 mod column;
 mod commands;
 mod connection;
+mod credentials;
 mod error;
 mod event_log;
 mod executions;
 mod item;
+mod keychain;
 mod lock;
 mod migrate;
+mod objects;
 mod open;
 mod options;
 mod readers;
+mod result_store;
+mod secret_audit;
 mod store;
+mod transient;
+mod write;
 mod writer;
 
 pub use error::OpenError;

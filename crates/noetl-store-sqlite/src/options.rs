@@ -1,9 +1,14 @@
 //! What a caller chooses.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use noetl_model::Clock;
+use noetl_store::SystemClock;
 
 /// How to open a store.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// Where it is.
     pub location: Location,
@@ -11,6 +16,18 @@ pub struct Options {
     pub synchronous: Synchronous,
     /// How many reads of a file run at once. Default: 4. At least one is used.
     pub readers: usize,
+    /// What time it is for the store. Default: the machine's clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("location", &self.location)
+            .field("synchronous", &self.synchronous)
+            .field("readers", &self.readers)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Options {
@@ -27,7 +44,8 @@ impl Options {
     fn at(location: Location) -> Self {
         // Four keep a page of the UI, its stream and a recovery from waiting for each other, and
         // cost little: a reader's cache is filled only by what it reads.
-        Self { location, synchronous: Synchronous::default(), readers: 4 }
+        let clock = Arc::new(SystemClock);
+        Self { location, synchronous: Synchronous::default(), readers: 4, clock }
     }
 }
 

@@ -1,8 +1,10 @@
 //! The store itself: one writer, a few readers, one lock.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use noetl_model::Clock;
 use noetl_store::StoreError;
 use rusqlite::Connection;
 
@@ -18,13 +20,19 @@ use crate::{Location, OpenError, Options};
 ///
 /// Dropping it finishes what is queued, copies the write-ahead log into the file and gives the file
 /// back, which blocks for as long as that takes; [`SqliteStore::close`] does not block its thread.
-#[derive(Debug)]
 pub struct SqliteStore {
     /// Present until the store is closed.
     writer: Option<Writer>,
     /// None in memory: there the writer reads, because no other connection can.
     readers: Option<Arc<Readers>>,
     file: Option<OpenFile>,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("file", &self.file).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -45,10 +53,11 @@ pub struct Stats {
 impl SqliteStore {
     /// Opens a store, and makes it when there is none. Blocks while it does.
     pub fn open(options: Options) -> Result<Self, OpenError> {
+        let clock = options.clock;
         let Location::File(path) = options.location else {
             let connection = open::open_memory()?;
             let writer = start(connection, None, PathBuf::from(":memory:"))?;
-            return Ok(Self { writer: Some(writer), readers: None, file: None });
+            return Ok(Self { writer: Some(writer), readers: None, file: None, clock });
         };
         let Opened { mut connection, lock } = open::open_file(&path, options.synchronous)?;
         let failed = |error| OpenError::from_driver(&path, error);
@@ -60,6 +69,7 @@ impl SqliteStore {
             writer: Some(writer),
             readers: Some(Arc::new(readers)),
             file: Some(OpenFile { path, lock }),
+            clock,
         })
     }
 
@@ -86,6 +96,10 @@ impl SqliteStore {
 
     pub(crate) fn writer(&self) -> &Writer {
         self.writer.as_ref().expect("only a drop takes the writer away")
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
     }
 
     /// Runs a read. What a row holds is decoded inside, off the caller's thread.

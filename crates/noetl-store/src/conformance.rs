@@ -7,12 +7,22 @@
 #![expect(missing_docs, reason = "the name of a case is its sentence")]
 
 pub mod append;
+pub mod blobs;
 pub mod catalog;
+pub mod clock;
 pub mod commands;
+pub mod credentials;
 pub mod executions;
+pub mod keychain;
+pub mod objects;
 pub mod payload;
+pub mod references;
+pub mod results;
+pub mod secret_audit;
 pub mod story;
+pub mod transient;
 pub mod twin;
+pub mod twin_keeping;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -118,7 +128,133 @@ macro_rules! conformance_suite {
                     numbers_survive,
                     an_event_with_the_largest_ids_and_times_survives,
                 },
+                credentials::{
+                    a_credential_is_read_back_by_id_and_name,
+                    a_credential_put_again_keeps_its_id_and_first_time,
+                    a_credential_with_a_taken_id_is_refused,
+                    credentials_are_listed_by_name_type_and_text,
+                    a_deleted_credential_is_gone_and_its_name_free,
+                    another_tenant_s_credentials_do_not_exist,
+                },
+                keychain::{
+                    an_entry_is_read_back,
+                    a_use_is_counted_and_a_look_is_not,
+                    an_expired_entry_is_seen_but_not_used,
+                    entries_are_listed_by_playbook_and_execution,
+                    a_deleted_entry_is_gone_expired_or_not,
+                    a_purge_takes_expired_entries_up_to_its_limit,
+                    another_tenant_s_entries_are_out_of_reach,
+                },
+                secret_audit::{
+                    a_use_is_read_back,
+                    a_repeated_use_changes_nothing,
+                    uses_are_listed_latest_first_and_by_filter,
+                    a_purge_takes_the_earliest_uses_up_to_its_limit,
+                },
+                transient::{
+                    variables_are_read_back_in_the_order_of_names,
+                    a_read_by_name_is_counted,
+                    a_variable_put_again_starts_afresh,
+                    an_expired_variable_does_not_exist,
+                    deleted_variables_are_gone,
+                    a_purge_takes_expired_variables_up_to_its_limit,
+                    another_tenant_s_variables_do_not_exist,
+                },
+                results::{
+                    a_result_is_read_back_by_all_of_its_key,
+                    a_result_with_a_taken_id_changes_nothing,
+                    results_come_in_pages_in_id_order,
+                    an_expired_result_does_not_exist_and_is_purged,
+                    results_of_an_execution_are_deleted_in_portions,
+                    another_tenant_s_results_do_not_exist,
+                },
+                objects::{
+                    an_object_is_read_back,
+                    a_deleted_object_is_gone,
+                    objects_are_listed_by_beginning_and_in_pages,
+                    a_module_is_read_back_by_version_or_highest,
+                    a_deleted_module_leaves_its_other_versions,
+                    modules_are_listed_by_beginning_and_in_pages,
+                },
+                blobs::{
+                    content_is_read_back,
+                    the_same_content_is_kept_once_and_with_a_later_time,
+                    content_that_is_not_there_is_missing,
+                    content_of_another_length_is_damaged,
+                    a_touch_makes_the_time_later_and_changes_nothing_else,
+                    content_goes_only_as_it_was_seen,
+                    content_is_listed_in_pages_in_the_order_of_digests,
+                    concurrent_puts_of_one_content_leave_it_whole,
+                    a_collection_takes_what_is_old_and_free,
+                    content_put_while_it_is_collected_is_not_lost,
+                    what_cannot_be_removed_does_not_keep_the_rest,
+                },
+                references::{
+                    references_come_with_their_append,
+                    references_of_an_append_that_is_not_kept_do_not_exist,
+                    references_of_a_refused_batch_do_not_exist,
+                    content_is_free_when_its_last_reference_is_dropped,
+                    content_referred_to_after_the_look_stays,
+                    a_collection_goes_through_all_pages,
+                },
             }
+        }
+    };
+}
+
+/// The cases about places for content alone.
+///
+/// `blobs_suite!(name, make)` makes one test of every case in a module of this name; `make` answers
+/// with a fresh place and what has to outlive it. `blobs_suite!(together name, start)` makes one
+/// test of all cases, for a place behind a service that is dear to start: `start` answers with what
+/// makes fresh places by `fresh`, or with nothing when the test is to be left out.
+#[macro_export]
+macro_rules! blobs_suite {
+    (@list $($how:tt)*) => {
+        $crate::blobs_suite! { @$($how)*;
+            content_is_read_back,
+            the_same_content_is_kept_once_and_with_a_later_time,
+            content_that_is_not_there_is_missing,
+            content_of_another_length_is_damaged,
+            a_touch_makes_the_time_later_and_changes_nothing_else,
+            content_goes_only_as_it_was_seen,
+            content_is_listed_in_pages_in_the_order_of_digests,
+            concurrent_puts_of_one_content_leave_it_whole,
+            a_collection_takes_what_is_old_and_free,
+            content_put_while_it_is_collected_is_not_lost,
+            what_cannot_be_removed_does_not_keep_the_rest,
+        }
+    };
+    (@apart $make:expr; $($case:ident),* $(,)?) => {$(
+        #[tokio::test]
+        async fn $case() {
+            let (blobs, _kept) = ($make)().await;
+            $crate::conformance::blobs::$case(blobs).await;
+        }
+    )*};
+    (@together $name:ident, $start:expr; $($case:ident),* $(,)?) => {
+        #[tokio::test]
+        async fn $name() {
+            let Some(service) = ($start)().await else { return };
+            $(
+                // The test's output names the case that failed: the last one.
+                println!("{}", stringify!($case));
+                $crate::conformance::blobs::$case(service.fresh().await).await;
+            )*
+        }
+    };
+    (together $name:ident, $start:expr) => {
+        $crate::blobs_suite! { @list together $name, $start }
+    };
+    ($name:ident, $make:expr) => {
+        mod $name {
+            #[allow(
+                unused_imports,
+                reason = "what makes the subject may need nothing from outside"
+            )]
+            use super::*;
+
+            $crate::blobs_suite! { @list apart $make }
         }
     };
 }
@@ -157,6 +293,14 @@ mod tests {
             include_str!("conformance/executions.rs"),
             include_str!("conformance/catalog.rs"),
             include_str!("conformance/payload.rs"),
+            include_str!("conformance/credentials.rs"),
+            include_str!("conformance/keychain.rs"),
+            include_str!("conformance/secret_audit.rs"),
+            include_str!("conformance/transient.rs"),
+            include_str!("conformance/results.rs"),
+            include_str!("conformance/objects.rs"),
+            include_str!("conformance/blobs.rs"),
+            include_str!("conformance/references.rs"),
         ];
         for line in groups.iter().flat_map(|group| group.lines()) {
             let Some(rest) = line.strip_prefix("pub async fn ") else {
@@ -164,6 +308,9 @@ mod tests {
             };
             let name = rest.split('(').next().expect("a name");
             assert!(list.contains(&format!("    {name},")), "{name} runs nowhere");
+            let is_of_blobs = include_str!("conformance/blobs.rs").contains(line);
+            let lists = list.matches(&format!("    {name},")).count();
+            assert!(lists > usize::from(is_of_blobs), "{name} runs on some places only");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Seq, Tenant};
 
-use crate::{ExecutionRow, StoreError};
+use crate::{Digest, ExecutionRow, StoreError};
 
 /// What one execution adds to its log, with the rows that follow from it.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub struct Append {
     pub events: Vec<Arc<Event>>,
     /// The execution's row after them. Its `version` is the last event's place.
     pub row: ExecutionRow,
+    /// Content the execution refers to from now on; naming one again changes nothing.
+    pub blobs: Vec<Digest>,
 }
 
 impl Append {
@@ -143,8 +145,8 @@ pub enum Committed {
 pub trait EventLog: Send + Sync {
     /// Appends a batch in one transaction, and answers for each item in order.
     ///
-    /// An item is written whole, with its command and execution rows, or not at all, and never
-    /// fails another. When this returns `Ok`, every `Appended` item survives a power cut. When it
+    /// An item is written whole, with its command and execution rows and its references to content,
+    /// or not at all, and never fails another. When this returns `Ok`, every `Appended` item survives a power cut. When it
     /// returns an error other than [`StoreError::Unknown`], nothing of the batch was kept.
     ///
     /// An item that no log could take ([`Malformed`]) is a bug of the caller, not an outcome: it

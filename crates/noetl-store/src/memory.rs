@@ -4,31 +4,57 @@
 //! so what does not survive a row does not survive here either. One lock guards all of it; calls
 //! hold it briefly and never across an await. It is made for tests and simulations, not for speed.
 
+mod blobs;
+mod credentials;
+mod kept;
+mod keychain;
+mod objects;
+mod result_store;
+mod secret_audit;
 mod state;
+mod transient;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use noetl_model::{
-    CatalogId, CommandId, Event, EventId, ExecutionId, Origin, Seq, Tenant, Timestamp,
+    CatalogId, Clock, CommandId, Event, EventId, ExecutionId, Origin, Seq, Tenant, Timestamp,
 };
 
 use self::state::State;
 use crate::{
     Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
-    ExecutionRow, Executions, NewEntry, StoreError, path_contains,
+    ExecutionRow, Executions, NewEntry, StoreError, SystemClock, path_contains,
 };
 
 /// A store in memory.
-#[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::with_clock(Arc::new(SystemClock))
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").field("state", &self.state).finish_non_exhaustive()
+    }
 }
 
 impl MemoryStore {
     /// A store with nothing in it.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A store with nothing in it that takes the time from this clock.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self { state: Mutex::default(), clock }
     }
 
     /// The state. A panic elsewhere cannot leave it half-written, because every change is planned

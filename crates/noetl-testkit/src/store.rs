@@ -1,5 +1,7 @@
 //! A memory store that a test can make unreachable.
 
+mod keeping;
+
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

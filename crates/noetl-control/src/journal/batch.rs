@@ -78,6 +78,7 @@ impl Item {
             start: self.start.take(),
             events: self.events.clone(),
             row: row(&self.cached),
+            blobs: Vec::new(),
         })
     }
 

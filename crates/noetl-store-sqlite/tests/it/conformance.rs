@@ -1,10 +1,13 @@
 //! The suite every store has to pass, and the same random histories for this store and memory.
 
-use noetl_store::conformance::{Subject, twin};
+use std::sync::Arc;
+
+use noetl_store::conformance::clock::HandClock;
+use noetl_store::conformance::{Subject, twin, twin_keeping};
 use noetl_store::{MemoryStore, conformance_suite};
 use noetl_store_sqlite::{Options, SqliteStore};
 
-use crate::temporary;
+use crate::{temporary, temporary_with};
 
 conformance_suite!(file, async || {
     let (store, directory) = temporary();
@@ -22,5 +25,17 @@ async fn random_histories_read_the_same_as_in_memory() {
         let sqlite = Subject::keeping(store, directory);
         let memory = Subject::new(MemoryStore::new());
         twin::compare(seed, 60, memory.store(), sqlite.store()).await;
+    }
+}
+
+#[tokio::test]
+async fn random_keeping_reads_the_same_as_in_memory() {
+    for seed in 0..20 {
+        let clock = Arc::new(HandClock::default());
+        let (store, directory) =
+            temporary_with(|options| Options { clock: clock.clone(), ..options });
+        let sqlite = Subject::keeping(store, directory);
+        let memory = Subject::new(MemoryStore::with_clock(clock.clone()));
+        twin_keeping::compare(seed, 300, &clock, memory.store(), sqlite.store()).await;
     }
 }

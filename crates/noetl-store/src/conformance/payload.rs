@@ -114,6 +114,7 @@ pub async fn an_event_with_the_largest_ids_and_times_survives(store: Arc<dyn Sto
         start: Some(crate::Start { key: u64::MAX, tenant: story.tenant.clone() }),
         events: vec![Arc::new(event.clone())],
         row: story.row.clone(),
+        blobs: Vec::new(),
     };
     write(&*store, append).await;
     assert_eq!(log(&*store, story.id()).await, [event]);

@@ -91,7 +91,7 @@ impl Story {
         let events: Vec<Arc<Event>> = facts.into_iter().map(|fact| self.tell(fact)).collect();
         let start =
             (expected == Seq::START).then(|| Start { key: self.key, tenant: self.tenant.clone() });
-        Append { expected, start, events, row: self.row.clone() }
+        Append { expected, start, events, row: self.row.clone(), blobs: Vec::new() }
     }
 
     fn tell(&mut self, fact: Fact) -> Arc<Event> {

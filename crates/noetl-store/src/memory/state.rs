@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Seq, Tenant};
 
+use super::kept::Kept;
 use crate::{
     Append, CatalogEntry, CommandChange, CommandRow, Committed, ExecutionRow, Malformed, NewEntry,
     Start, StoreError,
@@ -17,6 +18,7 @@ pub(super) struct State {
     pub(super) commands: BTreeMap<CommandId, CommandRow>,
     pub(super) newest: Option<EventId>,
     catalog: BTreeMap<CatalogId, (Tenant, CatalogEntry)>,
+    pub(super) kept: Kept,
 }
 
 /// One execution and its log.
@@ -93,7 +95,8 @@ impl State {
 
     /// Makes the changes of an append that [`State::plan`] let through.
     pub(super) fn apply(&mut self, append: Append) {
-        let Append { start, events, row, .. } = append;
+        let Append { start, events, row, blobs, .. } = append;
+        self.kept.references.extend(blobs.into_iter().map(|to| (row.id, to)));
         for change in CommandChange::of_all(events.iter().map(AsRef::as_ref)) {
             self.change(change);
         }
