@@ -220,3 +220,6 @@ async fn blocking<T: Send + 'static>(
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| StoreError::backend("compute a digest", error).into())
 }
+
+#[cfg(test)]
+mod tests;
