@@ -1,8 +1,10 @@
 //! One random history of secrets, variables, results, objects and content for two stores that
 //! share a clock, every answer and every read compared.
 //!
-//! The history is a function of its seed. Names are few, so that puts meet each other; the clock
-//! moves by small steps, so that what expires does so between any two calls.
+//! The history is a function of its seed. It falls into chapters that stay with a few names of one
+//! kind of thing, so that calls meet each other; the clock moves by small steps or not at all, so
+//! that what expires does so right before, at and after a call. Reads are compared after each
+//! chapter.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -26,25 +28,35 @@ const TENANTS: [&str; 3] = ["default", "acme", "Default"];
 const NAMES: [&str; 6] = ["a", "A", "a/b", "ä", "a_%", ""];
 const EXECUTIONS: [i64; 3] = [10, 11, 12];
 
+/// Long enough for several calls about the same thing, short enough that a difference is read
+/// before something covers it.
+const CHAPTER_STEPS: usize = 25;
+
+/// What a chapter can be about, as calls that [`History::step`] makes.
+const SUBJECTS: [[usize; 2]; 7] = [[0, 0], [1, 2], [3, 3], [4, 5], [6, 7], [8, 8], [9, 9]];
+
 /// Feeds the history of `seed` to both stores, whose clock is `clock`, and fails, naming the seed,
 /// where they differ.
 pub async fn compare(
     seed: u64,
-    steps: usize,
+    chapters: usize,
     clock: &HandClock,
     left: Arc<dyn Store>,
     right: Arc<dyn Store>,
 ) {
-    let mut history = History { random: Random(seed), stories: Vec::new() };
-    history.stories = EXECUTIONS.map(Story::new).to_vec();
+    let stories = EXECUTIONS.map(Story::new).to_vec();
+    let mut history = History { random: Random(seed), stories, chapter: Chapter::default() };
     let twins = Twins { left, right };
-    for number in 0..steps {
-        let place = format!("seed {seed}, step {number}");
-        let passes = history.random.pick(&[0, 0, 1, 5, 1000]);
-        clock.advance(Duration::from_micros(passes));
-        history.step(&twins, &place, noetl_model::Clock::now(clock)).await;
+    for chapter in 0..chapters {
+        history.turn_page();
+        for step in 0..CHAPTER_STEPS {
+            let place = format!("seed {seed}, chapter {chapter}, step {step}");
+            let passes = history.random.pick(&[0, 0, 0, 1, 5, 1000]);
+            clock.advance(Duration::from_micros(passes));
+            history.step(&twins, &place, noetl_model::Clock::now(clock)).await;
+        }
+        compare_reads(&format!("seed {seed}, chapter {chapter}"), &twins).await;
     }
-    compare_reads(&format!("seed {seed}"), &twins).await;
 }
 
 struct Twins {
@@ -72,15 +84,36 @@ fn same<T: PartialEq + Debug>(place: &str, call: &str, one: &T, other: &T) {
 struct History {
     random: Random,
     stories: Vec<Story>,
+    chapter: Chapter,
+}
+
+/// What the next calls are about.
+#[derive(Default)]
+struct Chapter {
+    subject: [usize; 2],
+    tenants: [&'static str; 2],
+    names: [&'static str; 2],
+    executions: [i64; 2],
+    contents: [usize; 2],
 }
 
 impl History {
+    fn turn_page(&mut self) {
+        self.chapter = Chapter {
+            subject: self.random.pick(&SUBJECTS),
+            tenants: [self.random.pick(&TENANTS), self.random.pick(&TENANTS)],
+            names: [self.random.pick(&NAMES), self.random.pick(&NAMES)],
+            executions: [self.random.pick(&EXECUTIONS), self.random.pick(&EXECUTIONS)],
+            contents: [self.random.below(4), self.random.below(4)],
+        };
+    }
+
     async fn step(&mut self, twins: &Twins, place: &str, now: Timestamp) {
-        let tenant = self.tenant();
-        let execution = ExecutionId::new(self.random.pick(&EXECUTIONS));
-        let name = self.random.pick(&NAMES);
+        let tenant = Tenant::new(self.random.pick(&self.chapter.tenants));
+        let execution = ExecutionId::new(self.random.pick(&self.chapter.executions));
+        let name = self.name();
         let limit = self.random.below(4);
-        match self.random.below(10) {
+        match self.random.pick(&self.chapter.subject) {
             0 => self.secrets(twins, place, &tenant).await,
             1 => {
                 let new = self.entry(name, now);
@@ -136,10 +169,10 @@ impl History {
         match self.random.below(4) {
             0 => drop(both!(twins, place, s => s.delete_credential(tenant, id))),
             _ => {
-                let text = self.random.pick(&NAMES);
+                let text = self.name();
                 let new = NewCredential {
                     id,
-                    name: self.random.pick(&NAMES).into(),
+                    name: self.name().into(),
                     kind: self.random.pick(&["postgres", "http"]).into(),
                     sealed: Sealed::new(text),
                     schema: self.value(),
@@ -166,7 +199,7 @@ impl History {
     }
 
     async fn content(&mut self, twins: &Twins, place: &str) {
-        let blob = content(self.random.below(4));
+        let blob = content(self.random.pick(&self.chapter.contents));
         let digest = BlobRef::to(&blob, "x/y").digest;
         let index = self.random.below(self.stories.len());
         match self.random.below(8) {
@@ -204,7 +237,7 @@ impl History {
     fn entry(&mut self, key: &str, now: Timestamp) -> NewKeychainEntry {
         NewKeychainEntry {
             cache_key: key.into(),
-            name: self.random.pick(&NAMES).into(),
+            name: self.name().into(),
             catalog: CatalogId::new(self.random.pick(&[1, 2])),
             credential_kind: "secret".into(),
             cache: self.random.pick(&[CacheKind::Secret, CacheKind::Token]),
@@ -223,7 +256,7 @@ impl History {
         SecretUse {
             id: AuditId::new(self.number()),
             at: Timestamp::from_micros(now.as_micros() - self.random.pick(&[0, 1, 10])),
-            credential: self.random.pick(&NAMES).into(),
+            credential: self.name().into(),
             operation: "resolve".into(),
             outcome: self.random.pick(&["ok", "denied"]).into(),
             worker: self.maybe("worker-1".to_owned()),
@@ -238,7 +271,7 @@ impl History {
 
     fn variable(&mut self, now: Timestamp) -> NewVariable {
         NewVariable {
-            name: self.random.pick(&NAMES).into(),
+            name: self.name().into(),
             kind: self.random.pick(&VariableKind::ALL),
             value: self.value().unwrap_or_default(),
             source_step: self.maybe("step".to_owned()),
@@ -262,8 +295,8 @@ impl History {
         NewResult { summary, data: self.value().unwrap_or_default() }
     }
 
-    fn tenant(&mut self) -> Tenant {
-        Tenant::new(self.random.pick(&TENANTS))
+    fn name(&mut self) -> &'static str {
+        self.random.pick(&self.chapter.names)
     }
 
     fn number(&mut self) -> i64 {
@@ -276,7 +309,7 @@ impl History {
     }
 
     fn expiry(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let micros = now.as_micros() + self.random.pick(&[-1, 0, 1, 6, 5000]);
+        let micros = now.as_micros() + self.random.pick(&[-1, 0, 0, 1, 6, 5000]);
         self.maybe(Timestamp::from_micros(micros))
     }
 
