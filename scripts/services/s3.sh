@@ -4,6 +4,7 @@
 # it cannot outlive the test that started it.
 #
 # The first run installs it into target/services; later runs, and others at the same time, find it.
+# With the argument `install` it does only that, which may take minutes.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -22,6 +23,7 @@ install_moto() {
 mkdir -p "$(dirname "$home")"
 # One installs while the others wait; the lock goes with the shell that holds it.
 (flock 9 && install_moto) 9>"$home.lock" >&2
+[ "${1:-}" = install ] && exit
 
 exec "$home/bin/python" -c '
 import logging, sys
