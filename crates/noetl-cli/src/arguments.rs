@@ -43,8 +43,12 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) payload: Option<PathBuf>,
     /// Keep the log in this database file instead of in memory.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", conflicts_with = "database_url")]
     pub(crate) db: Option<PathBuf>,
+    /// Keep the log in this database instead of in memory: `sqlite://path`, or
+    /// `postgres://user:password@host:port/database`.
+    #[arg(long, value_name = "URL")]
+    pub(crate) database_url: Option<String>,
     /// How many steps run at a time.
     #[arg(long, default_value_t = 16, value_name = "N", value_parser = slots(1))]
     pub(crate) slots: usize,
@@ -74,6 +78,10 @@ pub(crate) struct DevArguments {
     /// Where the database is kept.
     #[arg(long, env = "NOETL_DATA", default_value = "noetl-data", value_name = "DIR")]
     pub(crate) data: PathBuf,
+    /// Keep everything in this database instead: `sqlite://path`, or
+    /// `postgres://user:password@host:port/database`.
+    #[arg(long, env = "NOETL_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    pub(crate) database_url: Option<String>,
     /// How many steps the worker in this process runs at a time; 0 for those who bring their own.
     #[arg(long, env = "NOETL_SLOTS", default_value_t = 16, value_name = "N", value_parser = slots(0))]
     pub(crate) slots: usize,

@@ -6,9 +6,11 @@
 
 mod arguments;
 mod commands;
+mod database;
 mod failure;
 mod output;
 mod runtime;
+mod settings;
 mod signals;
 
 use std::process::ExitCode;

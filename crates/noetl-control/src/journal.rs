@@ -6,7 +6,9 @@
 //! follows from it (events, command rows, the execution's row, a claim by a free local slot) are in
 //! the same transaction.
 
+mod again;
 mod batch;
+mod held;
 mod load;
 mod outcome;
 mod writer;
@@ -40,7 +42,8 @@ const RETRY_MAX: Duration = Duration::from_secs(5);
 /// Where inputs are submitted. Cheap to clone.
 #[derive(Clone)]
 pub struct Journal {
-    jobs: mpsc::Sender<Job>,
+    /// One queue per shard.
+    jobs: Arc<[mpsc::Sender<Job>]>,
 }
 
 /// What became durable.
@@ -65,6 +68,9 @@ pub enum SubmitError {
     /// The store did not take it. Come again.
     #[error("the store did not take it")]
     Store(#[source] Arc<StoreError>),
+    /// This process's machine number may be another's by now. Come again.
+    #[error("this process has no machine number for now")]
+    Unleased,
     /// Too much is queued. Come again.
     #[error("too many inputs are queued")]
     Busy,
@@ -74,10 +80,17 @@ pub enum SubmitError {
 }
 
 /// What only the first input of an execution carries.
+#[derive(Clone)]
 pub(crate) struct StartOf {
     pub(crate) key: u64,
     pub(crate) tenant: Tenant,
     pub(crate) playbook: Arc<Playbook>,
+}
+
+/// The shard of an execution among this many.
+pub(crate) fn shard_of(execution: ExecutionId, shards: usize) -> usize {
+    let shards = u32::try_from(shards).unwrap_or(u32::MAX);
+    usize::try_from(noetl_model::shard_for(execution, shards)).unwrap_or_default()
 }
 
 pub(crate) struct Job {
@@ -86,13 +99,21 @@ pub(crate) struct Job {
     pub(crate) start: Option<StartOf>,
     /// The slot of the command this input ends: free for what the input leads to.
     pub(crate) slot: Option<Slot>,
+    /// How often it was decided and not kept.
+    pub(crate) tries: u32,
     pub(crate) reply: oneshot::Sender<Result<Accepted, SubmitError>>,
 }
 
 impl Journal {
-    pub(crate) fn new() -> (Self, mpsc::Receiver<Job>) {
-        let (jobs, queue) = mpsc::channel(QUEUE_MAX);
-        (Self { jobs }, queue)
+    /// A journal for this many shards, and the queue of each.
+    pub(crate) fn new(shards: usize) -> (Self, Vec<mpsc::Receiver<Job>>) {
+        let (jobs, queues): (Vec<_>, Vec<_>) =
+            (0..shards.max(1)).map(|_| mpsc::channel(QUEUE_MAX)).unzip();
+        (Self { jobs: jobs.into() }, queues)
+    }
+
+    fn queue_of(&self, execution: ExecutionId) -> &mpsc::Sender<Job> {
+        &self.jobs[shard_of(execution, self.jobs.len())]
     }
 
     /// Submits an input and waits until what follows from it is durable.
@@ -127,7 +148,7 @@ impl Journal {
         loop {
             match self.send(execution, input.clone(), None, slot.take()).await {
                 Ok(_) => return Ok(()),
-                Err(SubmitError::Store(_) | SubmitError::Busy) => {}
+                Err(SubmitError::Store(_) | SubmitError::Busy | SubmitError::Unleased) => {}
                 Err(error) => return Err(error),
             }
             tokio::select! {
@@ -146,11 +167,13 @@ impl Journal {
         slot: Option<Slot>,
     ) -> Result<Accepted, SubmitError> {
         let (reply, answer) = oneshot::channel();
-        let job = Job { execution, input, start, slot, reply };
-        self.jobs.send_timeout(job, PATIENCE).await.map_err(|error| match error {
-            mpsc::error::SendTimeoutError::Timeout(_) => SubmitError::Busy,
-            mpsc::error::SendTimeoutError::Closed(_) => SubmitError::Stopped,
-        })?;
+        let job = Job { execution, input, start, slot, tries: 0, reply };
+        self.queue_of(execution).send_timeout(job, PATIENCE).await.map_err(
+            |error| match error {
+                mpsc::error::SendTimeoutError::Timeout(_) => SubmitError::Busy,
+                mpsc::error::SendTimeoutError::Closed(_) => SubmitError::Stopped,
+            },
+        )?;
         answer.await.unwrap_or(Err(SubmitError::Stopped))
     }
 }

@@ -89,7 +89,7 @@ impl Reports {
             return Err(ReportError::UnknownExecution(report.execution));
         }
         if let Some(event) = report.event {
-            let seen = self.store.find_reported(report.execution, event).await;
+            let seen = self.store.find_event(report.execution, event).await;
             if seen.map_err(ReportError::Store)?.is_some() {
                 return Ok(event);
             }
@@ -191,11 +191,14 @@ impl Reports {
             meta: report.meta,
             worker: report.worker.map(Arc::from),
         };
-        let id = report.event.filter(|id| self.ids.is_plausible(*id));
+        let asked = report.event;
+        let id = asked.filter(|id| self.ids.is_plausible(*id));
         let input = Input::Keep(Box::new(Keep { said, id }));
         let accepted = self.journal.submit(report.execution, input).await;
         let accepted = accepted.map_err(ReportError::Submit)?;
-        Ok(accepted.events.first().map_or(EventId::new(0), |event| event.id))
+        // None when it was kept before.
+        let kept = accepted.events.first().map(|event| event.id);
+        Ok(kept.or(asked).unwrap_or(EventId::new(0)))
     }
 }
 

@@ -14,6 +14,7 @@ impl Execution {
     /// Folds in one event. Events come in the order of their places.
     pub fn apply(&mut self, event: &Event) {
         self.version = event.seq;
+        self.last_event = Some(event.id);
         self.updated_at = event.at;
         match &event.fact {
             Fact::PlaybookStarted(started) => self.begin(started, event.at),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use noetl_model::event::{Issued, Started};
-use noetl_model::{CommandId, CommandState, ExecutionId, Failure, Seq, Timestamp};
+use noetl_model::{CommandId, CommandState, EventId, ExecutionId, Failure, Seq, Timestamp};
 use noetl_playbook::template::{Data, Names};
 
 /// How an execution stands.
@@ -80,6 +80,8 @@ pub(crate) struct Counts {
 pub struct Execution {
     pub(crate) id: ExecutionId,
     pub(crate) version: Seq,
+    /// The event at `version`.
+    pub(crate) last_event: Option<EventId>,
     pub(crate) status: Status,
     pub(crate) started: Option<Arc<Started>>,
     pub(crate) started_at: Timestamp,
@@ -159,6 +161,7 @@ impl Execution {
         Self {
             id,
             version: Seq::START,
+            last_event: None,
             status: Status::Absent,
             started: None,
             started_at: Timestamp::default(),
@@ -191,6 +194,11 @@ impl Execution {
     /// The place of the last event folded in.
     pub fn version(&self) -> Seq {
         self.version
+    }
+
+    /// The last event folded in.
+    pub fn last_event(&self) -> Option<EventId> {
+        self.last_event
     }
 
     /// How it stands.

@@ -215,6 +215,18 @@ pub enum Fact {
     Reported(Box<Reported>),
 }
 
+impl Fact {
+    /// Whether an execution ends with it.
+    pub const fn is_end(&self) -> bool {
+        matches!(
+            self,
+            Self::PlaybookCompleted { .. }
+                | Self::PlaybookFailed { .. }
+                | Self::PlaybookCancelled { .. }
+        )
+    }
+}
+
 /// The beginning of an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Started {

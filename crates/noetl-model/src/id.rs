@@ -64,6 +64,22 @@ id! {
     CatalogId
 }
 id! {
+    /// One message between executions, or one timer.
+    DueId
+}
+id! {
+    /// One program that said it is there: a pool of workers, a server, a broker.
+    RuntimeId
+}
+id! {
+    /// One registration of a subscription, from its first state to its deactivation.
+    SubscriptionId
+}
+id! {
+    /// One schedule of a playbook.
+    ScheduleId
+}
+id! {
     /// One credential.
     CredentialId
 }

@@ -101,11 +101,12 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_moves_no_further_than_time_goes() {
-        let at = Timestamp::from_millis(5);
-        assert_eq!(at.minus(Duration::from_millis(3)), Timestamp::from_millis(2));
-        assert_eq!(at.minus(Duration::MAX).minus(Duration::MAX), Timestamp::from_micros(i64::MIN));
-        assert_eq!(at.plus(Duration::MAX), Timestamp::from_micros(i64::MAX));
+    fn time_has_two_ends() {
+        let at = Timestamp::from_micros(-5);
+        assert_eq!(at.plus(Duration::from_micros(7)), Timestamp::from_micros(2));
+        assert_eq!(at.minus(Duration::from_micros(7)), Timestamp::from_micros(-12));
+        assert_eq!(Timestamp::from_micros(5).plus(Duration::MAX).as_micros(), i64::MAX);
+        assert_eq!(at.minus(Duration::MAX).as_micros(), i64::MIN);
     }
 
     #[test]

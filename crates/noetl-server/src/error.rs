@@ -187,6 +187,9 @@ impl From<SubmitError> for ApiError {
             }
             SubmitError::Store(failure) => Self::from(&*failure),
             SubmitError::Busy => Self::unavailable("busy", "too much is under way; come again"),
+            SubmitError::Unleased => {
+                Self::unavailable("unleased", "this server waits for a machine number; come again")
+            }
             SubmitError::Stopped => Self::unavailable("stopping", "the control plane is stopping"),
         }
     }

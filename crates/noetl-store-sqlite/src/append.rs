@@ -4,16 +4,16 @@
 //! an item that fails it has written nothing, so no savepoint is needed to keep one item from
 //! another. What can only be a bug of the caller refuses the whole transaction.
 
-use noetl_model::CommandState;
 use noetl_model::row::EventRow;
+use noetl_model::{CommandState, Timestamp};
 use noetl_store::commands::stage;
-use noetl_store::{
-    CommandChange, CommandRow, Committed, ExecutionRow, Malformed, Start, StoreError,
-};
+use noetl_store::{CommandChange, CommandRow, Committed, Malformed, Start, StoreError};
 use rusqlite::{CachedStatement, Connection, params};
 
+use crate::due;
 use crate::error::store_error;
-use crate::item::{Item, place};
+use crate::item::{EncodedDue, Item, place};
+use crate::outbox::Outgoing;
 
 const ACTION: &str = "append to the event log";
 
@@ -26,10 +26,16 @@ pub(crate) struct Appender<'c> {
     command: CachedStatement<'c>,
     move_on: CachedStatement<'c>,
     newest: Option<i64>,
+    /// Given when the outbox is on.
+    outgoing: Option<Outgoing<'c>>,
 }
 
 impl<'c> Appender<'c> {
-    pub(crate) fn new(connection: &'c Connection) -> Result<Self, StoreError> {
+    /// With the time at which it runs, when the outbox is on.
+    pub(crate) fn new(
+        connection: &'c Connection,
+        outbox: Option<Timestamp>,
+    ) -> Result<Self, StoreError> {
         let prepare = |sql| connection.prepare_cached(sql).map_err(failed);
         Ok(Self {
             connection,
@@ -39,14 +45,18 @@ impl<'c> Appender<'c> {
             command: prepare(include_str!("../queries/command_insert.sql"))?,
             move_on: prepare(include_str!("../queries/command_move.sql"))?,
             newest: None,
+            outgoing: outbox
+                .map(|now| Outgoing::new(connection, now))
+                .transpose()
+                .map_err(failed)?,
         })
     }
 
     /// Writes one item whole, or nothing of it.
     pub(crate) fn append(&mut self, item: &Item) -> Result<Committed, StoreError> {
         let outcome = match &item.start {
-            Some(start) => self.start(start, &item.row)?,
-            None => self.advance(item.expected, &item.row)?,
+            Some(start) => self.start(start, item)?,
+            None => self.advance(item)?,
         };
         if outcome != Committed::Appended {
             return Ok(outcome);
@@ -60,8 +70,37 @@ impl<'c> Appender<'c> {
         for digest in &item.blobs {
             self.refer(item, digest).map_err(failed)?;
         }
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.add(item).map_err(failed)?;
+        }
+        self.send(item).map_err(failed)?;
         self.newest = self.newest.max(Some(item.newest));
         Ok(outcome)
+    }
+
+    /// Writes what is due, then removes what is delivered, because an item may answer its own.
+    fn send(&mut self, item: &Item) -> rusqlite::Result<()> {
+        if !item.due.is_empty() {
+            let sql = include_str!("../queries/due_insert.sql");
+            let mut insert = self.connection.prepare_cached(sql)?;
+            for EncodedDue { row, payload } in &item.due {
+                insert.execute(params![
+                    row.id.get(),
+                    item.row.id.get(),
+                    row.kind,
+                    row.target.get(),
+                    row.at.as_micros(),
+                    payload,
+                ])?;
+            }
+        }
+        if !item.delivered.is_empty() {
+            let mut remove = self.connection.prepare_cached(due::DELETE)?;
+            for id in &item.delivered {
+                remove.execute([id.get()])?;
+            }
+        }
+        Ok(())
     }
 
     /// Records the newest id of what was appended. Comes last in the transaction.
@@ -73,7 +112,8 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    fn start(&mut self, start: &Start, row: &ExecutionRow) -> Result<Committed, StoreError> {
+    fn start(&mut self, start: &Start, item: &Item) -> Result<Committed, StoreError> {
+        let row = &item.row;
         let key = start.key.cast_signed();
         let inserted = self.start.execute(params![
             row.id.get(),
@@ -94,6 +134,7 @@ impl<'c> Appender<'c> {
             row.steps_failed,
             row.steps_running,
             row.current_step.as_deref(),
+            item.last,
         ]);
         if inserted.map_err(failed)? == 1 {
             return Ok(Committed::Appended);
@@ -104,10 +145,11 @@ impl<'c> Appender<'c> {
         Ok(if same.map_err(failed)? { Committed::Repeated } else { Committed::Taken })
     }
 
-    fn advance(&mut self, expected: i64, row: &ExecutionRow) -> Result<Committed, StoreError> {
+    fn advance(&mut self, item: &Item) -> Result<Committed, StoreError> {
+        let row = &item.row;
         let updated = self.advance.execute(params![
             row.id.get(),
-            expected,
+            item.expected,
             row.status.as_str(),
             place(row.version),
             row.updated_at.as_micros(),
@@ -118,6 +160,8 @@ impl<'c> Appender<'c> {
             row.steps_failed,
             row.steps_running,
             row.current_step.as_deref(),
+            item.last,
+            item.after,
         ]);
         if updated.map_err(failed)? == 1 {
             return Ok(Committed::Appended);

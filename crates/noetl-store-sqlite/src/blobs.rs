@@ -6,20 +6,18 @@ use noetl_store::{BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, StoreEr
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::column::{count, digest};
+use crate::column::{count, digest, size};
 use crate::item::rows;
-use crate::write::size;
 
 #[async_trait]
 impl Blobs for SqliteStore {
     async fn put_blob(&self, bytes: Vec<u8>, media_type: &str) -> Result<BlobRef, BlobError> {
         let blob = BlobRef::to(&bytes, media_type);
-        let now = self.now();
-        let kept = self.write("keep content", move |connection| {
+        let kept = self.write("keep content", move |connection, now| {
             let name = blob.digest.to_string();
             let note = include_str!("../queries/blob_put.sql");
             let keep = include_str!("../queries/blob_data_put.sql");
-            let values = params![name, size(blob.bytes), blob.media_type, now];
+            let values = params![name, size(blob.bytes), blob.media_type, now.as_micros()];
             connection.prepare_cached(note)?.execute(values)?;
             connection.prepare_cached(keep)?.execute((name, bytes))?;
             Ok(blob)
@@ -28,10 +26,9 @@ impl Blobs for SqliteStore {
     }
 
     async fn touch_blob(&self, digest: Digest) -> Result<bool, BlobError> {
-        let now = self.now();
-        let touched = self.write("touch content", move |connection| {
+        let touched = self.write("touch content", move |connection, now| {
             let sql = include_str!("../queries/blob_touch.sql");
-            Ok(connection.prepare_cached(sql)?.execute((digest.to_string(), now))? > 0)
+            Ok(connection.prepare_cached(sql)?.execute((digest.to_string(), now.as_micros()))? > 0)
         });
         Ok(touched.await?)
     }
@@ -50,7 +47,7 @@ impl Blobs for SqliteStore {
     }
 
     async fn delete_blob(&self, digest: Digest, seen: Timestamp) -> Result<bool, BlobError> {
-        let removed = self.write("remove content", move |connection| {
+        let removed = self.write("remove content", move |connection, _| {
             let sql = include_str!("../queries/blob_delete.sql");
             let mut delete = connection.prepare_cached(sql)?;
             Ok(delete.execute((digest.to_string(), seen.as_micros()))? > 0)
@@ -99,7 +96,7 @@ impl BlobRefs for SqliteStore {
     }
 
     async fn drop_references(&self, execution: ExecutionId) -> Result<usize, StoreError> {
-        self.write("drop references", move |connection| {
+        self.write("drop references", move |connection, _| {
             let sql = "delete from blob_ref where execution_id = ?1";
             connection.prepare_cached(sql)?.execute([execution.get()])
         })

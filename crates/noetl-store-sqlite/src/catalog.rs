@@ -1,12 +1,12 @@
 //! Catalog rows.
 
 use async_trait::async_trait;
-use noetl_model::{CatalogId, Tenant, Timestamp, Value};
+use noetl_model::{CatalogId, Tenant, Timestamp};
 use noetl_store::{Catalog, CatalogEntry, NewEntry, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::column::json;
+use crate::column::{json, json_text};
 use crate::error::store_error;
 
 #[async_trait]
@@ -81,7 +81,6 @@ impl Catalog for SqliteStore {
 /// One statement is its own transaction, and on the one writing thread it has no rival.
 fn register(connection: &Connection, tenant: &Tenant, entry: &NewEntry) -> rusqlite::Result<u32> {
     let sql = include_str!("../queries/catalog_register.sql");
-    let text = |value: &Option<Value>| value.as_ref().map(Value::to_string);
     connection.prepare_cached(sql)?.query_row(
         params![
             entry.id.get(),
@@ -89,9 +88,9 @@ fn register(connection: &Connection, tenant: &Tenant, entry: &NewEntry) -> rusql
             entry.path,
             entry.kind,
             entry.content,
-            text(&entry.layout),
-            text(&entry.payload),
-            text(&entry.meta),
+            json_text(&entry.layout),
+            json_text(&entry.payload),
+            json_text(&entry.meta),
             entry.at.as_micros(),
         ],
         |row| row.get(0),

@@ -42,6 +42,21 @@ pub(crate) fn digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Digest> {
     parsed(row, column, |text| text.parse().ok())
 }
 
+/// A JSON text to write.
+pub(crate) fn json_text(value: &Option<Value>) -> Option<String> {
+    value.as_ref().map(Value::to_string)
+}
+
+/// An instant to write, or none.
+pub(crate) fn micros(at: Option<Timestamp>) -> Option<i64> {
+    at.map(Timestamp::as_micros)
+}
+
+/// A number of bytes to write; nothing is larger than the largest SQLite knows.
+pub(crate) fn size(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
 /// A row that this version cannot read.
 pub(crate) fn unreadable(
     column: usize,

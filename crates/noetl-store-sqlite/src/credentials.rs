@@ -6,7 +6,7 @@ use noetl_store::{Credential, CredentialFilter, Credentials, NewCredential, Seal
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::column::{json, parsed};
+use crate::column::{json, json_text, parsed};
 
 #[async_trait]
 impl Credentials for SqliteStore {
@@ -16,21 +16,19 @@ impl Credentials for SqliteStore {
         new: NewCredential,
     ) -> Result<Credential, StoreError> {
         let tenant = tenant.clone();
-        let now = self.now();
-        self.write("keep a credential", move |connection| {
+        self.write("keep a credential", move |connection, now| {
             let sql = include_str!("../queries/credential_put.sql");
-            let text = |value: &Option<Value>| value.as_ref().map(Value::to_string);
             let values = params![
                 new.id.get(),
                 tenant.as_str(),
                 new.name,
                 new.kind,
                 new.sealed.as_str(),
-                text(&new.schema),
-                text(&new.meta),
+                json_text(&new.schema),
+                json_text(&new.meta),
                 Value::from(new.tags).to_string(),
                 new.description,
-                now,
+                now.as_micros(),
             ];
             connection.prepare_cached(sql)?.query_row(values, credential)
         })
@@ -87,7 +85,7 @@ impl Credentials for SqliteStore {
         id: CredentialId,
     ) -> Result<bool, StoreError> {
         let tenant = tenant.clone();
-        self.write("remove a credential", move |connection| {
+        self.write("remove a credential", move |connection, _| {
             let sql = "delete from credential where id = ?1 and tenant_id = ?2";
             let removed = connection.prepare_cached(sql)?.execute((id.get(), tenant.as_str()))?;
             Ok(removed > 0)

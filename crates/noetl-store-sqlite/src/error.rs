@@ -111,12 +111,7 @@ pub(crate) fn store_error(action: &'static str, error: rusqlite::Error) -> Store
 
 /// The same for the commit itself. When the disk did not confirm, the transaction is undone here
 /// but may be found after a crash, so nobody can say whether it took effect.
-pub(crate) fn commit_error(error: rusqlite::Error) -> StoreError {
-    commit_failed("commit to the event log", error)
-}
-
-/// The same for the commit of any other transaction.
-pub(crate) fn commit_failed(action: &'static str, error: rusqlite::Error) -> StoreError {
+pub(crate) fn commit_error(action: &'static str, error: rusqlite::Error) -> StoreError {
     let code = error.sqlite_error().map(|error| error.extended_code);
     match code {
         Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => {

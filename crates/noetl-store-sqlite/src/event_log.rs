@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Origin, Seq, Timestamp};
-use noetl_store::{Append, Committed, EventLog, StoreError};
-use rusqlite::Row;
+use noetl_store::{Append, Committed, EventLog, Held, StoreError, Unshared};
+use rusqlite::{OptionalExtension, Row};
 
 use crate::SqliteStore;
 use crate::column::{count, parsed, unreadable};
@@ -20,6 +20,10 @@ impl EventLog for SqliteStore {
         }
         let items = batch.into_iter().map(Item::encode).collect::<Result<Vec<_>, _>>()?;
         self.writer().commit(items).await
+    }
+
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
+        Ok(Box::new(Unshared::new(self, execution)))
     }
 
     async fn read(
@@ -37,17 +41,16 @@ impl EventLog for SqliteStore {
         .await
     }
 
-    async fn find_reported(
+    async fn find_event(
         &self,
         execution: ExecutionId,
         event: EventId,
     ) -> Result<Option<Seq>, StoreError> {
-        self.read("look for a reported event", move |connection| {
-            let sql = include_str!("../queries/event_find_reported.sql");
+        self.read("look for an event", move |connection| {
+            let sql = include_str!("../queries/event_find.sql");
             let mut find = connection.prepare_cached(sql)?;
-            let place = find.query_row((execution.get(), event.get()), |row| row.get(0));
-            let place: Option<i64> = place?;
-            Ok(place.map(|place| Seq(place.unsigned_abs())))
+            let place = find.query_row((execution.get(), event.get()), |row| count(row, 0));
+            Ok(place.optional()?.map(Seq))
         })
         .await
     }

@@ -1,30 +1,56 @@
 //! An append in the shape the writer binds.
 
+use noetl_model::DueId;
 use noetl_model::row::EventRow;
-use noetl_store::{Append, CommandChange, ExecutionRow, Malformed, Start};
+use noetl_store::{Append, CommandChange, ExecutionRow, Malformed, NewDue, Start};
 
 /// One append, checked and encoded by the caller: the writer thread is the store's bottleneck, so
 /// it is spared everything that needs no database.
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) expected: i64,
+    /// The id of the event at `expected`.
+    pub(crate) after: Option<i64>,
+    /// The id of its last event.
+    pub(crate) last: Option<i64>,
     pub(crate) start: Option<Start>,
     pub(crate) row: ExecutionRow,
     pub(crate) events: Vec<EventRow>,
     pub(crate) changes: Vec<CommandChange>,
     pub(crate) newest: i64,
+    pub(crate) due: Vec<EncodedDue>,
+    pub(crate) delivered: Vec<DueId>,
     pub(crate) blobs: Vec<String>,
+}
+
+/// A due row with its payload as text.
+#[derive(Debug)]
+pub(crate) struct EncodedDue {
+    pub(crate) row: NewDue,
+    pub(crate) payload: String,
+}
+
+impl From<NewDue> for EncodedDue {
+    fn from(row: NewDue) -> Self {
+        let payload = row.payload.to_string();
+        Self { row, payload }
+    }
 }
 
 impl Item {
     pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
         append.check()?;
-        let Append { expected, start, events, row, blobs } = append;
+        let Append { expected, after, start, events, row, due, delivered, blobs } = append;
+        let last = events.last().map(|event| event.id.get());
         let newest = events.iter().map(|event| event.id.get()).max();
         Ok(Self {
             expected: place(expected),
+            after: after.map(|id| id.get()),
+            last,
             start,
             row,
+            due: due.into_iter().map(EncodedDue::from).collect(),
+            delivered,
             blobs: blobs.iter().map(ToString::to_string).collect(),
             changes: CommandChange::of_all(events.iter().map(AsRef::as_ref)),
             newest: newest.unwrap_or(i64::MIN),

@@ -1,7 +1,7 @@
 //! Keychain rows.
 
 use async_trait::async_trait;
-use noetl_model::{CatalogId, ExecutionId, Tenant, Timestamp, Value};
+use noetl_model::{CatalogId, ExecutionId, Tenant, Timestamp};
 use noetl_store::{
     CacheKind, Keychain, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry, Sealed,
     StoreError,
@@ -9,9 +9,8 @@ use noetl_store::{
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::column::{count, instant, json, parsed};
+use crate::column::{count, instant, json, json_text, micros, parsed};
 use crate::item::rows;
-use crate::write::micros;
 
 #[async_trait]
 impl Keychain for SqliteStore {
@@ -21,8 +20,7 @@ impl Keychain for SqliteStore {
         new: NewKeychainEntry,
     ) -> Result<KeychainEntry, StoreError> {
         let tenant = tenant.clone();
-        let created_at = self.clock().now();
-        self.write("keep a keychain entry", move |connection| {
+        self.write("keep a keychain entry", move |connection, created_at| {
             put(connection, &tenant, &new, created_at)?;
             Ok(KeychainEntry { kept: new, created_at, accessed_at: None, access_count: 0 })
         })
@@ -36,11 +34,10 @@ impl Keychain for SqliteStore {
     ) -> Result<Option<KeychainEntry>, StoreError> {
         let tenant = tenant.clone();
         let cache_key = cache_key.to_owned();
-        let now = self.now();
-        self.write("use a keychain entry", move |connection| {
+        self.write("use a keychain entry", move |connection, now| {
             let sql = include_str!("../queries/keychain_use.sql");
             let mut take = connection.prepare_cached(sql)?;
-            take.query_row((tenant.as_str(), cache_key, now), entry).optional()
+            take.query_row((tenant.as_str(), cache_key, now.as_micros()), entry).optional()
         })
         .await
     }
@@ -83,7 +80,7 @@ impl Keychain for SqliteStore {
     ) -> Result<bool, StoreError> {
         let tenant = tenant.clone();
         let cache_key = cache_key.to_owned();
-        self.write("remove a keychain entry", move |connection| {
+        self.write("remove a keychain entry", move |connection, _| {
             let sql = "delete from keychain where tenant_id = ?1 and cache_key = ?2";
             let removed = connection.prepare_cached(sql)?.execute((tenant.as_str(), cache_key))?;
             Ok(removed > 0)
@@ -92,10 +89,9 @@ impl Keychain for SqliteStore {
     }
 
     async fn purge_keychain(&self, limit: usize) -> Result<usize, StoreError> {
-        let now = self.now();
-        self.write("purge the keychain", move |connection| {
+        self.write("purge the keychain", move |connection, now| {
             let sql = include_str!("../queries/keychain_purge.sql");
-            connection.prepare_cached(sql)?.execute((now, rows(limit)))
+            connection.prepare_cached(sql)?.execute((now.as_micros(), rows(limit)))
         })
         .await
     }
@@ -108,7 +104,6 @@ fn put(
     created_at: Timestamp,
 ) -> rusqlite::Result<usize> {
     let sql = include_str!("../queries/keychain_put.sql");
-    let text = |value: &Option<Value>| value.as_ref().map(Value::to_string);
     connection.prepare_cached(sql)?.execute(params![
         tenant.as_str(),
         new.cache_key,
@@ -120,10 +115,10 @@ fn put(
         new.execution.map(ExecutionId::get),
         new.parent.map(ExecutionId::get),
         new.sealed.as_str(),
-        text(&new.schema),
+        json_text(&new.schema),
         micros(new.expires_at),
         new.auto_renew,
-        text(&new.renew_config),
+        json_text(&new.renew_config),
         created_at.as_micros(),
     ])
 }

@@ -8,8 +8,7 @@ use noetl_store::{
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::column::{count, digest};
-use crate::write::size;
+use crate::column::{count, digest, size};
 
 #[async_trait]
 impl Objects for SqliteStore {
@@ -20,14 +19,15 @@ impl Objects for SqliteStore {
         bytes: Vec<u8>,
     ) -> Result<ObjectSummary, StoreError> {
         let named = BlobRef::to(&bytes, media_type);
-        let summary = ObjectSummary {
-            key: key.to_owned(),
-            digest: named.digest,
-            media_type: named.media_type,
-            size: named.bytes,
-            created_at: self.clock().now(),
-        };
-        self.write("keep an object", move |connection| {
+        let key = key.to_owned();
+        self.write("keep an object", move |connection, now| {
+            let summary = ObjectSummary {
+                key,
+                digest: named.digest,
+                media_type: named.media_type,
+                size: named.bytes,
+                created_at: now,
+            };
             let sql = include_str!("../queries/object_store_put.sql");
             connection.prepare_cached(sql)?.execute(params![
                 summary.key,
@@ -54,7 +54,7 @@ impl Objects for SqliteStore {
 
     async fn delete_object(&self, key: &str) -> Result<bool, StoreError> {
         let key = key.to_owned();
-        self.write("remove an object", move |connection| {
+        self.write("remove an object", move |connection, _| {
             let sql = "delete from object_store where object_key = ?1";
             Ok(connection.prepare_cached(sql)?.execute([key])? > 0)
         })
@@ -90,15 +90,16 @@ impl Plugins for SqliteStore {
         bytes: Vec<u8>,
     ) -> Result<PluginSummary, StoreError> {
         let named = BlobRef::to(&bytes, media_type);
-        let summary = PluginSummary {
-            path: path.to_owned(),
-            version,
-            digest: named.digest,
-            media_type: named.media_type,
-            size: named.bytes,
-            created_at: self.clock().now(),
-        };
-        self.write("keep a module", move |connection| {
+        let path = path.to_owned();
+        self.write("keep a module", move |connection, now| {
+            let summary = PluginSummary {
+                path,
+                version,
+                digest: named.digest,
+                media_type: named.media_type,
+                size: named.bytes,
+                created_at: now,
+            };
             let sql = include_str!("../queries/plugin_module_put.sql");
             connection.prepare_cached(sql)?.execute(params![
                 summary.path,
@@ -126,7 +127,7 @@ impl Plugins for SqliteStore {
 
     async fn delete_plugin(&self, path: &str, version: i32) -> Result<bool, StoreError> {
         let path = path.to_owned();
-        self.write("remove a module", move |connection| {
+        self.write("remove a module", move |connection, _| {
             let sql = "delete from plugin_module where path = ?1 and version = ?2";
             Ok(connection.prepare_cached(sql)?.execute((path, version))? > 0)
         })

@@ -1,14 +1,11 @@
 //! What a caller chooses.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use noetl_model::Clock;
-use noetl_store::SystemClock;
+use noetl_store::{OutboxOptions, StoreClock};
 
 /// How to open a store.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// Where it is.
     pub location: Location,
@@ -16,18 +13,10 @@ pub struct Options {
     pub synchronous: Synchronous,
     /// How many reads of a file run at once. Default: 4. At least one is used.
     pub readers: usize,
-    /// What time it is for the store. Default: the machine's clock.
-    pub clock: Arc<dyn Clock>,
-}
-
-impl fmt::Debug for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
-            .field("location", &self.location)
-            .field("synchronous", &self.synchronous)
-            .field("readers", &self.readers)
-            .finish_non_exhaustive()
-    }
+    /// The clock leases and due times are compared with. Default: the machine's.
+    pub clock: StoreClock,
+    /// Whether events go to the outbox, and how long a claim lasts. Default: they do not, 60 s.
+    pub outbox: OutboxOptions,
 }
 
 impl Options {
@@ -44,8 +33,13 @@ impl Options {
     fn at(location: Location) -> Self {
         // Four keep a page of the UI, its stream and a recovery from waiting for each other, and
         // cost little: a reader's cache is filled only by what it reads.
-        let clock = Arc::new(SystemClock);
-        Self { location, synchronous: Synchronous::default(), readers: 4, clock }
+        Self {
+            location,
+            synchronous: Synchronous::default(),
+            readers: 4,
+            clock: StoreClock::default(),
+            outbox: OutboxOptions::default(),
+        }
     }
 }
 

@@ -6,18 +6,16 @@ use noetl_store::{NewResult, ResultStore, ResultSummary, StoreError};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::column::{count, instant, value};
+use crate::column::{count, instant, micros, size, value};
 use crate::item::rows;
-use crate::write::{micros, size};
 
 #[async_trait]
 impl ResultStore for SqliteStore {
     async fn put_result(&self, tenant: &Tenant, new: NewResult) -> Result<bool, StoreError> {
         let tenant = tenant.clone();
-        let now = self.now();
         let NewResult { summary, data } = new;
         let data = data.to_string();
-        self.write("keep a result", move |connection| {
+        self.write("keep a result", move |connection, now| {
             let sql = include_str!("../queries/result_store_put.sql");
             let added = connection.prepare_cached(sql)?.execute(params![
                 summary.id.get(),
@@ -30,7 +28,7 @@ impl ResultStore for SqliteStore {
                 size(summary.bytes),
                 summary.sha256,
                 summary.media_type,
-                now,
+                now.as_micros(),
                 micros(summary.expires_at),
             ])?;
             Ok(added > 0)
@@ -47,11 +45,11 @@ impl ResultStore for SqliteStore {
     ) -> Result<Option<Value>, StoreError> {
         let tenant = tenant.clone();
         let name = name.to_owned();
-        let now = self.now();
+        let clock = self.clock();
         self.read("read a result", move |connection| {
             let sql = include_str!("../queries/result_store_get.sql");
             let mut get = connection.prepare_cached(sql)?;
-            let key = (id.get(), tenant.as_str(), execution.get(), name, now);
+            let key = (id.get(), tenant.as_str(), execution.get(), name, clock.now().as_micros());
             get.query_row(key, |row| value(row, 0)).optional()
         })
         .await
@@ -65,11 +63,17 @@ impl ResultStore for SqliteStore {
         limit: usize,
     ) -> Result<Vec<ResultSummary>, StoreError> {
         let tenant = tenant.clone();
-        let now = self.now();
+        let clock = self.clock();
         self.read("list results", move |connection| {
             let sql = include_str!("../queries/result_store_list.sql");
             let mut list = connection.prepare_cached(sql)?;
-            let range = (tenant.as_str(), execution.get(), after.get(), now, rows(limit));
+            let range = (
+                tenant.as_str(),
+                execution.get(),
+                after.get(),
+                clock.now().as_micros(),
+                rows(limit),
+            );
             list.query_map(range, summary)?.collect()
         })
         .await
@@ -82,7 +86,7 @@ impl ResultStore for SqliteStore {
         limit: usize,
     ) -> Result<usize, StoreError> {
         let tenant = tenant.clone();
-        self.write("remove results", move |connection| {
+        self.write("remove results", move |connection, _| {
             let sql = include_str!("../queries/result_store_delete.sql");
             let mut delete = connection.prepare_cached(sql)?;
             delete.execute((tenant.as_str(), execution.get(), rows(limit)))
@@ -91,10 +95,9 @@ impl ResultStore for SqliteStore {
     }
 
     async fn purge_results(&self, limit: usize) -> Result<usize, StoreError> {
-        let now = self.now();
-        self.write("purge results", move |connection| {
+        self.write("purge results", move |connection, now| {
             let sql = include_str!("../queries/result_store_purge.sql");
-            connection.prepare_cached(sql)?.execute((now, rows(limit)))
+            connection.prepare_cached(sql)?.execute((now.as_micros(), rows(limit)))
         })
         .await
     }

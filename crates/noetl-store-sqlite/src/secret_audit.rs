@@ -14,7 +14,7 @@ use crate::item::rows;
 impl SecretAudit for SqliteStore {
     async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError> {
         let tenant = tenant.clone();
-        self.write("record the use of a secret", move |connection| {
+        self.write("record the use of a secret", move |connection, _| {
             let sql = include_str!("../queries/secret_audit_insert.sql");
             let added = connection.prepare_cached(sql)?.execute(params![
                 tenant.as_str(),
@@ -60,8 +60,8 @@ impl SecretAudit for SqliteStore {
     }
 
     async fn purge_secret_uses(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
-        let until = self.clock().now().minus(age).as_micros();
-        self.write("purge uses of secrets", move |connection| {
+        self.write("purge uses of secrets", move |connection, now| {
+            let until = now.minus(age).as_micros();
             let sql = include_str!("../queries/secret_audit_purge.sql");
             connection.prepare_cached(sql)?.execute((until, rows(limit)))
         })

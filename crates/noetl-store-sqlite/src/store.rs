@@ -1,15 +1,14 @@
 //! The store itself: one writer, a few readers, one lock.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use noetl_model::Clock;
-use noetl_store::StoreError;
-use rusqlite::Connection;
+use noetl_model::Timestamp;
+use noetl_store::{OutboxOptions, StoreClock, StoreError};
+use rusqlite::{Connection, TransactionBehavior};
 
 use crate::checkpoint::{Checkpoints, PAGES_MAX};
-use crate::error::store_error;
+use crate::error::{commit_error, store_error};
 use crate::lock::LockFile;
 use crate::open::{self, Opened};
 use crate::readers::Readers;
@@ -20,19 +19,15 @@ use crate::{Location, OpenError, Options};
 ///
 /// Dropping it finishes what is queued, copies the write-ahead log into the file and gives the file
 /// back, which blocks for as long as that takes; [`SqliteStore::close`] does not block its thread.
+#[derive(Debug)]
 pub struct SqliteStore {
     /// Present until the store is closed.
     writer: Option<Writer>,
     /// None in memory: there the writer reads, because no other connection can.
     readers: Option<Arc<Readers>>,
     file: Option<OpenFile>,
-    clock: Arc<dyn Clock>,
-}
-
-impl fmt::Debug for SqliteStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteStore").field("file", &self.file).finish_non_exhaustive()
-    }
+    clock: StoreClock,
+    outbox: OutboxOptions,
 }
 
 #[derive(Debug)]
@@ -53,23 +48,26 @@ pub struct Stats {
 impl SqliteStore {
     /// Opens a store, and makes it when there is none. Blocks while it does.
     pub fn open(options: Options) -> Result<Self, OpenError> {
-        let clock = options.clock;
+        let (clock, outbox) = (options.clock, options.outbox);
+        let outgoing = outbox.is_on.then(|| clock.clone());
         let Location::File(path) = options.location else {
             let connection = open::open_memory()?;
-            let writer = start(connection, None, PathBuf::from(":memory:"))?;
-            return Ok(Self { writer: Some(writer), readers: None, file: None, clock });
+            let writer = start(connection, None, PathBuf::from(":memory:"), outgoing)?;
+            return Ok(Self { writer: Some(writer), readers: None, file: None, clock, outbox });
         };
         let Opened { mut connection, lock } = open::open_file(&path, options.synchronous)?;
         let failed = |error| OpenError::from_driver(&path, error);
         let readers = Readers::open(&path, options.readers).map_err(failed)?;
         let checkpoints =
             Checkpoints::start(&mut connection, &path, options.synchronous, PAGES_MAX);
-        let writer = start(connection, Some(checkpoints.map_err(failed)?), path.clone())?;
+        let checkpoints = checkpoints.map_err(failed)?;
+        let writer = start(connection, Some(checkpoints), path.clone(), outgoing)?;
         Ok(Self {
             writer: Some(writer),
             readers: Some(Arc::new(readers)),
             file: Some(OpenFile { path, lock }),
             clock,
+            outbox,
         })
     }
 
@@ -98,8 +96,33 @@ impl SqliteStore {
         self.writer.as_ref().expect("only a drop takes the writer away")
     }
 
-    pub(crate) fn clock(&self) -> &dyn Clock {
-        &*self.clock
+    /// The store's clock, for what runs on another thread.
+    pub(crate) fn clock(&self) -> StoreClock {
+        self.clock.clone()
+    }
+
+    /// How the outbox is kept.
+    pub(crate) fn outbox(&self) -> OutboxOptions {
+        self.outbox
+    }
+
+    /// Runs a change in a transaction of its own, with the time at which it runs. When this
+    /// returns `Ok`, it is as durable as an append; on an error nothing of it stays.
+    pub(crate) async fn write<T, W>(&self, action: &'static str, work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Connection, Timestamp) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let clock = self.clock();
+        let written = self.writer().run(move |connection| {
+            let failed = |error| store_error(action, error);
+            let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+            let transaction = begun.map_err(failed)?;
+            let answer = work(&transaction, clock.now()).map_err(failed)?;
+            transaction.commit().map_err(|error| commit_error(action, error))?;
+            Ok(answer)
+        });
+        written.await
     }
 
     /// Runs a read. What a row holds is decoded inside, off the caller's thread.
@@ -134,8 +157,9 @@ fn start(
     connection: Connection,
     checkpoints: Option<Checkpoints>,
     path: PathBuf,
+    outgoing: Option<StoreClock>,
 ) -> Result<Writer, OpenError> {
-    let started = Writer::start(connection, checkpoints);
+    let started = Writer::start(connection, checkpoints, outgoing);
     started.map_err(|source| OpenError::Io { action: "start a thread for", path, source })
 }
 

@@ -6,9 +6,8 @@ use noetl_store::{NewVariable, StoreError, Transient, Variable, VariableKind};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::column::{count, instant, parsed, value};
+use crate::column::{count, instant, micros, parsed, value};
 use crate::item::rows;
-use crate::write::micros;
 
 #[async_trait]
 impl Transient for SqliteStore {
@@ -19,8 +18,7 @@ impl Transient for SqliteStore {
         new: Vec<NewVariable>,
     ) -> Result<(), StoreError> {
         let tenant = tenant.clone();
-        let now = self.now();
-        self.write("keep variables", move |connection| {
+        self.write("keep variables", move |connection, now| {
             let sql = include_str!("../queries/transient_put.sql");
             let mut put = connection.prepare_cached(sql)?;
             for variable in new {
@@ -33,7 +31,7 @@ impl Transient for SqliteStore {
                     variable.source_step,
                     variable.scope,
                     micros(variable.expires_at),
-                    now,
+                    now.as_micros(),
                 ])?;
             }
             Ok(())
@@ -49,11 +47,11 @@ impl Transient for SqliteStore {
     ) -> Result<Option<Variable>, StoreError> {
         let tenant = tenant.clone();
         let name = name.to_owned();
-        let now = self.now();
-        self.write("read a variable", move |connection| {
+        self.write("read a variable", move |connection, now| {
             let sql = include_str!("../queries/transient_read.sql");
             let mut read = connection.prepare_cached(sql)?;
-            read.query_row((tenant.as_str(), execution.get(), name, now), variable).optional()
+            read.query_row((tenant.as_str(), execution.get(), name, now.as_micros()), variable)
+                .optional()
         })
         .await
     }
@@ -64,11 +62,12 @@ impl Transient for SqliteStore {
         execution: ExecutionId,
     ) -> Result<Vec<Variable>, StoreError> {
         let tenant = tenant.clone();
-        let now = self.now();
+        let clock = self.clock();
         self.read("list variables", move |connection| {
             let sql = include_str!("../queries/transient_list.sql");
             let mut list = connection.prepare_cached(sql)?;
-            list.query_map((tenant.as_str(), execution.get(), now), variable)?.collect()
+            list.query_map((tenant.as_str(), execution.get(), clock.now().as_micros()), variable)?
+                .collect()
         })
         .await
     }
@@ -81,8 +80,7 @@ impl Transient for SqliteStore {
     ) -> Result<bool, StoreError> {
         let tenant = tenant.clone();
         let name = name.to_owned();
-        let now = self.now();
-        self.write("remove a variable", move |connection| {
+        self.write("remove a variable", move |connection, now| {
             Ok(delete(connection, &tenant, execution, Some(&name), now)? > 0)
         })
         .await
@@ -94,18 +92,16 @@ impl Transient for SqliteStore {
         execution: ExecutionId,
     ) -> Result<usize, StoreError> {
         let tenant = tenant.clone();
-        let now = self.now();
-        self.write("remove variables", move |connection| {
+        self.write("remove variables", move |connection, now| {
             delete(connection, &tenant, execution, None, now)
         })
         .await
     }
 
     async fn purge_variables(&self, limit: usize) -> Result<usize, StoreError> {
-        let now = self.now();
-        self.write("purge variables", move |connection| {
+        self.write("purge variables", move |connection, now| {
             let sql = include_str!("../queries/transient_purge.sql");
-            connection.prepare_cached(sql)?.execute((now, rows(limit)))
+            connection.prepare_cached(sql)?.execute((now.as_micros(), rows(limit)))
         })
         .await
     }
@@ -117,12 +113,12 @@ fn delete(
     tenant: &Tenant,
     execution: ExecutionId,
     name: Option<&str>,
-    now: i64,
+    now: Timestamp,
 ) -> rusqlite::Result<usize> {
     let sql = include_str!("../queries/transient_delete.sql");
     let mut delete = connection.prepare_cached(sql)?;
-    let removed =
-        delete.query_map((tenant.as_str(), execution.get(), name, now), |row| row.get(0))?;
+    let which = (tenant.as_str(), execution.get(), name, now.as_micros());
+    let removed = delete.query_map(which, |row| row.get(0))?;
     let removed: Vec<bool> = removed.collect::<rusqlite::Result<_>>()?;
     Ok(removed.into_iter().filter(|was_alive| *was_alive).count())
 }

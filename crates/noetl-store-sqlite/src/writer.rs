@@ -6,7 +6,8 @@
 
 use std::thread::JoinHandle;
 
-use noetl_store::{Committed, StoreError};
+use noetl_model::Timestamp;
+use noetl_store::{Committed, StoreClock, StoreError};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
@@ -52,9 +53,10 @@ impl Writer {
     pub(crate) fn start(
         connection: Connection,
         checkpoints: Option<Checkpoints>,
+        outbox: Option<StoreClock>,
     ) -> std::io::Result<Self> {
         let (requests, queue) = mpsc::channel(QUEUE_MAX);
-        let mut thread = Thread { connection, checkpoints, queue, held: None };
+        let mut thread = Thread { connection, checkpoints, queue, held: None, outbox };
         let builder = std::thread::Builder::new().name("noetl-sqlite".into());
         let thread = builder.spawn(move || {
             thread.run();
@@ -105,6 +107,8 @@ struct Thread {
     checkpoints: Option<Checkpoints>,
     queue: mpsc::Receiver<Request>,
     held: Option<Request>,
+    /// The clock of what goes out, when the outbox is on.
+    outbox: Option<StoreClock>,
 }
 
 impl Thread {
@@ -113,7 +117,7 @@ impl Thread {
             match request {
                 Request::Commit(first) => {
                     let group = self.gather(first);
-                    commit_group(&mut self.connection, group);
+                    commit_group(&mut self.connection, group, self.outbox.as_ref());
                 }
                 Request::Run(work) => work(&mut self.connection),
             }
@@ -154,8 +158,8 @@ impl Thread {
     }
 }
 
-fn commit_group(connection: &mut Connection, mut group: Vec<Commit>) {
-    match write(connection, &group) {
+fn commit_group(connection: &mut Connection, mut group: Vec<Commit>, outbox: Option<&StoreClock>) {
+    match write(connection, &group, outbox) {
         Ok(outcomes) => {
             for (commit, outcome) in group.into_iter().zip(outcomes) {
                 commit.answer(Ok(outcome));
@@ -171,7 +175,7 @@ fn commit_group(connection: &mut Connection, mut group: Vec<Commit>) {
             Some(only) if group.is_empty() => only.answer(Err(error)),
             last => {
                 for commit in group.into_iter().chain(last) {
-                    commit_group(connection, vec![commit]);
+                    commit_group(connection, vec![commit], outbox);
                 }
             }
         },
@@ -186,19 +190,24 @@ impl Commit {
 }
 
 /// Writes a group in one transaction; on an error nothing of it stays.
-fn write(connection: &mut Connection, group: &[Commit]) -> Result<Vec<Vec<Committed>>, StoreError> {
+fn write(
+    connection: &mut Connection,
+    group: &[Commit],
+    outbox: Option<&StoreClock>,
+) -> Result<Vec<Vec<Committed>>, StoreError> {
     let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
     let transaction = begun.map_err(|error| store_error("begin a transaction", error))?;
-    let outcomes = append(&transaction, group)?;
-    transaction.commit().map_err(commit_error)?;
+    let outcomes = append(&transaction, group, outbox.map(StoreClock::now))?;
+    transaction.commit().map_err(|error| commit_error("commit to the event log", error))?;
     Ok(outcomes)
 }
 
 fn append(
     transaction: &Transaction<'_>,
     group: &[Commit],
+    outbox: Option<Timestamp>,
 ) -> Result<Vec<Vec<Committed>>, StoreError> {
-    let mut appender = Appender::new(transaction)?;
+    let mut appender = Appender::new(transaction, outbox)?;
     let mut outcomes = Vec::with_capacity(group.len());
     for commit in group {
         let items = commit.items.iter().map(|item| appender.append(item));

@@ -1,7 +1,8 @@
 //! What every store has to do, as cases that run against any of them.
 //!
 //! A store's tests hold one line, `conformance_suite!(name, async || Subject::new(store))`, which
-//! makes a test of every case, each on a fresh store. A case is a sentence about the traits'
+//! makes a test of every case, each on a fresh store that was opened with its outbox on
+//! ([`outbox_on`]). A case is a sentence about the traits'
 //! guarantees; what it relies on is made by [`story`], so the cases read as what happens.
 //! [`twin::compare`] drives two stores with one random history and compares every read.
 #![expect(missing_docs, reason = "the name of a case is its sentence")]
@@ -12,14 +13,24 @@ pub mod catalog;
 pub mod clock;
 pub mod commands;
 pub mod credentials;
+pub mod cursors;
+pub mod due;
 pub mod executions;
 pub mod keychain;
+pub mod lapse;
+pub mod leases;
 pub mod objects;
+pub mod outbox;
 pub mod payload;
 pub mod references;
 pub mod results;
+pub mod runtimes;
+pub mod schedules;
 pub mod secret_audit;
+pub mod snapshots;
 pub mod story;
+pub mod subscriptions;
+mod suites;
 pub mod transient;
 pub mod twin;
 pub mod twin_keeping;
@@ -27,7 +38,7 @@ pub mod twin_keeping;
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::Store;
+use crate::{OutboxOptions, Store};
 
 /// The store a case runs on, with what has to outlive it.
 pub struct Subject {
@@ -52,6 +63,11 @@ impl Subject {
     }
 }
 
+/// The outbox as the cases expect it: on, and with a claim that lasts longer than any of them.
+pub fn outbox_on() -> OutboxOptions {
+    OutboxOptions { is_on: true, ..OutboxOptions::default() }
+}
+
 /// Makes one test of every case, in a module of this name, each with a [`Subject`] of its own.
 #[macro_export]
 macro_rules! conformance_suite {
@@ -70,6 +86,8 @@ macro_rules! conformance_suite {
                     an_unknown_execution_has_an_empty_log,
                     an_append_behind_the_log_is_a_conflict_and_writes_nothing,
                     an_append_ahead_of_the_log_is_a_conflict_and_writes_nothing,
+                    an_append_on_a_log_of_the_same_length_but_other_events_is_a_conflict,
+                    a_held_execution_is_read_and_appended_to,
                     an_append_to_an_unknown_execution_is_a_conflict_at_the_start,
                     one_conflict_never_fails_its_batch,
                     items_for_one_execution_chain_in_one_batch,
@@ -86,7 +104,9 @@ macro_rules! conformance_suite {
                     a_second_command_with_one_id_is_refused_with_its_batch,
                     an_empty_batch_is_nothing,
                     concurrent_appends_to_one_log_have_one_winner,
-                    a_reported_event_is_found_by_its_id,
+                    an_event_is_found_by_its_id,
+                    an_event_id_is_in_a_log_once,
+                    an_execution_ends_once,
                     the_newest_id_is_the_largest_ever_appended,
                 },
                 commands::{
@@ -122,8 +142,89 @@ macro_rules! conformance_suite {
                     an_entry_with_a_taken_id_is_refused,
                     concurrent_registers_get_distinct_versions,
                 },
+                leases::{
+                    a_free_name_is_taken_and_read_back,
+                    a_held_name_is_not_taken_by_another,
+                    a_holder_that_acquires_again_stays_in_its_epoch,
+                    a_lease_that_is_over_is_free_and_begins_an_epoch,
+                    a_renewal_moves_the_end_of_the_live_holding_only,
+                    a_released_name_is_free_and_keeps_its_epoch,
+                    live_leases_are_listed_by_prefix_in_byte_order,
+                    the_lowest_free_number_is_taken,
+                    a_holder_with_a_number_keeps_it,
+                    concurrent_holders_get_distinct_numbers,
+                    concurrent_acquires_have_one_winner,
+                },
+                cursors::{
+                    a_cursor_only_moves_forward,
+                    a_fenced_cursor_moves_only_under_the_live_holding,
+                },
+                snapshots::{
+                    a_snapshot_is_read_back_to_the_byte,
+                    a_snapshot_never_goes_back,
+                    a_damaged_snapshot_counts_as_none,
+                    a_forgotten_snapshot_is_gone_and_may_come_back_older,
+                    snapshots_are_apart_by_tenant_type_and_id,
+                },
+                due::{
+                    a_row_is_written_with_its_append_and_read_back,
+                    a_later_append_sends_for_the_same_tenant,
+                    rows_of_a_refused_append_do_not_exist,
+                    of_two_rows_with_one_id_the_first_stays,
+                    a_delivered_row_goes_with_the_append_that_answers_it,
+                    rows_are_taken_when_ready_longest_ready_first,
+                    a_row_whose_lease_is_over_is_taken_again,
+                    a_done_row_is_gone_lent_or_not,
+                    a_row_is_put_off_and_brought_forward,
+                    concurrent_takers_never_share_a_row,
+                },
+                outbox::{
+                    every_event_of_a_commit_goes_out_in_order,
+                    a_payload_is_the_event_s_row,
+                    events_of_a_refused_append_do_not_go_out,
+                    a_claimed_row_is_not_claimed_while_the_claim_lasts,
+                    a_published_row_is_published_once_and_for_ever,
+                    a_failed_row_comes_back_after_its_delay,
+                    only_what_is_published_is_purged,
+                    concurrent_publishers_never_share_a_row,
+                },
+                runtimes::{
+                    a_runtime_is_registered_and_read_back,
+                    a_known_runtime_takes_over_what_it_says_and_keeps_its_id,
+                    runtimes_are_apart_by_tenant_kind_and_name,
+                    a_runtime_s_id_is_its_own,
+                    a_heartbeat_and_a_goodbye_are_for_known_runtimes,
+                    stale_runtimes_are_purged_and_others_stay,
+                    concurrent_registrations_of_a_runtime_make_one,
+                },
+                subscriptions::{
+                    a_registered_subscription_is_read_back,
+                    a_path_keeps_its_subscription_until_it_is_deactivated,
+                    a_subscription_s_id_is_its_own,
+                    concurrent_registrations_of_a_path_get_one_id,
+                    every_action_moves_from_where_it_is_allowed,
+                    a_subscription_moves_only_from_the_state_that_was_seen,
+                    a_replaced_subscription_stays_deactivated,
+                    a_message_is_reserved_once,
+                    a_message_outside_its_window_is_new,
+                    a_message_is_given_back_by_its_execution_only,
+                    old_messages_are_forgotten_and_others_stay,
+                    concurrent_reservations_have_one_winner,
+                },
+                schedules::{
+                    a_schedule_is_read_back_as_it_was_put,
+                    a_schedule_put_again_keeps_what_it_did,
+                    a_schedule_of_another_tenant_is_out_of_reach,
+                    what_is_due_is_ready_the_longest_due_first,
+                    a_run_is_fixed_once_and_the_schedule_stays_ready,
+                    a_schedule_moves_on_from_one_run_once,
+                    a_removed_schedule_is_gone,
+                    concurrent_runners_agree_on_a_run,
+                },
                 payload::{
                     text_of_every_kind_survives,
+                    a_nul_in_a_value_survives,
+                    the_order_of_keys_survives,
                     a_large_payload_survives,
                     numbers_survive,
                     an_event_with_the_largest_ids_and_times_survives,
@@ -202,63 +303,6 @@ macro_rules! conformance_suite {
     };
 }
 
-/// The cases about places for content alone.
-///
-/// `blobs_suite!(name, make)` makes one test of every case in a module of this name; `make` answers
-/// with a fresh place and what has to outlive it. `blobs_suite!(together name, start)` makes one
-/// test of all cases, for a place behind a service that is dear to start: `start` answers with what
-/// makes fresh places by `fresh`, or with nothing when the test is to be left out.
-#[macro_export]
-macro_rules! blobs_suite {
-    (@list $($how:tt)*) => {
-        $crate::blobs_suite! { @$($how)*;
-            content_is_read_back,
-            the_same_content_is_kept_once_and_with_a_later_time,
-            content_that_is_not_there_is_missing,
-            content_of_another_length_is_damaged,
-            a_touch_makes_the_time_later_and_changes_nothing_else,
-            content_goes_only_as_it_was_seen,
-            content_is_listed_in_pages_in_the_order_of_digests,
-            concurrent_puts_of_one_content_leave_it_whole,
-            a_collection_takes_what_is_old_and_free,
-            content_put_while_it_is_collected_is_not_lost,
-            what_cannot_be_removed_does_not_keep_the_rest,
-        }
-    };
-    (@apart $make:expr; $($case:ident),* $(,)?) => {$(
-        #[tokio::test]
-        async fn $case() {
-            let (blobs, _kept) = ($make)().await;
-            $crate::conformance::blobs::$case(blobs).await;
-        }
-    )*};
-    (@together $name:ident, $start:expr; $($case:ident),* $(,)?) => {
-        #[tokio::test]
-        async fn $name() {
-            let Some(service) = ($start)().await else { return };
-            $(
-                // The test's output names the case that failed: the last one.
-                println!("{}", stringify!($case));
-                $crate::conformance::blobs::$case(service.fresh().await).await;
-            )*
-        }
-    };
-    (together $name:ident, $start:expr) => {
-        $crate::blobs_suite! { @list together $name, $start }
-    };
-    ($name:ident, $make:expr) => {
-        mod $name {
-            #[allow(
-                unused_imports,
-                reason = "what makes the subject may need nothing from outside"
-            )]
-            use super::*;
-
-            $crate::blobs_suite! { @list apart $make }
-        }
-    };
-}
-
 /// The list behind [`conformance_suite!`].
 #[doc(hidden)]
 #[macro_export]
@@ -283,16 +327,25 @@ macro_rules! conformance_cases {
 
 #[cfg(test)]
 mod tests {
-    /// A case that is not in the list above runs nowhere, and nothing else would say so.
+    /// A case that is in no list runs nowhere, and nothing else would say so.
     #[test]
     fn every_case_is_in_the_suite() {
-        let list = include_str!("conformance.rs");
+        let list = concat!(include_str!("conformance.rs"), include_str!("conformance/suites.rs"));
         let groups = [
             include_str!("conformance/append.rs"),
             include_str!("conformance/commands.rs"),
             include_str!("conformance/executions.rs"),
             include_str!("conformance/catalog.rs"),
             include_str!("conformance/payload.rs"),
+            include_str!("conformance/leases.rs"),
+            include_str!("conformance/cursors.rs"),
+            include_str!("conformance/snapshots.rs"),
+            include_str!("conformance/due.rs"),
+            include_str!("conformance/outbox.rs"),
+            include_str!("conformance/runtimes.rs"),
+            include_str!("conformance/subscriptions.rs"),
+            include_str!("conformance/schedules.rs"),
+            include_str!("conformance/lapse.rs"),
             include_str!("conformance/credentials.rs"),
             include_str!("conformance/keychain.rs"),
             include_str!("conformance/secret_audit.rs"),

@@ -3,21 +3,29 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use noetl_model::{CommandId, Event, EventId, ExecutionId, Seq, Tenant};
+use noetl_model::{CommandId, DueId, Event, EventId, ExecutionId, Seq, Tenant};
 
-use crate::{Digest, ExecutionRow, StoreError};
+use crate::{Digest, ExecutionRow, NewDue, StoreError};
 
 /// What one execution adds to its log, with the rows that follow from it.
 #[derive(Debug, Clone)]
 pub struct Append {
     /// The log's last place this was decided on. The append takes effect only right after it.
     pub expected: Seq,
+    /// The id of the event at `expected`; none for a start. Two logs of one length need not be the
+    /// same log: another process may have appended as many events as were decided here in vain.
+    pub after: Option<EventId>,
     /// Given when this creates the execution; `expected` is then [`Seq::START`].
     pub start: Option<Start>,
     /// The new events: `expected + 1`, `expected + 2`, …
     pub events: Vec<Arc<Event>>,
     /// The execution's row after them. Its `version` is the last event's place.
     pub row: ExecutionRow,
+    /// Timers and messages that follow from the events, written with them.
+    pub due: Vec<NewDue>,
+    /// Rows of any sender that these events answer, removed with them; also one that is in `due`.
+    /// One that is gone already is fine.
+    pub delivered: Vec<DueId>,
     /// Content the execution refers to from now on; naming one again changes nothing.
     pub blobs: Vec<Digest>,
 }
@@ -26,13 +34,15 @@ impl Append {
     /// Refuses what no log could take. Every store asks before it writes anything of a batch.
     pub fn check(&self) -> Result<(), Malformed> {
         let execution = self.row.id;
-        if self.start.is_some() != (self.expected == Seq::START) {
+        let begins = self.expected == Seq::START;
+        if self.start.is_some() != begins || self.after.is_none() != begins {
             return Err(Malformed::Start { execution });
         }
         if self.events.is_empty() {
             return Err(Malformed::Empty { execution });
         }
         let mut place = self.expected;
+        let mut ids: Vec<EventId> = Vec::with_capacity(self.events.len());
         for event in &self.events {
             place = place.next();
             if event.execution != execution {
@@ -41,6 +51,14 @@ impl Append {
             if event.seq != place {
                 return Err(Malformed::Gap { execution, place, found: event.seq });
             }
+            ids.push(event.id);
+        }
+        ids.sort_unstable();
+        if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Malformed::EventTaken { execution, event: twice[0] });
+        }
+        if self.events.iter().filter(|event| event.fact.is_end()).count() > 1 {
+            return Err(Malformed::SecondEnd { execution });
         }
         if self.row.version != place {
             return Err(Malformed::Version { execution, last: place, found: self.row.version });
@@ -101,6 +119,20 @@ pub enum Malformed {
         /// The execution.
         execution: ExecutionId,
     },
+    /// Two events of one log with one id.
+    #[error("execution {execution} has an event {event} already")]
+    EventTaken {
+        /// The execution.
+        execution: ExecutionId,
+        /// The id.
+        event: EventId,
+    },
+    /// An execution that ended ends again.
+    #[error("execution {execution} ended already")]
+    SecondEnd {
+        /// The execution.
+        execution: ExecutionId,
+    },
     /// Two commands with one id.
     #[error("command {command} exists already")]
     CommandTaken {
@@ -133,7 +165,8 @@ pub enum Committed {
     Repeated,
     /// The execution id is taken by another start; nothing was written. Mint again.
     Taken,
-    /// The log is not at `expected`; nothing was written. Read the tail and decide again.
+    /// The log is not at `expected`, or came there by other events; nothing was written. Read the
+    /// tail and decide again.
     Conflict {
         /// Where the log is; [`Seq::START`] when there is no such execution.
         found: Seq,
@@ -145,9 +178,10 @@ pub enum Committed {
 pub trait EventLog: Send + Sync {
     /// Appends a batch in one transaction, and answers for each item in order.
     ///
-    /// An item is written whole, with its command and execution rows and its references to content,
-    /// or not at all, and never fails another. When this returns `Ok`, every `Appended` item survives a power cut. When it
-    /// returns an error other than [`StoreError::Unknown`], nothing of the batch was kept.
+    /// An item is written whole, with its command, execution and due rows and its references to
+    /// content, or not at all, and never fails another. When this returns `Ok`, every `Appended`
+    /// item survives a power cut. When it returns an error other than [`StoreError::Unknown`],
+    /// nothing of the batch was kept.
     ///
     /// An item that no log could take ([`Malformed`]) is a bug of the caller, not an outcome: it
     /// is an error, and nothing of its batch is kept.
@@ -158,6 +192,22 @@ pub trait EventLog: Send + Sync {
     /// may be about one execution; they take effect in order.
     async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError>;
 
+    /// Whether other processes may append to the same logs, so that a conflict is no mistake.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Resolves when another process has said that it left commands for whoever has room. What it
+    /// says may be lost; never resolves in a store that is not shared.
+    async fn others_left_work(&self) {
+        std::future::pending().await
+    }
+
+    /// Takes one execution for the caller alone until the answer is dropped or committed: nobody
+    /// else appends to it meanwhile. Waits for whoever has it. In a store that is not shared there
+    /// is nobody to wait for.
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError>;
+
     /// Returns up to `limit` events recorded after `after`, oldest first.
     async fn read(
         &self,
@@ -166,9 +216,9 @@ pub trait EventLog: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError>;
 
-    /// The place of the event with this id in this execution's log, among reported events; the
-    /// first when several have it.
-    async fn find_reported(
+    /// The place in this execution's log of the event that has this id, or of the first report that
+    /// came with it and was given another.
+    async fn find_event(
         &self,
         execution: ExecutionId,
         event: EventId,
@@ -176,4 +226,40 @@ pub trait EventLog: Send + Sync {
 
     /// The largest event id in the store, so that new ids go past a log ahead of the clock.
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError>;
+}
+
+/// One execution's log that nobody else appends to for now.
+#[async_trait]
+pub trait Held: Send {
+    /// As [`EventLog::read`], of this execution.
+    async fn read(&mut self, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError>;
+
+    /// As [`EventLog::commit`] of one item, and lets go.
+    async fn commit(self: Box<Self>, append: Append) -> Result<Committed, StoreError>;
+}
+
+/// What a store that has one owner hands out for [`EventLog::hold`].
+pub struct Unshared<'a, S: ?Sized> {
+    store: &'a S,
+    execution: ExecutionId,
+}
+
+impl<'a, S: EventLog + ?Sized> Unshared<'a, S> {
+    /// An execution of a store that nobody else writes to.
+    pub fn new(store: &'a S, execution: ExecutionId) -> Self {
+        Self { store, execution }
+    }
+}
+
+#[async_trait]
+impl<S: EventLog + ?Sized> Held for Unshared<'_, S> {
+    async fn read(&mut self, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.store.read(self.execution, after, limit).await
+    }
+
+    async fn commit(self: Box<Self>, append: Append) -> Result<Committed, StoreError> {
+        let outcomes = self.store.commit(vec![append]).await?;
+        let first = outcomes.into_iter().next();
+        first.ok_or_else(|| StoreError::backend("append to the event log", "no answer for an item"))
+    }
 }

@@ -6,44 +6,38 @@
 
 mod blobs;
 mod credentials;
+mod due;
 mod kept;
 mod keychain;
+mod leases;
 mod objects;
+mod outbox;
 mod result_store;
+mod runtimes;
+mod schedules;
 mod secret_audit;
+mod snapshots;
 mod state;
+mod subscriptions;
 mod transient;
 
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use noetl_model::{
-    CatalogId, Clock, CommandId, Event, EventId, ExecutionId, Origin, Seq, Tenant, Timestamp,
-};
+use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant, Timestamp};
 
 use self::state::State;
 use crate::{
     Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
-    ExecutionRow, Executions, NewEntry, StoreError, SystemClock, path_contains,
+    ExecutionRow, Executions, Held, NewEntry, OutboxOptions, StoreClock, StoreError, Unshared,
+    path_contains,
 };
 
 /// A store in memory.
+#[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
-    clock: Arc<dyn Clock>,
-}
-
-impl Default for MemoryStore {
-    fn default() -> Self {
-        Self::with_clock(Arc::new(SystemClock))
-    }
-}
-
-impl fmt::Debug for MemoryStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore").field("state", &self.state).finish_non_exhaustive()
-    }
+    clock: StoreClock,
 }
 
 impl MemoryStore {
@@ -52,9 +46,17 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// A store with nothing in it that takes the time from this clock.
-    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
-        Self { state: Mutex::default(), clock }
+    /// The same store, going by this clock.
+    #[must_use]
+    pub fn with_clock(self, clock: StoreClock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// The same store with its outbox kept so.
+    #[must_use]
+    pub fn with_outbox(self, options: OutboxOptions) -> Self {
+        self.state().outbox.options = options;
+        self
     }
 
     /// The state. A panic elsewhere cannot leave it half-written, because every change is planned
@@ -68,13 +70,18 @@ impl MemoryStore {
 impl EventLog for MemoryStore {
     async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError> {
         let mut state = self.state();
+        let now = self.clock.now();
         let outcomes = state.plan(&batch)?;
         for (append, outcome) in batch.into_iter().zip(&outcomes) {
             if *outcome == Committed::Appended {
-                state.apply(append);
+                state.apply(append, now);
             }
         }
         Ok(outcomes)
+    }
+
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
+        Ok(Box::new(Unshared::new(self, execution)))
     }
 
     async fn read(
@@ -93,15 +100,15 @@ impl EventLog for MemoryStore {
             .collect()
     }
 
-    async fn find_reported(
+    async fn find_event(
         &self,
         execution: ExecutionId,
         event: EventId,
     ) -> Result<Option<Seq>, StoreError> {
         let state = self.state();
         let log = state.executions.get(&execution).map(|known| &known.log);
-        let mut reported = log.into_iter().flatten().filter(|row| row.origin == Origin::Reported);
-        Ok(reported.find(|row| row.event_id == event).map(|row| row.seq))
+        let mut log = log.into_iter().flatten();
+        Ok(log.find(|row| row.event_id == event).map(|row| row.seq))
     }
 
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {
@@ -228,7 +235,22 @@ impl Catalog for MemoryStore {
 #[cfg(test)]
 mod tests {
     use super::MemoryStore;
-    use crate::conformance::Subject;
+    use crate::Outbox;
+    use crate::conformance::story::{Story, write};
+    use crate::conformance::{Subject, outbox_on};
 
-    crate::conformance_suite!(memory, async || Subject::new(MemoryStore::new()));
+    fn store() -> MemoryStore {
+        MemoryStore::new().with_outbox(outbox_on())
+    }
+
+    #[tokio::test]
+    async fn nothing_goes_out_unless_asked_for() {
+        let store = MemoryStore::new();
+        write(&store, Story::new(10).start()).await;
+        assert_eq!(store.pending().await.expect("a count"), 0);
+    }
+
+    crate::conformance_suite!(memory, async || Subject::new(store()));
+
+    crate::lapse_suite!(memory_lapse, async |clock| { Subject::new(store().with_clock(clock)) });
 }

@@ -5,6 +5,7 @@
 
 mod app;
 mod clock;
+pub mod postgres;
 mod store;
 mod tools;
 

@@ -1,6 +1,7 @@
 //! A memory store that a test can make unreachable.
 
 mod keeping;
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,7 +11,7 @@ use async_trait::async_trait;
 use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant};
 use noetl_store::{
     Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
-    ExecutionRow, Executions, MemoryStore, NewEntry, StoreError,
+    ExecutionRow, Executions, Held, MemoryStore, NewEntry, StoreError, Unshared,
 };
 use tokio::sync::watch;
 
@@ -85,6 +86,15 @@ impl EventLog for FrailStore {
         }
     }
 
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
+        self.answer()?;
+        Ok(Box::new(Unshared::new(self, execution)))
+    }
+
     async fn read(
         &self,
         execution: ExecutionId,
@@ -95,13 +105,13 @@ impl EventLog for FrailStore {
         self.inner.read(execution, after, limit).await
     }
 
-    async fn find_reported(
+    async fn find_event(
         &self,
         execution: ExecutionId,
         event: EventId,
     ) -> Result<Option<Seq>, StoreError> {
         self.answer()?;
-        self.inner.find_reported(execution, event).await
+        self.inner.find_event(execution, event).await
     }
 
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {

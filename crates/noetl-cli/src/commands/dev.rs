@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::arguments::DevArguments;
+use crate::database::Database;
 use crate::failure::{Failure, Kind};
 use crate::output::{self, style};
 use crate::runtime::{Runtime, Setup};
@@ -55,16 +56,14 @@ async fn serve(arguments: DevArguments) -> Result<ExitCode, Failure> {
             .hint("stop what listens there, or choose another with --port")
     })?;
     let address = listener.local_addr().unwrap_or(address);
-    let setup = Setup {
-        database: Some(arguments.data.join(DATABASE)),
-        slots: arguments.slots,
-        resume: true,
-        grace: GRACE,
-    };
+    let file = Database::Sqlite(arguments.data.join(DATABASE));
+    let database = Database::chosen(arguments.database_url.as_deref(), file)?;
+    let name = database.name();
+    let setup = Setup { database, slots: arguments.slots, resume: true, grace: GRACE };
     let stop = StopRequests::listen();
     let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     let runtime = Runtime::open(setup).await?;
-    greet(&arguments, address, runtime.control.resumed);
+    greet(&arguments, &name, address, runtime.control.resumed);
     let app = noetl_server::App::new(runtime.control.clone(), noetl_server::Options::default());
     let (stopping, stopped) = oneshot::channel();
     let told_to_stop = async move {
@@ -81,10 +80,9 @@ async fn serve(arguments: DevArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn greet(arguments: &DevArguments, address: SocketAddr, resumed: usize) {
-    let database = arguments.data.join(DATABASE);
+fn greet(arguments: &DevArguments, database: &str, address: SocketAddr, resumed: usize) {
     output::note(&format!("noetl listens on http://{address}"));
-    output::note(&format!("  database  {}", database.display()));
+    output::note(&format!("  database  {database}"));
     output::note(&format!("  slots     {}", arguments.slots));
     if resumed > 0 {
         let commands = if resumed == 1 { "command" } else { "commands" };

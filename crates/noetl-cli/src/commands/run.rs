@@ -14,6 +14,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::{document, payload};
 use crate::arguments::{Output, RunArguments};
+use crate::database::Database;
 use crate::failure::{Failure, Kind};
 use crate::output::progress::{self, Progress};
 use crate::output::{self, diagnostics, style};
@@ -56,8 +57,13 @@ fn report_findings(name: &str, text: &str, found: &[Diagnostic]) {
 }
 
 async fn run(arguments: RunArguments, text: String, payload: Map) -> Result<ExitCode, Failure> {
+    let database = match (&arguments.database_url, arguments.db) {
+        (Some(url), _) => Database::from_url(url)?,
+        (None, Some(path)) => Database::Sqlite(path),
+        (None, None) => Database::Memory,
+    };
     let setup = Setup {
-        database: arguments.db,
+        database,
         slots: arguments.slots,
         // Others' executions are none of this command's business; `noetl dev` goes on with them.
         resume: false,

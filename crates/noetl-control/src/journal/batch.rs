@@ -6,18 +6,23 @@ use std::sync::Arc;
 
 use noetl_engine::{Effect, Status, effects_of};
 use noetl_model::event::Issued;
-use noetl_model::{Event, ExecutionId, Seq};
+use noetl_model::{Event, EventId, ExecutionId, Seq};
 use noetl_store::{Append, ExecutionRow, ExecutionStatus, Start};
 use tokio::sync::oneshot;
 
+use super::again::Again;
+use super::writer::{STOP_GRACE, WriterParts};
 use super::{Accepted, SubmitError};
 use crate::cache::Cached;
 use crate::dispatch::{Slot, Waiting};
+use crate::due;
 
 /// Who waits for an input's outcome, and which of the item's events it led to.
 pub(super) struct Reply {
     pub(super) to: oneshot::Sender<Result<Accepted, SubmitError>>,
     pub(super) outcome: Result<Range<usize>, SubmitError>,
+    /// What to decide again if this is not kept; only where others append to the same logs.
+    pub(super) again: Option<Box<Again>>,
 }
 
 /// A command claimed in this batch for the worker in this process.
@@ -33,6 +38,8 @@ pub(super) struct LocalClaim {
 pub(super) struct Item {
     pub(super) cached: Cached,
     expected: Seq,
+    after: Option<EventId>,
+    was_failing: bool,
     start: Option<Start>,
     pub(super) events: Vec<Arc<Event>>,
     pub(super) replies: Vec<Reply>,
@@ -46,14 +53,16 @@ pub(super) struct Pending {
     pub(super) effects: Vec<Effect>,
     pub(super) replies: Vec<Reply>,
     pub(super) claims: Vec<LocalClaim>,
-    /// Whether it waits for commands that were told to stop.
-    pub(super) is_failing: bool,
+    /// Whether a due row was written with it.
+    pub(super) has_due: bool,
 }
 
 impl Item {
     pub(super) fn new(cached: Cached, start: Option<Start>) -> Self {
         Self {
             expected: cached.state.version(),
+            after: cached.state.last_event(),
+            was_failing: cached.state.is_failing(),
             cached,
             start,
             events: Vec::new(),
@@ -69,15 +78,24 @@ impl Item {
         from..self.events.len()
     }
 
-    fn append(&mut self) -> Option<Append> {
+    fn append(&mut self, parts: &WriterParts) -> Option<Append> {
         if self.events.is_empty() {
             return None;
         }
+        let state = &self.cached.state;
+        let mut due = Vec::new();
+        if state.is_failing() && !self.was_failing {
+            let at = parts.clock.now().plus(STOP_GRACE);
+            due.push(due::abandon(parts.ids.due(), state.id(), at));
+        }
         Some(Append {
             expected: self.expected,
+            after: self.after,
             start: self.start.take(),
             events: self.events.clone(),
             row: row(&self.cached),
+            due,
+            delivered: Vec::new(),
             blobs: Vec::new(),
         })
     }
@@ -93,7 +111,7 @@ impl Item {
             events: self.events,
             replies: self.replies,
             claims: self.claims,
-            is_failing: state.is_failing(),
+            has_due: state.is_failing() && !self.was_failing,
         };
         (self.cached, pending)
     }
@@ -138,10 +156,10 @@ impl Batch {
 
     /// Parts a decided batch into what to commit, what waits for that with the place of its
     /// append, and the states.
-    pub(super) fn seal(self) -> Sealed {
+    pub(super) fn seal(self, parts: &WriterParts) -> Sealed {
         let mut sealed = Sealed::default();
         for mut item in self.items {
-            let place = item.append().map(|append| {
+            let place = item.append(parts).map(|append| {
                 sealed.appends.push(append);
                 sealed.appends.len() - 1
             });

@@ -11,11 +11,12 @@ use crate::cache::Cached;
 use crate::catalog::{PlaybookError, Playbooks};
 
 /// Events read at a time: large enough to spare round trips, small enough to hold.
-const PAGE: usize = 1000;
+pub(super) const PAGE: usize = 1000;
 
 /// The state of an execution, with its playbook; `None` when there is no such execution.
 pub(super) async fn load(
     store: &dyn Store,
+    catalog: &dyn Store,
     playbooks: &Playbooks,
     execution: ExecutionId,
 ) -> Result<Option<Cached>, SubmitError> {
@@ -37,8 +38,8 @@ pub(super) async fn load(
         return Ok(None);
     }
     let Some(started) = state.started() else { return Ok(None) };
-    let catalog = started.catalog;
-    let playbook = playbooks.get(store, &tenant, catalog).await;
+    let entry = started.catalog;
+    let playbook = playbooks.get(catalog, &tenant, entry).await;
     let playbook = playbook.map_err(|error| match error {
         PlaybookError::Store(error) => SubmitError::Store(Arc::new(error)),
         error => SubmitError::Playbook(Arc::new(error)),

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use noetl_engine::{Abandon, Effect, Input};
-use noetl_model::ExecutionId;
+use noetl_engine::Effect;
+use noetl_model::{ExecutionId, Origin};
 use noetl_store::{Committed, StoreError};
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::SubmitError;
+use super::again::decide_again;
 use super::batch::{LocalClaim, Pending};
-use super::writer::{STOP_GRACE, STORE_REST, Waiters, Writer};
+use super::writer::{STORE_REST, Waiters, Writer};
 use crate::dispatch::Waiting;
 use crate::local::Assignment;
 
@@ -44,7 +45,7 @@ impl Writer {
                 let mut replies = pending.replies;
                 let others = replies.split_off(replies.len().min(1));
                 Pending::answer(replies, &pending.events);
-                Pending::refuse(others, &SubmitError::Busy);
+                self.again.extend(decide_again(pending.execution, others, &SubmitError::Busy));
                 self.suspects.insert(pending.execution);
             }
             Committed::Taken => {
@@ -53,7 +54,7 @@ impl Writer {
             }
             Committed::Conflict { found } => {
                 // What this was decided on was not kept, and neither is this.
-                warn!(execution.id = %pending.execution, %found, "the state is read again");
+                debug!(execution.id = %pending.execution, %found, "the state is read again");
                 self.not_kept(pending, &SubmitError::Busy);
             }
         }
@@ -73,11 +74,24 @@ impl Writer {
         self.cache.take(pending.execution);
         self.broken.insert(pending.execution, self.batch);
         self.wait_again(pending.claims);
-        Pending::refuse(pending.replies, error);
+        for event in pending.events.iter().filter(|event| event.origin() == Origin::Reported) {
+            self.reported.pop(&(pending.execution, event.id));
+        }
+        let is_open = match error {
+            // Somebody else was there first, or nobody knows whether this was.
+            SubmitError::Busy => true,
+            SubmitError::Store(error) => matches!(**error, StoreError::Unknown(_)),
+            _ => false,
+        };
+        if is_open {
+            self.again.extend(decide_again(pending.execution, pending.replies, error));
+        } else {
+            Pending::refuse(pending.replies, error);
+        }
     }
 
     fn appended(&mut self, pending: Pending) {
-        let Pending { execution, events, effects, replies, claims, is_failing } = pending;
+        let Pending { execution, events, effects, replies, claims, has_due } = pending;
         self.parts.watch.committed(&events);
         // Before the effects: one of them may be to stop what is assigned here.
         for claim in claims {
@@ -86,8 +100,8 @@ impl Writer {
         for effect in effects {
             self.perform(execution, effect);
         }
-        if is_failing {
-            self.abandon_later(execution);
+        if has_due {
+            self.parts.due_written.notify_one();
         }
         Pending::answer(replies, &events);
     }
@@ -117,21 +131,6 @@ impl Writer {
         if self.parts.assignments.try_send(assignment).is_err() {
             self.parts.dispatch.ended(waiting.command);
         }
-    }
-
-    pub(super) fn abandon_later(&self, execution: ExecutionId) {
-        let journal = self.parts.journal.clone();
-        let closing = self.parts.closing.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = tokio::time::sleep(STOP_GRACE) => {
-                    // Refused when it ended by itself, which is what is hoped for.
-                    let input = Input::Abandon(Abandon);
-                    let _ = journal.submit_surely(execution, input, None, &closing).await;
-                }
-                () = closing.cancelled() => {}
-            }
-        });
     }
 
     /// Nothing of the batch was kept, or it is not known what was: states are dropped and read

@@ -5,22 +5,30 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use std::collections::hash_map::Entry;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
+use lru::LruCache;
 use noetl_engine::{Claim, Execution, Input, Moment, Refusal, Status, decide};
-use noetl_model::{Clock, CommandId, ExecutionId, Fact};
+use noetl_model::{Clock, CommandId, EventId, ExecutionId, Fact};
 use noetl_playbook::template::Entropy;
 use noetl_store::{Committed, Start, Store, StoreError};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use super::again::Again;
 use super::batch::{Batch, Item, LocalClaim, Pending, Reply, Sealed};
-use super::{Job, Journal, SubmitError, load};
+use super::held::{Contended, ForHeld};
+use super::{Job, SubmitError, load};
 use crate::cache::{Cache, Cached};
 use crate::catalog::Playbooks;
 use crate::dispatch::{Dispatch, Slot, Waiting};
+use crate::identity::Identity;
 use crate::ids::{self, Ids};
 use crate::local::Assignment;
 use crate::recovery;
@@ -40,9 +48,18 @@ pub(super) const STOP_GRACE: Duration = Duration::from_secs(30);
 /// How long the writer rests after the store failed, so that a full disk is not hammered.
 pub(super) const STORE_REST: Duration = Duration::from_millis(200);
 
+/// Reports remembered: more than can be on their way to the writer at a time.
+const REPORTED_MAX: NonZeroUsize = NonZeroUsize::new(16 * 1024).expect("not zero");
+
 /// What a writer is made of.
 pub(crate) struct WriterParts {
+    /// The shard's own database.
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) shard: usize,
+    /// Where the catalog is.
+    pub(crate) catalog: Arc<dyn Store>,
+    pub(crate) identity: Identity,
+    pub(crate) due_written: Arc<Notify>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Ids,
     pub(crate) playbooks: Playbooks,
@@ -50,8 +67,6 @@ pub(crate) struct WriterParts {
     pub(crate) watch: Watch,
     pub(crate) env: Arc<BTreeMap<String, String>>,
     pub(crate) assignments: mpsc::Sender<Assignment>,
-    pub(crate) journal: Journal,
-    pub(crate) worker: Arc<str>,
     pub(crate) cache_bytes: usize,
     pub(crate) closing: CancellationToken,
 }
@@ -75,6 +90,14 @@ pub(crate) struct Writer {
     pub(super) broken: HashMap<ExecutionId, u64>,
     /// Whether waiting commands could not be read and are to be tried again.
     unread: bool,
+    /// Inputs to be decided once more.
+    pub(super) again: Vec<Job>,
+    pub(super) contended: Contended,
+    /// How many batches under way append to each execution.
+    under_way: HashMap<ExecutionId, usize>,
+    /// Ids of reports that were kept lately or are about to be: a repeat that was asked for before
+    /// the first was found in the store is known by them.
+    pub(super) reported: LruCache<(ExecutionId, EventId), ()>,
 }
 
 /// A commit under way: what the store says, and what waits for it.
@@ -90,7 +113,18 @@ impl Writer {
     pub(crate) fn new(parts: WriterParts) -> Self {
         let cache = Cache::new(parts.cache_bytes);
         let (suspects, broken) = (BTreeSet::new(), HashMap::new());
-        Self { parts, cache, suspects, batch: 0, broken, unread: false }
+        Self {
+            parts,
+            cache,
+            suspects,
+            batch: 0,
+            broken,
+            unread: false,
+            again: Vec::new(),
+            contended: Contended::default(),
+            under_way: HashMap::new(),
+            reported: LruCache::new(REPORTED_MAX),
+        }
     }
 
     /// Runs until the control plane closes; what was queued by then is still committed.
@@ -105,14 +139,16 @@ impl Writer {
             tokio::select! {
                 biased;
                 Some((outcome, waiters)) = commits.next() => {
+                    self.arrived(&waiters);
                     self.committed(outcome, waiters).await;
                     if commits.is_empty() {
                         self.broken.clear();
                     }
                     continue;
                 }
+                () = std::future::ready(()), if has_room && self.can_decide_again() => {}
                 _ = queue.recv_many(&mut jobs, BATCH_MAX), if has_room => {}
-                () = self.parts.dispatch.freed(), if has_room => {}
+                () = self.parts.dispatch.freed(self.parts.shard), if has_room => {}
                 () = tokio::time::sleep(STORE_REST), if rests && has_room => {}
                 () = self.parts.closing.cancelled() => break,
             }
@@ -124,15 +160,62 @@ impl Writer {
             if commits.len() >= COMMITS_MAX
                 && let Some((outcome, waiters)) = commits.next().await
             {
+                self.arrived(&waiters);
                 self.committed(outcome, waiters).await;
             }
         }
-        while let Some((outcome, waiters)) = commits.next().await {
-            self.committed(outcome, waiters).await;
+        loop {
+            while let Some((outcome, waiters)) = commits.next().await {
+                self.arrived(&waiters);
+                self.committed(outcome, waiters).await;
+            }
+            if self.again.is_empty() {
+                return;
+            }
+            self.turn(Vec::new(), &mut commits).await;
         }
     }
 
+    /// Whether an input waits to be decided once more and nothing keeps it from that.
+    fn can_decide_again(&self) -> bool {
+        self.again.iter().any(|job| !self.under_way.contains_key(&job.execution))
+    }
+
+    fn set_off(&mut self, pending: &[(Pending, Option<usize>)]) {
+        for (pending, _) in pending.iter().filter(|(_, place)| place.is_some()) {
+            *self.under_way.entry(pending.execution).or_default() += 1;
+        }
+    }
+
+    fn arrived(&mut self, waiters: &Waiters) {
+        for (pending, _) in waiters.pending.iter().filter(|(_, place)| place.is_some()) {
+            if let Entry::Occupied(mut count) = self.under_way.entry(pending.execution) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
+            }
+        }
+    }
+
+    /// A copy of an input that may have to be decided again, because it may meet others.
+    pub(super) fn remember(&self, job: &Job) -> Option<Box<Again>> {
+        let Job { input, start, tries, .. } = job;
+        self.parts
+            .store
+            .is_shared()
+            .then(|| Box::new(Again { input: input.clone(), start: start.clone(), tries: *tries }))
+    }
+
     async fn turn(&mut self, mut jobs: Vec<Job>, commits: &mut FuturesOrdered<Commit>) {
+        if !self.parts.identity.is_held() {
+            // Ids minted now could be another's.
+            for job in std::mem::take(&mut self.again).into_iter().chain(jobs) {
+                let _ = job.reply.send(Err(SubmitError::Unleased));
+            }
+            self.unread = true;
+            return;
+        }
         for job in &mut jobs {
             // The command this input ends is over: its slot serves what the input leads to.
             job.slot = None;
@@ -141,13 +224,27 @@ impl Writer {
         if commits.is_empty() {
             self.look_after_suspects(&mut batch).await;
         }
-        for job in jobs {
-            self.decide_job(&mut batch, job).await;
+        let mut held: BTreeMap<ExecutionId, ForHeld> = BTreeMap::new();
+        for job in std::mem::take(&mut self.again).into_iter().chain(jobs) {
+            if !self.contended.takes(&job) {
+                self.decide_job(&mut batch, job).await;
+            } else if self.under_way.contains_key(&job.execution)
+                || batch.get(job.execution).is_some()
+            {
+                self.again.push(job);
+            } else {
+                held.entry(job.execution).or_default().jobs.push(job);
+            }
         }
         self.refill().await;
         let mut unread = Vec::new();
-        while let Some((waiting, slot)) = self.parts.dispatch.next() {
-            if self.claim_waiting(&mut batch, waiting, slot).await.is_err() {
+        while let Some((waiting, slot)) = self.parts.dispatch.next(self.parts.shard) {
+            if self.contended.contains(waiting.execution)
+                && !self.under_way.contains_key(&waiting.execution)
+                && batch.get(waiting.execution).is_none()
+            {
+                held.entry(waiting.execution).or_default().claims.push((waiting, slot));
+            } else if self.claim_waiting(&mut batch, waiting, slot).await.is_err() {
                 unread.push(waiting);
             }
         }
@@ -155,11 +252,12 @@ impl Writer {
         for waiting in unread {
             self.parts.dispatch.wait(waiting);
         }
-        let Sealed { appends, pending, states } = batch.seal();
+        let Sealed { appends, pending, states } = batch.seal(&self.parts);
         for cached in states {
             self.cache.put(cached);
         }
         self.batch += 1;
+        self.set_off(&pending);
         let waiters = Waiters { batch: self.batch, pending };
         let store = self.parts.store.clone();
         let mut commit: Commit = Box::pin(async move {
@@ -170,15 +268,28 @@ impl Writer {
         // Polled here, so that the store is asked in the order of the decisions.
         match futures::poll!(&mut commit) {
             Poll::Ready((outcome, waiters)) if commits.is_empty() => {
+                self.arrived(&waiters);
                 self.committed(outcome, waiters).await;
             }
             Poll::Ready(done) => commits.push_back(Box::pin(std::future::ready(done))),
             Poll::Pending => commits.push_back(commit),
         }
+        for (execution, work) in held {
+            self.decide_held(execution, work).await;
+        }
     }
 
     async fn decide_job(&mut self, batch: &mut Batch, job: Job) {
-        let Job { execution, input, start, reply, slot: _ } = job;
+        let again = self.remember(&job);
+        let repeated = self.is_repeated(&job).await;
+        let Job { execution, input, start, reply, .. } = job;
+        let is_repeated = match repeated {
+            Ok(is_repeated) => is_repeated,
+            Err(error) => {
+                let _ = reply.send(Err(error));
+                return;
+            }
+        };
         let is_known = batch.get(execution).is_some() || self.cache.contains(execution);
         let item = match start {
             Some(start) if !is_known => {
@@ -195,16 +306,31 @@ impl Writer {
                 }
             },
         };
-        let decided = decide_on(&self.parts, &mut item.cached, input);
-        let outcome = match decided {
-            Ok(events) => {
-                let range = item.add(events);
-                claim_new(&self.parts, item, range.start);
-                Ok(range)
-            }
-            Err(refusal) => Err(SubmitError::Refused(refusal)),
+        let outcome = if is_repeated {
+            Ok(item.add(Vec::new()))
+        } else {
+            decide_into(&self.parts, &mut self.reported, item, input)
         };
-        item.replies.push(Reply { to: reply, outcome });
+        item.replies.push(Reply { to: reply, outcome, again });
+    }
+
+    /// Whether this is a report that was kept before, or is about to be.
+    pub(super) async fn is_repeated(&mut self, job: &Job) -> Result<bool, SubmitError> {
+        let Some(id) = report_id(&job.input) else { return Ok(false) };
+        if self.reported.contains(&(job.execution, id)) {
+            return Ok(true);
+        }
+        if job.tries == 0 {
+            // Whoever took the report has looked for it in the store.
+            return Ok(false);
+        }
+        let found = self.parts.store.find_event(job.execution, id).await;
+        Ok(found.map_err(|error| SubmitError::Store(Arc::new(error)))?.is_some())
+    }
+
+    pub(super) async fn load(&self, execution: ExecutionId) -> Result<Option<Cached>, SubmitError> {
+        let parts = &self.parts;
+        load::load(&*parts.store, &*parts.catalog, &parts.playbooks, execution).await
     }
 
     /// The item of an execution: already in the batch, in memory, or folded from the log.
@@ -217,8 +343,7 @@ impl Writer {
             let cached = match self.cache.take(execution) {
                 Some(cached) => cached,
                 None => {
-                    let found =
-                        load::load(&*self.parts.store, &self.parts.playbooks, execution).await?;
+                    let found = self.load(execution).await?;
                     found.ok_or(SubmitError::Refused(Refusal::NotFound))?
                 }
             };
@@ -254,9 +379,6 @@ impl Writer {
             if status.is_final() {
                 self.parts.watch.ended(execution, status);
             }
-            if is_failing {
-                self.abandon_later(execution);
-            }
             let Some(item) = batch.get(execution) else { continue };
             for (command, worker) in open {
                 if is_failing {
@@ -264,7 +386,7 @@ impl Writer {
                 }
                 match worker {
                     None => self.parts.dispatch.wait(Waiting { execution, command }),
-                    Some(worker) if worker == self.parts.worker => {
+                    Some(worker) if worker == self.parts.identity.worker() => {
                         if !self.parts.dispatch.is_running(command) {
                             let expire = recovery::expire(command, "its claim was not confirmed");
                             if let Ok(events) = decide_on(&self.parts, &mut item.cached, expire) {
@@ -301,19 +423,44 @@ impl Writer {
 
     /// Reads back what waits in the store because it did not fit into memory.
     async fn refill(&mut self) {
-        if !self.parts.dispatch.take_overflow() {
+        if !self.parts.dispatch.take_overflow(self.parts.shard) {
             return;
         }
         if let Err(error) = recovery::wait_for_slots(&*self.parts.store, &self.parts.dispatch).await
         {
             warn!(%error, "waiting commands are not read back yet");
-            self.parts.dispatch.overflow();
+            self.parts.dispatch.overflow(self.parts.shard);
             self.unread = true;
         }
     }
 }
 
-fn decide_on(
+/// The id by which a repeat of this report is known.
+fn report_id(input: &Input) -> Option<EventId> {
+    match input {
+        Input::Keep(keep) => keep.id,
+        _ => None,
+    }
+}
+
+/// Decides an input, adds what follows to its item, and claims what it issues for free slots.
+pub(super) fn decide_into(
+    parts: &WriterParts,
+    reported: &mut LruCache<(ExecutionId, EventId), ()>,
+    item: &mut Item,
+    input: Input,
+) -> Result<Range<usize>, SubmitError> {
+    let id = report_id(&input);
+    let events = decide_on(parts, &mut item.cached, input)?;
+    if let Some(id) = id {
+        reported.put((item.cached.state.id(), id), ());
+    }
+    let range = item.add(events);
+    claim_new(parts, item, range.start);
+    Ok(range)
+}
+
+pub(super) fn decide_on(
     parts: &WriterParts,
     cached: &mut Cached,
     input: Input,
@@ -328,7 +475,7 @@ fn decide_on(
 }
 
 /// Claims what a decision issued, for as many as there are free slots.
-fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
+pub(super) fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
     if !parts.dispatch.has_worker() || item.cached.state.status() != Status::Running {
         return;
     }
@@ -347,11 +494,17 @@ fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
     }
 }
 
-fn claim(parts: &WriterParts, item: &mut Item, waiting: Waiting, slot: Slot, waited: bool) {
+pub(super) fn claim(
+    parts: &WriterParts,
+    item: &mut Item,
+    waiting: Waiting,
+    slot: Slot,
+    waited: bool,
+) {
     let command = waiting.command;
     let Some(open) = item.cached.state.open_command(command) else { return };
     let issued = open.issued.clone();
-    let input = Input::Claim(Claim { command, worker: parts.worker.clone() });
+    let input = Input::Claim(Claim { command, worker: parts.identity.worker() });
     match decide_on(parts, &mut item.cached, input) {
         // No event: it was claimed before, and runs already.
         Ok(events) if events.is_empty() => {}

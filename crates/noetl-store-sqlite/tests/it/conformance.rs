@@ -3,27 +3,48 @@
 use std::sync::Arc;
 
 use noetl_store::conformance::clock::HandClock;
-use noetl_store::conformance::{Subject, twin, twin_keeping};
-use noetl_store::{MemoryStore, conformance_suite};
-use noetl_store_sqlite::{Options, SqliteStore};
+use noetl_store::conformance::story::{Story, write};
+use noetl_store::conformance::{Subject, outbox_on, twin, twin_keeping};
+use noetl_store::{MemoryStore, Outbox, StoreClock, conformance_suite, lapse_suite};
+use noetl_store_sqlite::{Options, SqliteStore, Synchronous};
+use tempfile::TempDir;
 
 use crate::{temporary, temporary_with};
 
-conformance_suite!(file, async || {
-    let (store, directory) = temporary();
-    Subject::keeping(store, directory)
-});
+/// A store in a fresh directory with its outbox on.
+fn in_a_file(synchronous: Synchronous) -> Subject {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("noetl.db");
+    let options = Options { synchronous, outbox: outbox_on(), ..Options::file(path) };
+    Subject::keeping(SqliteStore::open(options).expect("a new store"), directory)
+}
 
-conformance_suite!(memory, async || {
-    Subject::new(SqliteStore::open(Options::memory()).expect("a new store"))
-});
+/// The same in memory, going by this clock.
+fn in_memory(clock: StoreClock) -> Subject {
+    let options = Options { clock, outbox: outbox_on(), ..Options::memory() };
+    Subject::new(SqliteStore::open(options).expect("a new store"))
+}
+
+conformance_suite!(file, async || in_a_file(Synchronous::Full));
+
+conformance_suite!(memory, async || in_memory(StoreClock::default()));
+
+lapse_suite!(lapse, async |clock| in_memory(clock));
+
+#[tokio::test]
+async fn nothing_goes_out_unless_asked_for() {
+    let (store, _directory) = temporary();
+    write(&store, Story::new(10).start()).await;
+    assert_eq!(store.pending().await.expect("a count"), 0);
+}
 
 #[tokio::test]
 async fn random_histories_read_the_same_as_in_memory() {
     for seed in 0..20 {
-        let (store, directory) = temporary();
-        let sqlite = Subject::keeping(store, directory);
-        let memory = Subject::new(MemoryStore::new());
+        let memory = Subject::new(MemoryStore::new().with_outbox(outbox_on()));
+        // What is compared is what is read, not what a power cut leaves; thousands of waits for
+        // the disk would add nothing.
+        let sqlite = in_a_file(Synchronous::Normal);
         twin::compare(seed, 60, memory.store(), sqlite.store()).await;
     }
 }
@@ -32,8 +53,9 @@ async fn random_histories_read_the_same_as_in_memory() {
 async fn random_keeping_reads_the_same_as_in_memory() {
     for seed in 0..12 {
         let clock = Arc::new(HandClock::default());
+        let shared = StoreClock::new(clock.clone());
         // Most run without a file: what they are about is not the disk, and it would wait for it.
-        let options = |options| Options { clock: clock.clone(), ..options };
+        let options = |options| Options { clock: shared.clone(), ..options };
         let sqlite = match seed {
             0 => {
                 let (store, directory) = temporary_with(options);
@@ -44,7 +66,7 @@ async fn random_keeping_reads_the_same_as_in_memory() {
                 Subject::new(store.expect("a new store"))
             }
         };
-        let memory = Subject::new(MemoryStore::with_clock(clock.clone()));
+        let memory = Subject::new(MemoryStore::new().with_clock(shared.clone()));
         twin_keeping::compare(seed, 30, &clock, memory.store(), sqlite.store()).await;
     }
 }

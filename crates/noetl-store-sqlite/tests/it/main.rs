@@ -3,6 +3,7 @@
 mod conformance;
 mod durability;
 mod opening;
+mod traffic;
 
 use noetl_store_sqlite::{Options, SqliteStore};
 use tempfile::TempDir;

@@ -104,10 +104,10 @@ fn a_file_of_a_newer_version_is_left_alone() {
     file.pragma_update(None, "user_version", 999).expect("a version");
     file.close().expect("a closed database");
     let error = refusal(&path);
+    assert!(matches!(error, OpenError::Newer { found: 999, .. }), "{error:?}");
     let text = error.to_string();
-    let OpenError::Newer { found: 999, known, .. } = error else { panic!("{error:?}") };
-    let end = format!("has schema version 999, and this program knows {known}: a newer version");
-    assert!(text.contains(&end), "{text}");
+    assert!(text.contains("has schema version 999, and this program knows "), "{text}");
+    assert!(text.ends_with(": a newer version wrote it"), "{text}");
 }
 
 #[tokio::test]

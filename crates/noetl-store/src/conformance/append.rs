@@ -6,20 +6,25 @@ use noetl_model::{Event, EventId, ExecutionId, Seq, Timestamp};
 use tokio::task::JoinSet;
 
 use super::story::{
-    Story, claimed, commit, completed, done, entered, every_fact, issued, log, said, started, write,
+    Story, claimed, commit, completed, done, entered, every_end, every_fact, issued, log, said,
+    started, write,
 };
 use crate::{Append, Committed, ExecutionStatus, Store, StoreError};
 
 pub async fn every_fact_is_read_back(store: Arc<dyn Store>) {
-    let mut story = Story::new(10);
-    let first = story.start();
-    let second = story.then(every_fact(story.command_at(3)));
-    let told: Vec<Event> =
-        (first.events.iter().chain(&second.events)).map(|event| Event::clone(event)).collect();
-    write(&*store, first).await;
-    write(&*store, second).await;
-    let read = log(&*store, story.id()).await;
-    assert_eq!(read, told);
+    for (id, end) in (10..).zip(every_end()) {
+        let mut story = Story::new(id);
+        let first = story.start();
+        let second = story.then(every_fact(story.command_at(3)));
+        let third = story.then(vec![end]);
+        let events = [&first, &second, &third].into_iter().flat_map(|append| &append.events);
+        let told: Vec<Event> = events.map(|event| Event::clone(event)).collect();
+        write(&*store, first).await;
+        write(&*store, second).await;
+        write(&*store, third).await;
+        let read = log(&*store, story.id()).await;
+        assert_eq!(read, told);
+    }
 }
 
 pub async fn a_read_starts_after_a_place_and_ends_at_its_limit(store: Arc<dyn Store>) {
@@ -67,6 +72,39 @@ pub async fn an_append_ahead_of_the_log_is_a_conflict_and_writes_nothing(store: 
     assert_eq!(outcome, Committed::Conflict { found: Seq(3) });
     assert_eq!(log(&*store, story.id()).await.len(), 3);
     assert_row(&*store, &story).await;
+}
+
+pub async fn an_append_on_a_log_of_the_same_length_but_other_events_is_a_conflict(
+    store: Arc<dyn Store>,
+) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let mut mine = story.clone();
+    // Decided here and not kept, while somebody else appended as much.
+    let mut lost = mine.then(vec![said("lost")]);
+    let on_top = mine.then(vec![said("on top of it")]);
+    let mut event = Event::clone(&lost.events[0]);
+    event.id = EventId::new(77);
+    lost.events[0] = Arc::new(event);
+    write(&*store, lost).await;
+    assert_eq!(commit(&*store, on_top.clone()).await, Committed::Conflict { found: Seq(4) });
+    let fits = Append { after: Some(EventId::new(77)), ..on_top };
+    assert_eq!(commit(&*store, fits).await, Committed::Appended);
+}
+
+pub async fn a_held_execution_is_read_and_appended_to(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let mut held = store.hold(story.id()).await.expect("it is free");
+    let tail = held.read(Seq(2), 10).await.expect("a read");
+    assert_eq!(tail.iter().map(|event| event.seq).collect::<Vec<_>>(), [Seq(3)]);
+    let outcome = held.commit(story.then(vec![said("held")])).await;
+    assert_eq!(outcome.expect("a commit"), Committed::Appended);
+    let held = store.hold(story.id()).await.expect("it is free again");
+    drop(held);
+    write(&*store, story.then(vec![said("let go")])).await;
+    assert_eq!(log(&*store, story.id()).await.len(), 5);
+    assert!(store.hold(ExecutionId::new(99)).await.is_ok(), "one that does not exist");
 }
 
 pub async fn an_append_to_an_unknown_execution_is_a_conflict_at_the_start(store: Arc<dyn Store>) {
@@ -233,25 +271,61 @@ pub async fn concurrent_appends_to_one_log_have_one_winner(store: Arc<dyn Store>
     assert_eq!(log(&*store, story.id()).await.len(), 4);
 }
 
-pub async fn a_reported_event_is_found_by_its_id(store: Arc<dyn Store>) {
+pub async fn an_event_is_found_by_its_id(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     let mut other = Story::new(11);
     write(&*store, story.start()).await;
     write(&*store, other.start()).await;
     write(&*store, story.then(vec![entered("b"), said("half way")])).await;
     let find = async |execution: ExecutionId, event: EventId| {
-        store.find_reported(execution, event).await.expect("a read")
+        store.find_event(execution, event).await.expect("a read")
     };
     assert_eq!(find(story.id(), story.event_at(5)).await, Some(Seq(5)));
-    assert_eq!(find(story.id(), story.event_at(4)).await, None, "decided");
+    assert_eq!(find(story.id(), story.event_at(4)).await, Some(Seq(4)), "decided");
     assert_eq!(find(story.id(), story.event_at(6)).await, None, "unknown");
     assert_eq!(find(other.id(), story.event_at(5)).await, None, "other log");
-    let mut twice = story.then(vec![said("the same id again")]);
-    let mut event = Event::clone(&twice.events[0]);
+}
+
+pub async fn an_event_id_is_in_a_log_once(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    write(&*store, story.then(vec![entered("b"), said("half way")])).await;
+    let before = log(&*store, story.id()).await;
+    for taken in [story.event_at(4), story.event_at(5)] {
+        let mut twice = story.clone().then(vec![said("the same id again")]);
+        let mut event = Event::clone(&twice.events[0]);
+        event.id = taken;
+        twice.events[0] = Arc::new(event);
+        let other = Story::new(11).start();
+        assert!(store.commit(vec![other, twice]).await.is_err());
+    }
+    let mut within = story.clone().then(vec![said("one"), said("two")]);
+    let mut event = Event::clone(&within.events[1]);
+    event.id = within.events[0].id;
+    within.events[1] = Arc::new(event);
+    assert!(store.commit(vec![within]).await.is_err());
+    assert_eq!(log(&*store, story.id()).await, before);
+    assert!(log(&*store, ExecutionId::new(11)).await.is_empty(), "its batch");
+    let mut elsewhere = Story::new(12);
+    let mut start = elsewhere.start();
+    let mut event = Event::clone(&start.events[1]);
     event.id = story.event_at(5);
-    twice.events[0] = Arc::new(event);
-    write(&*store, twice).await;
-    assert_eq!(find(story.id(), story.event_at(5)).await, Some(Seq(5)));
+    start.events[1] = Arc::new(event);
+    write(&*store, start).await;
+}
+
+pub async fn an_execution_ends_once(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let twice = story.clone().then(every_end());
+    assert!(store.commit(vec![twice]).await.is_err());
+    write(&*store, story.then(vec![done()])).await;
+    for end in every_end() {
+        let again = story.clone().then(vec![end]);
+        assert!(store.commit(vec![again]).await.is_err());
+    }
+    let row = store.execution(&story.tenant, story.id()).await;
+    assert_eq!(row.expect("a read"), Some(story.row));
 }
 
 pub async fn the_newest_id_is_the_largest_ever_appended(store: Arc<dyn Store>) {

@@ -1,4 +1,4 @@
-//! A clock that only a history moves.
+//! A clock that only a case or a history moves.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -11,13 +11,14 @@ pub struct HandClock(AtomicI64);
 
 impl HandClock {
     /// Moves it forward.
-    pub fn advance(&self, by: Duration) {
+    pub fn pass(&self, by: Duration) {
         let by = i64::try_from(by.as_micros()).expect("a short time");
         self.0.fetch_add(by, Ordering::SeqCst);
     }
 }
 
 impl Default for HandClock {
+    /// An instant that no default could be mistaken for.
     fn default() -> Self {
         Self(AtomicI64::new(1_767_225_600_000_000))
     }

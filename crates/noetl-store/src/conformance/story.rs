@@ -91,7 +91,17 @@ impl Story {
         let events: Vec<Arc<Event>> = facts.into_iter().map(|fact| self.tell(fact)).collect();
         let start =
             (expected == Seq::START).then(|| Start { key: self.key, tenant: self.tenant.clone() });
-        Append { expected, start, events, row: self.row.clone(), blobs: Vec::new() }
+        let after = start.is_none().then(|| self.event_at(expected.0));
+        Append {
+            expected,
+            after,
+            start,
+            events,
+            row: self.row.clone(),
+            due: Vec::new(),
+            delivered: Vec::new(),
+            blobs: Vec::new(),
+        }
     }
 
     fn tell(&mut self, fact: Fact) -> Arc<Event> {
@@ -226,7 +236,7 @@ pub fn failure() -> Failure {
     Failure::new(FailureKind::Timeout, "took longer than 5 s").with_details(json!({"pid": 7}))
 }
 
-/// One of each fact, for a command that was issued before.
+/// One of each fact that ends nothing, for a command that was issued before.
 pub fn every_fact(command: CommandId) -> Vec<Fact> {
     let step: Arc<str> = Arc::from("a");
     vec![
@@ -262,8 +272,14 @@ pub fn every_fact(command: CommandId) -> Vec<Fact> {
             next: Routing::default(),
         },
         said("half way"),
+    ]
+}
+
+/// One of each fact that ends an execution.
+pub fn every_end() -> Vec<Fact> {
+    vec![
         done(),
-        Fact::PlaybookFailed { step, failure: failure() },
+        Fact::PlaybookFailed { step: Arc::from("a"), failure: failure() },
         Fact::PlaybookCancelled { reason: None },
         Fact::PlaybookCancelled { reason: Some("asked to".into()) },
     ]

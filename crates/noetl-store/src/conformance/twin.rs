@@ -2,16 +2,22 @@
 //!
 //! The history is a function of its seed. It holds what journals do (starts, claims, ends, late
 //! reports) and what goes wrong around them (conflicts, repeats, taken ids, several items for one
-//! execution in a batch), in batches of random size.
+//! execution in a batch), in batches of random size. Between batches go random calls of everything
+//! else a store does.
+
+mod registry;
+mod traffic;
 
 use std::sync::Arc;
 
 use noetl_model::{CatalogId, CommandId, ExecutionId, Fact, Seq, Tenant, Timestamp};
 use serde_json::json;
 
+use self::registry::Registry;
+use self::traffic::Traffic;
 use super::story::{
-    Story, began, called, claimed, completed, done, entered, every_fact, expired, failed, issued,
-    said, stopped,
+    Story, began, called, claimed, completed, entered, every_end, every_fact, expired, failed,
+    issued, said, stopped,
 };
 use crate::{Append, ExecutionFilter, ExecutionStatus, NewEntry, Store};
 
@@ -21,6 +27,8 @@ const PATHS: [&str; 4] = ["demo/a", "demo/B", "prod/ä", "prod/a_b%"];
 /// Feeds the history of `seed` to both stores and fails, naming the seed, where they differ.
 pub async fn compare(seed: u64, batches: usize, left: Arc<dyn Store>, right: Arc<dyn Store>) {
     let mut history = History { random: Random(seed), stories: Vec::new(), entries: 0 };
+    let mut traffic = Traffic::default();
+    let mut registry = Registry::default();
     for number in 0..batches {
         let place = format!("seed {seed}, batch {number}");
         if history.random.below(8) == 0 {
@@ -29,12 +37,25 @@ pub async fn compare(seed: u64, batches: usize, left: Arc<dyn Store>, right: Arc
             let other = right.register(&tenant, entry).await;
             assert_eq!(one.expect(&place), other.expect(&place), "{place}");
         }
-        let batch = history.batch();
+        for _ in 0..4 {
+            traffic.step(&mut history.random, &place, &*left, &*right).await;
+            registry.step(&mut history.random, &place, &*left, &*right).await;
+        }
+        let mut batch = history.batch();
+        traffic.send(&mut history.random, &mut batch);
         let one = left.commit(batch.clone()).await.expect(&place);
         let other = right.commit(batch).await.expect(&place);
         assert_eq!(one, other, "{place}");
     }
     history.compare_reads(seed, &*left, &*right).await;
+    for story in &history.stories {
+        let one = left.due_of(story.id()).await.expect("a list");
+        let other = right.due_of(story.id()).await.expect("a list");
+        assert_eq!(one, other, "seed {seed}, execution {}", story.id());
+    }
+    let place = format!("seed {seed}");
+    traffic::compare_reads(&place, &*left, &*right).await;
+    registry.compare_reads(&place, &*left, &*right).await;
 }
 
 /// SplitMix64: small, good enough, and the same on every machine.
@@ -130,6 +151,7 @@ impl History {
                 7 => said(worker),
                 8 => entered(worker),
                 9 | 10 => issued(worker),
+                _ if facts.iter().any(Fact::is_end) => said("after the end"),
                 _ => self.random_fact(command),
             });
         }
@@ -137,10 +159,8 @@ impl History {
     }
 
     fn random_fact(&mut self, command: CommandId) -> Fact {
-        if self.random.below(4) == 0 {
-            return done();
-        }
-        let mut facts = every_fact(command);
+        let ends = self.random.below(4) == 0;
+        let mut facts = if ends { every_end() } else { every_fact(command) };
         facts.swap_remove(self.random.below(facts.len()))
     }
 
@@ -212,8 +232,8 @@ impl History {
             let other = right.command(command).await.expect("a row");
             assert_eq!(one, other, "seed {seed}, command {command}");
             let event = story.event_at(place);
-            let one = left.find_reported(id, event).await.expect("a place");
-            let other = right.find_reported(id, event).await.expect("a place");
+            let one = left.find_event(id, event).await.expect("a place");
+            let other = right.find_event(id, event).await.expect("a place");
             assert_eq!(one, other, "seed {seed}, event {event}");
         }
     }

@@ -52,7 +52,7 @@ pub async fn compare(
         for step in 0..CHAPTER_STEPS {
             let place = format!("seed {seed}, chapter {chapter}, step {step}");
             let passes = history.random.pick(&[0, 0, 0, 1, 5, 1000]);
-            clock.advance(Duration::from_micros(passes));
+            clock.pass(Duration::from_micros(passes));
             history.step(&twins, &place, noetl_model::Clock::now(clock)).await;
         }
         compare_reads(&format!("seed {seed}, chapter {chapter}"), &twins).await;

@@ -3,9 +3,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use noetl_model::row::EventRow;
-use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Seq, Tenant};
+use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Seq, Tenant, Timestamp};
 
+use super::due::DueTable;
 use super::kept::Kept;
+use super::leases::LeaseTable;
+use super::outbox::OutboxTable;
+use super::runtimes::RuntimeTable;
+use super::schedules::ScheduleTable;
+use super::snapshots::SnapshotTable;
+use super::subscriptions::SubscriptionTable;
 use crate::{
     Append, CatalogEntry, CommandChange, CommandRow, Committed, ExecutionRow, Malformed, NewEntry,
     Start, StoreError,
@@ -17,6 +24,13 @@ pub(super) struct State {
     pub(super) executions: BTreeMap<ExecutionId, Execution>,
     pub(super) commands: BTreeMap<CommandId, CommandRow>,
     pub(super) newest: Option<EventId>,
+    pub(super) due: DueTable,
+    pub(super) leases: LeaseTable,
+    pub(super) outbox: OutboxTable,
+    pub(super) runtimes: RuntimeTable,
+    pub(super) schedules: ScheduleTable,
+    pub(super) snapshots: SnapshotTable,
+    pub(super) subscriptions: SubscriptionTable,
     catalog: BTreeMap<CatalogId, (Tenant, CatalogEntry)>,
     pub(super) kept: Kept,
 }
@@ -27,15 +41,18 @@ pub(super) struct Execution {
     pub(super) tenant: Tenant,
     pub(super) row: ExecutionRow,
     pub(super) log: Vec<EventRow>,
+    ids: HashSet<EventId>,
     start_key: u64,
 }
 
 /// What a later item of a batch has to know of the earlier ones.
 #[derive(Default)]
 struct Planned<'a> {
-    versions: HashMap<ExecutionId, Seq>,
+    heads: HashMap<ExecutionId, (Seq, EventId)>,
     starts: HashMap<ExecutionId, &'a Start>,
     commands: HashSet<CommandId>,
+    events: HashSet<(ExecutionId, EventId)>,
+    ended: HashSet<ExecutionId>,
 }
 
 impl State {
@@ -60,8 +77,8 @@ impl State {
     fn outcome(&self, append: &Append, planned: &Planned<'_>) -> Committed {
         let id = append.row.id;
         let known = self.executions.get(&id);
-        let stored = known.map(|known| known.row.version);
-        let found = planned.versions.get(&id).copied().or(stored);
+        let stored = known.and_then(Execution::head);
+        let found = planned.heads.get(&id).copied().or(stored);
         let started = match planned.starts.get(&id) {
             Some(start) => Some((start.key, &start.tenant)),
             None => known.map(|known| (known.start_key, &known.tenant)),
@@ -72,15 +89,31 @@ impl State {
             }
             (Some(_), Some(_)) => Committed::Taken,
             (Some(_), None) => Committed::Appended,
-            (None, _) if found == Some(append.expected) => Committed::Appended,
-            (None, _) => Committed::Conflict { found: found.unwrap_or(Seq::START) },
+            (None, _) if found == append.after.map(|id| (append.expected, id)) => {
+                Committed::Appended
+            }
+            (None, _) => Committed::Conflict { found: found.map_or(Seq::START, |head| head.0) },
         }
     }
 
     fn note<'a>(&self, append: &'a Append, planned: &mut Planned<'a>) -> Result<(), Malformed> {
-        planned.versions.insert(append.row.id, append.row.version);
+        if let Some(last) = append.events.last() {
+            planned.heads.insert(append.row.id, (last.seq, last.id));
+        }
         if let Some(start) = &append.start {
             planned.starts.insert(append.row.id, start);
+        }
+        let execution = append.row.id;
+        let known = self.executions.get(&execution);
+        for event in &append.events {
+            let is_taken = known.is_some_and(|known| known.ids.contains(&event.id));
+            if is_taken || !planned.events.insert((execution, event.id)) {
+                return Err(Malformed::EventTaken { execution, event: event.id });
+            }
+            let ended = known.is_some_and(|known| known.row.status.is_final());
+            if event.fact.is_end() && (ended || !planned.ended.insert(execution)) {
+                return Err(Malformed::SecondEnd { execution });
+            }
         }
         for change in CommandChange::of_all(append.events.iter().map(AsRef::as_ref)) {
             let CommandChange::Insert(row) = change else {
@@ -94,31 +127,46 @@ impl State {
     }
 
     /// Makes the changes of an append that [`State::plan`] let through.
-    pub(super) fn apply(&mut self, append: Append) {
-        let Append { start, events, row, blobs, .. } = append;
-        self.kept.references.extend(blobs.into_iter().map(|to| (row.id, to)));
+    pub(super) fn apply(&mut self, append: Append, now: Timestamp) {
+        let Append { start, events, row, due, delivered, blobs, .. } = append;
+        let execution = row.id;
+        self.kept.references.extend(blobs.into_iter().map(|to| (execution, to)));
         for change in CommandChange::of_all(events.iter().map(AsRef::as_ref)) {
             self.change(change);
         }
         let newest = events.iter().map(|event| event.id).max();
         self.newest = self.newest.max(newest);
-        let rows = events.iter().map(|event| EventRow::from(event.as_ref()));
+        let ids = events.iter().map(|event| event.id);
+        let rows: Vec<EventRow> =
+            events.iter().map(|event| EventRow::from(event.as_ref())).collect();
+        let outgoing = rows.clone();
+        let known = self.executions.get(&execution).and_then(|known| known.log.last());
+        let previous = known.map(|known| known.event_id);
         match (start, self.executions.get_mut(&row.id)) {
             (Some(start), _) => {
                 let execution = Execution {
                     tenant: start.tenant,
                     start_key: start.key,
-                    log: rows.collect(),
+                    log: rows,
+                    ids: ids.collect(),
                     row,
                 };
                 self.executions.insert(execution.row.id, execution);
             }
             (None, Some(execution)) => {
                 execution.log.extend(rows);
+                execution.ids.extend(ids);
                 execution.update(row);
             }
             (None, None) => {}
         }
+        if let Some(sender) = self.executions.get(&execution) {
+            self.outbox.add(sender, &outgoing, previous, now);
+            for new in due {
+                self.due.add(&sender.tenant, execution, new);
+            }
+        }
+        self.due.remove(&delivered);
     }
 
     fn change(&mut self, change: CommandChange) {
@@ -169,6 +217,11 @@ impl State {
 }
 
 impl Execution {
+    /// The last place of its log, and the event there.
+    fn head(&self) -> Option<(Seq, EventId)> {
+        self.log.last().map(|row| (row.seq, row.event_id))
+    }
+
     /// Takes over what changes in the life of an execution. What it was started with stays.
     fn update(&mut self, row: ExecutionRow) {
         self.row = ExecutionRow {

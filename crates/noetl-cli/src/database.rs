@@ -1,0 +1,241 @@
+//! Which store is used: one setting picks it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use noetl_store::Store;
+use noetl_store_postgres::{self as postgres, PostgresStore};
+use noetl_store_sqlite::{self as sqlite, SqliteStore};
+
+use crate::failure::{Failure, Kind};
+use crate::settings::{number, setting};
+
+/// Where everything is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Database {
+    /// In this process, gone with it.
+    Memory,
+    /// In a file of this machine.
+    Sqlite(PathBuf),
+    /// On a server.
+    Postgres(String),
+}
+
+impl Database {
+    /// The database of this URL.
+    pub(crate) fn from_url(url: &str) -> Result<Self, Failure> {
+        let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
+        match scheme {
+            "sqlite" => match rest.strip_prefix("//").unwrap_or(rest) {
+                ":memory:" | "memory:" => Ok(Self::Memory),
+                "" => Err(not_a_url(url)),
+                path => Ok(Self::Sqlite(PathBuf::from(path))),
+            },
+            "postgres" | "postgresql" => Ok(Self::Postgres(url.to_owned())),
+            _ => Err(not_a_url(url)),
+        }
+    }
+
+    /// What the settings say: the URL, else the variables of the original, else `default`.
+    pub(crate) fn chosen(url: Option<&str>, default: Self) -> Result<Self, Failure> {
+        match url {
+            Some(url) => Self::from_url(url),
+            None => Ok(Self::from_postgres_variables()?.unwrap_or(default)),
+        }
+    }
+
+    /// `POSTGRES_HOST` and its companions, as the original reads them.
+    fn from_postgres_variables() -> Result<Option<Self>, Failure> {
+        let Some(host) = setting("POSTGRES_HOST") else { return Ok(None) };
+        let port = number("POSTGRES_PORT", 1..=65_535)?.unwrap_or(5432);
+        let or_noetl = |name| setting(name).unwrap_or_else(|| "noetl".to_owned());
+        let (user, database) = (or_noetl("POSTGRES_USER"), or_noetl("POSTGRES_DATABASE"));
+        let password = setting("POSTGRES_PASSWORD");
+        let password = password.map(|text| format!(":{}", escaped(&text))).unwrap_or_default();
+        let url =
+            format!("postgres://{}{password}@{host}:{port}/{}", escaped(&user), escaped(&database));
+        Ok(Some(Self::Postgres(url)))
+    }
+
+    /// The database as messages name it: without a password.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Memory => "in memory".to_owned(),
+            Self::Sqlite(path) => path.display().to_string(),
+            Self::Postgres(url) => without_password(url),
+        }
+    }
+
+    /// Opens it, bringing its schema up to date.
+    pub(crate) async fn open(self) -> Result<OpenStore, Failure> {
+        match self {
+            Self::Memory => open_sqlite(sqlite::Options::memory()),
+            Self::Sqlite(path) => open_sqlite(sqlite::Options::file(path)),
+            Self::Postgres(url) => {
+                let store = PostgresStore::open(postgres_options(&url)?).await;
+                let store = store.map_err(|error| not_opened(&error))?;
+                Ok(OpenStore::Postgres(Arc::new(store)))
+            }
+        }
+    }
+}
+
+/// A store that is open.
+pub(crate) enum OpenStore {
+    Sqlite(Arc<SqliteStore>),
+    Postgres(Arc<PostgresStore>),
+}
+
+impl OpenStore {
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Sqlite(store) => store.clone(),
+            Self::Postgres(store) => store.clone(),
+        }
+    }
+
+    /// Closes it. The last holder does; a request that still reads does so when it ends.
+    pub(crate) async fn close(self) {
+        match self {
+            Self::Sqlite(store) => {
+                if let Some(store) = Arc::into_inner(store) {
+                    store.close().await;
+                }
+            }
+            Self::Postgres(store) => {
+                if let Some(store) = Arc::into_inner(store) {
+                    store.close().await;
+                }
+            }
+        }
+    }
+}
+
+fn open_sqlite(options: sqlite::Options) -> Result<OpenStore, Failure> {
+    let options = sqlite::Options { synchronous: synchronous()?, ..options };
+    let store = SqliteStore::open(options).map_err(|error| unopened(&error))?;
+    Ok(OpenStore::Sqlite(Arc::new(store)))
+}
+
+/// How a Postgres store is opened, with every setting that touches it.
+pub(crate) fn postgres_options(url: &str) -> Result<postgres::Options, Failure> {
+    let failed = |error: postgres::OpenError| not_opened(&error);
+    let mut options = postgres::Options::new(url).map_err(failed)?;
+    if let Some(connections) = number("POSTGRES_MAX_CONNECTIONS", 2..=10_000)? {
+        options = options.connections(u32::try_from(connections).unwrap_or(u32::MAX));
+    }
+    if let Some(seconds) = number("POSTGRES_ACQUIRE_TIMEOUT", 1..=3600)? {
+        let seconds = u64::try_from(seconds).unwrap_or_default();
+        options = options.acquire_timeout(std::time::Duration::from_secs(seconds));
+    }
+    if let Some(capacity) = number("NOETL_PG_STATEMENT_CACHE_CAPACITY", 0..=100_000)? {
+        options = options.statement_cache(usize::try_from(capacity).unwrap_or_default());
+    }
+    if let Some(direct) = setting("NOETL_DATABASE_DIRECT_URL") {
+        options = options.direct_url(&direct).map_err(failed)?;
+    }
+    Ok(options)
+}
+
+fn not_a_url(url: &str) -> Failure {
+    let message = format!("'{}' is not a database URL", without_password(url));
+    Failure::new(Kind::Config, message)
+        .hint("use sqlite://path/to/noetl.db or postgres://user:password@host:port/database")
+}
+
+fn not_opened(error: &postgres::OpenError) -> Failure {
+    let failure = Failure::from_error(Kind::Config, error);
+    match error {
+        postgres::OpenError::Connect { .. } => {
+            failure.hint("check that the server runs there and takes this user and password")
+        }
+        postgres::OpenError::Newer { .. } => failure.hint("use the newer noetl for this database"),
+        _ => failure,
+    }
+}
+
+fn unopened(error: &sqlite::OpenError) -> Failure {
+    let failure = Failure::from_error(Kind::Config, error);
+    match error {
+        sqlite::OpenError::InUse { .. } => {
+            failure.hint("stop the other process, or choose another file")
+        }
+        sqlite::OpenError::NotADatabase { .. } | sqlite::OpenError::NotOurs { .. } => {
+            failure.hint("name a file that noetl made, or one that does not exist yet")
+        }
+        sqlite::OpenError::Newer { .. } => failure.hint("use the newer noetl for this file"),
+        sqlite::OpenError::Corrupt { .. } => {
+            failure.hint("restore the file from a backup; it was not changed")
+        }
+        sqlite::OpenError::Io { .. } | sqlite::OpenError::Database { .. } => failure,
+    }
+}
+
+fn synchronous() -> Result<sqlite::Synchronous, Failure> {
+    match setting("NOETL_SQLITE_SYNCHRONOUS").as_deref() {
+        None | Some("full") => Ok(sqlite::Synchronous::Full),
+        Some("normal") => Ok(sqlite::Synchronous::Normal),
+        Some(other) => {
+            let message = format!("NOETL_SQLITE_SYNCHRONOUS is 'full' or 'normal', not '{other}'");
+            Err(Failure::new(Kind::Config, message))
+        }
+    }
+}
+
+/// What stands between `:` and `@` goes.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    match rest.split_once('@') {
+        Some((who, place)) => {
+            let user = who.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}@{place}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+/// Text as a part of a URL.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_picks_the_store() {
+        let path = |text: &str| Database::Sqlite(PathBuf::from(text));
+        for (url, expected) in [
+            ("sqlite://noetl-data/noetl.db", path("noetl-data/noetl.db")),
+            ("sqlite:///var/lib/noetl.db", path("/var/lib/noetl.db")),
+            ("sqlite::memory:", Database::Memory),
+            ("postgres://u@h/d", Database::Postgres("postgres://u@h/d".into())),
+            ("postgresql://h/d", Database::Postgres("postgresql://h/d".into())),
+        ] {
+            assert_eq!(Database::from_url(url).ok(), Some(expected), "{url}");
+        }
+        for url in ["", "noetl.db", "mysql://h/d", "sqlite://"] {
+            assert!(Database::from_url(url).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_name_never_shows_a_password() {
+        let database = Database::Postgres("postgres://ada:p%40ss@db:5432/noetl".into());
+        assert_eq!(database.name(), "postgres://ada@db:5432/noetl");
+    }
+
+    #[test]
+    fn parts_of_a_url_are_escaped() {
+        assert_eq!(escaped("p@ss/w:rd é"), "p%40ss%2Fw%3Ard%20%C3%A9");
+    }
+}

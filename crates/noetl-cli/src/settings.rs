@@ -1,0 +1,24 @@
+//! Settings that have no flag, from the environment. A value that cannot be used stops the start
+//! and is named.
+
+use std::ops::RangeInclusive;
+
+use crate::failure::{Failure, Kind};
+
+/// One variable of the environment; an empty one counts as unset.
+#[expect(clippy::disallowed_methods, reason = "the one place that reads settings")]
+pub(crate) fn setting(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// A number within bounds.
+pub(crate) fn number(name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>, Failure> {
+    let Some(text) = setting(name) else { return Ok(None) };
+    let number = text.trim().parse().ok().filter(|number| range.contains(number));
+    let number = number.ok_or_else(|| {
+        let (least, most) = (range.start(), range.end());
+        let message = format!("{name} is a number from {least} to {most}, not '{text}'");
+        Failure::new(Kind::Config, message)
+    });
+    number.map(Some)
+}

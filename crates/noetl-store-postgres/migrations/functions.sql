@@ -1,0 +1,274 @@
+-- What the journal asks, in one round trip. Replaced at every migration run; a change of its
+-- parameters takes a new name, so that two versions of the program can share a database.
+--
+-- Items are at most one per execution, given as parallel arrays. Rows are locked in id order, so
+-- two appenders wait for each other and never in a circle: first the rows that exist, then the new
+-- ones, then the lane, which is held until the commit.
+create or replace function noetl.journal_append_1(
+    on_lane smallint,
+    wake text,
+    i_execution bigint[], i_expected bigint[], i_after bigint[], i_last bigint[],
+    i_start_key bigint[], i_tenant text[],
+    i_catalog bigint[], i_path text[], i_path_folded text[], i_playbook_version integer[],
+    i_parent bigint[], i_status text[], i_version bigint[], i_terminal bigint[],
+    i_started timestamptz[], i_updated timestamptz[], i_ended timestamptz[], i_error text[],
+    i_entered bigint[], i_completed bigint[], i_failed bigint[], i_running bigint[],
+    i_step text[],
+    e_execution bigint[], e_seq bigint[], e_event bigint[], e_at timestamp[], e_origin text[],
+    e_type text[], e_node text[], e_node_type text[], e_status text[], e_command bigint[],
+    e_parent bigint[], e_worker text[], e_context text[], e_result text[], e_meta text[],
+    e_error text[], e_key text[],
+    c_execution bigint[], c_id bigint[], c_issued bigint[], c_step text[], c_tool text[],
+    c_attempt integer[], c_state text[], c_worker text[], c_claimed timestamptz[],
+    c_started timestamptz[], c_ended timestamptz[], c_created timestamptz[],
+    m_execution bigint[], m_id bigint[], m_state text[], m_stage smallint[], m_worker text[],
+    m_ended timestamptz[], m_at timestamptz[], m_turn smallint[]
+) returns table (execution_id bigint, outcome smallint, found bigint)
+language plpgsql as $$
+#variable_conflict use_column
+declare
+    kept bigint[];
+    events bigint;
+    newest bigint;
+    base bigint;
+    this_turn smallint;
+begin
+    perform 1 from noetl.execution e
+    where e.execution_id = any (i_execution)
+    order by e.execution_id for no key update;
+
+    with item as (
+        select * from unnest(
+            i_execution, i_expected, i_after, i_last, i_start_key, i_tenant, i_catalog, i_path, i_path_folded,
+            i_playbook_version, i_parent, i_status, i_version, i_terminal, i_started, i_updated,
+            i_ended, i_error, i_entered, i_completed, i_failed, i_running, i_step
+        ) i (
+            execution_id, expected, after, last, start_key, tenant_id, catalog_id, path, path_folded,
+            playbook_version, parent, status, version, terminal, started, updated,
+            ended, error, entered, completed, failed, running, step
+        )
+    ), made as (
+        insert into noetl.execution (
+            execution_id, tenant_id, catalog_id, parent_execution_id, status, start_time,
+            updated_at, end_time, error, path, path_folded, playbook_version, start_key, version,
+            terminal_event_id, steps_entered, steps_completed, steps_failed, steps_running,
+            current_step, last_event_id, origin
+        )
+        select
+            i.execution_id, i.tenant_id, i.catalog_id, i.parent, i.status, i.started,
+            i.updated, i.ended, i.error, i.path, i.path_folded, i.playbook_version, i.start_key,
+            i.version, i.terminal, i.entered, i.completed, i.failed, i.running, i.step, i.last, 'own'
+        from item i
+        where i.start_key is not null
+        order by i.execution_id
+        on conflict (execution_id) do nothing
+        returning execution_id
+    ), moved as (
+        update noetl.execution e set
+            status = i.status, version = i.version, updated_at = i.updated, end_time = i.ended,
+            error = i.error, steps_entered = i.entered, steps_completed = i.completed,
+            steps_failed = i.failed, steps_running = i.running, current_step = i.step,
+            last_event_id = i.last,
+            terminal_event_id = coalesce(e.terminal_event_id, i.terminal)
+        from item i
+        where e.execution_id = i.execution_id and i.start_key is null
+            and e.version = i.expected and e.last_event_id = i.after and e.origin = 'own'
+        returning e.execution_id
+    )
+    select array_agg(k.execution_id) into kept
+    from (select execution_id from made union all select execution_id from moved) k;
+
+    if kept is not null then
+        if cardinality(kept) = cardinality(i_execution) then
+            events := cardinality(e_event);
+            select max(id) into newest from unnest(e_event) id;
+        else
+            select count(*), max(e.event_id) into events, newest
+            from unnest(e_execution, e_event) e (execution_id, event_id)
+            where e.execution_id = any (kept);
+        end if;
+
+        update noetl.lane l
+        set position = l.position + events, newest_event_id = greatest(l.newest_event_id, newest)
+        where l.lane = on_lane
+        returning l.position - events into strict base;
+
+        insert into noetl.event (
+            execution_id, seq, event_id, created_at, origin, event_type, node_name, node_type,
+            status, command_id, parent_execution_id, worker_id, context, result, meta, error,
+            idempotency_key, lane, position
+        )
+        select
+            e.execution_id, e.seq, e.event_id, e.at, e.origin, e.event_type, e.node, e.node_type,
+            e.status, e.command, e.parent, e.worker, e.context::json, e.result::json, e.meta::json,
+            e.error, e.key, on_lane, base + row_number() over (order by e.place)
+        from unnest(
+            e_execution, e_seq, e_event, e_at, e_origin, e_type, e_node, e_node_type, e_status,
+            e_command, e_parent, e_worker, e_context, e_result, e_meta, e_error, e_key
+        ) with ordinality e (
+            execution_id, seq, event_id, at, origin, event_type, node, node_type, status,
+            command, parent, worker, context, result, meta, error, key, place
+        )
+        where e.execution_id = any (kept);
+
+        if cardinality(c_id) > 0 then
+            insert into noetl.command (
+                command_id, event_id, execution_id, step_name, tool_kind, status, worker_id,
+                claimed_at, started_at, completed_at, attempt, created_at, updated_at, issued_seq
+            )
+            select
+                c.id, c.id, c.execution_id, c.step, c.tool, c.state, c.worker,
+                c.claimed, c.started, c.ended, c.attempt, c.created, c.created, c.issued
+            from unnest(
+                c_execution, c_id, c_issued, c_step, c_tool, c_attempt, c_state, c_worker,
+                c_claimed, c_started, c_ended, c_created
+            ) c (
+                execution_id, id, issued, step, tool, attempt, state, worker,
+                claimed, started, ended, created
+            )
+            where c.execution_id = any (kept);
+        end if;
+
+        -- Several moves of one command take their turns: one statement changes a row once.
+        for this_turn in select distinct turn from unnest(m_turn) turn order by turn loop
+            update noetl.command c set
+                status = m.state, worker_id = coalesce(m.worker, c.worker_id),
+                completed_at = m.ended, updated_at = m.at,
+                claimed_at = case when m.stage = 1 then m.at else c.claimed_at end,
+                started_at = case when m.stage = 2 then m.at else c.started_at end
+            from unnest(m_execution, m_id, m_state, m_stage, m_worker, m_ended, m_at, m_turn)
+                m (execution_id, id, state, stage, worker, ended, at, turn)
+            where c.event_id = m.id and m.turn = this_turn
+                and c.completed_at is null and c.issued_seq is not null
+                and m.execution_id = any (kept)
+                and case c.status when 'PENDING' then 0 when 'CLAIMED' then 1 else 2 end < m.stage;
+        end loop;
+
+        if wake is not null then
+            perform pg_notify('noetl', wake);
+        end if;
+    end if;
+
+    if kept is not null and cardinality(kept) = cardinality(i_execution) then
+        return;
+    end if;
+
+    -- What was not kept, and why: 1 repeated, 2 taken, 3 the log is elsewhere.
+    return query
+    select
+        i.execution_id,
+        (case
+            when i.start_key is null then 3
+            when e.start_key = i.start_key and e.tenant_id = i.tenant then 1
+            else 2
+        end)::smallint,
+        coalesce(e.version, 0)
+    from unnest(i_execution, i_start_key, i_tenant) i (execution_id, start_key, tenant)
+    left join noetl.execution e on e.execution_id = i.execution_id
+    where kept is null or i.execution_id <> all (kept);
+end
+$$;
+
+-- Adds the next version of a path. Whoever registers the same path at the same time waits.
+create or replace function noetl.catalog_register_1(
+    tenant text, new_id bigint, new_path text, new_kind text, new_content text,
+    new_layout text, new_payload text, new_meta text, at timestamp
+) returns integer
+language plpgsql as $$
+declare
+    number integer;
+begin
+    perform pg_advisory_xact_lock(hashtextextended('noetl.catalog/' || tenant || '/' || new_path, 0));
+    select coalesce(max(c.version), 0) + 1 into number
+    from noetl.catalog c where c.tenant_id = tenant and c.path = new_path;
+    insert into noetl.catalog (
+        catalog_id, tenant_id, path, version, kind, content, layout, payload, meta, created_at
+    ) values (
+        new_id, tenant, new_path, number, new_kind, new_content,
+        new_layout::json, new_payload::json, new_meta::json, at
+    );
+    return number;
+end
+$$;
+
+-- The bounds of the log's partitions; nulls stand for no bound. The default one is not among them.
+create or replace function noetl.event_bounds_1()
+returns table (partition text, lower_bound bigint, upper_bound bigint)
+language sql stable as $$
+    select
+        c.relname::text,
+        nullif(substring(b.bound from 'FROM \(''?(-?[0-9]+|MINVALUE)''?\)'), 'MINVALUE')::bigint,
+        nullif(substring(b.bound from 'TO \(''?(-?[0-9]+|MAXVALUE)''?\)'), 'MAXVALUE')::bigint
+    from pg_inherits i
+    join pg_class c on c.oid = i.inhrelid
+    cross join lateral (select pg_get_expr(c.relpartbound, c.oid) as bound) b
+    where i.inhparent = 'noetl.event'::regclass and b.bound <> 'DEFAULT'
+$$;
+
+-- Makes the log's partitions for the quarter of `at` and the four after it, where no partition is
+-- yet, and one for everything before when there is none at all. Returns the names of the new ones.
+create or replace function noetl.event_partitions_ahead_1(at timestamptz)
+returns setof text
+language plpgsql as $$
+declare
+    epoch constant bigint := 1704067200000;
+    quarter timestamp := date_trunc('quarter', at at time zone 'utc');
+    first_id bigint;
+    end_id bigint;
+    taken record;
+    name text;
+begin
+    first_id := greatest(((extract(epoch from quarter) * 1000)::bigint - epoch), 0) << 22;
+    if not exists (select from noetl.event_bounds_1()) then
+        name := format('event_before_%s_q%s', extract(year from quarter), extract(quarter from quarter));
+        execute format(
+            'create table noetl.%I partition of noetl.event for values from (minvalue) to (%s)',
+            name, first_id
+        );
+        return next name;
+    end if;
+    for step in 0..4 loop
+        end_id := greatest(
+            (extract(epoch from quarter + interval '3 months') * 1000)::bigint - epoch, 0
+        ) << 22;
+        name := format('event_%s_q%s', extract(year from quarter), extract(quarter from quarter));
+        for taken in
+            select coalesce(b.lower_bound, -9223372036854775808) as lower_bound,
+                coalesce(b.upper_bound, 9223372036854775807) as upper_bound
+            from noetl.event_bounds_1() b
+            where coalesce(b.lower_bound, -9223372036854775808) < end_id
+                and coalesce(b.upper_bound, 9223372036854775807) > first_id
+            order by 1
+        loop
+            if taken.lower_bound > first_id then
+                return next noetl.event_partition_make_1(name, first_id, taken.lower_bound);
+            end if;
+            first_id := greatest(first_id, taken.upper_bound);
+        end loop;
+        if first_id < end_id then
+            return next noetl.event_partition_make_1(name, first_id, end_id);
+        end if;
+        first_id := end_id;
+        quarter := quarter + interval '3 months';
+    end loop;
+end
+$$;
+
+create or replace function noetl.event_partition_make_1(wanted text, first_id bigint, end_id bigint)
+returns text
+language plpgsql as $$
+declare
+    name text := wanted;
+    number integer := 1;
+begin
+    while to_regclass('noetl.' || quote_ident(name)) is not null loop
+        number := number + 1;
+        name := wanted || '_' || number;
+    end loop;
+    execute format(
+        'create table noetl.%I partition of noetl.event for values from (%s) to (%s)',
+        name, first_id, end_id
+    );
+    return name;
+end
+$$;

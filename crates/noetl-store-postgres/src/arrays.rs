@@ -1,0 +1,273 @@
+//! Appends as the parallel arrays the database's function takes.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use noetl_model::row::EventRow;
+use noetl_model::{CommandState, EventId, Seq};
+use noetl_store::commands::stage;
+use noetl_store::{Append, CommandChange, CommandRow, Committed, ExecutionRow, Malformed, Start};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{PgConnection, Postgres, Row};
+
+use crate::column::{At, Utc};
+
+/// One append, checked and encoded by its caller: the writer is the bottleneck and is spared
+/// everything that needs no database.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) expected: i64,
+    /// The id of the event at `expected`.
+    pub(crate) after: Option<EventId>,
+    /// The id of its last event.
+    pub(crate) last: Option<EventId>,
+    pub(crate) start: Option<Start>,
+    pub(crate) row: ExecutionRow,
+    pub(crate) terminal: Option<EventId>,
+    pub(crate) events: Vec<EventRow>,
+    pub(crate) changes: Vec<CommandChange>,
+}
+
+impl Item {
+    pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
+        append.check()?;
+        let Append { expected, after, start, events, row, due, delivered } = append;
+        Ok(Self {
+            expected: place(expected),
+            after,
+            last: events.last().map(|event| event.id),
+            start,
+            row,
+            terminal: events.iter().find(|event| event.fact.is_end()).map(|event| event.id),
+            changes: CommandChange::of_all(events.iter().map(AsRef::as_ref)),
+            events: events.iter().map(|event| EventRow::from(event.as_ref())).collect(),
+        })
+    }
+
+    pub(crate) fn execution(&self) -> i64 {
+        self.row.id.get()
+    }
+}
+
+/// A place as stored. Places past the largest signed number do not occur in a log; as the start of
+/// a read they are past everything.
+pub(crate) fn place(seq: noetl_model::Seq) -> i64 {
+    i64::try_from(seq.0).unwrap_or(i64::MAX)
+}
+
+/// A number of rows as the database takes it.
+pub(crate) fn rows(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// A text the database can hold: it has no NUL. Names and messages with one come only from hostile
+/// hands, and must not keep a batch from being committed.
+fn plain(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') {
+        Cow::Owned(text.replace('\0', "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+fn small(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// What one execution appends in one statement: one append, or several that follow each other.
+pub(crate) type Chain<'a> = Vec<&'a Item>;
+
+/// What became of a chain that was not kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NotKept {
+    pub(crate) execution: i64,
+    pub(crate) outcome: i16,
+    pub(crate) found: i64,
+}
+
+impl NotKept {
+    pub(crate) fn outcome(&self) -> Committed {
+        match self.outcome {
+            1 => Committed::Repeated,
+            2 => Committed::Taken,
+            _ => Committed::Conflict { found: Seq(self.found.unsigned_abs()) },
+        }
+    }
+}
+
+/// Appends chains of different executions in one statement. Answers for those that were not kept.
+pub(crate) async fn append(
+    connection: &mut PgConnection,
+    lane: i16,
+    wake: Option<&str>,
+    chains: &[Chain<'_>],
+) -> Result<Vec<NotKept>, sqlx::Error> {
+    let sql = include_str!("../queries/journal_append.sql");
+    let query = sqlx::query(sql).bind(lane).bind(wake);
+    let query = bind_items(query, chains);
+    let query = bind_events(query, chains);
+    let query = bind_inserts(query, chains);
+    let query = bind_moves(query, chains);
+    let rows = query.fetch_all(connection).await?;
+    rows.iter().map(not_kept).collect()
+}
+
+fn not_kept(row: &PgRow) -> Result<NotKept, sqlx::Error> {
+    Ok(NotKept { execution: row.try_get(0)?, outcome: row.try_get(1)?, found: row.try_get(2)? })
+}
+
+type Append_<'q> = Query<'q, Postgres, PgArguments>;
+
+/// Collects one column of everything there is.
+macro_rules! columns {
+    ($query:expr, $over:expr, |$each:pat_param| $($column:expr),+ $(,)?) => {
+        $query$(.bind($over.clone().map(|$each| $column).collect::<Vec<_>>()))+
+    };
+}
+
+/// Where a chain begins and ends: it starts where its first append does and leaves the row of its
+/// last.
+struct Ends<'a> {
+    first: &'a Item,
+    last: &'a Item,
+    terminal: Option<EventId>,
+}
+
+fn bind_items<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+    let ends = chains.iter().filter_map(|chain| {
+        let (first, last) = (chain.first()?, chain.last()?);
+        let terminal = chain.iter().find_map(|item| item.terminal);
+        Some(Ends { first, last, terminal })
+    });
+    columns!(
+        query,
+        ends,
+        |ends| ends.first.execution(),
+        ends.first.expected,
+        ends.first.after.map(EventId::get),
+        ends.last.last.map(EventId::get),
+        ends.first.start.as_ref().map(|start| start.key.cast_signed()),
+        ends.first.start.as_ref().map(|start| start.tenant.as_str()),
+        ends.last.row.catalog.get(),
+        plain(&ends.last.row.path),
+        ends.first.start.as_ref().map(|_| ends.last.row.path.to_lowercase()),
+        small(ends.last.row.playbook_version),
+        ends.last.row.parent.map(|parent| parent.get()),
+        ends.last.row.status.as_str(),
+        place(ends.last.row.version),
+        ends.terminal.map(EventId::get),
+        At(ends.last.row.started_at),
+        At(ends.last.row.updated_at),
+        ends.last.row.ended_at.map(At),
+        ends.last.row.error.as_deref().map(plain),
+        i64::from(ends.last.row.steps_entered),
+        i64::from(ends.last.row.steps_completed),
+        i64::from(ends.last.row.steps_failed),
+        i64::from(ends.last.row.steps_running),
+        ends.last.row.current_step.as_deref().map(plain),
+    )
+}
+
+fn bind_events<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+    let events = chains.iter().flatten().flat_map(|item| item.events.iter());
+    columns!(
+        query,
+        events,
+        |row| row.execution_id.get(),
+        place(row.seq),
+        row.event_id.get(),
+        Utc(row.created_at),
+        row.origin.as_str(),
+        plain(&row.event_type),
+        plain(&row.node_name),
+        row.node_type.as_deref().map(plain),
+        plain(&row.status),
+        row.command_id.map(|id| id.get()),
+        row.parent_execution_id.map(|id| id.get()),
+        row.worker_id.as_deref().map(plain),
+        row.context.as_deref(),
+        row.result.as_deref(),
+        row.meta.as_deref(),
+        row.error.as_deref().map(plain),
+        idempotency_key(row),
+    )
+}
+
+fn bind_inserts<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+    let inserts = chains.iter().flatten().flat_map(|item| item.changes.iter()).filter_map(inserted);
+    columns!(
+        query,
+        inserts,
+        |row| row.execution.get(),
+        row.id.get(),
+        place(row.issued),
+        plain(&row.step),
+        plain(&row.tool),
+        small(row.attempt),
+        row.state.as_str(),
+        row.worker.as_deref().map(plain),
+        (stage(row.state) == 1).then_some(At(row.issued_at)),
+        (stage(row.state) == 2).then_some(At(row.issued_at)),
+        row.ended_at.map(At),
+        At(row.issued_at),
+    )
+}
+
+fn inserted(change: &CommandChange) -> Option<&CommandRow> {
+    match change {
+        CommandChange::Insert(row) => Some(row),
+        CommandChange::Move { .. } => None,
+    }
+}
+
+struct Moved<'a> {
+    execution: i64,
+    id: i64,
+    state: CommandState,
+    worker: Option<&'a str>,
+    ended: Option<At>,
+    at: At,
+    /// How many moves of the same command come before it.
+    turn: i16,
+}
+
+fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+    let mut moves = Vec::new();
+    let mut turns: HashMap<i64, i16> = HashMap::new();
+    for item in chains.iter().flatten() {
+        for change in &item.changes {
+            let CommandChange::Move { id, state, worker, ended_at } = change else { continue };
+            let next = turns.entry(id.get()).or_default();
+            let turn = *next;
+            *next = next.saturating_add(1);
+            moves.push(Moved {
+                execution: item.execution(),
+                id: id.get(),
+                state: *state,
+                worker: worker.as_deref(),
+                ended: ended_at.map(At),
+                at: At(item.row.updated_at),
+                turn,
+            });
+        }
+    }
+    let moves = moves.iter();
+    columns!(
+        query,
+        moves,
+        |moved| moved.execution,
+        moved.id,
+        moved.state.as_str(),
+        i16::from(stage(moved.state)),
+        moved.worker.map(plain),
+        moved.ended,
+        moved.at,
+        moved.turn,
+    )
+}
+
+/// Rows have none yet.
+fn idempotency_key(_row: &EventRow) -> Option<String> {
+    None
+}

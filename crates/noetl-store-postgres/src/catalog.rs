@@ -1,0 +1,97 @@
+//! Catalog rows.
+
+use async_trait::async_trait;
+use noetl_model::{CatalogId, Tenant};
+use noetl_store::{Catalog, CatalogEntry, NewEntry, StoreError};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use crate::PostgresStore;
+use crate::column::{Utc, json, json_text, small};
+
+#[async_trait]
+impl Catalog for PostgresStore {
+    async fn register(&self, tenant: &Tenant, entry: NewEntry) -> Result<CatalogEntry, StoreError> {
+        let sql = "select noetl.catalog_register_1($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+        let make = || {
+            sqlx::query(sql)
+                .bind(tenant.as_str())
+                .bind(entry.id.get())
+                .bind(&entry.path)
+                .bind(&entry.kind)
+                .bind(&entry.content)
+                .bind(json_text(entry.layout.as_ref()))
+                .bind(json_text(entry.payload.as_ref()))
+                .bind(json_text(entry.meta.as_ref()))
+                .bind(Utc(entry.at))
+        };
+        let version = self.change("register a catalog entry", make, |row| small(row, 0)).await?;
+        Ok(CatalogEntry {
+            version: version.into_iter().next().unwrap_or_default(),
+            id: entry.id,
+            path: entry.path,
+            kind: entry.kind,
+            content: entry.content,
+            layout: entry.layout,
+            payload: entry.payload,
+            meta: entry.meta,
+            created_at: entry.at,
+        })
+    }
+
+    async fn entry(
+        &self,
+        tenant: &Tenant,
+        id: CatalogId,
+    ) -> Result<Option<CatalogEntry>, StoreError> {
+        let sql = include_str!("../queries/catalog_get.sql");
+        self.one(
+            "read a catalog entry",
+            || sqlx::query(sql).bind(id.get()).bind(tenant.as_str()),
+            entry,
+        )
+        .await
+    }
+
+    async fn entry_at(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        version: Option<u32>,
+    ) -> Result<Option<CatalogEntry>, StoreError> {
+        // A version past the largest signed number does not exist.
+        let version = version.map(|version| i32::try_from(version).unwrap_or(-1));
+        let sql = include_str!("../queries/catalog_get_at.sql");
+        self.one(
+            "read a catalog entry",
+            || sqlx::query(sql).bind(tenant.as_str()).bind(path).bind(version),
+            entry,
+        )
+        .await
+    }
+
+    async fn entries(
+        &self,
+        tenant: &Tenant,
+        kind: Option<&str>,
+    ) -> Result<Vec<CatalogEntry>, StoreError> {
+        let sql = include_str!("../queries/catalog_list.sql");
+        self.list("list the catalog", || sqlx::query(sql).bind(tenant.as_str()).bind(kind), entry)
+            .await
+    }
+}
+
+fn entry(row: &PgRow) -> Result<CatalogEntry, sqlx::Error> {
+    Ok(CatalogEntry {
+        id: CatalogId::new(row.try_get(0)?),
+        path: row.try_get(1)?,
+        version: small(row, 2)?,
+        kind: row.try_get(3)?,
+        // A document that came from elsewhere may have no text.
+        content: row.try_get::<Option<String>, _>(4)?.unwrap_or_default(),
+        layout: json(row, 5)?,
+        payload: json(row, 6)?,
+        meta: json(row, 7)?,
+        created_at: row.try_get::<Utc, _>(8)?.0,
+    })
+}

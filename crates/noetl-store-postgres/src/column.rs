@@ -1,0 +1,109 @@
+//! Columns whose Rust types are ours: times as microseconds, both with and without a zone.
+
+use noetl_model::{Timestamp, Value};
+use sqlx::encode::IsNull;
+use sqlx::error::BoxDynError;
+use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgRow, PgTypeInfo, PgValueRef};
+use sqlx::{Decode, Encode, Postgres, Row, Type};
+
+/// Microseconds from 1970 to 2000, where the database's count begins.
+const EPOCH_2000: i64 = 946_684_800_000_000;
+
+/// A moment in a `timestamptz` column.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At(pub(crate) Timestamp);
+
+/// A moment in a `timestamp` column, which holds UTC.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Utc(pub(crate) Timestamp);
+
+fn encode(at: Timestamp, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+    let micros = at.as_micros().checked_sub(EPOCH_2000).ok_or("a time before the database's")?;
+    <i64 as Encode<'_, Postgres>>::encode(micros, buffer)
+}
+
+fn decode(value: PgValueRef<'_>) -> Result<Timestamp, BoxDynError> {
+    let bytes = value.as_bytes()?;
+    let micros = i64::from_be_bytes(bytes.try_into()?);
+    Ok(Timestamp::from_micros(micros.saturating_add(EPOCH_2000)))
+}
+
+macro_rules! time_column {
+    ($type:ident, $oid:literal, $array:literal) => {
+        impl Type<Postgres> for $type {
+            fn type_info() -> PgTypeInfo {
+                PgTypeInfo::with_oid(Oid($oid))
+            }
+
+            fn compatible(found: &PgTypeInfo) -> bool {
+                found.oid() == Some(Oid($oid))
+            }
+        }
+
+        impl PgHasArrayType for $type {
+            fn array_type_info() -> PgTypeInfo {
+                PgTypeInfo::with_oid(Oid($array))
+            }
+        }
+
+        impl Encode<'_, Postgres> for $type {
+            fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+                encode(self.0, buffer)
+            }
+        }
+
+        impl Decode<'_, Postgres> for $type {
+            fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
+                decode(value).map(Self)
+            }
+        }
+    };
+}
+
+// The numbers by which every Postgres knows these types and the arrays of them.
+time_column!(At, 1184, 1185);
+time_column!(Utc, 1114, 1115);
+
+/// A number that is never negative.
+pub(crate) fn number(row: &PgRow, index: usize) -> Result<u64, sqlx::Error> {
+    let number: i64 = row.try_get(index)?;
+    u64::try_from(number).map_err(unreadable)
+}
+
+/// A small number that is never negative.
+pub(crate) fn small(row: &PgRow, index: usize) -> Result<u32, sqlx::Error> {
+    let number: i32 = row.try_get(index)?;
+    u32::try_from(number).map_err(unreadable)
+}
+
+/// A count, which a `bigint` holds with room to spare.
+pub(crate) fn count(row: &PgRow, index: usize) -> Result<u32, sqlx::Error> {
+    u32::try_from(number(row, index)?).map_err(unreadable)
+}
+
+/// A text that stands for one of our values.
+pub(crate) fn parsed<T>(
+    row: &PgRow,
+    index: usize,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, sqlx::Error> {
+    let text: &str = row.try_get(index)?;
+    parse(text).ok_or_else(|| unreadable(format!("`{text}` is not a value of this column")))
+}
+
+/// A JSON column that was read as text.
+pub(crate) fn json(row: &PgRow, index: usize) -> Result<Option<Value>, sqlx::Error> {
+    let text: Option<&str> = row.try_get(index)?;
+    text.map(|text| serde_json::from_str(text).map_err(unreadable)).transpose()
+}
+
+/// A JSON value as the text that is bound for it.
+pub(crate) fn json_text(value: Option<&Value>) -> Option<String> {
+    value.map(Value::to_string)
+}
+
+/// A row that this version cannot read.
+pub(crate) fn unreadable(error: impl Into<BoxDynError>) -> sqlx::Error {
+    sqlx::Error::Decode(error.into())
+}

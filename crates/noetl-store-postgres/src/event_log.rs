@@ -1,0 +1,98 @@
+//! The log's side of the store.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use noetl_model::row::EventRow;
+use noetl_model::{CommandId, Event, EventId, ExecutionId, Origin, Seq};
+use noetl_store::{Append, Committed, EventLog, Held, StoreError};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use crate::PostgresStore;
+use crate::arrays::{Item, place, rows};
+use crate::column::{Utc, number, parsed, unreadable};
+use crate::hold::Locked;
+
+#[async_trait]
+impl EventLog for PostgresStore {
+    async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError> {
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        let items = batch.into_iter().map(Item::encode).collect::<Result<Vec<_>, _>>()?;
+        self.writer().commit(items).await
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
+        let transaction = self.begin("hold an execution").await?;
+        Ok(Box::new(Locked::take(transaction, execution, self.lane()).await?))
+    }
+
+    async fn read(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        let sql = include_str!("../queries/event_read.sql");
+        self.list(
+            "read the event log",
+            || sqlx::query(sql).bind(execution.get()).bind(place(after)).bind(rows(limit)),
+            event,
+        )
+        .await
+    }
+
+    async fn find_event(
+        &self,
+        execution: ExecutionId,
+        event: EventId,
+    ) -> Result<Option<Seq>, StoreError> {
+        let sql = include_str!("../queries/event_find.sql");
+        self.one(
+            "look for an event",
+            || sqlx::query(sql).bind(execution.get()).bind(event.get()),
+            |row| Ok(Seq(number(row, 0)?)),
+        )
+        .await
+    }
+
+    async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {
+        let sql = "select nullif(max(newest_event_id), 0) from noetl.lane";
+        let newest: Option<Option<i64>> =
+            self.one("read the newest event id", || sqlx::query(sql), |row| row.try_get(0)).await?;
+        Ok(newest.flatten().map(EventId::new))
+    }
+}
+
+pub(crate) fn event(row: &PgRow) -> Result<Event, sqlx::Error> {
+    let text = |index: usize| -> Result<Option<Arc<str>>, sqlx::Error> {
+        let text: Option<&str> = row.try_get(index)?;
+        Ok(text.map(Arc::from))
+    };
+    let row = EventRow {
+        execution_id: ExecutionId::new(row.try_get(0)?),
+        seq: Seq(number(row, 1)?),
+        event_id: EventId::new(row.try_get(2)?),
+        created_at: row.try_get::<Utc, _>(3)?.0,
+        origin: parsed(row, 4, Origin::from_text)?,
+        event_type: Cow::Owned(row.try_get(5)?),
+        node_name: Arc::from(row.try_get::<&str, _>(6)?),
+        node_type: text(7)?,
+        status: Cow::Owned(row.try_get(8)?),
+        command_id: row.try_get::<Option<i64>, _>(9)?.map(CommandId::new),
+        parent_execution_id: row.try_get::<Option<i64>, _>(10)?.map(ExecutionId::new),
+        worker_id: text(11)?,
+        context: row.try_get(12)?,
+        result: row.try_get(13)?,
+        meta: row.try_get(14)?,
+        error: row.try_get(15)?,
+    };
+    row.decode().map_err(unreadable)
+}

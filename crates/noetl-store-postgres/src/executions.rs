@@ -1,0 +1,107 @@
+//! Execution rows.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use noetl_model::{CatalogId, ExecutionId, Seq, Tenant};
+use noetl_store::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, StoreError};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use crate::PostgresStore;
+use crate::arrays::rows;
+use crate::column::{At, count, number, parsed, small};
+
+#[async_trait]
+impl Executions for PostgresStore {
+    async fn execution(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+    ) -> Result<Option<ExecutionRow>, StoreError> {
+        let sql = include_str!("../queries/execution_get.sql");
+        self.one(
+            "read an execution",
+            || sqlx::query(sql).bind(id.get()).bind(tenant.as_str()),
+            execution,
+        )
+        .await
+    }
+
+    async fn tenant_of(&self, id: ExecutionId) -> Result<Option<Tenant>, StoreError> {
+        let sql = "select tenant_id from noetl.execution where execution_id = $1";
+        self.one(
+            "read an execution's tenant",
+            || sqlx::query(sql).bind(id.get()),
+            |row| Ok(Tenant::new(row.try_get::<&str, _>(0)?)),
+        )
+        .await
+    }
+
+    async fn executions(
+        &self,
+        tenant: &Tenant,
+        filter: &ExecutionFilter,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        // Two statements, so that each is planned for its own index.
+        let sql = match filter.status {
+            Some(_) => include_str!("../queries/execution_list_by_status.sql"),
+            None => include_str!("../queries/execution_list.sql"),
+        };
+        let path = filter.path.as_ref().map(|path| path.to_lowercase());
+        self.list(
+            "list executions",
+            || {
+                let list = sqlx::query(sql)
+                    .bind(tenant.as_str())
+                    .bind(path.clone())
+                    .bind(filter.catalog.map(CatalogId::get))
+                    .bind(rows(filter.limit))
+                    .bind(rows(filter.offset));
+                match filter.status {
+                    Some(status) => list.bind(status.as_str()),
+                    None => list,
+                }
+            },
+            execution,
+        )
+        .await
+    }
+
+    async fn unfinished(
+        &self,
+        after: ExecutionId,
+        limit: usize,
+    ) -> Result<Vec<ExecutionId>, StoreError> {
+        let sql = "select execution_id from noetl.execution \
+                   where end_time is null and origin = 'own' and execution_id > $1 \
+                   order by execution_id limit $2";
+        self.list(
+            "list unfinished executions",
+            || sqlx::query(sql).bind(after.get()).bind(rows(limit)),
+            |row| Ok(ExecutionId::new(row.try_get(0)?)),
+        )
+        .await
+    }
+}
+
+fn execution(row: &PgRow) -> Result<ExecutionRow, sqlx::Error> {
+    Ok(ExecutionRow {
+        id: ExecutionId::new(row.try_get(0)?),
+        catalog: CatalogId::new(row.try_get(1)?),
+        path: Arc::from(row.try_get::<&str, _>(2)?),
+        playbook_version: small(row, 3)?,
+        parent: row.try_get::<Option<i64>, _>(4)?.map(ExecutionId::new),
+        status: parsed(row, 5, ExecutionStatus::from_text)?,
+        version: Seq(number(row, 6)?),
+        started_at: row.try_get::<At, _>(7)?.0,
+        updated_at: row.try_get::<At, _>(8)?.0,
+        ended_at: row.try_get::<Option<At>, _>(9)?.map(|at| at.0),
+        error: row.try_get(10)?,
+        steps_entered: count(row, 11)?,
+        steps_completed: count(row, 12)?,
+        steps_failed: count(row, 13)?,
+        steps_running: count(row, 14)?,
+        current_step: row.try_get::<Option<&str>, _>(15)?.map(Arc::from),
+    })
+}

@@ -1,0 +1,56 @@
+//! One execution for one caller: its row is locked until the transaction ends.
+
+use async_trait::async_trait;
+use noetl_model::{Event, ExecutionId, Seq};
+use noetl_store::{Append, Committed, Held, StoreError};
+use sqlx::{Postgres, Transaction};
+
+use crate::arrays::{self, Item, place, rows};
+use crate::error::{Fate, fate, store_error, write_error};
+use crate::event_log::event;
+
+const ACTION: &str = "append to the event log";
+
+pub(crate) struct Locked {
+    transaction: Transaction<'static, Postgres>,
+    execution: ExecutionId,
+    lane: i16,
+}
+
+impl Locked {
+    /// Waits for whoever has the execution. One that does not exist is held by nobody.
+    pub(crate) async fn take(
+        mut transaction: Transaction<'static, Postgres>,
+        execution: ExecutionId,
+        lane: i16,
+    ) -> Result<Self, StoreError> {
+        let sql = "select 1 from noetl.execution where execution_id = $1 for no key update";
+        let locked = sqlx::query(sql).bind(execution.get()).execute(&mut *transaction).await;
+        locked.map_err(|error| store_error("hold an execution", error))?;
+        Ok(Self { transaction, execution, lane })
+    }
+}
+
+#[async_trait]
+impl Held for Locked {
+    async fn read(&mut self, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let sql = include_str!("../queries/event_read.sql");
+        let query =
+            sqlx::query(sql).bind(self.execution.get()).bind(place(after)).bind(rows(limit));
+        let failed = |error| store_error("read the event log", error);
+        let found = query.fetch_all(&mut *self.transaction).await.map_err(failed)?;
+        found.iter().map(event).collect::<Result<_, _>>().map_err(failed)
+    }
+
+    async fn commit(mut self: Box<Self>, append: Append) -> Result<Committed, StoreError> {
+        let item = Item::encode(append)?;
+        let appended = arrays::append(&mut self.transaction, self.lane, None, &[vec![&item]]).await;
+        let not_kept = appended.map_err(|error| write_error(ACTION, error))?;
+        let outcome = not_kept.first().map_or(Committed::Appended, arrays::NotKept::outcome);
+        match self.transaction.commit().await {
+            Ok(()) => Ok(outcome),
+            Err(error) if fate(&error) == Fate::Full => Err(store_error(ACTION, error)),
+            Err(error) => Err(StoreError::Unknown(error.into())),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The shared store: a Postgres database that several processes use at once.
+//!
+//! A batch of the journal is one statement, whatever its size: a function of the database locks the
+//! executions in id order, keeps what fits the log and answers for the rest. Reads go beside it over
+//! a pool. No session state is used, so a proxy that pools by transaction may stand between. The
+//! schema is in `migrations/`, queries are in `queries/`; nothing outside this crate knows a table.
+
+mod arrays;
+mod catalog;
+mod column;
+mod commands;
+mod error;
+mod event_log;
+mod executions;
+mod hold;
+mod migrate;
+mod options;
+mod partitions;
+mod store;
+mod writer;
+
+pub use error::OpenError;
+pub use options::Options;
+pub use store::PostgresStore;

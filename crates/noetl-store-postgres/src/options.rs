@@ -1,0 +1,96 @@
+//! Where the database is, and how it is talked to.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::postgres::PgConnectOptions;
+
+use crate::OpenError;
+
+/// How to open a Postgres store.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub(crate) connect: PgConnectOptions,
+    /// Where `listen` connects: past a proxy that pools by transaction.
+    pub(crate) direct: Option<PgConnectOptions>,
+    pub(crate) connections: u32,
+    pub(crate) acquire_timeout: Duration,
+    pub(crate) lane: u16,
+    pub(crate) migrate: bool,
+}
+
+impl Options {
+    /// Connections kept at most, when nothing else is said.
+    pub const CONNECTIONS: u32 = 10;
+
+    /// Prepared statements kept per connection, when nothing else is said.
+    pub const STATEMENTS: usize = 100;
+
+    /// A database by its URL, `postgres://user:password@host:port/database`.
+    pub fn new(url: &str) -> Result<Self, OpenError> {
+        Ok(Self {
+            connect: parse(url)?.statement_cache_capacity(Self::STATEMENTS),
+            direct: None,
+            connections: Self::CONNECTIONS,
+            acquire_timeout: Duration::from_secs(30),
+            lane: 0,
+            migrate: true,
+        })
+    }
+
+    /// How many connections are kept at most; one of them is the writer's.
+    #[must_use]
+    pub fn connections(mut self, connections: u32) -> Self {
+        self.connections = connections.max(2);
+        self
+    }
+
+    /// How long a call waits for a connection.
+    #[must_use]
+    pub fn acquire_timeout(mut self, timeout: Duration) -> Self {
+        self.acquire_timeout = timeout;
+        self
+    }
+
+    /// How many prepared statements a connection keeps; 0 for a proxy that pools by transaction.
+    #[must_use]
+    pub fn statement_cache(mut self, capacity: usize) -> Self {
+        self.connect = self.connect.statement_cache_capacity(capacity);
+        self
+    }
+
+    /// Another URL of the same database, for `listen`, which no proxy that pools by transaction can
+    /// serve.
+    pub fn direct_url(mut self, url: &str) -> Result<Self, OpenError> {
+        self.direct = Some(parse(url)?);
+        Ok(self)
+    }
+
+    /// Which lane this process appends in, by any number of its own. Positions are in commit order
+    /// within a lane.
+    #[must_use]
+    pub fn lane(mut self, number: u16) -> Self {
+        self.lane = number % crate::writer::LANES;
+        self
+    }
+
+    /// Whether the schema is brought up to date when the store opens; otherwise an old schema is
+    /// an error.
+    #[must_use]
+    pub fn migrate(mut self, migrate: bool) -> Self {
+        self.migrate = migrate;
+        self
+    }
+
+    /// The database as messages name it: without the password.
+    pub(crate) fn place(&self) -> String {
+        let database = self.connect.get_database().unwrap_or("");
+        format!("{}:{}/{database}", self.connect.get_host(), self.connect.get_port())
+    }
+}
+
+fn parse(url: &str) -> Result<PgConnectOptions, OpenError> {
+    let options = PgConnectOptions::from_str(url).map_err(|error| OpenError::Url(error.into()))?;
+    // In the start-up packet, so that it holds behind a proxy too.
+    Ok(options.application_name("noetl").options([("TimeZone", "UTC")]))
+}

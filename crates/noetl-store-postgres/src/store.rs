@@ -1,0 +1,159 @@
+//! The store itself: one writer, and a pool for everything else.
+
+use std::time::Duration;
+
+use noetl_store::StoreError;
+use sqlx::postgres::{PgArguments, PgPool, PgPoolOptions, PgRow};
+use sqlx::query::Query;
+use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Transaction};
+
+use crate::error::{Fate, fate, store_error, write_error};
+use crate::writer::Writer;
+use crate::{OpenError, Options, migrate, partitions};
+
+/// How often a read is sent again when its connection was lost: a restart of the server leaves
+/// none of the pooled ones.
+const READS_MAX: usize = 4;
+
+/// How often a change is sent again that the server undid because of others.
+const CHANGES_MAX: usize = 10;
+
+/// An idle connection is asked whether it is still there before it is used again.
+const IDLE_MAX: Duration = Duration::from_secs(1);
+
+/// A store in a Postgres database.
+#[derive(Debug)]
+pub struct PostgresStore {
+    pool: PgPool,
+    writer: Writer,
+}
+
+pub(crate) type Statement<'q> = Query<'q, Postgres, PgArguments>;
+
+impl PostgresStore {
+    /// Opens a store: connects, checks the server and brings the schema up to date.
+    pub async fn open(options: Options) -> Result<Self, OpenError> {
+        let place = options.place();
+        let connected = options.connect.connect().await;
+        let mut connection = connected
+            .map_err(|error| OpenError::Connect { place: place.clone(), source: error.into() })?;
+        check_server(&mut connection, &place).await?;
+        if options.migrate {
+            migrate::migrate(&mut connection, &place).await?;
+            partitions::make_ahead(&mut connection).await.map_err(|source| {
+                OpenError::Database { place: place.clone(), source: source.into() }
+            })?;
+        } else {
+            migrate::check(&mut connection, &place).await?;
+        }
+        // What it holds is of no use to anybody any more.
+        let _ = connection.close().await;
+        let pool = PgPoolOptions::new()
+            .max_connections(options.connections.saturating_sub(1).max(1))
+            .acquire_timeout(options.acquire_timeout)
+            .test_before_acquire(false)
+            .before_acquire(|connection, meta| {
+                Box::pin(
+                    async move { Ok(meta.idle_for < IDLE_MAX || connection.ping().await.is_ok()) },
+                )
+            })
+            .connect_lazy_with(options.connect.clone());
+        let writer = Writer::start(options.connect, options.lane);
+        Ok(Self { pool, writer })
+    }
+
+    /// Ends every connection.
+    pub async fn close(self) {
+        self.pool.close().await;
+    }
+
+    pub(crate) fn writer(&self) -> &Writer {
+        &self.writer
+    }
+
+    pub(crate) fn lane(&self) -> i16 {
+        self.writer.lane()
+    }
+
+    /// Begins a transaction. A connection that turns out to be gone is replaced by another.
+    pub(crate) async fn begin(
+        &self,
+        action: &'static str,
+    ) -> Result<Transaction<'static, Postgres>, StoreError> {
+        let mut tries = 1;
+        loop {
+            match self.pool.begin().await {
+                Ok(transaction) => return Ok(transaction),
+                Err(error) if tries < READS_MAX && fate(&error) == Fate::Unknown => tries += 1,
+                Err(error) => return Err(store_error(action, error)),
+            }
+        }
+    }
+
+    /// Reads rows.
+    pub(crate) async fn list<'q, T>(
+        &self,
+        action: &'static str,
+        make: impl Fn() -> Statement<'q>,
+        decode: impl Fn(&PgRow) -> Result<T, sqlx::Error>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut tries = 1;
+        let rows = loop {
+            match make().fetch_all(&self.pool).await {
+                Ok(rows) => break rows,
+                Err(error)
+                    if tries < READS_MAX && matches!(fate(&error), Fate::Unknown | Fate::Retry) =>
+                {
+                    tries += 1;
+                }
+                Err(error) => return Err(store_error(action, error)),
+            }
+        };
+        let decoded = rows.iter().map(decode).collect::<Result<_, _>>();
+        decoded.map_err(|error| store_error(action, error))
+    }
+
+    /// Reads the first row.
+    pub(crate) async fn one<'q, T>(
+        &self,
+        action: &'static str,
+        make: impl Fn() -> Statement<'q>,
+        decode: impl Fn(&PgRow) -> Result<T, sqlx::Error>,
+    ) -> Result<Option<T>, StoreError> {
+        Ok(self.list(action, make, decode).await?.into_iter().next())
+    }
+
+    /// Sends one statement that changes something, and decodes what it returns.
+    pub(crate) async fn change<'q, T>(
+        &self,
+        action: &'static str,
+        make: impl Fn() -> Statement<'q>,
+        decode: impl Fn(&PgRow) -> Result<T, sqlx::Error>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut tries = 1;
+        let rows = loop {
+            match make().fetch_all(&self.pool).await {
+                Ok(rows) => break rows,
+                Err(error) if tries < CHANGES_MAX && fate(&error) == Fate::Retry => tries += 1,
+                Err(error) => return Err(write_error(action, error)),
+            }
+        };
+        let decoded = rows.iter().map(decode).collect::<Result<_, _>>();
+        decoded.map_err(|error| store_error(action, error))
+    }
+}
+
+async fn check_server(connection: &mut PgConnection, place: &str) -> Result<(), OpenError> {
+    let sql = "select current_setting('server_version_num')::integer, \
+               current_setting('server_version'), current_setting('server_encoding')";
+    let found: Result<(i32, String, String), _> = sqlx::query_as(sql).fetch_one(connection).await;
+    let (number, version, encoding) = found
+        .map_err(|error| OpenError::Database { place: place.to_owned(), source: error.into() })?;
+    if number < 150_000 {
+        return Err(OpenError::Version { place: place.to_owned(), found: version });
+    }
+    if encoding != "UTF8" {
+        return Err(OpenError::Encoding { place: place.to_owned(), found: encoding });
+    }
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! The Postgres store on a real server.
+
+mod conformance;
+mod replicas;
+mod verify;

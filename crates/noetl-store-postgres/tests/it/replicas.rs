@@ -1,0 +1,167 @@
+//! Two control planes on one database.
+
+use std::sync::Arc;
+
+use noetl_control::{Control, Options as ControlOptions, Report, StartRequest};
+use noetl_model::{CommandId, ExecutionId, MachineId, Seq, Tenant};
+use noetl_store::{CommandRow, EventLog, ExecutionStatus, Executions, Store, SystemClock};
+use noetl_store_postgres::{Options, PostgresStore};
+use noetl_testkit::postgres::TestDatabase;
+use serde_json::json;
+
+use crate::verify::verify;
+
+async fn replica(url: &str, number: u16) -> (Arc<Control>, Arc<PostgresStore>) {
+    let options = Options::new(url).expect("a URL").lane(number);
+    let store = Arc::new(PostgresStore::open(options).await.expect("a store"));
+    let machine = MachineId::new(number).expect("a machine number");
+    let options = ControlOptions { slots: 0, machine, ..ControlOptions::default() };
+    let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await;
+    (Arc::new(control.expect("a control plane")), store)
+}
+
+/// A step that leads to `width` others, which all lead to one.
+fn fan(width: usize) -> String {
+    let arcs: Vec<String> = (0..width).map(|n| format!("{{step: s{n}}}")).collect();
+    let mut text = format!(
+        "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: fan, path: fan}}\nworkflow:\n  \
+         - {{step: start, next: {{spec: {{mode: inclusive}}, arcs: [{}]}}}}\n",
+        arcs.join(", ")
+    );
+    for n in 0..width {
+        text.push_str(&format!(
+            "  - {{step: s{n}, tool: {{kind: noop}}, next: {{arcs: [{{step: end}}]}}}}\n"
+        ));
+    }
+    text.push_str("  - {step: end, tool: {kind: noop}}\n");
+    text
+}
+
+async fn open_commands(store: &dyn Store) -> Vec<CommandRow> {
+    store.open_commands(CommandId::new(i64::MIN), 100_000).await.expect("a list")
+}
+
+fn report(execution: ExecutionId, command: &CommandRow, event_type: &str) -> Report {
+    Report {
+        execution,
+        event: None,
+        event_type: event_type.into(),
+        step: command.step.to_string(),
+        status: None,
+        payload: Some(json!({
+            "command_id": command.id.get(), "result": {"status": "ok", "context": {"n": 1}}
+        })),
+        meta: None,
+        worker: Some("w".into()),
+    }
+}
+
+/// Runs one command through a replica as a worker elsewhere would.
+async fn work(control: &Control, execution: ExecutionId, command: &CommandRow) {
+    control.reports.claim(command.id, "w").await.expect("a claim");
+    let tenant = Tenant::default();
+    for event_type in ["command.started", "call.done", "command.completed"] {
+        let taken = control.reports.take(&tenant, report(execution, command, event_type));
+        taken.await.expect("a report");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fan_out_reported_through_two_replicas_ends_once_and_whole() {
+    let database = TestDatabase::new();
+    let width = 200;
+    let (one, store) = replica(&database.url(), 1).await;
+    let (other, _) = replica(&database.url(), 2).await;
+    let tenant = Tenant::default();
+    let registered = one.catalog.register(&tenant, fan(width), "playbook", false).await;
+    let catalog = Some(registered.expect("a playbook").0.id);
+    let request = StartRequest { catalog, ..StartRequest::default() };
+    let execution = one.executions.start(&tenant, request).await.expect("a start").execution;
+    loop {
+        let commands = open_commands(&*store).await;
+        if commands.is_empty() {
+            break;
+        }
+        let mut running = tokio::task::JoinSet::new();
+        for (n, command) in commands.into_iter().enumerate() {
+            let control = if n % 2 == 0 { one.clone() } else { other.clone() };
+            running.spawn(async move { work(&control, execution, &command).await });
+        }
+        running.join_all().await;
+    }
+    let row = store.execution(&tenant, execution).await.expect("a read").expect("a row");
+    assert_eq!(row.status, ExecutionStatus::Completed);
+    assert_eq!(usize::try_from(row.steps_completed).expect("a count"), width + 2);
+    verify(&database, &*store, execution).await;
+    one.close().await;
+    other.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_replicas_that_claim_one_command_one_gets_it() {
+    let database = TestDatabase::new();
+    let (one, store) = replica(&database.url(), 1).await;
+    let (other, _) = replica(&database.url(), 2).await;
+    let tenant = Tenant::default();
+    let registered = one.catalog.register(&tenant, fan(1), "playbook", false).await;
+    let catalog = Some(registered.expect("a playbook").0.id);
+    for _ in 0..20 {
+        let request = StartRequest { catalog, ..StartRequest::default() };
+        let execution = one.executions.start(&tenant, request).await.expect("a start").execution;
+        let commands = open_commands(&*store).await;
+        let command = commands.iter().find(|row| row.execution == execution).expect("a command");
+        let (first, second) = tokio::join!(
+            one.reports.claim(command.id, "first"),
+            other.reports.claim(command.id, "second"),
+        );
+        assert_eq!(u8::from(first.is_ok()) + u8::from(second.is_ok()), 1, "{first:?} {second:?}");
+        let log = store.read(execution, Seq::START, 100).await.expect("a log");
+        let is_claim = |event: &&noetl_model::Event| {
+            matches!(event.fact, noetl_model::Fact::CommandClaimed { .. })
+        };
+        assert_eq!(log.iter().filter(is_claim).count(), 1);
+    }
+    one.close().await;
+    other.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_with_one_id_through_two_replicas_is_kept_once() {
+    let database = TestDatabase::new();
+    let (one, store) = replica(&database.url(), 1).await;
+    let (other, _) = replica(&database.url(), 2).await;
+    let tenant = Tenant::default();
+    let registered = one.catalog.register(&tenant, fan(1), "playbook", false).await;
+    let catalog = Some(registered.expect("a playbook").0.id);
+    let request = StartRequest { catalog, ..StartRequest::default() };
+    let execution = one.executions.start(&tenant, request).await.expect("a start").execution;
+    let mut sent = tokio::task::JoinSet::new();
+    for id in 1..=50_i64 {
+        for control in [&one, &other, &one] {
+            let control = control.clone();
+            sent.spawn(async move {
+                let report = Report {
+                    execution,
+                    event: Some(noetl_model::EventId::new(id)),
+                    event_type: "progress".into(),
+                    step: "start".into(),
+                    status: None,
+                    payload: None,
+                    meta: None,
+                    worker: None,
+                };
+                control.reports.take(&Tenant::default(), report).await.expect("kept").get()
+            });
+        }
+    }
+    let mut answered = sent.join_all().await;
+    answered.sort_unstable();
+    answered.dedup();
+    assert_eq!(answered.len(), 50, "each repeat answers with its own id");
+    let log = store.read(execution, Seq::START, 1000).await.expect("a log");
+    let reported = log.iter().filter(|event| event.origin() == noetl_model::Origin::Reported);
+    assert_eq!(reported.count(), 50);
+    verify(&database, &*store, execution).await;
+    one.close().await;
+    other.close().await;
+}

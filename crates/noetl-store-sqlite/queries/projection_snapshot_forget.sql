@@ -1,0 +1,3 @@
+-- Drops one aggregate's snapshot.
+delete from projection_snapshot
+where tenant_id = ?1 and organization_id = 'default' and aggregate_type = ?2 and aggregate_id = ?3

@@ -1,0 +1,4 @@
+-- Moves on from the run due at ?3; changes no row when the next run is another.
+update schedule set
+    next_run_at = ?4, run_execution_id = null, last_run_at = ?3, last_status = ?5, updated_at = ?6
+where schedule_id = ?1 and tenant_id = ?2 and next_run_at = ?3

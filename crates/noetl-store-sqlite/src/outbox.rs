@@ -1,0 +1,140 @@
+//! Rows of `outbox`.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::row::EventRow;
+use noetl_model::{CatalogId, EventId, ExecutionId, Tenant, Timestamp};
+use noetl_store::outbox::{CODEC, Envelope, cut, subject};
+use noetl_store::{Outbox, OutboxRow, StoreError};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
+
+use crate::SqliteStore;
+use crate::column::{count, unreadable};
+use crate::item::{Item, place, rows};
+
+#[async_trait]
+impl Outbox for SqliteStore {
+    async fn claim(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
+        let lease = self.outbox().lease;
+        self.write("claim rows of the outbox", move |connection, now| {
+            let sql = include_str!("../queries/outbox_claim.sql");
+            let mut claim = connection.prepare_cached(sql)?;
+            let given = (now.as_micros(), now.minus(lease).as_micros(), rows(limit));
+            let claimed = claim.query_map(given, row)?;
+            let mut claimed = claimed.collect::<rusqlite::Result<Vec<OutboxRow>>>()?;
+            claimed.sort_unstable_by_key(|row| row.id);
+            Ok(claimed)
+        })
+        .await
+    }
+
+    async fn mark_published(&self, ids: &[i64]) -> Result<usize, StoreError> {
+        let ids = ids.to_vec();
+        self.write("mark rows of the outbox", move |connection, now| {
+            let sql = include_str!("../queries/outbox_mark_published.sql");
+            let mut mark = connection.prepare_cached(sql)?;
+            ids.iter().try_fold(0, |count, id| Ok(count + mark.execute((id, now.as_micros()))?))
+        })
+        .await
+    }
+
+    async fn mark_failed(&self, id: i64, error: &str, delay: Duration) -> Result<bool, StoreError> {
+        let error = cut(error).to_owned();
+        self.write("mark a row of the outbox", move |connection, now| {
+            let sql = include_str!("../queries/outbox_mark_failed.sql");
+            let mut mark = connection.prepare_cached(sql)?;
+            let until = now.plus(delay).as_micros();
+            Ok(mark.execute((id, now.as_micros(), until, error))? == 1)
+        })
+        .await
+    }
+
+    async fn purge_published(&self, older_than: Duration) -> Result<usize, StoreError> {
+        self.write("purge the outbox", move |connection, now| {
+            let sql = include_str!("../queries/outbox_purge.sql");
+            connection.prepare_cached(sql)?.execute([now.minus(older_than).as_micros()])
+        })
+        .await
+    }
+
+    async fn pending(&self) -> Result<u64, StoreError> {
+        let (clock, lease) = (self.clock(), self.outbox().lease);
+        self.read("count rows of the outbox", move |connection| {
+            let now = clock.now();
+            let sql = include_str!("../queries/outbox_pending.sql");
+            let mut pending = connection.prepare_cached(sql)?;
+            let given = (now.as_micros(), now.minus(lease).as_micros());
+            pending.query_row(given, |row| count(row, 0))
+        })
+        .await
+    }
+}
+
+/// Writes events to the outbox inside the transaction that appends them.
+pub(crate) struct Outgoing<'c> {
+    connection: &'c Connection,
+    insert: CachedStatement<'c>,
+    now: Timestamp,
+}
+
+impl<'c> Outgoing<'c> {
+    pub(crate) fn new(connection: &'c Connection, now: Timestamp) -> rusqlite::Result<Self> {
+        let sql = include_str!("../queries/outbox_insert.sql");
+        Ok(Self { connection, insert: connection.prepare_cached(sql)?, now })
+    }
+
+    /// Adds the events of an item that was appended.
+    pub(crate) fn add(&mut self, item: &Item) -> rusqlite::Result<()> {
+        let (tenant, catalog) = self.sender(item)?;
+        let mut previous = self.event_at(item)?;
+        for row in &item.events {
+            let envelope = Envelope { tenant: &tenant, catalog, previous, row };
+            let payload = envelope.payload().map_err(|error| unreadable(0, error))?;
+            self.insert.execute(params![
+                tenant.as_str(),
+                row.execution_id.get(),
+                row.event_id.get(),
+                subject(&row.event_type),
+                payload,
+                CODEC,
+                self.now.as_micros(),
+            ])?;
+            previous = Some(row.event_id);
+        }
+        Ok(())
+    }
+
+    fn sender(&self, item: &Item) -> rusqlite::Result<(Tenant, CatalogId)> {
+        let sql = "select tenant_id, catalog_id from execution where id = ?1";
+        let mut find = self.connection.prepare_cached(sql)?;
+        find.query_row([item.row.id.get()], |row| {
+            Ok((Tenant::new(row.get::<_, String>(0)?), CatalogId::new(row.get(1)?)))
+        })
+    }
+
+    /// The last event before the item's.
+    fn event_at(&self, item: &Item) -> rusqlite::Result<Option<EventId>> {
+        let Some(EventRow { execution_id, seq, .. }) = item.events.first() else {
+            return Ok(None);
+        };
+        let sql = "select event_id from event where execution_id = ?1 and seq = ?2";
+        let mut find = self.connection.prepare_cached(sql)?;
+        let found = find.query_row((execution_id.get(), place(*seq) - 1), |row| row.get(0));
+        Ok(found.optional()?.map(EventId::new))
+    }
+}
+
+fn row(row: &Row<'_>) -> rusqlite::Result<OutboxRow> {
+    Ok(OutboxRow {
+        id: row.get(0)?,
+        tenant: Tenant::new(row.get::<_, String>(1)?),
+        event: EventId::new(row.get(2)?),
+        execution: ExecutionId::new(row.get(3)?),
+        subject: row.get(4)?,
+        payload: row.get(5)?,
+        codec: row.get(6)?,
+        attempts: row.get(7)?,
+        error: row.get(8)?,
+    })
+}

@@ -1,0 +1,187 @@
+//! Cases about due rows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_model::{DueId, ExecutionId, Timestamp};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::leases::LONG;
+use super::story::{Story, commit, said, write};
+use crate::{Append, Committed, DueRow, NewDue, Store};
+
+/// After every case has ended.
+pub(super) const FUTURE: Timestamp = Timestamp::from_millis(4_000_000_000_000);
+
+pub async fn a_row_is_written_with_its_append_and_read_back(store: Arc<dyn Store>) {
+    let mut story = Story::new(10).of("acme");
+    let new = NewDue {
+        target: ExecutionId::new(77),
+        payload: json!({"b": [1.5, null], "a": "ä"}),
+        ..due(5, 100)
+    };
+    write(&*store, with(story.start(), vec![new.clone()], &[])).await;
+    let expected = DueRow {
+        id: new.id,
+        tenant: story.tenant.clone(),
+        execution: story.id(),
+        kind: new.kind,
+        target: new.target,
+        at: new.at,
+        payload: new.payload,
+        attempts: 0,
+    };
+    assert_eq!(sent(&*store, &story).await, std::slice::from_ref(&expected));
+    assert_eq!(store.next_due().await.expect("a read"), Some(expected.at));
+    let nobody = store.due_of(ExecutionId::new(77)).await;
+    assert_eq!(nobody.expect("a list"), [], "rows are listed by their sender");
+    let taken = take(&*store, 9, LONG).await;
+    assert_eq!(taken, [DueRow { attempts: 1, ..expected }]);
+}
+
+pub async fn a_later_append_sends_for_the_same_tenant(store: Arc<dyn Store>) {
+    let mut story = Story::new(10).of("acme");
+    write(&*store, story.start()).await;
+    write(&*store, with(story.then(vec![said("x")]), vec![due(5, 100)], &[])).await;
+    assert_eq!(sent(&*store, &story).await[0].tenant, story.tenant);
+}
+
+pub async fn rows_of_a_refused_append_do_not_exist(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, with(story.start(), vec![due(1, 100)], &[])).await;
+    let mut late = story.clone();
+    write(&*store, story.then(vec![said("first")])).await;
+    let refused = with(late.then(vec![said("late")]), vec![due(2, 100)], &[1]);
+    assert!(matches!(commit(&*store, refused).await, Committed::Conflict { .. }));
+    let repeated = with(Story::new(10).start(), vec![due(3, 100)], &[1]);
+    assert_eq!(commit(&*store, repeated).await, Committed::Repeated);
+    assert_eq!(numbers(&sent(&*store, &story).await), [1]);
+}
+
+pub async fn of_two_rows_with_one_id_the_first_stays(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    let mut other = Story::new(11);
+    let rows = vec![due(1, 100), NewDue { kind: "second".into(), ..due(1, 200) }];
+    write(&*store, with(story.start(), rows, &[])).await;
+    let third = NewDue { kind: "third".into(), ..due(1, 300) };
+    write(&*store, with(other.start(), vec![third], &[])).await;
+    let rows = sent(&*store, &story).await;
+    assert_eq!((rows.len(), &*rows[0].kind), (1, "timer"));
+    assert_eq!(sent(&*store, &other).await, []);
+}
+
+pub async fn a_delivered_row_goes_with_the_append_that_answers_it(store: Arc<dyn Store>) {
+    let mut parent = Story::new(10);
+    write(&*store, with(parent.start(), vec![due(1, 100), due(2, 100)], &[])).await;
+    // Another execution may answer it, and a row that is gone is no reason to refuse.
+    let mut child = Story::new(11);
+    write(&*store, with(child.start(), vec![], &[1, 999])).await;
+    assert_eq!(numbers(&sent(&*store, &parent).await), [2]);
+    // What one batch sends and answers was never there.
+    let both = with(parent.then(vec![said("x")]), vec![due(3, 100)], &[3]);
+    write(&*store, both).await;
+    assert_eq!(numbers(&sent(&*store, &parent).await), [2]);
+    let sends = with(parent.then(vec![said("y")]), vec![due(4, 100)], &[]);
+    let answers = with(parent.then(vec![said("z")]), vec![], &[4, 2]);
+    store.commit(vec![sends, answers]).await.expect("a commit");
+    assert_eq!(sent(&*store, &parent).await, []);
+}
+
+pub async fn rows_are_taken_when_ready_longest_ready_first(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    let future = NewDue { at: FUTURE, ..due(9, 0) };
+    let rows = vec![due(4, 300), future, due(3, 100), due(2, 100), due(1, 200)];
+    write(&*store, with(story.start(), rows, &[])).await;
+    assert_eq!(take(&*store, 0, LONG).await, []);
+    assert_eq!(numbers(&take(&*store, 3, LONG).await), [2, 3, 1]);
+    assert_eq!(numbers(&take(&*store, usize::MAX, LONG).await), [4]);
+    assert_eq!(take(&*store, 9, LONG).await, [], "all that was ready is lent");
+    let listed = sent(&*store, &story).await;
+    assert_eq!(numbers(&listed), [2, 3, 1, 4, 9], "a row that is lent still waits");
+}
+
+pub async fn a_row_whose_lease_is_over_is_taken_again(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, with(story.start(), vec![due(1, 100)], &[])).await;
+    for attempts in 1..=3 {
+        let taken = take(&*store, 9, Duration::ZERO).await;
+        assert_eq!(taken.iter().map(|row| row.attempts).collect::<Vec<_>>(), [attempts]);
+        assert_eq!(taken[0].at, Timestamp::from_micros(100), "its time stays");
+    }
+    take(&*store, 9, LONG).await;
+    let next = store.next_due().await.expect("a read").expect("it waits");
+    assert!(next > Timestamp::from_micros(100), "nothing before the lease is over: {next}");
+}
+
+pub async fn a_done_row_is_gone_lent_or_not(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, with(story.start(), vec![due(1, 100), due(2, 200), due(3, 300)], &[])).await;
+    take(&*store, 1, LONG).await;
+    let ids = [1, 2, 2, 999].map(DueId::new);
+    for expected in [2, 0] {
+        assert_eq!(store.done(&ids).await.expect("an answer"), expected);
+    }
+    assert_eq!(store.done(&[]).await.expect("an answer"), 0);
+    assert_eq!(numbers(&sent(&*store, &story).await), [3]);
+    store.done(&[DueId::new(3)]).await.expect("an answer");
+    assert_eq!(store.next_due().await.expect("a read"), None);
+}
+
+pub async fn a_row_is_put_off_and_brought_forward(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, with(story.start(), vec![due(1, 100)], &[])).await;
+    let id = DueId::new(1);
+    assert!(store.put_off(id, FUTURE).await.expect("an answer"));
+    assert_eq!(store.next_due().await.expect("a read"), Some(FUTURE));
+    assert_eq!(take(&*store, 9, LONG).await, []);
+    let early = Timestamp::from_micros(50);
+    assert!(store.put_off(id, early).await.expect("an answer"));
+    assert_eq!(store.next_due().await.expect("a read"), Some(early));
+    let taken = take(&*store, 9, LONG).await;
+    assert_eq!((numbers(&taken), taken[0].attempts), (vec![1], 1));
+    assert!(!store.put_off(DueId::new(2), early).await.expect("an answer"), "unknown");
+}
+
+pub async fn concurrent_takers_never_share_a_row(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    let rows = (0..40).map(|number| due(number, 100)).collect();
+    write(&*store, with(story.start(), rows, &[])).await;
+    let mut tasks = JoinSet::new();
+    for _ in 0..10 {
+        let store = store.clone();
+        tasks.spawn(async move { numbers(&take(&*store, 4, LONG).await) });
+    }
+    let mut all = tasks.join_all().await.concat();
+    all.sort_unstable();
+    assert_eq!(all, Vec::from_iter(0..40));
+}
+
+/// A timer.
+pub(super) fn due(id: i64, at: i64) -> NewDue {
+    NewDue {
+        id: DueId::new(id),
+        kind: "timer".into(),
+        target: ExecutionId::new(10),
+        at: Timestamp::from_micros(at),
+        payload: json!({}),
+    }
+}
+
+/// The append with these rows.
+pub(super) fn with(append: Append, due: Vec<NewDue>, delivered: &[i64]) -> Append {
+    let delivered = delivered.iter().copied().map(DueId::new).collect();
+    Append { due, delivered, ..append }
+}
+
+async fn sent(store: &dyn Store, story: &Story) -> Vec<DueRow> {
+    store.due_of(story.id()).await.expect("a list")
+}
+
+async fn take(store: &dyn Store, limit: usize, lease_for: Duration) -> Vec<DueRow> {
+    store.take_due(limit, lease_for).await.expect("an answer")
+}
+
+fn numbers(rows: &[DueRow]) -> Vec<i64> {
+    rows.iter().map(|row| row.id.get()).collect()
+}

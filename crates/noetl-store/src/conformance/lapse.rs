@@ -1,0 +1,169 @@
+//! Cases about time going by, for stores whose clock a test can move.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_model::{Clock, ExecutionId, Tenant};
+
+use super::clock::HandClock;
+use super::due::{due, with};
+use super::leases::take;
+use super::outbox_on;
+use super::runtimes::runtime;
+use super::schedules::schedule;
+use super::story::{Story, write};
+use super::subscriptions::{new, reserve};
+use crate::{
+    Advanced, NewDue, NewSchedule, Reserved, RuntimeFilter, RuntimeKind, Store, SubscriptionAction,
+    SubscriptionState,
+};
+
+const TTL: Duration = Duration::from_secs(10);
+const INSTANT: Duration = Duration::from_micros(1);
+
+pub async fn a_lease_lives_until_its_end_and_not_at_it(store: Arc<dyn Store>, clock: &HandClock) {
+    let lease = take(&*store, "t", "a", TTL).await;
+    assert_eq!(lease.until, clock.now().plus(TTL));
+    clock.pass(TTL - INSTANT);
+    assert_eq!(store.acquire("t", "b", TTL).await.expect("an answer"), None);
+    assert_eq!(store.advance("c", 1, Some(&lease)).await.expect("an answer"), Advanced::Moved);
+    clock.pass(INSTANT);
+    assert_eq!(store.lease("t").await.expect("a read"), None);
+    assert_eq!(store.advance("c", 2, Some(&lease)).await.expect("an answer"), Advanced::Fenced);
+    assert!(!store.renew(&lease, TTL).await.expect("an answer"));
+    assert_eq!(take(&*store, "t", "b", TTL).await.epoch, 2);
+}
+
+pub async fn a_renewed_lease_lives_from_the_renewal_on(store: Arc<dyn Store>, clock: &HandClock) {
+    let lease = take(&*store, "t", "a", TTL).await;
+    clock.pass(TTL - INSTANT);
+    assert!(store.renew(&lease, TTL).await.expect("an answer"));
+    clock.pass(TTL - INSTANT);
+    let live = store.lease("t").await.expect("a read").expect("a live lease");
+    assert_eq!(live.until, clock.now().plus(INSTANT));
+}
+
+pub async fn a_row_is_ready_at_its_time_and_when_its_lease_is_over(
+    store: Arc<dyn Store>,
+    clock: &HandClock,
+) {
+    let at = clock.now().plus(TTL);
+    let rows = vec![NewDue { at, ..due(1, 0) }, NewDue { at, ..due(2, 0) }];
+    write(&*store, with(Story::new(10).start(), rows, &[])).await;
+    let take = async || {
+        let taken = store.take_due(1, TTL).await.expect("an answer");
+        taken.first().map(|row| (row.id.get(), row.attempts))
+    };
+    assert_eq!(store.next_due().await.expect("a read"), Some(at));
+    clock.pass(TTL - INSTANT);
+    assert_eq!(take().await, None);
+    clock.pass(INSTANT);
+    assert_eq!(take().await, Some((1, 1)));
+    clock.pass(TTL - INSTANT);
+    assert_eq!(take().await, Some((2, 1)), "the first is lent");
+    assert_eq!(take().await, None);
+    assert_eq!(store.next_due().await.expect("a read"), Some(clock.now().plus(INSTANT)));
+    clock.pass(INSTANT);
+    assert_eq!(take().await, Some((1, 2)));
+}
+
+pub async fn a_claim_of_the_outbox_is_over_after_its_lease(
+    store: Arc<dyn Store>,
+    clock: &HandClock,
+) {
+    write(&*store, Story::new(10).start()).await;
+    let claim = async |limit| {
+        let claimed = store.claim(limit).await.expect("a claim");
+        claimed.iter().map(|row| row.attempts).collect::<Vec<_>>()
+    };
+    let lease = outbox_on().lease;
+    assert_eq!(claim(2).await, [1, 1]);
+    clock.pass(lease - INSTANT);
+    assert_eq!(store.pending().await.expect("a count"), 1);
+    clock.pass(INSTANT);
+    assert_eq!(store.pending().await.expect("a count"), 3);
+    assert_eq!(claim(10).await, [2, 2, 1]);
+    assert!(claim(10).await.is_empty());
+}
+
+pub async fn a_failed_row_of_the_outbox_waits_for_its_delay(
+    store: Arc<dyn Store>,
+    clock: &HandClock,
+) {
+    write(&*store, Story::new(10).start()).await;
+    let claimed = store.claim(1).await.expect("a claim");
+    // Longer than a claim, which must not bring it back.
+    let delay = outbox_on().lease * 2;
+    assert!(store.mark_failed(claimed[0].id, "no", delay).await.expect("an answer"));
+    clock.pass(delay - INSTANT);
+    assert_eq!(store.pending().await.expect("a count"), 2);
+    clock.pass(INSTANT);
+    assert_eq!(store.pending().await.expect("a count"), 3);
+    assert_eq!(store.claim(1).await.expect("a claim")[0].attempts, 2);
+}
+
+pub async fn a_published_row_of_the_outbox_is_purged_at_its_age(
+    store: Arc<dyn Store>,
+    clock: &HandClock,
+) {
+    write(&*store, Story::new(10).start()).await;
+    let rows = store.claim(2).await.expect("a claim");
+    clock.pass(TTL);
+    store.mark_published(&[rows[0].id]).await.expect("a count");
+    clock.pass(TTL - INSTANT);
+    assert_eq!(store.purge_published(TTL).await.expect("a count"), 0, "its age is not the event's");
+    clock.pass(INSTANT);
+    assert_eq!(store.purge_published(TTL).await.expect("a count"), 1);
+}
+
+pub async fn a_runtime_is_stale_without_a_heartbeat(store: Arc<dyn Store>, clock: &HandClock) {
+    let (tenant, kind) = (Tenant::default(), RuntimeKind::WorkerPool);
+    for (id, name) in [(1, "a"), (2, "b")] {
+        store.register_runtime(&tenant, runtime(id, kind, name)).await.expect("a runtime");
+    }
+    clock.pass(TTL - INSTANT);
+    assert!(store.heartbeat(&tenant, kind, "a").await.expect("an answer"));
+    assert_eq!(store.purge_stale(TTL).await.expect("a count"), 0);
+    clock.pass(INSTANT);
+    assert_eq!(store.purge_stale(TTL).await.expect("a count"), 1);
+    let left = store.runtimes(&tenant, &RuntimeFilter::default()).await.expect("a list");
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].said.name, "a");
+    assert_eq!(left[0].heartbeat, clock.now().minus(INSTANT));
+}
+
+pub async fn a_reserved_message_counts_for_its_window(store: Arc<dyn Store>, clock: &HandClock) {
+    let tenant = Tenant::default();
+    let known = Reserved::Known(ExecutionId::new(10));
+    assert_eq!(reserve(&*store, &tenant, 1, "k", 10, TTL).await, Reserved::New);
+    clock.pass(TTL - INSTANT);
+    assert_eq!(reserve(&*store, &tenant, 1, "k", 11, TTL).await, known);
+    assert_eq!(store.prune_reserved(TTL).await.expect("a count"), 0);
+    // A repeat does not prolong it.
+    clock.pass(INSTANT);
+    assert_eq!(reserve(&*store, &tenant, 1, "k", 12, TTL).await, Reserved::New);
+    clock.pass(TTL);
+    assert_eq!(store.prune_reserved(TTL).await.expect("a count"), 1);
+}
+
+pub async fn a_subscription_knows_when_it_moved(store: Arc<dyn Store>, clock: &HandClock) {
+    let tenant = Tenant::default();
+    let row = store.register_subscription(&tenant, new(1, "sub/a")).await.expect("a row");
+    assert_eq!((row.created_at, row.updated_at), (clock.now(), clock.now()));
+    clock.pass(TTL);
+    let (from, action) = (SubscriptionState::Registered, SubscriptionAction::Activate);
+    let moved = store.transition(&tenant, row.id, from, action).await.expect("an answer");
+    let moved = moved.expect("it was registered");
+    assert_eq!((moved.created_at, moved.updated_at), (row.created_at, clock.now()));
+}
+
+pub async fn a_schedule_is_ready_at_its_time(store: Arc<dyn Store>, clock: &HandClock) {
+    let tenant = Tenant::default();
+    let next_run_at = Some(clock.now().plus(TTL));
+    let said = NewSchedule { next_run_at, ..schedule(1, None) };
+    store.put_schedule(&tenant, said).await.expect("a schedule");
+    clock.pass(TTL - INSTANT);
+    assert_eq!(store.ready_schedules(10).await.expect("a list"), []);
+    clock.pass(INSTANT);
+    assert_eq!(store.ready_schedules(10).await.expect("a list").len(), 1);
+}

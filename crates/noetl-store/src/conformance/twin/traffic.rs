@@ -1,0 +1,237 @@
+//! Random leases, cursors, snapshots, due rows and claims of the outbox for two stores.
+//!
+//! Times are far in the past or the future, so that two clocks that differ by a call's length say
+//! the same.
+
+use std::time::Duration;
+
+use noetl_model::{DueId, Tenant, Timestamp, Value};
+use serde_json::json;
+
+use super::super::due::{FUTURE, due};
+use super::super::leases::LONG;
+use super::{Random, TENANTS};
+use crate::{Append, Lease, NewDue, OutboxRow, Snapshot, Store};
+
+const NAMES: [&str; 3] = ["m:0", "m:1", "tailer"];
+const HOLDERS: [&str; 2] = ["a", "b"];
+
+/// What the operations so far have left to use again.
+#[derive(Default)]
+pub(super) struct Traffic {
+    /// Leases as each store gave them: their ends differ, their epochs must not.
+    leases: Vec<(Lease, Lease)>,
+    /// How many due rows were sent.
+    sent: usize,
+}
+
+impl Traffic {
+    /// One operation on both stores.
+    pub(super) async fn step(
+        &mut self,
+        random: &mut Random,
+        place: &str,
+        left: &dyn Store,
+        right: &dyn Store,
+    ) {
+        match random.below(7) {
+            5 => outbox(random, place, left, right).await,
+            4 => self.due(random, place, left, right).await,
+            0 | 1 => self.lease(random, place, left, right).await,
+            2 => self.cursor(random, place, left, right).await,
+            _ => snapshot(random, place, left, right).await,
+        }
+    }
+
+    /// Adds rows to some appends, and answers some that were sent before.
+    pub(super) fn send(&mut self, random: &mut Random, batch: &mut [Append]) {
+        for append in batch {
+            for _ in 0..random.below(3) {
+                self.sent += 1;
+                let at = random.pick(&[Timestamp::from_micros(9), Timestamp::default(), FUTURE]);
+                let new = due(self.any_due(random).get(), 0);
+                append.due.push(NewDue { at, ..new });
+            }
+            if random.below(3) == 0 {
+                append.delivered.push(self.any_due(random));
+            }
+        }
+    }
+
+    /// The id of a row that was sent, or not yet.
+    fn any_due(&self, random: &mut Random) -> DueId {
+        DueId::new(i64::try_from(random.below(self.sent + 2)).expect("few rows"))
+    }
+
+    async fn due(&mut self, random: &mut Random, place: &str, left: &dyn Store, right: &dyn Store) {
+        let id = self.any_due(random);
+        match random.below(4) {
+            0 => {
+                let ids = [id, self.any_due(random)];
+                let one = left.done(&ids).await.expect(place);
+                assert_eq!(one, right.done(&ids).await.expect(place), "{place}");
+            }
+            1 => {
+                let until = random.pick(&[Timestamp::default(), FUTURE]);
+                let one = left.put_off(id, until).await.expect(place);
+                assert_eq!(one, right.put_off(id, until).await.expect(place), "{place}");
+            }
+            _ => {
+                // All that is ready, so that it does not matter when a lease of no length was over.
+                let lease = random.pick(&[Duration::ZERO, LONG]);
+                let mut one = left.take_due(1000, lease).await.expect(place);
+                let mut other = right.take_due(1000, lease).await.expect(place);
+                one.sort_by_key(|row| row.id);
+                other.sort_by_key(|row| row.id);
+                assert_eq!(one, other, "{place}");
+            }
+        }
+    }
+
+    async fn lease(
+        &mut self,
+        random: &mut Random,
+        place: &str,
+        left: &dyn Store,
+        right: &dyn Store,
+    ) {
+        let ttl = random.pick(&[Duration::ZERO, LONG]);
+        let (name, holder) = (random.pick(&NAMES), random.pick(&HOLDERS));
+        let chance = random.below(4);
+        if chance < 2 {
+            let (one, other) = match chance {
+                0 => {
+                    (left.acquire(name, holder, ttl).await, right.acquire(name, holder, ttl).await)
+                }
+                _ => {
+                    let one = left.acquire_any("m:", 0..2, holder, ttl).await;
+                    let other = right.acquire_any("m:", 0..2, holder, ttl).await;
+                    (one.map(|taken| taken.map(|taken| taken.1)), other.map(|t| t.map(|t| t.1)))
+                }
+            };
+            let (one, other) = (one.expect(place), other.expect(place));
+            assert_eq!(one.as_ref().map(named), other.as_ref().map(named), "{place}");
+            self.leases.extend(one.zip(other));
+            return;
+        }
+        if self.leases.is_empty() {
+            return;
+        }
+        let (one, other) = &self.leases[random.below(self.leases.len())];
+        let (one, other) = match chance {
+            2 => (left.renew(one, ttl).await, right.renew(other, ttl).await),
+            _ => (left.release(one).await, right.release(other).await),
+        };
+        assert_eq!(one.expect(place), other.expect(place), "{place}");
+    }
+
+    async fn cursor(
+        &mut self,
+        random: &mut Random,
+        place: &str,
+        left: &dyn Store,
+        right: &dyn Store,
+    ) {
+        let name = random.pick(&NAMES);
+        let position = i64::try_from(random.below(40)).expect("a small number");
+        let fence = match self.leases.len() {
+            0 => None,
+            count => Some(random.below(count * 2)),
+        };
+        let fence = fence.and_then(|index| self.leases.get(index));
+        let one = left.advance(name, position, fence.map(|fence| &fence.0)).await;
+        let other = right.advance(name, position, fence.map(|fence| &fence.1)).await;
+        assert_eq!(one.expect(place), other.expect(place), "{place}");
+    }
+}
+
+/// A lease without its end.
+fn named(lease: &Lease) -> (String, String, i64) {
+    (lease.name.clone(), lease.holder.clone(), lease.epoch)
+}
+
+async fn snapshot(random: &mut Random, place: &str, left: &dyn Store, right: &dyn Store) {
+    let tenant = Tenant::new(random.pick(&TENANTS));
+    let (of, id) = (random.pick(&["state", "replay"]), random.pick(&["1", "2"]));
+    let (one, other) = match random.below(6) {
+        0 => (left.forget(&tenant, of, id).await, right.forget(&tenant, of, id).await),
+        chance => {
+            let version = i64::try_from(random.below(20)).expect("a small number");
+            let body = format!("{{ \"version\": {version} }}");
+            let mut snapshot = Snapshot::new(version, body, json!({"n": version}));
+            if chance == 1 {
+                snapshot.checksum.push('0');
+            }
+            let one = left.save(&tenant, of, id, snapshot.clone()).await;
+            (one, right.save(&tenant, of, id, snapshot).await)
+        }
+    };
+    assert_eq!(one.expect(place), other.expect(place), "{place}");
+}
+
+async fn outbox(random: &mut Random, place: &str, left: &dyn Store, right: &dyn Store) {
+    let one = left.pending().await.expect(place);
+    assert_eq!(one, right.pending().await.expect(place), "{place}");
+    let age = random.pick(&[LONG, LONG, Duration::ZERO]);
+    let one = left.purge_published(age).await.expect(place);
+    assert_eq!(one, right.purge_published(age).await.expect(place), "{place}");
+    let limit = random.below(12);
+    let one = left.claim(limit).await.expect(place);
+    let other = right.claim(limit).await.expect(place);
+    assert_eq!(one.len(), other.len(), "{place}");
+    for (one, other) in one.iter().zip(&other) {
+        assert_same_row(place, one, other);
+        // Ids are each store's own.
+        let delay = random.pick(&[Duration::ZERO, LONG]);
+        let (one, other) = match random.below(3) {
+            0 => {
+                let published = left.mark_published(&[one.id, one.id]).await.expect(place);
+                let other = right.mark_published(&[other.id, other.id]).await.expect(place);
+                (published == 1, other == 1)
+            }
+            1 => {
+                let failed = left.mark_failed(one.id, place, delay).await.expect(place);
+                (failed, right.mark_failed(other.id, place, delay).await.expect(place))
+            }
+            _ => continue,
+        };
+        assert_eq!((one, other), (true, true), "{place}");
+    }
+}
+
+fn assert_same_row(place: &str, one: &OutboxRow, other: &OutboxRow) {
+    // A store may keep JSON in its own form.
+    let decoded = |row: &OutboxRow| -> (OutboxRow, Value) {
+        let payload = serde_json::from_str(&row.payload).expect("JSON");
+        (OutboxRow { id: 0, payload: String::new(), ..row.clone() }, payload)
+    };
+    assert_eq!(decoded(one), decoded(other), "{place}");
+}
+
+/// Every read of both stores.
+pub(super) async fn compare_reads(place: &str, left: &dyn Store, right: &dyn Store) {
+    // The end of a lease is a matter of each store's clock; whether it is past is not.
+    let one = left.next_due().await.expect(place).map(|next| next < FUTURE);
+    let other = right.next_due().await.expect(place).map(|next| next < FUTURE);
+    assert_eq!(one, other, "{place}");
+    for name in NAMES {
+        let one = left.lease(name).await.expect(place);
+        let other = right.lease(name).await.expect(place);
+        assert_eq!(one.as_ref().map(named), other.as_ref().map(named), "{place}, {name}");
+        let one = left.cursor(name).await.expect(place);
+        assert_eq!(one, right.cursor(name).await.expect(place), "{place}, {name}");
+    }
+    for prefix in ["", "m", "x"] {
+        let one = left.live(prefix).await.expect(place);
+        let other = right.live(prefix).await.expect(place);
+        let names = |leases: &[Lease]| leases.iter().map(named).collect::<Vec<_>>();
+        assert_eq!(names(&one), names(&other), "{place}, {prefix}");
+    }
+    for tenant in TENANTS.map(Tenant::new) {
+        for (of, id) in [("state", "1"), ("state", "2"), ("replay", "1"), ("replay", "2")] {
+            let one = left.snapshot(&tenant, of, id).await.expect(place);
+            let other = right.snapshot(&tenant, of, id).await.expect(place);
+            assert_eq!(one, other, "{place}, {tenant}, {of} {id}");
+        }
+    }
+}

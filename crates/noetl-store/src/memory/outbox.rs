@@ -1,0 +1,157 @@
+//! The outbox in memory.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::row::EventRow;
+use noetl_model::{EventId, ExecutionId, Timestamp};
+
+use super::MemoryStore;
+use super::state::Execution;
+use crate::outbox::{CODEC, Envelope, cut, subject};
+use crate::{Outbox, OutboxOptions, OutboxRow, StoreError};
+
+/// Every row that was not purged.
+#[derive(Debug, Default)]
+pub(super) struct OutboxTable {
+    pub(super) options: OutboxOptions,
+    rows: BTreeMap<i64, Outgoing>,
+    /// The largest id ever given; ids are not used again.
+    last: i64,
+    events: HashSet<(ExecutionId, EventId)>,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    row: OutboxRow,
+    status: Status,
+}
+
+#[derive(Debug)]
+enum Status {
+    /// Waits, or failed, until this time.
+    Waits(Timestamp),
+    /// Claimed at this time.
+    InFlight(Timestamp),
+    /// Published at this time.
+    Published(Timestamp),
+}
+
+impl Outgoing {
+    fn is_claimable(&self, now: Timestamp, lease: Duration) -> bool {
+        match self.status {
+            Status::Waits(until) => until <= now,
+            Status::InFlight(claimed) => claimed.plus(lease) <= now,
+            Status::Published(_) => false,
+        }
+    }
+}
+
+impl OutboxTable {
+    /// Adds the events of one append. An event that is in the log twice goes out once.
+    pub(super) fn add(
+        &mut self,
+        of: &Execution,
+        rows: &[EventRow],
+        previous: Option<EventId>,
+        now: Timestamp,
+    ) {
+        if !self.options.is_on {
+            return;
+        }
+        let mut previous = previous;
+        for event in rows {
+            let (tenant, catalog) = (&of.tenant, of.row.catalog);
+            let envelope = Envelope { tenant, catalog, previous, row: event };
+            previous = Some(event.event_id);
+            if !self.events.insert((event.execution_id, event.event_id)) {
+                continue;
+            }
+            let payload = envelope.payload();
+            self.last += 1;
+            let id = self.last;
+            let row = OutboxRow {
+                id,
+                tenant: of.tenant.clone(),
+                event: event.event_id,
+                execution: event.execution_id,
+                subject: subject(&event.event_type),
+                payload: payload.expect("a row's JSON is what this process wrote"),
+                codec: CODEC.into(),
+                attempts: 0,
+                error: None,
+            };
+            self.rows.insert(id, Outgoing { row, status: Status::Waits(now) });
+        }
+    }
+}
+
+#[async_trait]
+impl Outbox for MemoryStore {
+    async fn claim(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
+        let mut state = self.state();
+        let now = self.clock.now();
+        let lease = state.outbox.options.lease;
+        let rows = state.outbox.rows.values_mut();
+        let claimable = rows.filter(|known| known.is_claimable(now, lease)).take(limit);
+        let claim = |known: &mut Outgoing| {
+            known.row.attempts += 1;
+            known.status = Status::InFlight(now);
+            known.row.clone()
+        };
+        Ok(claimable.map(claim).collect())
+    }
+
+    async fn mark_published(&self, ids: &[i64]) -> Result<usize, StoreError> {
+        let mut state = self.state();
+        let now = self.clock.now();
+        let mut marked = 0;
+        for id in ids {
+            let known = state.outbox.rows.get_mut(id);
+            if let Some(known) = known.filter(|known| !matches!(known.status, Status::Published(_)))
+            {
+                known.status = Status::Published(now);
+                known.row.error = None;
+                marked += 1;
+            }
+        }
+        Ok(marked)
+    }
+
+    async fn mark_failed(&self, id: i64, error: &str, delay: Duration) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let until = self.clock.now().plus(delay);
+        match state.outbox.rows.get_mut(&id) {
+            Some(known) if !matches!(known.status, Status::Published(_)) => {
+                known.status = Status::Waits(until);
+                known.row.error = Some(cut(error).to_owned());
+                Ok(true)
+            }
+            Some(_) | None => Ok(false),
+        }
+    }
+
+    async fn pending(&self) -> Result<u64, StoreError> {
+        let state = self.state();
+        let (now, lease) = (self.clock.now(), state.outbox.options.lease);
+        let rows = state.outbox.rows.values();
+        let count = rows.filter(|known| known.is_claimable(now, lease)).count();
+        Ok(u64::try_from(count).unwrap_or(u64::MAX))
+    }
+
+    async fn purge_published(&self, older_than: Duration) -> Result<usize, StoreError> {
+        let mut state = self.state();
+        let until = self.clock.now().minus(older_than);
+        let OutboxTable { rows, events, .. } = &mut state.outbox;
+        let before = rows.len();
+        rows.retain(|_, known| match known.status {
+            Status::Published(at) if at <= until => {
+                events.remove(&(known.row.execution, known.row.event));
+                false
+            }
+            Status::Published(_) | Status::Waits(_) | Status::InFlight(_) => true,
+        });
+        Ok(before - rows.len())
+    }
+}

@@ -1,0 +1,109 @@
+//! What a frail store answers beside the log: what its memory says, or nothing.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::{DueId, ExecutionId, ScheduleId, SubscriptionId, Tenant, Timestamp};
+use noetl_store::{
+    Advanced, Cursors, Due, DueRow, Lease, Leases, NewRuntime, NewSchedule, NewSubscription,
+    Outbox, OutboxRow, Reserved, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes, ScheduleRow,
+    Schedules, Snapshot, Snapshots, StoreError, SubscriptionAction, SubscriptionRow,
+    SubscriptionState, Subscriptions,
+};
+
+use super::FrailStore;
+
+/// Passes every call on while the store is up.
+macro_rules! pass_on {
+    ($seam:ident {$(
+        fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;
+    )*}) => {
+        #[async_trait]
+        impl $seam for FrailStore {$(
+            async fn $name(&self, $($argument: $type),*) -> Result<$answer, StoreError> {
+                self.answer()?;
+                self.inner.$name($($argument),*).await
+            }
+        )*}
+    };
+}
+
+pass_on! { Leases {
+    fn acquire(name: &str, holder: &str, ttl: Duration) -> Option<Lease>;
+    fn renew(lease: &Lease, ttl: Duration) -> bool;
+    fn release(lease: &Lease) -> bool;
+    fn lease(name: &str) -> Option<Lease>;
+    fn live(prefix: &str) -> Vec<Lease>;
+    fn acquire_any(
+        prefix: &str, numbers: Range<u16>, holder: &str, ttl: Duration,
+    ) -> Option<(u16, Lease)>;
+} }
+
+pass_on! { Cursors {
+    fn cursor(name: &str) -> Option<i64>;
+    fn advance(name: &str, position: i64, fence: Option<&Lease>) -> Advanced;
+} }
+
+pass_on! { Snapshots {
+    fn snapshot(tenant: &Tenant, aggregate_type: &str, aggregate_id: &str) -> Option<Snapshot>;
+    fn save(
+        tenant: &Tenant, aggregate_type: &str, aggregate_id: &str, snapshot: Snapshot,
+    ) -> bool;
+    fn forget(tenant: &Tenant, aggregate_type: &str, aggregate_id: &str) -> bool;
+} }
+
+pass_on! { Due {
+    fn take_due(limit: usize, lease_for: Duration) -> Vec<DueRow>;
+    fn next_due() -> Option<Timestamp>;
+    fn done(ids: &[DueId]) -> usize;
+    fn put_off(id: DueId, until: Timestamp) -> bool;
+    fn due_of(execution: ExecutionId) -> Vec<DueRow>;
+} }
+
+pass_on! { Outbox {
+    fn claim(limit: usize) -> Vec<OutboxRow>;
+    fn mark_published(ids: &[i64]) -> usize;
+    fn mark_failed(id: i64, error: &str, delay: Duration) -> bool;
+    fn pending() -> u64;
+    fn purge_published(older_than: Duration) -> usize;
+} }
+
+pass_on! { Runtimes {
+    fn register_runtime(tenant: &Tenant, runtime: NewRuntime) -> RuntimeRow;
+    fn heartbeat(tenant: &Tenant, kind: RuntimeKind, name: &str) -> bool;
+    fn runtimes(tenant: &Tenant, filter: &RuntimeFilter) -> Vec<RuntimeRow>;
+    fn deregister(tenant: &Tenant, kind: RuntimeKind, name: &str) -> bool;
+    fn purge_stale(older_than: Duration) -> usize;
+} }
+
+pass_on! { Subscriptions {
+    fn register_subscription(tenant: &Tenant, new: NewSubscription) -> SubscriptionRow;
+    fn subscription(tenant: &Tenant, id: SubscriptionId) -> Option<SubscriptionRow>;
+    fn subscriptions(tenant: &Tenant) -> Vec<SubscriptionRow>;
+    fn transition(
+        tenant: &Tenant, id: SubscriptionId, from: SubscriptionState, action: SubscriptionAction,
+    ) -> Option<SubscriptionRow>;
+    fn reserve(
+        tenant: &Tenant, subscription: SubscriptionId, key: &str, execution: ExecutionId,
+        window: Duration,
+    ) -> Reserved;
+    fn unreserve(
+        tenant: &Tenant, subscription: SubscriptionId, key: &str, execution: ExecutionId,
+    ) -> bool;
+    fn prune_reserved(older_than: Duration) -> usize;
+} }
+
+pass_on! { Schedules {
+    fn put_schedule(tenant: &Tenant, schedule: NewSchedule) -> ScheduleRow;
+    fn schedule(tenant: &Tenant, id: ScheduleId) -> Option<ScheduleRow>;
+    fn schedules(tenant: &Tenant) -> Vec<ScheduleRow>;
+    fn ready_schedules(limit: usize) -> Vec<ScheduleRow>;
+    fn fix_run(
+        tenant: &Tenant, id: ScheduleId, due: Timestamp, execution: ExecutionId,
+    ) -> Option<ExecutionId>;
+    fn move_on(
+        tenant: &Tenant, id: ScheduleId, due: Timestamp, next: Option<Timestamp>, status: &str,
+    ) -> bool;
+    fn remove_schedule(tenant: &Tenant, id: ScheduleId) -> bool;
+} }
