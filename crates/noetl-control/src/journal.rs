@@ -8,9 +8,11 @@
 
 mod again;
 mod batch;
+mod claim;
 mod held;
 mod load;
 mod outcome;
+mod suspects;
 mod writer;
 
 use std::sync::Arc;

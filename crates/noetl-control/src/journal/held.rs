@@ -12,8 +12,9 @@ use noetl_model::ExecutionId;
 use noetl_store::{Held, StoreError};
 
 use super::batch::{Batch, Item, Reply, Sealed};
+use super::claim::claim;
 use super::load::PAGE;
-use super::writer::{Waiters, Writer, claim, decide_into};
+use super::writer::{Waiters, Writer, decide_into};
 use super::{Job, SubmitError};
 use crate::cache::Cached;
 use crate::dispatch::{Slot, Waiting};
