@@ -212,6 +212,7 @@ impl From<Refusal> for ApiError {
             }
             Refusal::ClaimedBy(holder) => claimed_by(&holder),
             Refusal::Workload(message) => Self::invalid("invalid_workload", message),
+            Refusal::Need(_) => Self::internal("values the decision depends on were not read"),
         }
     }
 }

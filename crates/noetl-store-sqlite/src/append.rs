@@ -179,10 +179,10 @@ impl<'c> Appender<'c> {
             row.event_id.get(),
             row.created_at.as_micros(),
             row.origin.as_str(),
-            &*row.event_type,
-            &*row.node_name,
+            row.event_type.as_deref(),
+            row.node_name.as_deref(),
             row.node_type.as_deref(),
-            &*row.status,
+            row.status.as_deref(),
             row.command_id.map(|id| id.get()),
             row.parent_execution_id.map(|id| id.get()),
             row.worker_id.as_deref(),
@@ -190,6 +190,8 @@ impl<'c> Appender<'c> {
             row.error,
             row.context,
             row.result,
+            row.duration,
+            row.idempotency_key,
         ])?;
         Ok(())
     }

@@ -108,7 +108,10 @@ impl EventLog for MemoryStore {
         let state = self.state();
         let log = state.executions.get(&execution).map(|known| &known.log);
         let mut log = log.into_iter().flatten();
-        Ok(log.find(|row| row.event_id == event).map(|row| row.seq))
+        let is_it = |row: &&noetl_model::row::EventRow| {
+            row.event_id == event || row.idempotency_key == Some(event.get())
+        };
+        Ok(log.find(is_it).map(|row| row.seq))
     }
 
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {

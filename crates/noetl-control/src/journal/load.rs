@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_engine::Execution;
+use noetl_engine::{Execution, Limits};
 use noetl_model::{ExecutionId, Seq};
 use noetl_store::Store;
 
@@ -24,7 +24,8 @@ pub(super) async fn load(
     let Some(tenant) = store.tenant_of(execution).await.map_err(failed)? else {
         return Ok(None);
     };
-    let mut state = Execution::absent(execution);
+    // Decisions are made without loading, so a state has to hold all its values.
+    let mut state = Execution::within(execution, Limits::NONE);
     loop {
         let events = store.read(execution, state.version(), PAGE).await.map_err(failed)?;
         for event in &events {

@@ -13,7 +13,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
 use lru::LruCache;
-use noetl_engine::{Execution, Input, Moment, Refusal, decide};
+use noetl_engine::{Execution, Input, Limits, Loaded, Moment, Refusal, decide};
 use noetl_model::{Clock, EventId, ExecutionId};
 use noetl_playbook::template::Entropy;
 use noetl_store::{Committed, Start, Store, StoreError};
@@ -292,7 +292,8 @@ impl Writer {
         let is_known = batch.get(execution).is_some() || self.cache.contains(execution);
         let item = match start {
             Some(start) if !is_known => {
-                let cached = Cached::new(Execution::absent(execution), start.playbook);
+                let cached =
+                    Cached::new(Execution::within(execution, Limits::NONE), start.playbook);
                 let start = Start { key: start.key, tenant: start.tenant };
                 batch.put(execution, Item::new(cached, Some(start)))
             }
@@ -387,6 +388,7 @@ pub(super) fn decide_on(
         ids: &mut || parts.ids.event(),
         entropy: Entropy::new(ids::entropy()),
         env: parts.env.clone(),
+        loaded: Loaded::new(),
     };
     decide(&cached.playbook, &mut cached.state, input, &mut moment)
 }
