@@ -13,7 +13,7 @@ use tracing::warn;
 
 use crate::journal::{Journal, SubmitError};
 
-/// A failing execution waits no longer for commands it told to stop.
+/// A failing execution gives up on commands it told to stop.
 const ABANDON: &str = "abandon";
 
 /// Rows delivered at a time.

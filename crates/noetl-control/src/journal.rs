@@ -8,10 +8,12 @@
 
 mod again;
 mod batch;
+mod claim;
 mod decide;
 mod held;
 mod load;
 mod outcome;
+mod suspects;
 mod writer;
 
 use std::sync::Arc;
@@ -37,8 +39,8 @@ const QUEUE_MAX: usize = 4096;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// First and longest pause before an input is tried again when the store does not take it.
-const RETRY_MIN: Duration = Duration::from_millis(50);
-const RETRY_MAX: Duration = Duration::from_secs(5);
+pub(crate) const RETRY_MIN: Duration = Duration::from_millis(50);
+pub(crate) const RETRY_MAX: Duration = Duration::from_secs(5);
 
 /// Where inputs are submitted. Cheap to clone.
 #[derive(Clone)]

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use noetl_engine::{Complete, Fail, Input};
-use noetl_model::event::Issued;
+use noetl_model::event::{BlobRef, Issued};
 use noetl_model::{CommandId, ExecutionId, Failure, Value};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::dispatch::{Dispatch, Slot};
-use crate::journal::{Journal, SubmitError};
+use crate::journal::{Journal, RETRY_MAX, RETRY_MIN, SubmitError};
+use crate::results::Results;
 
 /// The name under which the worker in this process claims. At a start, whatever is still claimed
 /// under it belonged to a process that is gone.
@@ -45,6 +46,7 @@ impl Assignment {
 #[derive(Clone)]
 pub struct LocalCommands {
     journal: Journal,
+    results: Results,
     dispatch: Dispatch,
     assignments: Arc<Mutex<mpsc::Receiver<Assignment>>>,
     draining: CancellationToken,
@@ -54,13 +56,14 @@ pub struct LocalCommands {
 impl LocalCommands {
     pub(crate) fn new(
         journal: Journal,
+        results: Results,
         dispatch: Dispatch,
         assignments: mpsc::Receiver<Assignment>,
         draining: CancellationToken,
         closing: CancellationToken,
     ) -> Self {
         let assignments = Arc::new(Mutex::new(assignments));
-        Self { journal, dispatch, assignments, draining, closing }
+        Self { journal, results, dispatch, assignments, draining, closing }
     }
 
     /// The next claimed command; `None` once the control plane drains.
@@ -77,12 +80,17 @@ impl LocalCommands {
     pub async fn report(&self, assignment: Assignment, outcome: Result<Value, Failure>) {
         let Assignment { execution, command, slot, .. } = assignment;
         let input = match outcome {
-            Ok(data) => Input::Complete(Complete {
-                command,
-                data: Some(data),
-                reference: None,
-                is_final: true,
-            }),
+            Ok(data) => match self.keep(data).await {
+                Some((data, reference)) => {
+                    let data = Some(data);
+                    Input::Complete(Complete { command, data, reference, is_final: true })
+                }
+                // Closing: it is found again at the next start.
+                None => {
+                    self.dispatch.ended(command);
+                    return;
+                }
+            },
             Err(failure) => Input::Fail(Fail { command, failure }),
         };
         let taken = self.journal.submit_surely(execution, input, Some(slot), &self.closing).await;
@@ -91,6 +99,22 @@ impl LocalCommands {
         match taken {
             Ok(()) | Err(SubmitError::Refused(_) | SubmitError::Stopped) => {}
             Err(error) => warn!(execution.id = %execution, %error, "a report was not taken"),
+        }
+    }
+
+    /// Moves a large result out of the log's way; comes again until its place takes it.
+    async fn keep(&self, mut data: Value) -> Option<(Value, Option<Arc<BlobRef>>)> {
+        let mut pause = RETRY_MIN;
+        loop {
+            match self.results.keep(&mut data).await {
+                Ok(reference) => return Some((data, reference)),
+                Err(error) => warn!(%error, "a large result is not kept yet"),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.closing.cancelled() => return None,
+            }
+            pause = (pause * 2).min(RETRY_MAX);
         }
     }
 }

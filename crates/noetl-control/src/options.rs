@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use noetl_model::MachineId;
+use noetl_store::Blobs;
 
 /// Settings of one control plane.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// How many commands a worker in this process runs at a time; 0 for none.
     pub slots: usize,
@@ -14,6 +15,8 @@ pub struct Options {
     pub machine: Option<MachineId>,
     /// How many bytes of execution state are kept in memory. Evicted state is read back.
     pub cache_bytes: usize,
+    /// Where large results are kept; in the database when `None`.
+    pub blobs: Option<Arc<dyn Blobs>>,
     /// What templates see as `env`.
     pub env: Arc<BTreeMap<String, String>>,
     /// Whether unfinished executions found at the start go on.
@@ -22,6 +25,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { slots: 16, machine: None, cache_bytes: 256 << 20, env: Arc::default(), resume: true }
+        Self {
+            slots: 16,
+            machine: None,
+            cache_bytes: 256 << 20,
+            blobs: None,
+            env: Arc::default(),
+            resume: true,
+        }
     }
 }

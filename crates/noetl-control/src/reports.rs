@@ -16,6 +16,7 @@ use noetl_store::{CommandRow, Store, StoreError};
 
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError};
+use crate::results::Results;
 
 /// One thing said.
 #[derive(Debug, Clone)]
@@ -70,11 +71,12 @@ pub struct Reports {
     store: Arc<dyn Store>,
     journal: Journal,
     ids: Ids,
+    results: Results,
 }
 
 impl Reports {
-    pub(crate) fn new(store: Arc<dyn Store>, journal: Journal, ids: Ids) -> Self {
-        Self { store, journal, ids }
+    pub(crate) fn new(store: Arc<dyn Store>, journal: Journal, ids: Ids, results: Results) -> Self {
+        Self { store, journal, ids, results }
     }
 
     /// Takes one report. A repeat answers as the first did and changes nothing.
@@ -154,7 +156,7 @@ impl Reports {
         report: Report,
     ) -> Result<EventId, ReportError> {
         let worker: Arc<str> = Arc::from(report.worker.as_deref().unwrap_or("unknown"));
-        let input = match report.event_type.as_str() {
+        let mut input = match report.event_type.as_str() {
             types::COMMAND_CLAIMED => Input::Claim(Claim { command, worker }),
             types::COMMAND_STARTED => Input::Begin(Begin { command, worker }),
             types::CALL_DONE => answered(command, report.payload.as_ref()),
@@ -163,7 +165,13 @@ impl Reports {
             types::COMMAND_COMPLETED => ended(command, &report),
             _ => Input::Fail(Fail { command, failure: failure_in(report.payload.as_ref()) }),
         };
-        match self.journal.submit(report.execution, input).await {
+        if let Input::Complete(Complete { data: Some(data), reference, .. }) = &mut input {
+            *reference = self.results.keep(data).await.map_err(ReportError::Submit)?;
+        }
+        // Its id becomes that of the first event it leads to, if it can stand after the claim.
+        let is_later = |id: &EventId| id.get() > command.get() && self.ids.is_plausible(*id);
+        let first_id = report.event.filter(is_later);
+        match self.journal.submit_as(report.execution, input, first_id).await {
             // A worker that claims again holds the command already: nothing to keep.
             Ok(accepted)
                 if accepted.events.is_empty() && report.event_type == types::COMMAND_CLAIMED =>

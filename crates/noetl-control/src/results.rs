@@ -56,28 +56,29 @@ impl Results {
         Self { blobs }
     }
 
-    /// Moves a result out of the way of the log if it is large: then what remains is its small
-    /// fields and a reference. Keeping the same result again changes nothing.
+    /// Moves a result out of the way of the log if it is large: then what remains of it is its
+    /// small fields, beside the reference that is answered. Keeping the same result again changes
+    /// nothing.
     pub(crate) async fn keep(
         &self,
-        data: Value,
-    ) -> Result<(Value, Option<Arc<Reference>>), SubmitError> {
+        data: &mut Value,
+    ) -> Result<Option<Arc<Reference>>, SubmitError> {
         let mut left = INLINE_MAX;
-        if fits(&data, &mut left) {
-            return Ok((data, None));
+        if fits(data, &mut left) {
+            return Ok(None);
         }
         let bytes = data.to_string().into_bytes();
         if bytes.len() <= INLINE_MAX {
-            return Ok((data, None));
+            return Ok(None);
         }
         let kept = self.blobs.put_blob(bytes, JSON).await;
         let kept = kept.map_err(|error| SubmitError::from(ResultError::Blob(error)))?;
-        let reference = Reference {
+        *data = fields(data.take());
+        Ok(Some(Arc::new(Reference {
             digest: kept.digest.to_string().into(),
             bytes: kept.bytes,
             media_type: kept.media_type.into(),
-        };
-        Ok((fields(data), Some(Arc::new(reference))))
+        })))
     }
 
     /// The bytes of a result, checked.

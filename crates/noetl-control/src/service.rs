@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use noetl_model::Clock;
-use noetl_store::{Store, StoreError};
+use noetl_store::{Blobs, Store, StoreError};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,8 @@ use crate::look::Look;
 use crate::options::Options;
 use crate::recovery;
 use crate::reports::Reports;
+use crate::results::Results;
+use crate::snapshots::Snapshots;
 use crate::watch::Watch;
 
 /// Why a control plane did not start.
@@ -83,17 +85,26 @@ impl Control {
         }
         let (journal, queues) = Journal::new(shards.len());
         let playbooks = Playbooks::new();
+        let blobs: Arc<dyn Blobs> = match options.blobs {
+            Some(blobs) => blobs,
+            None => store.clone(),
+        };
+        let results = Results::new(blobs);
         let dispatch = Dispatch::new(options.slots, shards.len());
         let watch = Watch::new();
         let (draining, closing) = (CancellationToken::new(), CancellationToken::new());
         let (assignments, assigned) = mpsc::channel(options.slots.max(1));
         let mut tasks = Vec::new();
         for (shard, (queue, database)) in queues.into_iter().zip(&shards).enumerate() {
+            let (snapshots, keep) = Snapshots::new(database.clone(), closing.clone());
+            tasks.push(tokio::spawn(keep));
             let due_written = Arc::new(Notify::new());
             let writer = Writer::new(WriterParts {
                 store: database.clone(),
                 shard,
                 catalog: store.clone(),
+                results: results.clone(),
+                snapshots: snapshots.clone(),
                 identity: identity.clone(),
                 due_written: due_written.clone(),
                 clock: clock.clone(),
@@ -143,9 +154,10 @@ impl Control {
                 ids.clone(),
                 watch.clone(),
             ),
-            reports: Reports::new(store, journal.clone(), ids),
+            reports: Reports::new(store, journal.clone(), ids, results.clone()),
             local: LocalCommands::new(
                 journal,
+                results,
                 dispatch.clone(),
                 assigned,
                 draining.clone(),

@@ -67,6 +67,9 @@ impl<'c> Appender<'c> {
         for change in &item.changes {
             self.change(change)?;
         }
+        for digest in &item.blobs {
+            self.refer(item, digest).map_err(failed)?;
+        }
         if let Some(outgoing) = &mut self.outgoing {
             outgoing.add(item).map_err(failed)?;
         }
@@ -190,6 +193,13 @@ impl<'c> Appender<'c> {
             row.duration,
             row.idempotency_key,
         ])?;
+        Ok(())
+    }
+
+    /// Comes after the execution's row, which says whose reference it is.
+    fn refer(&self, item: &Item, digest: &str) -> rusqlite::Result<()> {
+        let sql = include_str!("../queries/blob_ref_insert.sql");
+        self.connection.prepare_cached(sql)?.execute((item.row.id.get(), digest))?;
         Ok(())
     }
 

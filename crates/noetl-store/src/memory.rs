@@ -4,14 +4,22 @@
 //! so what does not survive a row does not survive here either. One lock guards all of it; calls
 //! hold it briefly and never across an await. It is made for tests and simulations, not for speed.
 
+mod blobs;
+mod credentials;
 mod due;
+mod kept;
+mod keychain;
 mod leases;
+mod objects;
 mod outbox;
+mod result_store;
 mod runtimes;
 mod schedules;
+mod secret_audit;
 mod snapshots;
 mod state;
 mod subscriptions;
+mod transient;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

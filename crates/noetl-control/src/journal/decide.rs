@@ -8,7 +8,6 @@ use noetl_playbook::template::Entropy;
 use noetl_store::StoreError;
 
 use super::SubmitError;
-use super::batch::Item;
 use super::writer::WriterParts;
 use crate::cache::Cached;
 use crate::ids;
@@ -27,38 +26,54 @@ pub(super) async fn decide_on(
     cached: &mut Cached,
     uncommitted: Uncommitted<'_>,
     input: Input,
-    first_id: Option<EventId>,
+    given_id: Option<EventId>,
 ) -> Result<Vec<Event>, SubmitError> {
     let mut loaded = Loaded::new();
     let needed = places_needed(&cached.playbook, &cached.state, &input);
     load(parts, cached.state.id(), needed, uncommitted, &mut loaded).await?;
-    let mut entropy = Entropy::new(ids::entropy());
-    let mut first_id = first_id;
+    let entropy = Entropy::new(ids::entropy());
+    let mut first_id = given_id;
     // A state that holds all its values needs none, and its input is spared a copy.
-    let mut spare = may_need(cached, &input).then(|| input.clone());
+    let spare = may_need(cached, &input).then(|| input.clone());
     let mut input = input;
     for _ in 0..ROUNDS_MAX {
-        let mut moment = Moment {
-            now: parts.clock.now(),
-            ids: &mut || first_id.take().unwrap_or_else(|| parts.ids.event()),
-            entropy,
-            env: parts.env.clone(),
-            loaded: loaded.clone(),
+        let decided = {
+            let mut moment = Moment {
+                now: parts.clock.now(),
+                ids: &mut || first_id.take().unwrap_or_else(|| parts.ids.event()),
+                entropy: entropy.clone(),
+                env: parts.env.clone(),
+                loaded: loaded.clone(),
+            };
+            decide(&cached.playbook, &mut cached.state, input, &mut moment)
         };
-        let decided = decide(&cached.playbook, &mut cached.state, input, &mut moment);
-        entropy = moment.entropy;
         match (decided, &spare) {
             (Err(Refusal::Need(places)), Some(again)) => {
                 load(parts, cached.state.id(), places, uncommitted, &mut loaded).await?;
                 input = again.clone();
+                // What the undone try drew of it is drawn again.
+                first_id = given_id;
             }
-            (decided, _) => {
-                spare = None;
-                return decided.map_err(SubmitError::Refused);
-            }
+            (decided, _) => return decided.map_err(SubmitError::Refused),
         }
     }
     Err(SubmitError::Busy)
+}
+
+/// The same for an input that touches no value, such as a claim.
+pub(super) fn decide_plain(
+    parts: &WriterParts,
+    cached: &mut Cached,
+    input: Input,
+) -> Result<Vec<Event>, Refusal> {
+    let mut moment = Moment {
+        now: parts.clock.now(),
+        ids: &mut || parts.ids.event(),
+        entropy: Entropy::new(ids::entropy()),
+        env: parts.env.clone(),
+        loaded: Loaded::new(),
+    };
+    decide(&cached.playbook, &mut cached.state, input, &mut moment)
 }
 
 fn may_need(cached: &Cached, input: &Input) -> bool {
@@ -125,9 +140,4 @@ pub(super) fn holds_a_value(event: &Event) -> bool {
             | Fact::ContextUpdated { .. }
             | Fact::StepExited { .. }
     )
-}
-
-/// The events of an item so far, for a decision on top of them.
-pub(super) fn of_item(item: &Item) -> Vec<Arc<Event>> {
-    item.events.iter().filter(|event| holds_a_value(event)).cloned().collect()
 }

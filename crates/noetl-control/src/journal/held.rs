@@ -12,8 +12,9 @@ use noetl_model::ExecutionId;
 use noetl_store::{Held, StoreError};
 
 use super::batch::{Batch, Item, Reply, Sealed};
+use super::claim::claim;
 use super::load::PAGE;
-use super::writer::{Waiters, Writer, claim};
+use super::writer::{Waiters, Writer};
 use super::{Job, SubmitError};
 use crate::cache::Cached;
 use crate::dispatch::{Slot, Waiting};
@@ -97,7 +98,7 @@ impl Writer {
             item.replies.push(Reply { to: job.reply, outcome, again });
         }
         for (waiting, slot) in claims {
-            claim(&self.parts, item, waiting, slot, true).await;
+            claim(&self.parts, item, waiting, slot, true);
         }
         let Sealed { mut appends, pending, states } = batch.seal(&self.parts);
         for cached in states {

@@ -13,25 +13,24 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
 use lru::LruCache;
-use noetl_engine::{Claim, Execution, Input, Refusal, Status};
-use noetl_model::{Clock, CommandId, Event, EventId, ExecutionId, Fact};
+use noetl_engine::{Execution, Input, Refusal};
+use noetl_model::{Clock, Event, EventId, ExecutionId};
 use noetl_store::{Committed, Start, Store, StoreError};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
 
 use super::again::Again;
-use super::batch::{Batch, Item, LocalClaim, Pending, Reply, Sealed};
+use super::batch::{Batch, Item, Pending, Reply, Sealed};
+use super::claim::claim_new;
 use super::decide::{decide_on, holds_a_value};
 use super::held::{Contended, ForHeld};
 use super::{Job, SubmitError, load};
 use crate::cache::{Cache, Cached};
 use crate::catalog::Playbooks;
-use crate::dispatch::{Dispatch, Slot, Waiting};
+use crate::dispatch::Dispatch;
 use crate::identity::Identity;
 use crate::ids::Ids;
 use crate::local::Assignment;
-use crate::recovery;
 use crate::results::Results;
 use crate::snapshots::Snapshots;
 use crate::watch::Watch;
@@ -93,7 +92,7 @@ pub(crate) struct Writer {
     /// been decided on it: what such a batch answers without an event is not to be believed.
     pub(super) broken: HashMap<ExecutionId, u64>,
     /// Whether waiting commands could not be read and are to be tried again.
-    unread: bool,
+    pub(super) unread: bool,
     /// Inputs to be decided once more.
     pub(super) again: Vec<Job>,
     pub(super) contended: Contended,
@@ -216,10 +215,14 @@ impl Writer {
     /// A copy of an input that may have to be decided again, because it may meet others.
     pub(super) fn remember(&self, job: &Job) -> Option<Box<Again>> {
         let Job { input, start, first_id, tries, .. } = job;
-        self.parts
-            .store
-            .is_shared()
-            .then(|| Box::new(Again { input: input.clone(), start: start.clone(), tries: *tries }))
+        self.parts.store.is_shared().then(|| {
+            Box::new(Again {
+                input: input.clone(),
+                start: start.clone(),
+                first_id: *first_id,
+                tries: *tries,
+            })
+        })
     }
 
     async fn turn(&mut self, mut jobs: Vec<Job>, commits: &mut FuturesOrdered<Commit>) {
@@ -350,7 +353,7 @@ impl Writer {
     }
 
     /// The item of an execution: already in the batch, in memory, or folded from the log.
-    async fn item<'b>(
+    pub(super) async fn item<'b>(
         &mut self,
         batch: &'b mut Batch,
         execution: ExecutionId,
@@ -366,85 +369,6 @@ impl Writer {
             batch.put(execution, Item::new(cached, None));
         }
         Ok(batch.get(execution).expect("put there just above"))
-    }
-
-    /// Reads the executions of a commit that failed, does what the log calls for and hands out again
-    /// what nobody runs. Only while nothing is under way: what a state says is then what the log says.
-    async fn look_after_suspects(&mut self, batch: &mut Batch) {
-        for execution in std::mem::take(&mut self.suspects) {
-            self.cache.take(execution);
-            let item = match self.item(batch, execution).await {
-                Ok(item) => item,
-                // It was not kept, so nothing of it is left to look after.
-                Err(SubmitError::Refused(_)) => continue,
-                Err(SubmitError::Store(error)) if !matches!(*error, StoreError::Row(_)) => {
-                    warn!(execution.id = %execution, %error, "an execution is not read yet");
-                    self.suspects.insert(execution);
-                    continue;
-                }
-                Err(error) => {
-                    warn!(execution.id = %execution, %error, "an execution is left as it is");
-                    continue;
-                }
-            };
-            let state = &item.cached.state;
-            let open: Vec<_> =
-                state.open_commands().map(|(id, open)| (id, open.worker.clone())).collect();
-            self.parts.dispatch.stop_others(execution, |id| state.open_command(id).is_some());
-            let (status, is_failing) = (state.status(), state.is_failing());
-            if status.is_final() {
-                self.parts.watch.ended(execution, status);
-            }
-            let Some(item) = batch.get(execution) else { continue };
-            for (command, worker) in open {
-                if is_failing {
-                    self.parts.dispatch.stop(command);
-                }
-                match worker {
-                    None => self.parts.dispatch.wait(Waiting { execution, command }),
-                    Some(worker) if worker == self.parts.identity.worker() => {
-                        if !self.parts.dispatch.is_running(command) {
-                            let expire = recovery::expire(command, "its claim was not confirmed");
-                            let _ = self.decide_into(item, expire, None).await;
-                        }
-                    }
-                    Some(_) => {}
-                }
-            }
-        }
-    }
-
-    /// Claims a command that waited. An error means that its state cannot be read for now.
-    async fn claim_waiting(
-        &mut self,
-        batch: &mut Batch,
-        waiting: Waiting,
-        slot: Slot,
-    ) -> Result<(), Arc<StoreError>> {
-        match self.item(batch, waiting.execution).await {
-            Ok(item) => claim(&self.parts, item, waiting, slot, true).await,
-            Err(SubmitError::Store(error)) if !matches!(*error, StoreError::Row(_)) => {
-                return Err(error);
-            }
-            // One that can never be read is no reason to keep all others waiting.
-            Err(error) => {
-                warn!(execution.id = %waiting.execution, %error, "a waiting command is not claimed");
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads back what waits in the store because it did not fit into memory.
-    async fn refill(&mut self) {
-        if !self.parts.dispatch.take_overflow(self.parts.shard) {
-            return;
-        }
-        if let Err(error) = recovery::wait_for_slots(&*self.parts.store, &self.parts.dispatch).await
-        {
-            warn!(%error, "waiting commands are not read back yet");
-            self.parts.dispatch.overflow(self.parts.shard);
-            self.unread = true;
-        }
     }
 }
 
@@ -475,51 +399,7 @@ impl Writer {
             self.reported.put((execution, id), ());
         }
         let range = item.add(events);
-        claim_new(&self.parts, item, range.start).await;
+        claim_new(&self.parts, item, range.start);
         Ok(range)
-    }
-}
-
-/// Claims what a decision issued, for as many as there are free slots.
-pub(super) async fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
-    if !parts.dispatch.has_worker() || item.cached.state.status() != Status::Running {
-        return;
-    }
-    let issued: Vec<CommandId> = item.events[from..]
-        .iter()
-        .filter(|event| matches!(event.fact, Fact::CommandIssued(_)))
-        .map(|event| event.id.into())
-        .collect();
-    for command in issued {
-        if item.cached.state.open_command(command).is_none() {
-            continue;
-        }
-        let Some(slot) = parts.dispatch.reserve() else { return };
-        let waiting = Waiting { execution: item.cached.state.id(), command };
-        claim(parts, item, waiting, slot, false).await;
-    }
-}
-
-pub(super) fn claim(
-    parts: &WriterParts,
-    item: &mut Item,
-    waiting: Waiting,
-    slot: Slot,
-    waited: bool,
-) {
-    let command = waiting.command;
-    let Some(open) = item.cached.state.open_command(command) else { return };
-    let issued = open.issued.clone();
-    let input = Input::Claim(Claim { command, worker: parts.identity.worker() });
-    // A claim touches no value.
-    match decide_on(parts, &mut item.cached, [&[], &[]], input, None).await {
-        // No event: it was claimed before, and runs already.
-        Ok(events) if events.is_empty() => {}
-        Ok(events) => {
-            item.add(events);
-            item.claims.push(LocalClaim { waiting, slot, issued, waited });
-        }
-        // Over meanwhile; the slot is free for another.
-        Err(_) => {}
     }
 }

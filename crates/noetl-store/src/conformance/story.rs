@@ -100,6 +100,7 @@ impl Story {
             row: self.row.clone(),
             due: Vec::new(),
             delivered: Vec::new(),
+            blobs: Vec::new(),
         }
     }
 
