@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use noetl_control::{Control, Options, StartRequest};
 use noetl_model::{Event, ExecutionId, Fact, Failure, FailureKind, Seq, Tenant, Value};
 use noetl_store::{ExecutionRow, SystemClock};
-use noetl_testkit::FrailStore;
+use noetl_testkit::{Echo, FrailStore};
 use noetl_tools::{Call, Noop, Registry, Tool};
 use noetl_worker::Worker;
 use tokio::sync::Semaphore;
@@ -64,7 +64,7 @@ impl Plant {
     pub(crate) async fn with(store: &Arc<FrailStore>, options: Options, gate: &Gate) -> Self {
         let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
         let control = Arc::new(control);
-        let tools = Registry::default().with(Noop).with(gate.clone());
+        let tools = Registry::default().with(Noop).with(Echo).with(gate.clone());
         let worker = Worker::new(control.local.clone(), tools);
         let worker = tokio::spawn(worker.run(Duration::ZERO));
         Self { control, tenant: Tenant::default(), worker }
