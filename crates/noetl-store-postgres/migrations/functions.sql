@@ -22,7 +22,12 @@ create or replace function noetl.journal_append_1(
     c_attempt integer[], c_state text[], c_worker text[], c_claimed timestamptz[],
     c_started timestamptz[], c_ended timestamptz[], c_created timestamptz[],
     m_execution bigint[], m_id bigint[], m_state text[], m_stage smallint[], m_worker text[],
-    m_ended timestamptz[], m_at timestamptz[], m_turn smallint[]
+    m_ended timestamptz[], m_at timestamptz[], m_turn smallint[],
+    d_execution bigint[], d_id bigint[], d_kind text[], d_target bigint[], d_at timestamptz[],
+    d_payload text[],
+    x_execution bigint[], x_id bigint[],
+    o_execution bigint[], o_event bigint[], o_tenant text[], o_subject text[], o_body text[],
+    o_codec text
 ) returns table (execution_id bigint, outcome smallint, found bigint)
 language plpgsql as $$
 #variable_conflict use_column
@@ -144,6 +149,46 @@ begin
                 and case c.status when 'PENDING' then 0 when 'CLAIMED' then 1 else 2 end < m.stage;
         end loop;
 
+        -- Rows are added before any is removed, because an item may answer its own. Both go in id
+        -- order, so that two appenders never wait for each other in a circle.
+        if cardinality(d_id) > 0 then
+            insert into noetl.due (
+                id, tenant_id, execution_id, kind, target_id, due_at, payload, ready_at
+            )
+            select distinct on (d.id)
+                d.id, e.tenant_id, d.execution_id, d.kind, d.target, d.at, d.payload::json, d.at
+            from unnest(d_execution, d_id, d_kind, d_target, d_at, d_payload)
+                with ordinality d (execution_id, id, kind, target, at, payload, place)
+            join noetl.execution e on e.execution_id = d.execution_id
+            where d.execution_id = any (kept)
+            order by d.id, d.place
+            on conflict (id) do nothing;
+        end if;
+
+        if cardinality(x_id) > 0 then
+            delete from noetl.due d using (
+                select id from noetl.due
+                where id in (
+                    select x.id from unnest(x_execution, x_id) x (execution_id, id)
+                    where x.execution_id = any (kept)
+                )
+                order by id for update
+            ) answered
+            where d.id = answered.id;
+        end if;
+
+        if cardinality(o_event) > 0 then
+            insert into noetl.outbox (
+                execution_id, event_id, tenant_id, subject, body, payload_codec
+            )
+            select o.execution_id, o.event_id, o.tenant, o.subject, o.body, o_codec
+            from unnest(o_execution, o_event, o_tenant, o_subject, o_body)
+                with ordinality o (execution_id, event_id, tenant, subject, body, place)
+            where o.execution_id = any (kept)
+            order by o.place
+            on conflict (execution_id, event_id) do nothing;
+        end if;
+
         if wake is not null then
             perform pg_notify('noetl', wake);
         end if;
@@ -188,6 +233,59 @@ begin
         new_layout::json, new_payload::json, new_meta::json, at
     );
     return number;
+end
+$$;
+
+-- Moves a subscription from one state to another. No row when it is not in that state, or when its
+-- path has another by now that is not deactivated, be it one that comes at this very moment.
+create or replace function noetl.subscription_move_1(
+    of_id bigint, of_tenant text, from_state text, to_state text, event_type text
+) returns setof noetl.subscription
+language plpgsql as $$
+begin
+    return query
+    update noetl.subscription s
+    set state = to_state, last_event_type = event_type, updated_at = now()
+    where s.id = of_id and s.tenant_id = of_tenant and s.state = from_state
+    returning s.*;
+exception when unique_violation then
+    return;
+end
+$$;
+
+-- A message's key as it is stored: an index entry is small, a key that others chose may not be.
+create or replace function noetl.dedup_key_1(key text) returns text
+language sql immutable as $$
+    select case
+        when octet_length(key) <= 1000 then key
+        else 'sha256:' || encode(sha256(convert_to(key, 'UTF8')), 'hex')
+    end
+$$;
+
+-- Claims a message for an execution, unless a claim that is younger than the window is there; says
+-- whose it is. A claim may go between two looks, so it looks until it has seen one or made one.
+create or replace function noetl.subscription_reserve_1(
+    tenant text, subscription bigint, key text, execution bigint, time_window interval
+) returns table (is_new boolean, execution_id bigint)
+language plpgsql as $$
+#variable_conflict use_column
+begin
+    loop
+        return query
+        insert into noetl.subscription_dedup as d (
+            tenant_id, subscription_id, dedup_key, execution_id, seen_at
+        ) values (tenant, subscription, noetl.dedup_key_1(key), execution, now())
+        on conflict (tenant_id, subscription_id, dedup_key) do update
+        set execution_id = excluded.execution_id, seen_at = excluded.seen_at
+        where d.seen_at <= now() - time_window
+        returning true, d.execution_id;
+        exit when found;
+        return query
+        select false, d.execution_id from noetl.subscription_dedup d
+        where d.tenant_id = tenant and d.subscription_id = subscription
+            and d.dedup_key = noetl.dedup_key_1(key);
+        exit when found;
+    end loop;
 end
 $$;
 

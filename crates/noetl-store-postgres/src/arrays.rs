@@ -4,14 +4,18 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use noetl_model::row::EventRow;
-use noetl_model::{CommandState, EventId, Seq};
+use noetl_model::{CommandState, DueId, EventId, Seq};
 use noetl_store::commands::stage;
-use noetl_store::{Append, CommandChange, CommandRow, Committed, ExecutionRow, Malformed, Start};
+use noetl_store::outbox::CODEC;
+use noetl_store::{
+    Append, CommandChange, CommandRow, Committed, ExecutionRow, Malformed, NewDue, Start,
+};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres, Row};
 
 use crate::column::{At, Utc};
+use crate::outgoing::Outgoing;
 
 /// One append, checked and encoded by its caller: the writer is the bottleneck and is spared
 /// everything that needs no database.
@@ -27,6 +31,8 @@ pub(crate) struct Item {
     pub(crate) terminal: Option<EventId>,
     pub(crate) events: Vec<EventRow>,
     pub(crate) changes: Vec<CommandChange>,
+    pub(crate) due: Vec<NewDue>,
+    pub(crate) delivered: Vec<DueId>,
 }
 
 impl Item {
@@ -42,7 +48,14 @@ impl Item {
             terminal: events.iter().find(|event| event.fact.is_end()).map(|event| event.id),
             changes: CommandChange::of_all(events.iter().map(AsRef::as_ref)),
             events: events.iter().map(|event| EventRow::from(event.as_ref())).collect(),
+            due,
+            delivered,
         })
+    }
+
+    /// The due rows it adds or removes.
+    pub(crate) fn due_ids(&self) -> impl Iterator<Item = DueId> {
+        self.due.iter().map(|row| row.id).chain(self.delivered.iter().copied())
     }
 
     pub(crate) fn execution(&self) -> i64 {
@@ -63,7 +76,7 @@ pub(crate) fn rows(count: usize) -> i64 {
 
 /// A text the database can hold: it has no NUL. Names and messages with one come only from hostile
 /// hands, and must not keep a batch from being committed.
-fn plain(text: &str) -> Cow<'_, str> {
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if text.contains('\0') {
         Cow::Owned(text.replace('\0', "\u{fffd}"))
     } else {
@@ -96,12 +109,14 @@ impl NotKept {
     }
 }
 
-/// Appends chains of different executions in one statement. Answers for those that were not kept.
+/// Appends chains of different executions in one statement, with what goes out of them. Answers for
+/// those that were not kept.
 pub(crate) async fn append(
     connection: &mut PgConnection,
     lane: i16,
     wake: Option<&str>,
     chains: &[Chain<'_>],
+    outgoing: &[Outgoing],
 ) -> Result<Vec<NotKept>, sqlx::Error> {
     let sql = include_str!("../queries/journal_append.sql");
     let query = sqlx::query(sql).bind(lane).bind(wake);
@@ -109,6 +124,8 @@ pub(crate) async fn append(
     let query = bind_events(query, chains);
     let query = bind_inserts(query, chains);
     let query = bind_moves(query, chains);
+    let query = bind_due(query, chains);
+    let query = bind_outgoing(query, outgoing);
     let rows = query.fetch_all(connection).await?;
     rows.iter().map(not_kept).collect()
 }
@@ -265,6 +282,38 @@ fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
         moved.at,
         moved.turn,
     )
+}
+
+fn bind_due<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+    let items = chains.iter().flatten();
+    let due = items.clone().flat_map(|item| item.due.iter().map(|row| (item.execution(), row)));
+    let query = columns!(
+        query,
+        due,
+        |sent| sent.0,
+        sent.1.id.get(),
+        plain(&sent.1.kind),
+        sent.1.target.get(),
+        At::within(sent.1.at),
+        sent.1.payload.to_string(),
+    );
+    let delivered =
+        items.flat_map(|item| item.delivered.iter().map(|id| (item.execution(), id.get())));
+    columns!(query, delivered, |answered| answered.0, answered.1)
+}
+
+fn bind_outgoing<'q>(query: Append_<'q>, outgoing: &'q [Outgoing]) -> Append_<'q> {
+    let outgoing = outgoing.iter();
+    let query = columns!(
+        query,
+        outgoing,
+        |row| row.execution.get(),
+        row.event.get(),
+        row.tenant.as_str(),
+        &*row.subject,
+        &*row.body,
+    );
+    query.bind(CODEC)
 }
 
 /// Rows have none yet.

@@ -1,9 +1,11 @@
 //! Columns whose Rust types are ours: times as microseconds, both with and without a zone.
 
+use std::time::Duration;
+
 use noetl_model::{Timestamp, Value};
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
-use sqlx::postgres::types::Oid;
+use sqlx::postgres::types::{Oid, PgInterval};
 use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgRow, PgTypeInfo, PgValueRef};
 use sqlx::{Decode, Encode, Postgres, Row, Type};
 
@@ -13,6 +15,26 @@ const EPOCH_2000: i64 = 946_684_800_000_000;
 /// A moment in a `timestamptz` column.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At(pub(crate) Timestamp);
+
+/// The first moment the database can hold, in its year 4713 BC, as microseconds from 1970.
+const FIRST: i64 = -210_866_803_200_000_000;
+
+/// The longest time that is added to or taken from the present: a thousand years, which no row of
+/// the database's own making is older than, and which no sum overflows with.
+const LONGEST: i64 = 1000 * 366 * 24 * 3600 * 1_000_000;
+
+impl At {
+    /// The moment, or the first that the database can hold.
+    pub(crate) fn within(at: Timestamp) -> Self {
+        Self(at.max(Timestamp::from_micros(FIRST)))
+    }
+}
+
+/// A span of time that can be added to the present and taken from it.
+pub(crate) fn interval(span: Duration) -> PgInterval {
+    let microseconds = i64::try_from(span.as_micros()).unwrap_or(LONGEST).min(LONGEST);
+    PgInterval { months: 0, days: 0, microseconds }
+}
 
 /// A moment in a `timestamp` column, which holds UTC.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +97,12 @@ pub(crate) fn number(row: &PgRow, index: usize) -> Result<u64, sqlx::Error> {
 pub(crate) fn small(row: &PgRow, index: usize) -> Result<u32, sqlx::Error> {
     let number: i32 = row.try_get(index)?;
     u32::try_from(number).map_err(unreadable)
+}
+
+/// A number that a `bigint` holds, or none.
+pub(crate) fn optional_count(row: &PgRow, index: usize) -> Result<Option<u32>, sqlx::Error> {
+    let number: Option<i64> = row.try_get(index)?;
+    number.map(|number| u32::try_from(number).map_err(unreadable)).transpose()
 }
 
 /// A count, which a `bigint` holds with room to spare.

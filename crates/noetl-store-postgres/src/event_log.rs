@@ -31,7 +31,8 @@ impl EventLog for PostgresStore {
 
     async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
         let transaction = self.begin("hold an execution").await?;
-        Ok(Box::new(Locked::take(transaction, execution, self.lane()).await?))
+        let has_outbox = self.outbox().is_on;
+        Ok(Box::new(Locked::take(transaction, execution, self.lane(), has_outbox).await?))
     }
 
     async fn read(

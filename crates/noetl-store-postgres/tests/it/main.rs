@@ -2,4 +2,5 @@
 
 mod conformance;
 mod replicas;
+mod traffic;
 mod verify;
