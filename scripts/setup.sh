@@ -43,3 +43,14 @@ cargo fetch --locked --quiet --target "$host" || {
   say "Not all crates are on this machine and could not be fetched; the reason is above."
   exit 1
 }
+
+# Services that tests start; fetching them in a test would take longer than a test may.
+if [ "${NOETL_TEST_SERVICES:-}" = off ]; then
+  skip "services for tests, because NOETL_TEST_SERVICES=off"
+else
+  scripts/services/s3.sh install || {
+    say "The S3 server for tests could not be installed; the reason is above."
+    say "With NOETL_TEST_SERVICES=off the tests that need services are left out."
+    exit 1
+  }
+fi

@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 verify_scripts() {
-  local scripts=(.ci/run scripts/*.sh)
+  local scripts=(.ci/run scripts/*.sh scripts/services/*.sh)
   local script
   for script in "${scripts[@]}"; do bash -n "$script"; done
   if has shellcheck; then

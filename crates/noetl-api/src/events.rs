@@ -136,21 +136,21 @@ pub struct EventView {
     pub seq: u64,
     /// Its id.
     pub event_id: Id,
-    /// What happened.
-    pub event_type: String,
+    /// What happened; an imported row may not say.
+    pub event_type: Option<String>,
     /// The step, or `playbook`.
-    pub node_id: String,
+    pub node_id: Option<String>,
     /// The same again, but the catalog path for `playbook_started`.
-    pub node_name: String,
+    pub node_name: Option<String>,
     /// `execution`, the tool's kind, or nothing.
     pub node_type: Option<String>,
     /// Its status text.
-    pub status: String,
+    pub status: Option<String>,
     /// When it was decided.
     pub created_at: Timestamp,
     /// The same again, under the name the web pages read.
     pub timestamp: Timestamp,
-    /// `decided` by the engine, or `reported` by a worker or client.
+    /// `decided` by the engine, `reported` by a worker or client, or `imported`.
     pub origin: String,
     /// The worker it came from.
     pub worker_id: Option<String>,

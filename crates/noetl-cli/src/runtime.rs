@@ -67,16 +67,18 @@ impl Runtime {
 
 fn not_started(error: &OpenError) -> Failure {
     let kind = match error {
-        OpenError::Store(_) | OpenError::Resume(SubmitError::Store(_)) => Kind::Config,
+        OpenError::Identity(_) | OpenError::Store(_) | OpenError::Resume(SubmitError::Store(_)) => {
+            Kind::Config
+        }
         OpenError::Resume(_) => Kind::Internal,
     };
     Failure::from_error(kind, error)
 }
 
-fn machine() -> Result<MachineId, Failure> {
-    let number = number("NOETL_SERVER_MACHINE_ID", 0..=i64::from(MachineId::MAX))?.unwrap_or(0);
-    let machine = u16::try_from(number).ok().and_then(MachineId::new);
-    Ok(machine.expect("within the bounds just checked"))
+/// The number this process claims in the ids it mints; it takes a free one when none is named.
+fn machine() -> Result<Option<MachineId>, Failure> {
+    let wanted = number("NOETL_SERVER_MACHINE_ID", 0..=i64::from(MachineId::MAX))?;
+    Ok(wanted.and_then(|number| u16::try_from(number).ok()).and_then(MachineId::new))
 }
 
 /// What templates see as `env`: the variables named in `NOETL_TEMPLATE_ENV`, and no others.

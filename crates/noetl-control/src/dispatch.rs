@@ -3,12 +3,14 @@
 //! A command is claimed in the transaction that issues it when a slot is free and nothing older
 //! waits; otherwise it waits here, oldest first. Only references wait; the store has the rest.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use noetl_model::{CommandId, ExecutionId};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+
+use crate::journal::shard_of;
 
 /// References kept in memory; beyond it they are read back from the store when the rest is done.
 const WAITING_MAX: usize = 100_000;
@@ -23,9 +25,10 @@ pub(crate) struct Waiting {
 #[derive(Default)]
 struct State {
     free: usize,
-    waiting: VecDeque<Waiting>,
+    /// By shard.
+    waiting: Vec<VecDeque<Waiting>>,
     /// Whether a command found no room in `waiting`; it is read back from the store.
-    overflowed: bool,
+    overflowed: Vec<bool>,
     running: HashMap<CommandId, (ExecutionId, CancellationToken)>,
     closed: bool,
 }
@@ -35,7 +38,8 @@ struct State {
 pub(crate) struct Dispatch {
     slots: usize,
     state: Arc<Mutex<State>>,
-    freed: Arc<Notify>,
+    /// By shard.
+    freed: Arc<[Notify]>,
 }
 
 /// The right to run one command. Dropping it frees the slot.
@@ -45,21 +49,43 @@ pub(crate) struct Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let wakes = {
+        let shard = {
             let mut state = self.dispatch.lock();
             state.free += 1;
-            !state.waiting.is_empty() || state.overflowed
+            state.next_shard()
         };
-        if wakes {
-            self.dispatch.freed.notify_one();
+        if let Some(shard) = shard {
+            self.dispatch.freed[shard].notify_one();
         }
     }
 }
 
+impl State {
+    /// The shard whose turn it is: the one whose oldest command is the oldest of all.
+    fn next_shard(&self) -> Option<usize> {
+        let fronts = self.waiting.iter().enumerate();
+        let oldest = fronts
+            .filter_map(|(shard, waiting)| Some((waiting.front()?.command, shard)))
+            .min()
+            .map(|(_, shard)| shard);
+        oldest.or_else(|| self.overflowed.iter().position(|&overflowed| overflowed))
+    }
+}
+
 impl Dispatch {
-    pub(crate) fn new(slots: usize) -> Self {
-        let state = State { free: slots, ..State::default() };
-        Self { slots, state: Arc::new(Mutex::new(state)), freed: Arc::default() }
+    pub(crate) fn new(slots: usize, shards: usize) -> Self {
+        let state = State {
+            free: slots,
+            waiting: vec![VecDeque::new(); shards],
+            overflowed: vec![false; shards],
+            ..State::default()
+        };
+        let freed = (0..shards).map(|_| Notify::new()).collect();
+        Self { slots, state: Arc::new(Mutex::new(state)), freed }
+    }
+
+    fn shard_of(&self, execution: ExecutionId) -> usize {
+        shard_of(execution, self.freed.len())
     }
 
     /// Whether a worker in this process takes commands at all.
@@ -70,20 +96,20 @@ impl Dispatch {
     /// A slot for a command that was just issued: only if nothing older waits for one.
     pub(crate) fn reserve(&self) -> Option<Slot> {
         let mut state = self.lock();
-        if state.closed || state.free == 0 || !state.waiting.is_empty() || state.overflowed {
+        if state.closed || state.free == 0 || state.next_shard().is_some() {
             return None;
         }
         state.free -= 1;
         Some(Slot { dispatch: self.clone() })
     }
 
-    /// The oldest waiting command, with a slot for it.
-    pub(crate) fn next(&self) -> Option<(Waiting, Slot)> {
+    /// The oldest waiting command of a shard, with a slot for it.
+    pub(crate) fn next(&self, shard: usize) -> Option<(Waiting, Slot)> {
         let mut state = self.lock();
         if state.closed || state.free == 0 {
             return None;
         }
-        let waiting = state.waiting.pop_front()?;
+        let waiting = state.waiting[shard].pop_front()?;
         state.free -= 1;
         Some((waiting, Slot { dispatch: self.clone() }))
     }
@@ -93,25 +119,32 @@ impl Dispatch {
         if !self.has_worker() {
             return;
         }
+        let shard = self.shard_of(waiting.execution);
         let mut state = self.lock();
-        if state.overflowed || state.waiting.len() >= WAITING_MAX {
-            state.overflowed = true;
+        if state.overflowed[shard] || state.waiting[shard].len() >= WAITING_MAX {
+            state.overflowed[shard] = true;
             return;
         }
-        state.waiting.push_back(waiting);
+        state.waiting[shard].push_back(waiting);
     }
 
     /// Notes that commands wait in the store that are not known here.
-    pub(crate) fn overflow(&self) {
-        self.lock().overflowed = true;
+    pub(crate) fn overflow(&self, shard: usize) {
+        self.lock().overflowed[shard] = true;
+    }
+
+    /// The commands that wait here.
+    pub(crate) fn waiting(&self) -> HashSet<CommandId> {
+        let state = self.lock();
+        state.waiting.iter().flatten().map(|waiting| waiting.command).collect()
     }
 
     /// Whether commands wait in the store that did not fit here, and nothing else does.
-    pub(crate) fn take_overflow(&self) -> bool {
+    pub(crate) fn take_overflow(&self, shard: usize) -> bool {
         let mut state = self.lock();
-        let is_due = state.overflowed && state.waiting.is_empty();
+        let is_due = state.overflowed[shard] && state.waiting[shard].is_empty();
         if is_due {
-            state.overflowed = false;
+            state.overflowed[shard] = false;
         }
         is_due
     }
@@ -121,14 +154,16 @@ impl Dispatch {
         self.lock().closed = true;
     }
 
-    /// Resolves when a slot was freed while commands wait.
-    pub(crate) async fn freed(&self) {
-        self.freed.notified().await;
+    /// Resolves when a slot was freed while commands of this shard wait.
+    pub(crate) async fn freed(&self, shard: usize) {
+        self.freed[shard].notified().await;
     }
 
     /// Wakes whoever waits for [`Dispatch::freed`].
     pub(crate) fn wake(&self) {
-        self.freed.notify_one();
+        for freed in &*self.freed {
+            freed.notify_one();
+        }
     }
 
     /// Remembers how to stop a command that runs here.
@@ -180,18 +215,18 @@ mod tests {
 
     #[test]
     fn a_new_command_does_not_overtake_one_that_waits() {
-        let dispatch = Dispatch::new(1);
+        let dispatch = Dispatch::new(1, 1);
         let held = dispatch.reserve().expect("a free slot");
         dispatch.wait(waiting(1));
         drop(held);
         assert!(dispatch.reserve().is_none());
-        let (oldest, _slot) = dispatch.next().expect("one waits and a slot is free");
+        let (oldest, _slot) = dispatch.next(0).expect("one waits and a slot is free");
         assert_eq!(oldest, waiting(1));
     }
 
     #[test]
     fn slots_are_never_more_than_were_given() {
-        let dispatch = Dispatch::new(2);
+        let dispatch = Dispatch::new(2, 1);
         let first = dispatch.reserve();
         let second = dispatch.reserve();
         assert!(first.is_some() && second.is_some());
@@ -202,15 +237,33 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_read_back_once_the_rest_is_done() {
-        let dispatch = Dispatch::new(1);
+        let dispatch = Dispatch::new(1, 1);
         let held = dispatch.reserve();
         for command in 0..=i64::try_from(WAITING_MAX).unwrap() {
             dispatch.wait(waiting(command));
         }
-        assert!(!dispatch.take_overflow(), "others still wait");
+        assert!(!dispatch.take_overflow(0), "others still wait");
         drop(held);
-        while dispatch.next().is_some() {}
-        assert!(dispatch.take_overflow());
-        assert!(!dispatch.take_overflow());
+        while dispatch.next(0).is_some() {}
+        assert!(dispatch.take_overflow(0));
+        assert!(!dispatch.take_overflow(0));
+    }
+
+    #[test]
+    fn a_freed_slot_goes_to_the_shard_that_has_waited_longest() {
+        let dispatch = Dispatch::new(1, 2);
+        let held = dispatch.reserve();
+        let on = |shard: usize, command: i64| {
+            let ids = (1..).map(ExecutionId::new);
+            let execution = ids.into_iter().find(|id| shard_of(*id, 2) == shard).unwrap();
+            Waiting { execution, command: CommandId::new(command) }
+        };
+        dispatch.wait(on(0, 7));
+        dispatch.wait(on(1, 3));
+        assert_eq!(dispatch.lock().next_shard(), Some(1));
+        drop(held);
+        assert!(dispatch.reserve().is_none(), "others wait");
+        assert_eq!(dispatch.next(1).map(|(waiting, _)| waiting), Some(on(1, 3)));
+        assert_eq!(dispatch.lock().next_shard(), Some(0));
     }
 }

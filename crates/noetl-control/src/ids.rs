@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use noetl_model::{CatalogId, Clock, EventId, ExecutionId, MachineId, Snowflakes};
+use noetl_model::{CatalogId, Clock, DueId, EventId, ExecutionId, MachineId, Snowflakes};
 
 /// How far another machine's clock may be ahead of this one's.
 const AHEAD_MAX: Duration = Duration::from_secs(60);
@@ -23,6 +23,14 @@ impl Ids {
 
     pub(crate) fn go_past(&self, newest: EventId) {
         self.lock().go_past(newest.get());
+    }
+
+    pub(crate) fn change_machine(&self, machine: MachineId) {
+        self.lock().change_machine(machine);
+    }
+
+    pub(crate) fn due(&self) -> DueId {
+        DueId::new(self.mint())
     }
 
     pub(crate) fn event(&self) -> EventId {

@@ -8,9 +8,11 @@
 
 mod again;
 mod batch;
+mod claim;
 mod held;
 mod load;
 mod outcome;
+mod suspects;
 mod writer;
 
 use std::sync::Arc;
@@ -42,7 +44,8 @@ const RETRY_MAX: Duration = Duration::from_secs(5);
 /// Where inputs are submitted. Cheap to clone.
 #[derive(Clone)]
 pub struct Journal {
-    jobs: mpsc::Sender<Job>,
+    /// One queue per shard.
+    jobs: Arc<[mpsc::Sender<Job>]>,
 }
 
 /// What became durable.
@@ -67,6 +70,9 @@ pub enum SubmitError {
     /// The store did not take it. Come again.
     #[error("the store did not take it")]
     Store(#[source] Arc<StoreError>),
+    /// This process's machine number may be another's by now. Come again.
+    #[error("this process has no machine number for now")]
+    Unleased,
     /// Too much is queued. Come again.
     #[error("too many inputs are queued")]
     Busy,
@@ -83,6 +89,12 @@ pub(crate) struct StartOf {
     pub(crate) playbook: Arc<Playbook>,
 }
 
+/// The shard of an execution among this many.
+pub(crate) fn shard_of(execution: ExecutionId, shards: usize) -> usize {
+    let shards = u32::try_from(shards).unwrap_or(u32::MAX);
+    usize::try_from(noetl_model::shard_for(execution, shards)).unwrap_or_default()
+}
+
 pub(crate) struct Job {
     pub(crate) execution: ExecutionId,
     pub(crate) input: Input,
@@ -95,9 +107,15 @@ pub(crate) struct Job {
 }
 
 impl Journal {
-    pub(crate) fn new() -> (Self, mpsc::Receiver<Job>) {
-        let (jobs, queue) = mpsc::channel(QUEUE_MAX);
-        (Self { jobs }, queue)
+    /// A journal for this many shards, and the queue of each.
+    pub(crate) fn new(shards: usize) -> (Self, Vec<mpsc::Receiver<Job>>) {
+        let (jobs, queues): (Vec<_>, Vec<_>) =
+            (0..shards.max(1)).map(|_| mpsc::channel(QUEUE_MAX)).unzip();
+        (Self { jobs: jobs.into() }, queues)
+    }
+
+    fn queue_of(&self, execution: ExecutionId) -> &mpsc::Sender<Job> {
+        &self.jobs[shard_of(execution, self.jobs.len())]
     }
 
     /// Submits an input and waits until what follows from it is durable.
@@ -132,7 +150,7 @@ impl Journal {
         loop {
             match self.send(execution, input.clone(), None, slot.take()).await {
                 Ok(_) => return Ok(()),
-                Err(SubmitError::Store(_) | SubmitError::Busy) => {}
+                Err(SubmitError::Store(_) | SubmitError::Busy | SubmitError::Unleased) => {}
                 Err(error) => return Err(error),
             }
             tokio::select! {
@@ -152,10 +170,12 @@ impl Journal {
     ) -> Result<Accepted, SubmitError> {
         let (reply, answer) = oneshot::channel();
         let job = Job { execution, input, start, slot, tries: 0, reply };
-        self.jobs.send_timeout(job, PATIENCE).await.map_err(|error| match error {
-            mpsc::error::SendTimeoutError::Timeout(_) => SubmitError::Busy,
-            mpsc::error::SendTimeoutError::Closed(_) => SubmitError::Stopped,
-        })?;
+        self.queue_of(execution).send_timeout(job, PATIENCE).await.map_err(
+            |error| match error {
+                mpsc::error::SendTimeoutError::Timeout(_) => SubmitError::Busy,
+                mpsc::error::SendTimeoutError::Closed(_) => SubmitError::Stopped,
+            },
+        )?;
         answer.await.unwrap_or(Err(SubmitError::Stopped))
     }
 }

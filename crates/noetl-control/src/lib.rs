@@ -7,10 +7,13 @@
 mod cache;
 mod catalog;
 mod dispatch;
+mod due;
 mod executions;
+mod identity;
 mod ids;
 pub mod journal;
 pub mod local;
+mod look;
 mod options;
 mod recovery;
 mod reports;
@@ -19,6 +22,7 @@ mod watch;
 
 pub use catalog::{Catalog, PlaybookError, RegisterError};
 pub use executions::{Executions, StartError, StartRequest, Started};
+pub use identity::IdentityError;
 pub use journal::{Accepted, Journal, SubmitError};
 pub use local::{Assignment, LOCAL_WORKER, LocalCommands};
 pub use options::Options;

@@ -77,7 +77,12 @@ impl LocalCommands {
     pub async fn report(&self, assignment: Assignment, outcome: Result<Value, Failure>) {
         let Assignment { execution, command, slot, .. } = assignment;
         let input = match outcome {
-            Ok(data) => Input::Complete(Complete { command, data: Some(data), is_final: true }),
+            Ok(data) => Input::Complete(Complete {
+                command,
+                data: Some(data),
+                reference: None,
+                is_final: true,
+            }),
             Err(failure) => Input::Fail(Fail { command, failure }),
         };
         let taken = self.journal.submit_surely(execution, input, Some(slot), &self.closing).await;

@@ -10,8 +10,8 @@ use noetl_model::MachineId;
 pub struct Options {
     /// How many commands a worker in this process runs at a time; 0 for none.
     pub slots: usize,
-    /// This process's number in the ids it mints.
-    pub machine: MachineId,
+    /// This process's number in the ids it mints; any that is free when `None`.
+    pub machine: Option<MachineId>,
     /// How many bytes of execution state are kept in memory. Evicted state is read back.
     pub cache_bytes: usize,
     /// What templates see as `env`.
@@ -22,12 +22,6 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            slots: 16,
-            machine: MachineId::new(0).expect("0 is a machine number"),
-            cache_bytes: 256 << 20,
-            env: Arc::default(),
-            resume: true,
-        }
+        Self { slots: 16, machine: None, cache_bytes: 256 << 20, env: Arc::default(), resume: true }
     }
 }

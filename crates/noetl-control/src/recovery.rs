@@ -7,13 +7,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_engine::{Abandon, Expire, Input};
+use noetl_engine::{Expire, Input};
 use noetl_model::command::ATTEMPTS_OVER_RESTARTS_MAX;
 use noetl_model::{CommandId, CommandState};
-use noetl_store::{CommandRow, Store, StoreError};
+use noetl_store::{CommandRow, Lease, Store, StoreError};
 use tracing::{info, warn};
 
 use crate::dispatch::{Dispatch, Waiting};
+use crate::identity::{self, LEASES};
 use crate::journal::{Journal, SubmitError};
 use crate::local::LOCAL_WORKER;
 
@@ -34,6 +35,7 @@ pub(crate) async fn resume(
     newest: CommandId,
 ) -> Result<usize, SubmitError> {
     let failed = |error| SubmitError::Store(Arc::new(error));
+    let live = store.live(LEASES).await.map_err(failed)?;
     let mut after = CommandId::new(i64::MIN);
     let mut found = 0;
     loop {
@@ -42,7 +44,7 @@ pub(crate) async fn resume(
         let Some(last) = open.last() else { break };
         after = last.id;
         found += open.len();
-        let resumed = open.iter().map(|row| resume_one(journal, dispatch, row));
+        let resumed = open.iter().map(|row| resume_one(journal, dispatch, &live, row));
         let outcomes = futures::future::join_all(resumed).await;
         for (row, outcome) in open.iter().zip(outcomes) {
             match outcome {
@@ -67,18 +69,20 @@ pub(crate) async fn resume(
 async fn resume_one(
     journal: &Journal,
     dispatch: &Dispatch,
+    live: &[Lease],
     row: &CommandRow,
 ) -> Result<(), SubmitError> {
+    let worker = row.worker.as_deref();
+    // In a store of one owner, what a worker in the process held is held by nobody any more.
+    let is_gone = worker == Some(LOCAL_WORKER)
+        || worker.is_some_and(|worker| identity::is_gone(worker, live));
     if row.state == CommandState::Pending {
         dispatch.wait(Waiting { execution: row.execution, command: row.id });
-    } else if row.worker.as_deref() == Some(LOCAL_WORKER) {
+    } else if is_gone {
         let input = expire(row.id, "the process that ran it ended");
         submit(journal, row, input).await?;
-    } else {
-        // Held by a worker elsewhere, which may still report. If the execution was failing, its
-        // time to wait is over: the clock that counted it is gone.
-        submit(journal, row, Input::Abandon(Abandon)).await?;
     }
+    // What a worker elsewhere holds it may still report.
     Ok(())
 }
 

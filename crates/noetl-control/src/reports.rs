@@ -190,10 +190,12 @@ impl Reports {
             payload: report.payload.filter(Value::is_object),
             meta: report.meta,
             worker: report.worker.map(Arc::from),
+            key: None,
         };
         let asked = report.event;
         let id = asked.filter(|id| self.ids.is_plausible(*id));
-        let input = Input::Keep(Box::new(Keep { said, id }));
+        let key = if id.is_none() { asked.map(EventId::get) } else { None };
+        let input = Input::Keep(Box::new(Keep { said, id, key }));
         let accepted = self.journal.submit(report.execution, input).await;
         let accepted = accepted.map_err(ReportError::Submit)?;
         // None when it was kept before.
@@ -248,7 +250,7 @@ fn answered(command: CommandId, payload: Option<&Value>) -> Input {
         .or(result)
         .cloned()
         .unwrap_or(Value::Null);
-    Input::Complete(Complete { command, data: Some(data), is_final: false })
+    Input::Complete(Complete { command, data: Some(data), reference: None, is_final: false })
 }
 
 /// `command.completed`: a tool that returned an error is one, whatever the event is called.
@@ -258,7 +260,7 @@ fn ended(command: CommandId, report: &Report) -> Input {
     if status.is_some_and(|status| status.eq_ignore_ascii_case("error")) {
         return Input::Fail(Fail { command, failure: failure_in(report.payload.as_ref()) });
     }
-    Input::Complete(Complete { command, data: None, is_final: true })
+    Input::Complete(Complete { command, data: None, reference: None, is_final: true })
 }
 
 fn failure_in(said: Option<&Value>) -> Failure {

@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use noetl_model::Clock;
 use noetl_store::{Store, StoreError};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{Catalog, Playbooks};
 use crate::dispatch::Dispatch;
+use crate::due::Deliverer;
 use crate::executions::Executions;
+use crate::identity::{Identity, IdentityError};
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
-use crate::local::{LOCAL_WORKER, LocalCommands};
+use crate::local::LocalCommands;
+use crate::look::Look;
 use crate::options::Options;
 use crate::recovery;
 use crate::reports::Reports;
@@ -22,6 +25,9 @@ use crate::watch::Watch;
 /// Why a control plane did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
+    /// The process has no number of its own.
+    #[error(transparent)]
+    Identity(IdentityError),
     /// The store did not answer.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
@@ -47,7 +53,7 @@ pub struct Control {
     dispatch: Dispatch,
     draining: CancellationToken,
     closing: CancellationToken,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Control {
@@ -58,31 +64,67 @@ impl Control {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        let ids = Ids::new(clock.clone(), options.machine);
+        Self::open_sharded(options, store.clone(), vec![store], clock).await
+    }
+
+    /// The same on several databases: `store` finds the right one for every call, and `shards` are
+    /// the databases of the executions by their number. What one shard cannot do fails only there.
+    pub async fn open_sharded(
+        options: Options,
+        store: Arc<dyn Store>,
+        shards: Vec<Arc<dyn Store>>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenError> {
+        let identity = Identity::take(store.clone(), options.machine).await;
+        let identity = identity.map_err(OpenError::Identity)?;
+        let ids = Ids::new(clock.clone(), identity.machine());
         if let Some(newest) = store.newest_id().await.map_err(OpenError::Store)? {
             ids.go_past(newest);
         }
-        let (journal, queue) = Journal::new();
+        let (journal, queues) = Journal::new(shards.len());
         let playbooks = Playbooks::new();
-        let dispatch = Dispatch::new(options.slots);
+        let dispatch = Dispatch::new(options.slots, shards.len());
         let watch = Watch::new();
         let (draining, closing) = (CancellationToken::new(), CancellationToken::new());
         let (assignments, assigned) = mpsc::channel(options.slots.max(1));
-        let writer = Writer::new(WriterParts {
-            store: store.clone(),
-            clock: clock.clone(),
-            ids: ids.clone(),
-            playbooks: playbooks.clone(),
-            dispatch: dispatch.clone(),
-            watch: watch.clone(),
-            env: options.env,
-            assignments,
-            journal: journal.clone(),
-            worker: Arc::from(LOCAL_WORKER),
-            cache_bytes: options.cache_bytes,
-            closing: closing.clone(),
-        });
-        let writer = tokio::spawn(writer.run(queue));
+        let mut tasks = Vec::new();
+        for (shard, (queue, database)) in queues.into_iter().zip(&shards).enumerate() {
+            let due_written = Arc::new(Notify::new());
+            let writer = Writer::new(WriterParts {
+                store: database.clone(),
+                shard,
+                catalog: store.clone(),
+                identity: identity.clone(),
+                due_written: due_written.clone(),
+                clock: clock.clone(),
+                ids: ids.clone(),
+                playbooks: playbooks.clone(),
+                dispatch: dispatch.clone(),
+                watch: watch.clone(),
+                env: options.env.clone(),
+                assignments: assignments.clone(),
+                cache_bytes: options.cache_bytes / shards.len().max(1),
+                closing: closing.clone(),
+            });
+            tasks.push(tokio::spawn(writer.run(queue)));
+            let deliverer = Deliverer {
+                store: database.clone(),
+                journal: journal.clone(),
+                clock: clock.clone(),
+                written: due_written,
+                closing: closing.clone(),
+            };
+            tasks.push(tokio::spawn(deliverer.run()));
+            if database.is_shared() {
+                let look = Look {
+                    store: database.clone(),
+                    journal: journal.clone(),
+                    dispatch: dispatch.clone(),
+                    closing: closing.clone(),
+                };
+                tasks.push(tokio::spawn(look.run()));
+            }
+        }
         // Larger than every id in the store, smaller than every id this process issues.
         let newest = ids.event().into();
         let resumed = if options.resume {
@@ -91,6 +133,7 @@ impl Control {
         } else {
             0
         };
+        tasks.push(tokio::spawn(identity.keep(ids.clone(), closing.clone())));
         let catalog = Catalog::new(store.clone(), clock, ids.clone(), playbooks);
         Ok(Self {
             executions: Executions::new(
@@ -114,7 +157,7 @@ impl Control {
             dispatch,
             draining,
             closing,
-            writer: Mutex::new(Some(writer)),
+            tasks: Mutex::new(tasks),
         })
     }
 
@@ -129,9 +172,9 @@ impl Control {
     pub async fn close(&self) {
         self.drain();
         self.closing.cancel();
-        if let Some(writer) = self.writer.lock().await.take() {
-            // A writer that panicked has nothing left to commit.
-            let _ = writer.await;
+        for task in self.tasks.lock().await.drain(..) {
+            // One that panicked has nothing left to do.
+            let _ = task.await;
         }
     }
 }

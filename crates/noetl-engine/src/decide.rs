@@ -17,13 +17,15 @@ mod start;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use noetl_model::event::Reported;
+use noetl_model::event::{BlobRef, Reported};
 use noetl_model::{CatalogId, CommandId, Event, EventId, Fact, Failure, Map, Timestamp, Value};
 use noetl_playbook::Playbook;
-use noetl_playbook::template::Entropy;
+use noetl_playbook::template::{Entropy, Place};
 
 use crate::execution::{Execution, Status};
 use crate::flow::Activation;
+use crate::loaded::Loaded;
+use crate::trail::{Copied, Trail};
 
 /// What somebody asks of an execution.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,8 +90,11 @@ pub struct Begin {
 pub struct Complete {
     /// The command.
     pub command: CommandId,
-    /// The tool's answer; `None` when it was said before.
+    /// The tool's answer; `None` when it was said before. With a reference: top-level fields of
+    /// the answer, each exactly as it is there, or null.
     pub data: Option<Value>,
+    /// Where the answer is kept, when it is too large for the log.
+    pub reference: Option<Arc<BlobRef>>,
     /// Whether the command is over. A worker that reports in two parts says the answer first.
     pub is_final: bool,
 }
@@ -132,6 +137,8 @@ pub struct Keep {
     pub said: Reported,
     /// The id it came with, by which a repeat is known; a new one when `None`.
     pub id: Option<EventId>,
+    /// The id it came with when that one cannot be kept; a repeat is known by it too.
+    pub key: Option<i64>,
 }
 
 /// Why an input changes nothing.
@@ -155,6 +162,10 @@ pub enum Refusal {
     /// A template of the workload cannot be rendered.
     #[error("{0}")]
     Workload(String),
+    /// It depends on values that are not in memory. Load them into [`Moment::loaded`] and ask
+    /// again.
+    #[error("{} values have to be loaded first", .0.len())]
+    Need(Vec<Place>),
 }
 
 /// The present, and what is fresh at it.
@@ -167,9 +178,15 @@ pub struct Moment<'a> {
     pub entropy: Entropy,
     /// What templates see as `env`.
     pub env: Arc<BTreeMap<String, String>>,
+    /// Values that were loaded because the state knows only their places.
+    pub loaded: Loaded,
 }
 
 /// Decides one input. On `Ok` the state has the returned events folded in.
+///
+/// [`Refusal::Need`] names everything that is known to be missing; with that loaded, the answer may
+/// be `Need` again, since what comes to light then may depend on more. It ends: each round a
+/// template reads what it could not read before.
 pub fn decide(
     playbook: &Playbook,
     state: &mut Execution,
@@ -188,7 +205,7 @@ pub fn decide(
         Input::Abandon(Abandon) => abandon::decide(&mut draft)?,
         Input::Keep(input) => keep::decide(&mut draft, *input)?,
     }
-    Ok(draft.events)
+    draft.finish()
 }
 
 /// A decision in the making.
@@ -201,12 +218,54 @@ pub(crate) struct Draft<'a, 'm> {
     pub(crate) queue: VecDeque<Activation>,
     /// Visits that began and ended within this decision.
     pub(crate) inline_visits: u32,
+    /// What templates can reach beyond the state: what the caller loaded, and what this decision
+    /// recorded itself.
+    pub(crate) loaded: Loaded,
+    /// What is missing. If there is anything, the decision is undone.
+    pub(crate) needed: Vec<Place>,
+    before: Copied,
+    /// Where the moment's entropy stood.
+    drawn: u64,
+    trail: Trail,
 }
 
 impl<'a, 'm> Draft<'a, 'm> {
     fn new(playbook: &'a Playbook, state: &'a mut Execution, moment: &'a mut Moment<'m>) -> Self {
         let (events, queue) = (Vec::with_capacity(8), VecDeque::new());
-        Self { playbook, state, moment, events, queue, inline_visits: 0 }
+        Self {
+            playbook,
+            events,
+            queue,
+            inline_visits: 0,
+            loaded: moment.loaded.clone(),
+            needed: Vec::new(),
+            before: Copied::of(state),
+            drawn: moment.entropy.position(),
+            trail: Trail::kept(),
+            state,
+            moment,
+        }
+    }
+
+    /// The decision, or, if anything is missing, what it is and the state as it was.
+    fn finish(self) -> Result<Vec<Event>, Refusal> {
+        if self.needed.is_empty() {
+            return Ok(self.events);
+        }
+        // Another try with the same moment draws the same.
+        self.moment.entropy.rewind(self.drawn);
+        self.before.restore(self.state, self.trail);
+        Err(Refusal::Need(self.needed))
+    }
+
+    /// Notes what is missing.
+    pub(crate) fn need(&mut self, places: impl IntoIterator<Item = Place>) {
+        for place in places {
+            let is_known = self.needed.iter().any(|known| known.is_same(&place));
+            if !is_known && !self.loaded.has(&place) {
+                self.needed.push(place);
+            }
+        }
     }
 
     /// Records a fact: it is part of the decision and of the state from here on.
@@ -223,7 +282,11 @@ impl<'a, 'm> Draft<'a, 'm> {
             at: self.moment.now,
             fact,
         };
-        self.state.apply(&event);
+        self.state.fold(&event, &mut self.trail);
+        // What it holds is at hand for the rest of this decision, however large.
+        if self.trail.take_placed() {
+            self.loaded.insert(&event);
+        }
         self.events.push(event);
         id
     }

@@ -69,7 +69,8 @@ pub fn effects_of(state: &Execution, events: &[Arc<Event>]) -> Vec<Effect> {
             | Fact::CommandFailed { .. }
             | Fact::ContextUpdated { .. }
             | Fact::StepExited { .. }
-            | Fact::Reported(_) => {}
+            | Fact::Reported(_)
+            | Fact::Imported(_) => {}
         }
     }
     effects

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use noetl_model::event::{Issued, Started};
-use noetl_model::{CommandId, CommandState, EventId, ExecutionId, Failure, Seq, Timestamp};
-use noetl_playbook::template::{Data, Names};
+use noetl_model::{CommandId, CommandState, EventId, ExecutionId, Seq, Timestamp};
+
+use crate::values::{Kept, KeptFailure, Limits, Values, size_of};
 
 /// How an execution stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,27 +43,31 @@ pub struct OpenCommand {
     /// Who holds it.
     pub worker: Option<Arc<str>>,
     /// What its tool answered, when that came before the command's end.
-    pub(crate) answer: Option<Sized>,
+    pub(crate) answer: Option<Kept>,
+    /// A rough size of its settings and input.
+    pub(crate) bytes: usize,
 }
 
-/// A value and a rough size of it in memory.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Sized {
-    pub(crate) data: Data,
-    pub(crate) bytes: usize,
+impl OpenCommand {
+    /// A command that was just handed out.
+    pub(crate) fn new(issued: Arc<Issued>) -> Self {
+        let given = issued.config.values().chain(issued.input.values());
+        let bytes = given.map(size_of).sum();
+        Self { issued, state: CommandState::Pending, worker: None, answer: None, bytes }
+    }
 }
 
 /// A visit that is under way. Its command, if it has one, knows the rest.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Visit {
-    pub(crate) data: Option<Sized>,
+    pub(crate) data: Option<Kept>,
 }
 
 /// A failure that nobody handled; the execution ends with it once its commands have ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Failing {
     pub(crate) step: Arc<str>,
-    pub(crate) failure: Failure,
+    pub(crate) failure: KeptFailure,
 }
 
 /// How many visits began and ended.
@@ -87,9 +92,9 @@ pub struct Execution {
     pub(crate) started_at: Timestamp,
     pub(crate) updated_at: Timestamp,
     pub(crate) ended_at: Option<Timestamp>,
-    pub(crate) workload: Arc<Names>,
-    pub(crate) ctx: Arc<Names>,
-    pub(crate) results: Arc<Names>,
+    pub(crate) workload: Values,
+    pub(crate) ctx: Values,
+    pub(crate) results: Values,
     /// How often each step was entered.
     pub(crate) generations: HashMap<Arc<str>, u32>,
     /// The round in which a step that joins `any` last ran.
@@ -99,33 +104,16 @@ pub struct Execution {
     /// Tokens that wait at a step, each with the step it came from.
     pub(crate) waiting: BTreeMap<Arc<str>, Vec<Arc<str>>>,
     pub(crate) commands: BTreeMap<CommandId, OpenCommand>,
-    pub(crate) failing: Option<Failing>,
+    pub(crate) failing: Option<Arc<Failing>>,
     /// The step whose data is the execution's result if it ends now.
     pub(crate) leaf: Option<Arc<str>>,
     pub(crate) counts: Counts,
     pub(crate) current_step: Option<Arc<str>>,
     pub(crate) error: Option<String>,
-    /// A rough size of the workload.
-    pub(crate) workload_bytes: usize,
-    /// A rough size of each result and of all of them, for the cache's bound.
-    pub(crate) result_bytes: Sizes,
-    /// The same for variables.
-    pub(crate) ctx_bytes: Sizes,
-}
-
-/// Sizes by name, with their sum.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Sizes {
-    each: HashMap<Arc<str>, usize>,
-    sum: usize,
-}
-
-impl Sizes {
-    /// Notes the size of what a name now holds, in place of what it held.
-    pub(crate) fn set(&mut self, name: Arc<str>, bytes: usize) {
-        let before = self.each.insert(name, bytes).unwrap_or(0);
-        self.sum = self.sum - before + bytes;
-    }
+    /// A rough size of what open commands were given, for the cache's bound.
+    pub(crate) command_bytes: usize,
+    /// How much of its values it holds.
+    pub(crate) limits: Limits,
 }
 
 /// What lists and status pages show.
@@ -156,8 +144,13 @@ pub struct Summary {
 }
 
 impl Execution {
-    /// An execution of which nothing is recorded yet.
+    /// An execution of which nothing is recorded yet. Large values will be known by their places.
     pub fn absent(id: ExecutionId) -> Self {
+        Self::within(id, Limits::default())
+    }
+
+    /// The same, holding as much of its values as `limits` say.
+    pub fn within(id: ExecutionId, limits: Limits) -> Self {
         Self {
             id,
             version: Seq::START,
@@ -167,9 +160,9 @@ impl Execution {
             started_at: Timestamp::default(),
             updated_at: Timestamp::default(),
             ended_at: None,
-            workload: Arc::default(),
-            ctx: Arc::default(),
-            results: Arc::default(),
+            workload: Values::default(),
+            ctx: Values::default(),
+            results: Values::default(),
             generations: HashMap::new(),
             rounds: HashMap::new(),
             running: BTreeMap::new(),
@@ -180,9 +173,8 @@ impl Execution {
             counts: Counts::default(),
             current_step: None,
             error: None,
-            workload_bytes: 0,
-            result_bytes: Sizes::default(),
-            ctx_bytes: Sizes::default(),
+            command_bytes: 0,
+            limits,
         }
     }
 
@@ -231,9 +223,8 @@ impl Execution {
         const BASE: usize = 2048;
         const PER_STEP: usize = 256;
         const PER_COMMAND: usize = 2048;
-        BASE + self.workload_bytes
-            + self.result_bytes.sum
-            + self.ctx_bytes.sum
+        BASE + self.held_bytes()
+            + self.command_bytes
             + self.generations.len() * PER_STEP
             + self.commands.len() * PER_COMMAND
     }
@@ -254,6 +245,11 @@ impl Execution {
             steps_running: count(self.running.len()),
             current_step: self.current_step.clone(),
         }
+    }
+
+    /// A rough size of the values that are held.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.workload.bytes + self.ctx.bytes + self.results.bytes
     }
 
     pub(crate) fn generation(&self, step: &str) -> u32 {

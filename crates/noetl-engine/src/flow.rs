@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 use noetl_playbook::StepIx;
 
+pub(crate) use leave::counts;
+
 /// A step to enter.
 #[derive(Debug)]
 pub(crate) struct Activation {

@@ -10,9 +10,14 @@ mod decide;
 mod effects;
 mod execution;
 mod flow;
+mod loaded;
+mod places;
 mod scope;
+mod snapshot;
 #[cfg(test)]
 mod tests;
+mod trail;
+mod values;
 
 pub use decide::{
     Abandon, Begin, Cancel, Claim, Complete, Expire, Fail, Input, Keep, Moment, Refusal, Start,
@@ -20,3 +25,8 @@ pub use decide::{
 };
 pub use effects::{Effect, effects_of};
 pub use execution::{Execution, OpenCommand, Status, Summary};
+pub use loaded::Loaded;
+pub use noetl_playbook::template::Place;
+pub use places::places_needed;
+pub use snapshot::{SNAPSHOT_LOG_BYTES_MIN, SnapshotError, snapshot_is_due};
+pub use values::{Limits, VALUE_BYTES_MAX, VALUES_BYTES_MAX};

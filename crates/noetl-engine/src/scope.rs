@@ -3,51 +3,46 @@
 use std::sync::Arc;
 
 use noetl_model::Failure;
-use noetl_playbook::Playbook;
-use noetl_playbook::template::{Data, Identity, Output, Scope, from_json};
+use noetl_playbook::template::{Identity, Output, Reach, Scope, Slot, from_json};
 
-use crate::decide::Moment;
+use crate::decide::Draft;
 use crate::execution::Execution;
+use crate::values::failed_result;
 
 /// The parts every template sees.
-pub(crate) fn base(playbook: &Playbook, state: &Execution, moment: &Moment<'_>) -> Scope {
+pub(crate) fn base(draft: &Draft<'_, '_>) -> Scope {
+    let Draft { playbook, state, moment, .. } = draft;
     Scope {
-        workload: state.workload.clone(),
-        ctx: state.ctx.clone(),
-        results: state.results.clone(),
+        workload: state.workload.names.clone(),
+        ctx: state.ctx.names.clone(),
+        results: state.results.names.clone(),
         spec: playbook.spec.as_ref().map(from_json),
         identity: identity(state),
         env: moment.env.clone(),
         now: moment.now,
         entropy: moment.entropy.clone(),
+        reach: Reach::new(draft.loaded.values()),
         ..Scope::default()
     }
 }
 
 /// For a tool's settings: the base, and the data of the step that led here as `result`.
-pub(crate) fn for_tool(
-    playbook: &Playbook,
-    state: &Execution,
-    moment: &Moment<'_>,
-    previous: Option<&str>,
-) -> Scope {
-    let previous = previous.and_then(|step| state.results.get(step)).cloned();
-    Scope { previous, ..base(playbook, state, moment) }
+pub(crate) fn for_tool(draft: &Draft<'_, '_>, previous: Option<&str>) -> Scope {
+    let previous = previous.and_then(|step| draft.state.results.get(step)).cloned();
+    Scope { previous, ..base(draft) }
 }
 
 /// For `set` and arcs: the base, the ended visit's output and the boundary event's name.
 pub(crate) fn for_exit(
-    playbook: &Playbook,
-    state: &Execution,
-    moment: &Moment<'_>,
+    draft: &Draft<'_, '_>,
     step: &Arc<str>,
-    data: Data,
+    data: Slot,
     failure: Option<&Failure>,
 ) -> Scope {
-    let mut scope = base(playbook, state, moment);
+    let mut scope = base(draft);
     // The ended step is visible under its own name too, before its result is recorded.
     let own = match failure {
-        Some(failure) => crate::apply::failed_result(failure),
+        Some(failure) => failed_result(failure).into(),
         None => data.clone(),
     };
     scope.own = Some((step.clone(), own));

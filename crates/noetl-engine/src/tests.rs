@@ -6,5 +6,8 @@ mod data;
 mod failures;
 mod harness;
 mod joins;
+mod places;
 mod properties;
 mod routing;
+mod sameness;
+mod snapshots;

@@ -38,6 +38,9 @@ pub enum Origin {
     Decided,
     /// A worker or client said it; kept and shown.
     Reported,
+    /// It came from another database, or by import, for an execution that was not started here.
+    /// Listed and replayed, never driven.
+    Imported,
 }
 
 impl Origin {
@@ -46,12 +49,15 @@ impl Origin {
         match self {
             Self::Decided => "decided",
             Self::Reported => "reported",
+            Self::Imported => "imported",
         }
     }
 
     /// The origin of this stored text.
     pub fn from_text(text: &str) -> Option<Self> {
-        [Self::Decided, Self::Reported].into_iter().find(|origin| origin.as_str() == text)
+        [Self::Decided, Self::Reported, Self::Imported]
+            .into_iter()
+            .find(|origin| origin.as_str() == text)
     }
 }
 
@@ -75,6 +81,7 @@ impl Event {
     pub fn origin(&self) -> Origin {
         match self.fact {
             Fact::Reported(_) => Origin::Reported,
+            Fact::Imported(_) => Origin::Imported,
             _ => Origin::Decided,
         }
     }
@@ -130,8 +137,10 @@ pub enum Fact {
         command: CommandId,
         /// Its step, for readers of the row.
         step: Arc<str>,
-        /// What it answered.
+        /// What it answered; with a reference, top-level fields of what is kept there.
         data: Value,
+        /// Where the answer is kept, when it is too large for the log.
+        reference: Option<Arc<BlobRef>>,
     },
     /// The tool failed.
     CallFailed {
@@ -196,8 +205,11 @@ pub enum Fact {
     },
     /// The execution ended well.
     PlaybookCompleted {
-        /// Data of the last completed leaf, `end` preferred.
+        /// Data of the last completed leaf, `end` preferred; with a reference, top-level fields
+        /// of what is kept there.
         result: Value,
+        /// Where that data is kept, when it is too large for the log.
+        reference: Option<Arc<BlobRef>>,
     },
     /// The execution ended badly.
     PlaybookFailed {
@@ -213,6 +225,19 @@ pub enum Fact {
     },
     /// Something a worker or client said that decides nothing.
     Reported(Box<Reported>),
+    /// A row that was not written here, kept as it was. It decides nothing.
+    Imported(Box<Imported>),
+}
+
+/// Where a value is kept that is too large for the log.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct BlobRef {
+    /// What the bytes hash to, by which they are found.
+    pub digest: Arc<str>,
+    /// How many bytes there are.
+    pub bytes: u64,
+    /// How to read them.
+    pub media_type: Arc<str>,
 }
 
 impl Fact {
@@ -312,4 +337,37 @@ pub struct Reported {
     pub meta: Option<Value>,
     /// Who said it.
     pub worker: Option<Arc<str>>,
+    /// The id it came with, when the server gave it another; a repeat is known by either.
+    pub key: Option<i64>,
+}
+
+/// A row of another database, column by column. None of them can be relied on.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Imported {
+    /// Its `event_type`.
+    pub event_type: Option<String>,
+    /// Its `node_name`.
+    pub node_name: Option<Arc<str>>,
+    /// Its `node_type`.
+    pub node_type: Option<Arc<str>>,
+    /// Its status text.
+    pub status: Option<String>,
+    /// The command it is about.
+    pub command: Option<CommandId>,
+    /// The execution that started its execution.
+    pub parent_execution: Option<ExecutionId>,
+    /// Who said it.
+    pub worker: Option<Arc<str>>,
+    /// How long it took, in the unit its writer chose.
+    pub duration: Option<f64>,
+    /// What went in.
+    pub context: Option<Value>,
+    /// What came out.
+    pub result: Option<Value>,
+    /// What helps to read it.
+    pub meta: Option<Value>,
+    /// The failure in words.
+    pub error: Option<String>,
+    /// The id it came with, when the server gave it another.
+    pub key: Option<i64>,
 }

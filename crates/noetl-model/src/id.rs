@@ -79,6 +79,18 @@ id! {
     /// One schedule of a playbook.
     ScheduleId
 }
+id! {
+    /// One credential.
+    CredentialId
+}
+id! {
+    /// One entry of the audit of secrets.
+    AuditId
+}
+id! {
+    /// One stored result.
+    ResultId
+}
 
 impl From<EventId> for CommandId {
     fn from(event: EventId) -> Self {

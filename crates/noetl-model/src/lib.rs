@@ -21,8 +21,8 @@ pub use depth::{DEPTH_MAX, is_deeper_than};
 pub use event::{Event, Fact, Origin, Outcome, Routing, Seq};
 pub use failure::{Failure, FailureKind};
 pub use id::{
-    CatalogId, CommandId, DueId, EventId, ExecutionId, IdError, RuntimeId, ScheduleId,
-    SubscriptionId, Tenant,
+    AuditId, CatalogId, CommandId, CredentialId, DueId, EventId, ExecutionId, IdError, ResultId,
+    RuntimeId, ScheduleId, SubscriptionId, Tenant,
 };
 pub use shard::shard_for;
 pub use snowflake::{MachineId, Snowflakes};

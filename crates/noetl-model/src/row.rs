@@ -15,7 +15,9 @@ use crate::{CommandId, EventId, ExecutionId, Origin, Seq, Timestamp};
 pub use decode::RowError;
 
 /// One row of the log. JSON columns hold compact JSON text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// The type, the node and the status are missing in some imported rows and nowhere else.
+#[derive(Debug, Clone, PartialEq)]
 pub struct EventRow {
     /// Whose log it is in.
     pub execution_id: ExecutionId,
@@ -28,13 +30,13 @@ pub struct EventRow {
     /// Who put it into the log.
     pub origin: Origin,
     /// What happened, in the wire's vocabulary.
-    pub event_type: Cow<'static, str>,
+    pub event_type: Option<Cow<'static, str>>,
     /// The step, the catalog path for `playbook_started`, or `playbook`.
-    pub node_name: Arc<str>,
+    pub node_name: Option<Arc<str>>,
     /// `execution`, the tool's kind, or nothing.
     pub node_type: Option<Arc<str>>,
     /// The wire's status text.
-    pub status: Cow<'static, str>,
+    pub status: Option<Cow<'static, str>>,
     /// The command it is about.
     pub command_id: Option<CommandId>,
     /// The execution that started this one; only on `playbook_started`.
@@ -49,6 +51,10 @@ pub struct EventRow {
     pub meta: Option<String>,
     /// The failure in one sentence.
     pub error: Option<String>,
+    /// How long it took; only on imported rows.
+    pub duration: Option<f64>,
+    /// The id a report came with, when the server gave it another.
+    pub idempotency_key: Option<i64>,
 }
 
 /// The `event_type` texts of the facts the engine decides.

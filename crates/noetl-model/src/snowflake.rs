@@ -48,6 +48,13 @@ impl Snowflakes {
         Self { machine, millisecond: -1, sequence: SEQUENCE_MAX }
     }
 
+    /// Mints as this machine from here on. Ids keep growing.
+    pub fn change_machine(&mut self, machine: MachineId) {
+        self.machine = machine;
+        // A fresh millisecond: the new machine may have minted in this one already.
+        self.sequence = SEQUENCE_MAX;
+    }
+
     /// The next id at `now`.
     pub fn mint(&mut self, now: Timestamp) -> i64 {
         let millisecond = (now.as_millis() - EPOCH_MS).max(0);

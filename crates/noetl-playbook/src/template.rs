@@ -19,6 +19,8 @@ mod higher;
 mod json;
 mod library;
 mod limit;
+mod loaded;
+mod mention;
 mod method;
 mod nested;
 mod object;
@@ -26,6 +28,7 @@ mod ops;
 mod path;
 mod program;
 mod scope;
+mod slot;
 #[cfg(test)]
 mod tests;
 
@@ -38,8 +41,11 @@ use indexmap::IndexMap;
 pub use error::{RenderError, SyntaxError};
 pub use guard::{Guard, truthy};
 pub use json::{from_json, from_json_owned, to_json};
+pub use loaded::{Loaded, Reach};
+pub use mention::{Mention, Next};
 pub use nested::ValueTemplate;
 pub use scope::{Entropy, Identity, Output, Scope};
+pub use slot::{Away, Part, Place, Slot, Source, exact_json};
 
 use error::Fault;
 use eval::Run;
@@ -48,8 +54,8 @@ use program::{Body, Program};
 /// A value as templates see it: shared, so that results are never copied to be read.
 pub type Data = minijinja::Value;
 
-/// Named values in the order they were written.
-pub type Names = IndexMap<Arc<str>, Data>;
+/// Named values in the order they were written, here or elsewhere.
+pub type Names = IndexMap<Arc<str>, Slot>;
 
 /// A string that holds template marks, compiled. Cloning it shares the compiled form.
 #[derive(Clone)]
@@ -81,6 +87,11 @@ impl Template {
     /// Only what is written counts; a name computed while rendering is not known here.
     pub fn names(&self) -> BTreeSet<String> {
         self.program.names.clone()
+    }
+
+    /// The same names with the first key that follows each.
+    pub fn mentions(&self) -> &BTreeSet<Mention> {
+        &self.program.mentions
     }
 
     /// Whether it is exactly one expression, which keeps its type.

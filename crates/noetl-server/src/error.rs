@@ -187,6 +187,9 @@ impl From<SubmitError> for ApiError {
             }
             SubmitError::Store(failure) => Self::from(&*failure),
             SubmitError::Busy => Self::unavailable("busy", "too much is under way; come again"),
+            SubmitError::Unleased => {
+                Self::unavailable("unleased", "this server waits for a machine number; come again")
+            }
             SubmitError::Stopped => Self::unavailable("stopping", "the control plane is stopping"),
         }
     }
@@ -209,6 +212,7 @@ impl From<Refusal> for ApiError {
             }
             Refusal::ClaimedBy(holder) => claimed_by(&holder),
             Refusal::Workload(message) => Self::invalid("invalid_workload", message),
+            Refusal::Need(_) => Self::internal("values the decision depends on were not read"),
         }
     }
 }

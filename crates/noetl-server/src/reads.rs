@@ -166,7 +166,7 @@ async fn result(app: &App, row: &ExecutionRow) -> Result<Option<Value>, ApiError
         let from = to.saturating_sub(END_WINDOW);
         let events = window(app, row.id, from, to).await?;
         let found = events.into_iter().rev().find_map(|event| match event.fact {
-            Fact::PlaybookCompleted { result } => Some(result),
+            Fact::PlaybookCompleted { result, .. } => Some(result),
             _ => None,
         });
         if found.is_some() {

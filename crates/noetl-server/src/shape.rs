@@ -1,14 +1,16 @@
 //! Rows and events in the shapes of the wire.
 
+use std::borrow::Cow;
+
 use noetl_api::catalog::{Entry, RegisterReply};
 use noetl_api::commands::{Command, CommandContext, CommandMeta};
 use noetl_api::events::EventView;
 use noetl_api::executions::{ExecutionView, Progress, StatusReply};
 use noetl_api::{Diagnostic, Id, IdForm};
 use noetl_model::command::ATTEMPTS_MAX;
-use noetl_model::event::Issued;
+use noetl_model::event::{BlobRef, Issued};
 use noetl_model::row::{EventRow, PLAYBOOK_NODE};
-use noetl_model::{Event, Fact, Failure, Map, Value, command_name};
+use noetl_model::{Event, Fact, Failure, Map, Origin, Value, command_name};
 use noetl_playbook::Severity;
 use noetl_store::{CatalogEntry, CommandRow, ExecutionRow, ExecutionStatus};
 use serde::Serialize;
@@ -110,16 +112,19 @@ fn duration_seconds(row: &ExecutionRow) -> Option<f64> {
 /// An event of an execution, with what readers expect and the log need not keep.
 pub(crate) fn event(event: &Event, of: &ExecutionRow, ids: IdForm) -> EventView {
     let row = EventRow::from(event);
-    let command = row.command_id.map(|id| command_name(row.execution_id, &row.node_name, id));
+    let node = row.node_name.as_deref().unwrap_or_default();
+    // An imported row is shown as it came.
+    let derived = row.command_id.filter(|_| row.origin != Origin::Imported);
+    let command = derived.map(|id| command_name(row.execution_id, node, id));
     let node_id = match event.fact {
-        Fact::PlaybookStarted(_) => PLAYBOOK_NODE.to_owned(),
-        _ => row.node_name.to_string(),
+        Fact::PlaybookStarted(_) => Some(PLAYBOOK_NODE.to_owned()),
+        _ => row.node_name.as_deref().map(str::to_owned),
     };
     EventView {
         seq: row.seq.0,
         event_id: Id::new(row.event_id.get(), ids),
         node_id,
-        node_name: row.node_name.to_string(),
+        node_name: row.node_name.as_deref().map(str::to_owned),
         node_type: row.node_type.as_deref().map(str::to_owned),
         created_at: row.created_at,
         timestamp: row.created_at,
@@ -128,8 +133,8 @@ pub(crate) fn event(event: &Event, of: &ExecutionRow, ids: IdForm) -> EventView 
         meta: shown_meta(event, &row, command.as_deref(), of),
         result: shown_result(event, &row, command.as_deref()),
         context: shown_context(event, &row),
-        event_type: row.event_type.into_owned(),
-        status: row.status.into_owned(),
+        event_type: row.event_type.map(Cow::into_owned),
+        status: row.status.map(Cow::into_owned),
         error: row.error,
     }
 }
@@ -193,6 +198,8 @@ fn shown_context(event: &Event, row: &EventRow) -> Option<Box<RawValue>> {
 #[derive(Serialize)]
 struct Said<'a, C> {
     status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<&'a BlobRef>,
     context: C,
 }
 
@@ -222,12 +229,16 @@ struct Data<'a> {
 /// What came out, with the command it is about. A command is one call, so its index is 0.
 fn shown_result(event: &Event, row: &EventRow, command: Option<&str>) -> Option<Box<RawValue>> {
     let about = About { command_id: command.unwrap_or_default(), ..About::default() };
+    let reference = match &event.fact {
+        Fact::CallDone { reference, .. } => reference.as_deref(),
+        _ => None,
+    };
     let context = match &event.fact {
         Fact::CommandClaimed { worker, .. } => About { worker_id: Some(worker), ..about },
         Fact::CommandStarted { .. } => about,
         Fact::CallDone { data, .. } => About {
             call_index: Some(0),
-            result: Some(Said { status: SUCCESS, context: Data { data } }),
+            result: Some(Said { status: SUCCESS, reference, context: Data { data } }),
             data: Some(data),
             ..about
         },
@@ -238,7 +249,8 @@ fn shown_result(event: &Event, row: &EventRow, command: Option<&str>) -> Option<
         Fact::CommandFailed { failure, .. } => About { error: Some(failure), ..about },
         _ => return row.result.clone().and_then(raw),
     };
-    to_raw_value(&Said { status: &row.status, context }).ok()
+    let status = row.status.as_deref().unwrap_or_default();
+    to_raw_value(&Said { status, reference, context }).ok()
 }
 
 /// JSON text of a row, passed on as it is.

@@ -17,7 +17,7 @@ create or replace function noetl.journal_append_1(
     e_execution bigint[], e_seq bigint[], e_event bigint[], e_at timestamp[], e_origin text[],
     e_type text[], e_node text[], e_node_type text[], e_status text[], e_command bigint[],
     e_parent bigint[], e_worker text[], e_context text[], e_result text[], e_meta text[],
-    e_error text[], e_key text[],
+    e_error text[], e_key text[], e_duration double precision[],
     c_execution bigint[], c_id bigint[], c_issued bigint[], c_step text[], c_tool text[],
     c_attempt integer[], c_state text[], c_worker text[], c_claimed timestamptz[],
     c_started timestamptz[], c_ended timestamptz[], c_created timestamptz[],
@@ -27,7 +27,8 @@ create or replace function noetl.journal_append_1(
     d_payload text[],
     x_execution bigint[], x_id bigint[],
     o_execution bigint[], o_event bigint[], o_tenant text[], o_subject text[], o_body text[],
-    o_codec text
+    o_codec text,
+    b_execution bigint[], b_digest bytea[]
 ) returns table (execution_id bigint, outcome smallint, found bigint)
 language plpgsql as $$
 #variable_conflict use_column
@@ -101,18 +102,19 @@ begin
         insert into noetl.event (
             execution_id, seq, event_id, created_at, origin, event_type, node_name, node_type,
             status, command_id, parent_execution_id, worker_id, context, result, meta, error,
-            idempotency_key, lane, position
+            idempotency_key, duration, lane, position
         )
         select
             e.execution_id, e.seq, e.event_id, e.at, e.origin, e.event_type, e.node, e.node_type,
             e.status, e.command, e.parent, e.worker, e.context::json, e.result::json, e.meta::json,
-            e.error, e.key, on_lane, base + row_number() over (order by e.place)
+            e.error, e.key, e.duration, on_lane, base + row_number() over (order by e.place)
         from unnest(
             e_execution, e_seq, e_event, e_at, e_origin, e_type, e_node, e_node_type, e_status,
-            e_command, e_parent, e_worker, e_context, e_result, e_meta, e_error, e_key
+            e_command, e_parent, e_worker, e_context, e_result, e_meta, e_error, e_key,
+            e_duration
         ) with ordinality e (
             execution_id, seq, event_id, at, origin, event_type, node, node_type, status,
-            command, parent, worker, context, result, meta, error, key, place
+            command, parent, worker, context, result, meta, error, key, duration, place
         )
         where e.execution_id = any (kept);
 
@@ -187,6 +189,16 @@ begin
             where o.execution_id = any (kept)
             order by o.place
             on conflict (execution_id, event_id) do nothing;
+        end if;
+
+        if cardinality(b_digest) > 0 then
+            insert into noetl.blob_ref (execution_id, digest, tenant_id)
+            select b.execution_id, b.digest, e.tenant_id
+            from unnest(b_execution, b_digest) b (execution_id, digest)
+            join noetl.execution e on e.execution_id = b.execution_id
+            where b.execution_id = any (kept)
+            order by b.execution_id, b.digest
+            on conflict (execution_id, digest) do nothing;
         end if;
 
         if wake is not null then

@@ -14,5 +14,5 @@ on conflict (schedule_id) do update set
     meta = excluded.meta, updated_at = excluded.updated_at
 where s.tenant_id = excluded.tenant_id
 returning schedule_id, tenant_id, playbook_path, playbook_version, cron, interval_seconds, enabled,
-    timezone, next_run_at, run_execution_id, last_run_at, last_status, input_payload::text,
-    meta::text, created_at, updated_at
+    timezone, next_run_at::timestamptz, run_execution_id, last_run_at::timestamptz, last_status, input_payload::text,
+    meta::text, created_at::timestamptz, updated_at::timestamptz

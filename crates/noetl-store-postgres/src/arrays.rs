@@ -8,7 +8,7 @@ use noetl_model::{CommandState, DueId, EventId, Seq};
 use noetl_store::commands::stage;
 use noetl_store::outbox::CODEC;
 use noetl_store::{
-    Append, CommandChange, CommandRow, Committed, ExecutionRow, Malformed, NewDue, Start,
+    Append, CommandChange, CommandRow, Committed, Digest, ExecutionRow, Malformed, NewDue, Start,
 };
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
@@ -33,12 +33,13 @@ pub(crate) struct Item {
     pub(crate) changes: Vec<CommandChange>,
     pub(crate) due: Vec<NewDue>,
     pub(crate) delivered: Vec<DueId>,
+    pub(crate) blobs: Vec<Digest>,
 }
 
 impl Item {
     pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
         append.check()?;
-        let Append { expected, after, start, events, row, due, delivered } = append;
+        let Append { expected, after, start, events, row, due, delivered, blobs } = append;
         Ok(Self {
             expected: place(expected),
             after,
@@ -50,6 +51,7 @@ impl Item {
             events: events.iter().map(|event| EventRow::from(event.as_ref())).collect(),
             due,
             delivered,
+            blobs,
         })
     }
 
@@ -126,6 +128,7 @@ pub(crate) async fn append(
     let query = bind_moves(query, chains);
     let query = bind_due(query, chains);
     let query = bind_outgoing(query, outgoing);
+    let query = bind_blobs(query, chains);
     let rows = query.fetch_all(connection).await?;
     rows.iter().map(not_kept).collect()
 }
@@ -196,10 +199,10 @@ fn bind_events<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
         row.event_id.get(),
         Utc(row.created_at),
         row.origin.as_str(),
-        plain(&row.event_type),
-        plain(&row.node_name),
+        row.event_type.as_deref().map(plain),
+        row.node_name.as_deref().map(plain),
         row.node_type.as_deref().map(plain),
-        plain(&row.status),
+        row.status.as_deref().map(plain),
         row.command_id.map(|id| id.get()),
         row.parent_execution_id.map(|id| id.get()),
         row.worker_id.as_deref().map(plain),
@@ -207,7 +210,8 @@ fn bind_events<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
         row.result.as_deref(),
         row.meta.as_deref(),
         row.error.as_deref().map(plain),
-        idempotency_key(row),
+        row.idempotency_key.map(|key| key.to_string()),
+        row.duration,
     )
 }
 
@@ -302,6 +306,12 @@ fn bind_due<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
     columns!(query, delivered, |answered| answered.0, answered.1)
 }
 
+fn bind_blobs<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+    let items = chains.iter().flatten();
+    let blobs = items.flat_map(|item| item.blobs.iter().map(|blob| (item.execution(), blob)));
+    columns!(query, blobs, |referred| referred.0, &referred.1.as_bytes()[..])
+}
+
 fn bind_outgoing<'q>(query: Append_<'q>, outgoing: &'q [Outgoing]) -> Append_<'q> {
     let outgoing = outgoing.iter();
     let query = columns!(
@@ -314,9 +324,4 @@ fn bind_outgoing<'q>(query: Append_<'q>, outgoing: &'q [Outgoing]) -> Append_<'q
         &*row.body,
     );
     query.bind(CODEC)
-}
-
-/// Rows have none yet.
-fn idempotency_key(_row: &EventRow) -> Option<String> {
-    None
 }

@@ -126,6 +126,21 @@ pub(crate) fn json(row: &PgRow, index: usize) -> Result<Option<Value>, sqlx::Err
     text.map(|text| serde_json::from_str(text).map_err(unreadable)).transpose()
 }
 
+/// A JSON column that is never null.
+pub(crate) fn value(row: &PgRow, index: usize) -> Result<Value, sqlx::Error> {
+    Ok(json(row, index)?.unwrap_or(Value::Null))
+}
+
+/// A moment, or none.
+pub(crate) fn instant(row: &PgRow, index: usize) -> Result<Option<Timestamp>, sqlx::Error> {
+    Ok(row.try_get::<Option<At>, _>(index)?.map(|at| at.0))
+}
+
+/// A size in bytes, which never gets near the largest signed number.
+pub(crate) fn size(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
 /// A JSON value as the text that is bound for it.
 pub(crate) fn json_text(value: Option<&Value>) -> Option<String> {
     value.map(Value::to_string)

@@ -91,7 +91,7 @@ fn add(rows: &mut Vec<Outgoing>, tenant: &Tenant, item: &Item) -> Result<(), sql
             execution: row.execution_id,
             event: row.event_id,
             tenant: tenant.clone(),
-            subject: subject(&row.event_type),
+            subject: subject(row.event_type.as_deref()),
             body,
         });
         previous = Some(row.event_id);

@@ -19,6 +19,7 @@ create table event_2 (
     error text,
     context text,
     result text,
+    duration real,
     idempotency_key integer,
     check (origin = 'imported' or (event_type is not null and node_name is not null and status is not null))
 ) strict;
@@ -28,7 +29,7 @@ create table event_2 (
 insert into event_2
 select position, execution_id, seq, iif(is_later, -position, event_id), created_at, origin,
     event_type, node_name, node_type, status, command_id, parent_execution_id, worker_id, meta,
-    error, context, result, iif(is_later, event_id, null)
+    error, context, result, null, iif(is_later, event_id, null)
 from (
     select *, row_number() over (partition by execution_id, event_id order by seq) > 1 as is_later
     from event

@@ -67,6 +67,9 @@ impl<'c> Appender<'c> {
         for change in &item.changes {
             self.change(change)?;
         }
+        for digest in &item.blobs {
+            self.refer(item, digest).map_err(failed)?;
+        }
         if let Some(outgoing) = &mut self.outgoing {
             outgoing.add(item).map_err(failed)?;
         }
@@ -176,10 +179,10 @@ impl<'c> Appender<'c> {
             row.event_id.get(),
             row.created_at.as_micros(),
             row.origin.as_str(),
-            &*row.event_type,
-            &*row.node_name,
+            row.event_type.as_deref(),
+            row.node_name.as_deref(),
             row.node_type.as_deref(),
-            &*row.status,
+            row.status.as_deref(),
             row.command_id.map(|id| id.get()),
             row.parent_execution_id.map(|id| id.get()),
             row.worker_id.as_deref(),
@@ -187,7 +190,16 @@ impl<'c> Appender<'c> {
             row.error,
             row.context,
             row.result,
+            row.duration,
+            row.idempotency_key,
         ])?;
+        Ok(())
+    }
+
+    /// Comes after the execution's row, which says whose reference it is.
+    fn refer(&self, item: &Item, digest: &str) -> rusqlite::Result<()> {
+        let sql = include_str!("../queries/blob_ref_insert.sql");
+        self.connection.prepare_cached(sql)?.execute((item.row.id.get(), digest))?;
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Columns that are more to us than to SQLite.
 
-use noetl_model::Value;
+use noetl_model::{Timestamp, Value};
+use noetl_store::Digest;
 use rusqlite::types::Type;
 use rusqlite::{Error, Row};
 
@@ -26,9 +27,34 @@ pub(crate) fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Valu
     serde_json::from_str(text).map(Some).map_err(|error| unreadable(column, error))
 }
 
+/// A JSON text that is always there.
+pub(crate) fn value(row: &Row<'_>, column: usize) -> rusqlite::Result<Value> {
+    json(row, column)?.ok_or_else(|| unreadable(column, "no value"))
+}
+
+/// An instant, or none.
+pub(crate) fn instant(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_micros))
+}
+
+/// A digest.
+pub(crate) fn digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Digest> {
+    parsed(row, column, |text| text.parse().ok())
+}
+
 /// A JSON text to write.
 pub(crate) fn json_text(value: &Option<Value>) -> Option<String> {
     value.as_ref().map(Value::to_string)
+}
+
+/// An instant to write, or none.
+pub(crate) fn micros(at: Option<Timestamp>) -> Option<i64> {
+    at.map(Timestamp::as_micros)
+}
+
+/// A number of bytes to write; nothing is larger than the largest SQLite knows.
+pub(crate) fn size(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 /// A row that this version cannot read.

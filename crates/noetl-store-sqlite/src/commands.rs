@@ -6,7 +6,7 @@ use noetl_store::{CommandRow, Commands, StoreError};
 use rusqlite::{OptionalExtension, Row};
 
 use crate::SqliteStore;
-use crate::column::{count, parsed};
+use crate::column::{count, instant, parsed};
 use crate::item::rows;
 
 #[async_trait]
@@ -45,6 +45,6 @@ fn command(row: &Row<'_>) -> rusqlite::Result<CommandRow> {
         state: parsed(row, 6, CommandState::from_text)?,
         worker: row.get(7)?,
         issued_at: Timestamp::from_micros(row.get(8)?),
-        ended_at: row.get::<_, Option<i64>>(9)?.map(Timestamp::from_micros),
+        ended_at: instant(row, 9)?,
     })
 }

@@ -72,10 +72,10 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
         event_id: EventId::new(row.get(2)?),
         created_at: Timestamp::from_micros(row.get(3)?),
         origin: parsed(row, 4, Origin::from_text)?,
-        event_type: Cow::Owned(row.get(5)?),
+        event_type: row.get::<_, Option<String>>(5)?.map(Cow::Owned),
         node_name: row.get(6)?,
         node_type: row.get(7)?,
-        status: Cow::Owned(row.get(8)?),
+        status: row.get::<_, Option<String>>(8)?.map(Cow::Owned),
         command_id: row.get::<_, Option<i64>>(9)?.map(CommandId::new),
         parent_execution_id: row.get::<_, Option<i64>>(10)?.map(ExecutionId::new),
         worker_id: row.get(11)?,
@@ -83,6 +83,8 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
         error: row.get(13)?,
         context: row.get(14)?,
         result: row.get(15)?,
+        duration: row.get(16)?,
+        idempotency_key: row.get(17)?,
     };
     event.decode().map_err(|error| unreadable(0, error))
 }

@@ -6,7 +6,7 @@ use noetl_store::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, St
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::column::{count, parsed};
+use crate::column::{count, instant, parsed};
 use crate::item::rows;
 
 #[async_trait]
@@ -86,7 +86,7 @@ fn execution(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
         version: Seq(count(row, 6)?),
         started_at: Timestamp::from_micros(row.get(7)?),
         updated_at: Timestamp::from_micros(row.get(8)?),
-        ended_at: row.get::<_, Option<i64>>(9)?.map(Timestamp::from_micros),
+        ended_at: instant(row, 9)?,
         error: row.get(10)?,
         steps_entered: row.get(11)?,
         steps_completed: row.get(12)?,

@@ -20,6 +20,7 @@ pub(crate) struct Item {
     pub(crate) newest: i64,
     pub(crate) due: Vec<EncodedDue>,
     pub(crate) delivered: Vec<DueId>,
+    pub(crate) blobs: Vec<String>,
 }
 
 /// A due row with its payload as text.
@@ -39,7 +40,7 @@ impl From<NewDue> for EncodedDue {
 impl Item {
     pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
         append.check()?;
-        let Append { expected, after, start, events, row, due, delivered } = append;
+        let Append { expected, after, start, events, row, due, delivered, blobs } = append;
         let last = events.last().map(|event| event.id.get());
         let newest = events.iter().map(|event| event.id.get()).max();
         Ok(Self {
@@ -50,6 +51,7 @@ impl Item {
             row,
             due: due.into_iter().map(EncodedDue::from).collect(),
             delivered,
+            blobs: blobs.iter().map(ToString::to_string).collect(),
             changes: CommandChange::of_all(events.iter().map(AsRef::as_ref)),
             newest: newest.unwrap_or(i64::MIN),
             events: events.iter().map(|event| EventRow::from(event.as_ref())).collect(),

@@ -6,28 +6,35 @@
 //! in `migrations/`, queries are in `queries/`; nothing outside this crate knows a table.
 
 mod append;
+mod blobs;
 mod catalog;
 mod checkpoint;
 mod column;
 mod commands;
 mod connection;
+mod credentials;
 mod due;
 mod error;
 mod event_log;
 mod executions;
 mod item;
+mod keychain;
 mod leases;
 mod lock;
 mod migrate;
+mod objects;
 mod open;
 mod options;
 mod outbox;
 mod readers;
+mod result_store;
 mod runtimes;
 mod schedules;
+mod secret_audit;
 mod snapshots;
 mod store;
 mod subscriptions;
+mod transient;
 mod writer;
 
 pub use error::OpenError;

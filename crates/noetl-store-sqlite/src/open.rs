@@ -47,6 +47,8 @@ fn open_locked(
     }
     connection::set_up_writer(&connection, synchronous).map_err(failed)?;
     migrate::migrate(&mut connection, had).map_err(failed)?;
+    // The file has one owner, and that is us: whoever held a lease on anything is gone.
+    connection.execute("update leader set until = 0 where until > 0", []).map_err(failed)?;
     Ok(connection)
 }
 

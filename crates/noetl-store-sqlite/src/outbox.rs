@@ -95,7 +95,7 @@ impl<'c> Outgoing<'c> {
                 tenant.as_str(),
                 row.execution_id.get(),
                 row.event_id.get(),
-                subject(&row.event_type),
+                subject(row.event_type.as_deref()),
                 payload,
                 CODEC,
                 self.now.as_micros(),

@@ -6,7 +6,7 @@ use noetl_store::{NewSchedule, ScheduleRow, Schedules, StoreError};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::column::{json, json_text};
+use crate::column::{instant, json, json_text, micros};
 use crate::item::rows;
 
 #[async_trait]
@@ -30,7 +30,7 @@ impl Schedules for SqliteStore {
                     new.interval_seconds,
                     new.is_enabled,
                     new.timezone,
-                    new.next_run_at.map(Timestamp::as_micros),
+                    micros(new.next_run_at),
                     json_text(&new.payload),
                     json_text(&new.meta),
                     now.as_micros(),
@@ -110,7 +110,7 @@ impl Schedules for SqliteStore {
                 id.get(),
                 tenant.as_str(),
                 due.as_micros(),
-                next.map(Timestamp::as_micros),
+                micros(next),
                 status,
                 now.as_micros(),
             ])?;
@@ -130,9 +130,6 @@ impl Schedules for SqliteStore {
 }
 
 fn schedule(row: &Row<'_>) -> rusqlite::Result<ScheduleRow> {
-    let time = |column| -> rusqlite::Result<Option<Timestamp>> {
-        Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_micros))
-    };
     Ok(ScheduleRow {
         schedule: NewSchedule {
             id: ScheduleId::new(row.get(0)?),
@@ -142,13 +139,13 @@ fn schedule(row: &Row<'_>) -> rusqlite::Result<ScheduleRow> {
             interval_seconds: row.get(5)?,
             is_enabled: row.get(6)?,
             timezone: row.get(7)?,
-            next_run_at: time(8)?,
+            next_run_at: instant(row, 8)?,
             payload: json(row, 12)?,
             meta: json(row, 13)?,
         },
         tenant: Tenant::new(row.get::<_, String>(1)?),
         run: row.get::<_, Option<i64>>(9)?.map(ExecutionId::new),
-        last_run_at: time(10)?,
+        last_run_at: instant(row, 10)?,
         last_status: row.get(11)?,
         created_at: Timestamp::from_micros(row.get(14)?),
         updated_at: Timestamp::from_micros(row.get(15)?),

@@ -106,8 +106,8 @@ impl SqliteStore {
         self.outbox
     }
 
-    /// Runs a change in a transaction of its own, with the time at which it runs. On an error
-    /// nothing of it stays.
+    /// Runs a change in a transaction of its own, with the time at which it runs. When this
+    /// returns `Ok`, it is as durable as an append; on an error nothing of it stays.
     pub(crate) async fn write<T, W>(&self, action: &'static str, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,

@@ -123,7 +123,8 @@ impl CommandChange {
             | Fact::PlaybookCompleted { .. }
             | Fact::PlaybookFailed { .. }
             | Fact::PlaybookCancelled { .. }
-            | Fact::Reported(_) => None,
+            | Fact::Reported(_)
+            | Fact::Imported(_) => None,
         }
     }
 

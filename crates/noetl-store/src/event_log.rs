@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use noetl_model::{CommandId, DueId, Event, EventId, ExecutionId, Seq, Tenant};
 
-use crate::{ExecutionRow, NewDue, StoreError};
+use crate::{Digest, ExecutionRow, NewDue, StoreError};
 
 /// What one execution adds to its log, with the rows that follow from it.
 #[derive(Debug, Clone)]
@@ -26,6 +26,8 @@ pub struct Append {
     /// Rows of any sender that these events answer, removed with them; also one that is in `due`.
     /// One that is gone already is fine.
     pub delivered: Vec<DueId>,
+    /// Content the execution refers to from now on; naming one again changes nothing.
+    pub blobs: Vec<Digest>,
 }
 
 impl Append {
@@ -176,9 +178,10 @@ pub enum Committed {
 pub trait EventLog: Send + Sync {
     /// Appends a batch in one transaction, and answers for each item in order.
     ///
-    /// An item is written whole, with its command, execution and due rows, or not at all, and never
-    /// fails another. When this returns `Ok`, every `Appended` item survives a power cut. When it
-    /// returns an error other than [`StoreError::Unknown`], nothing of the batch was kept.
+    /// An item is written whole, with its command, execution and due rows and its references to
+    /// content, or not at all, and never fails another. When this returns `Ok`, every `Appended`
+    /// item survives a power cut. When it returns an error other than [`StoreError::Unknown`],
+    /// nothing of the batch was kept.
     ///
     /// An item that no log could take ([`Malformed`]) is a bug of the caller, not an outcome: it
     /// is an error, and nothing of its batch is kept.
@@ -192,6 +195,12 @@ pub trait EventLog: Send + Sync {
     /// Whether other processes may append to the same logs, so that a conflict is no mistake.
     fn is_shared(&self) -> bool {
         false
+    }
+
+    /// Resolves when another process has said that it left commands for whoever has room. What it
+    /// says may be lost; never resolves in a store that is not shared.
+    async fn others_left_work(&self) {
+        std::future::pending().await
     }
 
     /// Takes one execution for the caller alone until the answer is dropped or committed: nobody

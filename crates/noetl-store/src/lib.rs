@@ -4,43 +4,90 @@
 //! conformance suite is their specification. The memory store keeps everything in one process;
 //! the adapters keep it on disk.
 
+mod blobs;
 mod catalog;
 mod clock;
+mod collect;
 pub mod commands;
+mod credentials;
 mod cursors;
+mod digest;
 mod due;
 mod error;
 mod event_log;
 mod executions;
+mod keychain;
 pub mod leases;
 mod memory;
+mod objects;
 pub mod outbox;
+mod result_store;
 mod runtimes;
 mod schedules;
+mod secret_audit;
 mod snapshots;
 pub mod subscriptions;
+mod transient;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
+pub use blobs::{BlobError, BlobPage, BlobRef, BlobRefs, Blobs, StoredBlob};
 pub use catalog::{Catalog, CatalogEntry, NewEntry};
 pub use clock::{StoreClock, SystemClock};
+pub use collect::{Collected, collect};
 pub use commands::{CommandChange, CommandRow, Commands};
+pub use credentials::{Credential, CredentialFilter, Credentials, NewCredential, Sealed};
 pub use cursors::{Advanced, Cursors};
+pub use digest::{Digest, DigestError};
 pub use due::{Due, DueRow, NewDue};
 pub use error::{BackendError, StoreError};
 pub use event_log::{Append, Committed, EventLog, Held, Malformed, Start, Unshared};
 pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, path_contains};
+pub use keychain::{
+    CacheKind, Keychain, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry,
+};
 pub use leases::{Lease, Leases};
 pub use memory::MemoryStore;
+pub use objects::{Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins};
 pub use outbox::{Outbox, OutboxOptions, OutboxRow};
+pub use result_store::{NewResult, ResultStore, ResultSummary};
 pub use runtimes::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes};
 pub use schedules::{NewSchedule, ScheduleRow, Schedules};
+pub use secret_audit::{AuditFilter, SecretAudit, SecretUse};
 pub use snapshots::{Snapshot, Snapshots, checksum};
 pub use subscriptions::{
     NewSubscription, Reserved, SubscriptionAction, SubscriptionRow, SubscriptionState,
     Subscriptions,
 };
+pub use transient::{NewVariable, Transient, Variable, VariableKind};
+
+/// What is kept beside the executions: secrets, variables, results, objects, content.
+pub trait Keeping:
+    Credentials
+    + Keychain
+    + SecretAudit
+    + Transient
+    + ResultStore
+    + Objects
+    + Plugins
+    + Blobs
+    + BlobRefs
+{
+}
+
+impl<S> Keeping for S where
+    S: Credentials
+        + Keychain
+        + SecretAudit
+        + Transient
+        + ResultStore
+        + Objects
+        + Plugins
+        + Blobs
+        + BlobRefs
+{
+}
 
 /// Everything a control plane keeps in one place.
 pub trait Store:
@@ -56,6 +103,7 @@ pub trait Store:
     + Runtimes
     + Subscriptions
     + Schedules
+    + Keeping
 {
 }
 
@@ -72,5 +120,6 @@ impl<S> Store for S where
         + Runtimes
         + Subscriptions
         + Schedules
+        + Keeping
 {
 }

@@ -4,14 +4,22 @@
 //! so what does not survive a row does not survive here either. One lock guards all of it; calls
 //! hold it briefly and never across an await. It is made for tests and simulations, not for speed.
 
+mod blobs;
+mod credentials;
 mod due;
+mod kept;
+mod keychain;
 mod leases;
+mod objects;
 mod outbox;
+mod result_store;
 mod runtimes;
 mod schedules;
+mod secret_audit;
 mod snapshots;
 mod state;
 mod subscriptions;
+mod transient;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -100,7 +108,10 @@ impl EventLog for MemoryStore {
         let state = self.state();
         let log = state.executions.get(&execution).map(|known| &known.log);
         let mut log = log.into_iter().flatten();
-        Ok(log.find(|row| row.event_id == event).map(|row| row.seq))
+        let is_it = |row: &&noetl_model::row::EventRow| {
+            row.event_id == event || row.idempotency_key == Some(event.get())
+        };
+        Ok(log.find(is_it).map(|row| row.seq))
     }
 
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {

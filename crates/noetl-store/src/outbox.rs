@@ -43,7 +43,8 @@ const TYPE_CHARS_MAX: usize = 200;
 
 /// The subject an event of this type is published on. The type's dots part it into tokens; what a
 /// subject must not hold becomes `_`, so that no event type can stop or redirect a publisher.
-pub fn subject(event_type: &str) -> String {
+pub fn subject(event_type: Option<&str>) -> String {
+    let event_type = event_type.unwrap_or_default();
     let short: String = event_type.chars().take(TYPE_CHARS_MAX).collect();
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':');
     let tokens = short.split('.').map(|token| match token {
@@ -81,11 +82,11 @@ struct Body<'a> {
     event_id: EventId,
     execution_id: ExecutionId,
     catalog_id: CatalogId,
-    event_type: &'a str,
-    status: &'a str,
+    event_type: Option<&'a str>,
+    status: Option<&'a str>,
     created_at: Timestamp,
-    node_id: &'a str,
-    node_name: &'a str,
+    node_id: Option<&'a str>,
+    node_name: Option<&'a str>,
     node_type: Option<&'a str>,
     parent_event_id: Option<EventId>,
     prev_event_id: Option<EventId>,
@@ -108,19 +109,19 @@ impl Envelope<'_> {
             text.as_deref().map(serde_json::from_str).transpose()
         }
         let row = self.row;
-        let node_id = match &*row.event_type {
-            types::PLAYBOOK_STARTED => PLAYBOOK_NODE,
-            _ => &row.node_name,
+        let node_id = match row.event_type.as_deref() {
+            Some(types::PLAYBOOK_STARTED) => Some(PLAYBOOK_NODE),
+            _ => row.node_name.as_deref(),
         };
         serde_json::to_string(&Body {
             event_id: row.event_id,
             execution_id: row.execution_id,
             catalog_id: self.catalog,
-            event_type: &row.event_type,
-            status: &row.status,
+            event_type: row.event_type.as_deref(),
+            status: row.status.as_deref(),
             created_at: row.created_at,
             node_id,
-            node_name: &row.node_name,
+            node_name: row.node_name.as_deref(),
             node_type: row.node_type.as_deref(),
             parent_event_id: None,
             prev_event_id: self.previous,

@@ -1,5 +1,6 @@
 //! A memory store that a test can make unreachable.
 
+mod keeping;
 mod traffic;
 
 use std::collections::BTreeMap;

@@ -9,11 +9,12 @@ use super::{Finding, tree::Tree};
 
 /// Crates that decide; they know no time, disk, network or chance.
 const PURE: [&str; 3] = ["noetl-model", "noetl-playbook", "noetl-engine"];
-const IMPURE: [&str; 7] = ["tokio", "sqlx", "rusqlite", "axum", "async-nats", "reqwest", "rand"];
+const IMPURE: [&str; 8] =
+    ["tokio", "sqlx", "rusqlite", "axum", "async-nats", "reqwest", "rand", "object_store"];
 
 /// Crates that know traits only; which adapter stands behind them is the program's choice.
 const NEUTRAL: [&str; 3] = ["noetl-control", "noetl-server", "noetl-worker"];
-const ADAPTERS: [&str; 2] = ["noetl-store-", "noetl-bus-"];
+const ADAPTERS: [&str; 3] = ["noetl-store-", "noetl-bus-", "noetl-blobs"];
 
 /// Checks the answer of `cargo metadata --no-deps`.
 pub(super) fn check(metadata: &Value, tree: &Tree) -> Vec<Finding> {

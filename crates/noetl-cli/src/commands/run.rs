@@ -184,7 +184,7 @@ impl Follower {
         self.seen = event.seq;
         self.progress.show(event);
         match &event.fact {
-            Fact::PlaybookCompleted { result } => {
+            Fact::PlaybookCompleted { result, .. } => {
                 self.result = result.clone();
                 self.ended = true;
             }

@@ -66,7 +66,8 @@ impl Progress {
             | Fact::CommandFailed { .. }
             | Fact::CommandCancelled { .. }
             | Fact::ContextUpdated { .. }
-            | Fact::Reported(_) => {}
+            | Fact::Reported(_)
+            | Fact::Imported(_) => {}
         }
     }
 

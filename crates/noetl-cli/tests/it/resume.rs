@@ -33,7 +33,7 @@ async fn resumed_once(after: impl FnOnce(DevProcess)) {
     let second = DevProcess::start(&data);
     let status = second.ended(id).await;
     let events = log(&second.client, id).await;
-    let types: Vec<&str> = events.iter().map(|event| event.event_type.as_str()).collect();
+    let types: Vec<&str> = events.iter().filter_map(|event| event.event_type.as_deref()).collect();
     let count = |wanted: &str| types.iter().filter(|&&found| found == wanted).count();
     assert_eq!(status, "COMPLETED", "{types:?}");
     assert_eq!(count("command.expired"), 1, "{types:?}");

@@ -11,9 +11,11 @@ use noetl_store::{Append, ExecutionRow, ExecutionStatus, Start};
 use tokio::sync::oneshot;
 
 use super::again::Again;
+use super::writer::{STOP_GRACE, WriterParts};
 use super::{Accepted, SubmitError};
 use crate::cache::Cached;
 use crate::dispatch::{Slot, Waiting};
+use crate::due;
 
 /// Who waits for an input's outcome, and which of the item's events it led to.
 pub(super) struct Reply {
@@ -37,6 +39,7 @@ pub(super) struct Item {
     pub(super) cached: Cached,
     expected: Seq,
     after: Option<EventId>,
+    was_failing: bool,
     start: Option<Start>,
     pub(super) events: Vec<Arc<Event>>,
     pub(super) replies: Vec<Reply>,
@@ -50,8 +53,8 @@ pub(super) struct Pending {
     pub(super) effects: Vec<Effect>,
     pub(super) replies: Vec<Reply>,
     pub(super) claims: Vec<LocalClaim>,
-    /// Whether it waits for commands that were told to stop.
-    pub(super) is_failing: bool,
+    /// Whether a due row was written with it.
+    pub(super) has_due: bool,
 }
 
 impl Item {
@@ -59,6 +62,7 @@ impl Item {
         Self {
             expected: cached.state.version(),
             after: cached.state.last_event(),
+            was_failing: cached.state.is_failing(),
             cached,
             start,
             events: Vec::new(),
@@ -74,9 +78,15 @@ impl Item {
         from..self.events.len()
     }
 
-    fn append(&mut self) -> Option<Append> {
+    fn append(&mut self, parts: &WriterParts) -> Option<Append> {
         if self.events.is_empty() {
             return None;
+        }
+        let state = &self.cached.state;
+        let mut due = Vec::new();
+        if state.is_failing() && !self.was_failing {
+            let at = parts.clock.now().plus(STOP_GRACE);
+            due.push(due::abandon(parts.ids.due(), state.id(), at));
         }
         Some(Append {
             expected: self.expected,
@@ -84,8 +94,9 @@ impl Item {
             start: self.start.take(),
             events: self.events.clone(),
             row: row(&self.cached),
-            due: Vec::new(),
+            due,
             delivered: Vec::new(),
+            blobs: Vec::new(),
         })
     }
 
@@ -100,7 +111,7 @@ impl Item {
             events: self.events,
             replies: self.replies,
             claims: self.claims,
-            is_failing: state.is_failing(),
+            has_due: state.is_failing() && !self.was_failing,
         };
         (self.cached, pending)
     }
@@ -145,10 +156,10 @@ impl Batch {
 
     /// Parts a decided batch into what to commit, what waits for that with the place of its
     /// append, and the states.
-    pub(super) fn seal(self) -> Sealed {
+    pub(super) fn seal(self, parts: &WriterParts) -> Sealed {
         let mut sealed = Sealed::default();
         for mut item in self.items {
-            let place = item.append().map(|append| {
+            let place = item.append(parts).map(|append| {
                 sealed.appends.push(append);
                 sealed.appends.len() - 1
             });

@@ -12,9 +12,10 @@ use noetl_model::ExecutionId;
 use noetl_store::{Held, StoreError};
 
 use super::batch::{Batch, Item, Reply, Sealed};
+use super::claim::claim;
 use super::load::PAGE;
-use super::writer::{Waiters, Writer, claim, decide_into};
-use super::{Job, SubmitError, load};
+use super::writer::{Waiters, Writer, decide_into};
+use super::{Job, SubmitError};
 use crate::cache::Cached;
 use crate::dispatch::{Slot, Waiting};
 
@@ -99,7 +100,7 @@ impl Writer {
         for (waiting, slot) in claims {
             claim(&self.parts, item, waiting, slot, true);
         }
-        let Sealed { mut appends, pending, states } = batch.seal();
+        let Sealed { mut appends, pending, states } = batch.seal(&self.parts);
         for cached in states {
             self.cache.put(cached);
         }
@@ -120,7 +121,7 @@ impl Writer {
     ) -> Result<Cached, SubmitError> {
         let known = match self.cache.take(execution) {
             Some(cached) => Some(cached),
-            None => load::load(&*self.parts.store, &self.parts.playbooks, execution).await?,
+            None => self.load(execution).await?,
         };
         let mut cached = known.ok_or(SubmitError::Refused(Refusal::NotFound))?;
         let mut moved_by_others = false;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_engine::Execution;
+use noetl_engine::{Execution, Limits};
 use noetl_model::{ExecutionId, Seq};
 use noetl_store::Store;
 
@@ -16,6 +16,7 @@ pub(super) const PAGE: usize = 1000;
 /// The state of an execution, with its playbook; `None` when there is no such execution.
 pub(super) async fn load(
     store: &dyn Store,
+    catalog: &dyn Store,
     playbooks: &Playbooks,
     execution: ExecutionId,
 ) -> Result<Option<Cached>, SubmitError> {
@@ -23,7 +24,8 @@ pub(super) async fn load(
     let Some(tenant) = store.tenant_of(execution).await.map_err(failed)? else {
         return Ok(None);
     };
-    let mut state = Execution::absent(execution);
+    // Decisions are made without loading, so a state has to hold all its values.
+    let mut state = Execution::within(execution, Limits::NONE);
     loop {
         let events = store.read(execution, state.version(), PAGE).await.map_err(failed)?;
         for event in &events {
@@ -37,8 +39,8 @@ pub(super) async fn load(
         return Ok(None);
     }
     let Some(started) = state.started() else { return Ok(None) };
-    let catalog = started.catalog;
-    let playbook = playbooks.get(store, &tenant, catalog).await;
+    let entry = started.catalog;
+    let playbook = playbooks.get(catalog, &tenant, entry).await;
     let playbook = playbook.map_err(|error| match error {
         PlaybookError::Store(error) => SubmitError::Store(Arc::new(error)),
         error => SubmitError::Playbook(Arc::new(error)),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_engine::{Abandon, Effect, Input};
+use noetl_engine::Effect;
 use noetl_model::{ExecutionId, Origin};
 use noetl_store::{Committed, StoreError};
 use tracing::{debug, warn};
@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 use super::SubmitError;
 use super::again::decide_again;
 use super::batch::{LocalClaim, Pending};
-use super::writer::{STOP_GRACE, STORE_REST, Waiters, Writer};
+use super::writer::{STORE_REST, Waiters, Writer};
 use crate::dispatch::Waiting;
 use crate::local::Assignment;
 
@@ -91,7 +91,7 @@ impl Writer {
     }
 
     fn appended(&mut self, pending: Pending) {
-        let Pending { execution, events, effects, replies, claims, is_failing } = pending;
+        let Pending { execution, events, effects, replies, claims, has_due } = pending;
         self.parts.watch.committed(&events);
         // Before the effects: one of them may be to stop what is assigned here.
         for claim in claims {
@@ -100,8 +100,8 @@ impl Writer {
         for effect in effects {
             self.perform(execution, effect);
         }
-        if is_failing {
-            self.abandon_later(execution);
+        if has_due {
+            self.parts.due_written.notify_one();
         }
         Pending::answer(replies, &events);
     }
@@ -131,21 +131,6 @@ impl Writer {
         if self.parts.assignments.try_send(assignment).is_err() {
             self.parts.dispatch.ended(waiting.command);
         }
-    }
-
-    pub(super) fn abandon_later(&self, execution: ExecutionId) {
-        let journal = self.parts.journal.clone();
-        let closing = self.parts.closing.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = tokio::time::sleep(STOP_GRACE) => {
-                    // Refused when it ended by itself, which is what is hoped for.
-                    let input = Input::Abandon(Abandon);
-                    let _ = journal.submit_surely(execution, input, None, &closing).await;
-                }
-                () = closing.cancelled() => {}
-            }
-        });
     }
 
     /// Nothing of the batch was kept, or it is not known what was: states are dropped and read

@@ -13,24 +13,24 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
 use lru::LruCache;
-use noetl_engine::{Claim, Execution, Input, Moment, Refusal, Status, decide};
-use noetl_model::{Clock, CommandId, EventId, ExecutionId, Fact};
+use noetl_engine::{Execution, Input, Limits, Loaded, Moment, Refusal, decide};
+use noetl_model::{Clock, EventId, ExecutionId};
 use noetl_playbook::template::Entropy;
 use noetl_store::{Committed, Start, Store, StoreError};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
 
 use super::again::Again;
-use super::batch::{Batch, Item, LocalClaim, Pending, Reply, Sealed};
+use super::batch::{Batch, Item, Pending, Reply, Sealed};
+use super::claim::claim_new;
 use super::held::{Contended, ForHeld};
-use super::{Job, Journal, SubmitError, load};
+use super::{Job, SubmitError, load};
 use crate::cache::{Cache, Cached};
 use crate::catalog::Playbooks;
-use crate::dispatch::{Dispatch, Slot, Waiting};
+use crate::dispatch::Dispatch;
+use crate::identity::Identity;
 use crate::ids::{self, Ids};
 use crate::local::Assignment;
-use crate::recovery;
 use crate::watch::Watch;
 
 /// Inputs decided per transaction: enough to spread an fsync over many, few enough that the first
@@ -52,7 +52,13 @@ const REPORTED_MAX: NonZeroUsize = NonZeroUsize::new(16 * 1024).expect("not zero
 
 /// What a writer is made of.
 pub(crate) struct WriterParts {
+    /// The shard's own database.
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) shard: usize,
+    /// Where the catalog is.
+    pub(crate) catalog: Arc<dyn Store>,
+    pub(crate) identity: Identity,
+    pub(crate) due_written: Arc<Notify>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Ids,
     pub(crate) playbooks: Playbooks,
@@ -60,8 +66,6 @@ pub(crate) struct WriterParts {
     pub(crate) watch: Watch,
     pub(crate) env: Arc<BTreeMap<String, String>>,
     pub(crate) assignments: mpsc::Sender<Assignment>,
-    pub(crate) journal: Journal,
-    pub(crate) worker: Arc<str>,
     pub(crate) cache_bytes: usize,
     pub(crate) closing: CancellationToken,
 }
@@ -84,7 +88,7 @@ pub(crate) struct Writer {
     /// been decided on it: what such a batch answers without an event is not to be believed.
     pub(super) broken: HashMap<ExecutionId, u64>,
     /// Whether waiting commands could not be read and are to be tried again.
-    unread: bool,
+    pub(super) unread: bool,
     /// Inputs to be decided once more.
     pub(super) again: Vec<Job>,
     pub(super) contended: Contended,
@@ -143,7 +147,7 @@ impl Writer {
                 }
                 () = std::future::ready(()), if has_room && self.can_decide_again() => {}
                 _ = queue.recv_many(&mut jobs, BATCH_MAX), if has_room => {}
-                () = self.parts.dispatch.freed(), if has_room => {}
+                () = self.parts.dispatch.freed(self.parts.shard), if has_room => {}
                 () = tokio::time::sleep(STORE_REST), if rests && has_room => {}
                 () = self.parts.closing.cancelled() => break,
             }
@@ -203,6 +207,14 @@ impl Writer {
     }
 
     async fn turn(&mut self, mut jobs: Vec<Job>, commits: &mut FuturesOrdered<Commit>) {
+        if !self.parts.identity.is_held() {
+            // Ids minted now could be another's.
+            for job in std::mem::take(&mut self.again).into_iter().chain(jobs) {
+                let _ = job.reply.send(Err(SubmitError::Unleased));
+            }
+            self.unread = true;
+            return;
+        }
         for job in &mut jobs {
             // The command this input ends is over: its slot serves what the input leads to.
             job.slot = None;
@@ -225,7 +237,7 @@ impl Writer {
         }
         self.refill().await;
         let mut unread = Vec::new();
-        while let Some((waiting, slot)) = self.parts.dispatch.next() {
+        while let Some((waiting, slot)) = self.parts.dispatch.next(self.parts.shard) {
             if self.contended.contains(waiting.execution)
                 && !self.under_way.contains_key(&waiting.execution)
                 && batch.get(waiting.execution).is_none()
@@ -239,7 +251,7 @@ impl Writer {
         for waiting in unread {
             self.parts.dispatch.wait(waiting);
         }
-        let Sealed { appends, pending, states } = batch.seal();
+        let Sealed { appends, pending, states } = batch.seal(&self.parts);
         for cached in states {
             self.cache.put(cached);
         }
@@ -280,7 +292,8 @@ impl Writer {
         let is_known = batch.get(execution).is_some() || self.cache.contains(execution);
         let item = match start {
             Some(start) if !is_known => {
-                let cached = Cached::new(Execution::absent(execution), start.playbook);
+                let cached =
+                    Cached::new(Execution::within(execution, Limits::NONE), start.playbook);
                 let start = Start { key: start.key, tenant: start.tenant };
                 batch.put(execution, Item::new(cached, Some(start)))
             }
@@ -315,8 +328,13 @@ impl Writer {
         Ok(found.map_err(|error| SubmitError::Store(Arc::new(error)))?.is_some())
     }
 
+    pub(super) async fn load(&self, execution: ExecutionId) -> Result<Option<Cached>, SubmitError> {
+        let parts = &self.parts;
+        load::load(&*parts.store, &*parts.catalog, &parts.playbooks, execution).await
+    }
+
     /// The item of an execution: already in the batch, in memory, or folded from the log.
-    async fn item<'b>(
+    pub(super) async fn item<'b>(
         &mut self,
         batch: &'b mut Batch,
         execution: ExecutionId,
@@ -325,99 +343,13 @@ impl Writer {
             let cached = match self.cache.take(execution) {
                 Some(cached) => cached,
                 None => {
-                    let found =
-                        load::load(&*self.parts.store, &self.parts.playbooks, execution).await?;
+                    let found = self.load(execution).await?;
                     found.ok_or(SubmitError::Refused(Refusal::NotFound))?
                 }
             };
             batch.put(execution, Item::new(cached, None));
         }
         Ok(batch.get(execution).expect("put there just above"))
-    }
-
-    /// Reads the executions of a commit that failed, does what the log calls for and hands out again
-    /// what nobody runs. Only while nothing is under way: what a state says is then what the log says.
-    async fn look_after_suspects(&mut self, batch: &mut Batch) {
-        for execution in std::mem::take(&mut self.suspects) {
-            self.cache.take(execution);
-            let item = match self.item(batch, execution).await {
-                Ok(item) => item,
-                // It was not kept, so nothing of it is left to look after.
-                Err(SubmitError::Refused(_)) => continue,
-                Err(SubmitError::Store(error)) if !matches!(*error, StoreError::Row(_)) => {
-                    warn!(execution.id = %execution, %error, "an execution is not read yet");
-                    self.suspects.insert(execution);
-                    continue;
-                }
-                Err(error) => {
-                    warn!(execution.id = %execution, %error, "an execution is left as it is");
-                    continue;
-                }
-            };
-            let state = &item.cached.state;
-            let open: Vec<_> =
-                state.open_commands().map(|(id, open)| (id, open.worker.clone())).collect();
-            self.parts.dispatch.stop_others(execution, |id| state.open_command(id).is_some());
-            let (status, is_failing) = (state.status(), state.is_failing());
-            if status.is_final() {
-                self.parts.watch.ended(execution, status);
-            }
-            if is_failing {
-                self.abandon_later(execution);
-            }
-            let Some(item) = batch.get(execution) else { continue };
-            for (command, worker) in open {
-                if is_failing {
-                    self.parts.dispatch.stop(command);
-                }
-                match worker {
-                    None => self.parts.dispatch.wait(Waiting { execution, command }),
-                    Some(worker) if worker == self.parts.worker => {
-                        if !self.parts.dispatch.is_running(command) {
-                            let expire = recovery::expire(command, "its claim was not confirmed");
-                            if let Ok(events) = decide_on(&self.parts, &mut item.cached, expire) {
-                                let range = item.add(events);
-                                claim_new(&self.parts, item, range.start);
-                            }
-                        }
-                    }
-                    Some(_) => {}
-                }
-            }
-        }
-    }
-
-    /// Claims a command that waited. An error means that its state cannot be read for now.
-    async fn claim_waiting(
-        &mut self,
-        batch: &mut Batch,
-        waiting: Waiting,
-        slot: Slot,
-    ) -> Result<(), Arc<StoreError>> {
-        match self.item(batch, waiting.execution).await {
-            Ok(item) => claim(&self.parts, item, waiting, slot, true),
-            Err(SubmitError::Store(error)) if !matches!(*error, StoreError::Row(_)) => {
-                return Err(error);
-            }
-            // One that can never be read is no reason to keep all others waiting.
-            Err(error) => {
-                warn!(execution.id = %waiting.execution, %error, "a waiting command is not claimed");
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads back what waits in the store because it did not fit into memory.
-    async fn refill(&mut self) {
-        if !self.parts.dispatch.take_overflow() {
-            return;
-        }
-        if let Err(error) = recovery::wait_for_slots(&*self.parts.store, &self.parts.dispatch).await
-        {
-            warn!(%error, "waiting commands are not read back yet");
-            self.parts.dispatch.overflow();
-            self.unread = true;
-        }
     }
 }
 
@@ -456,49 +388,7 @@ pub(super) fn decide_on(
         ids: &mut || parts.ids.event(),
         entropy: Entropy::new(ids::entropy()),
         env: parts.env.clone(),
+        loaded: Loaded::new(),
     };
     decide(&cached.playbook, &mut cached.state, input, &mut moment)
-}
-
-/// Claims what a decision issued, for as many as there are free slots.
-pub(super) fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
-    if !parts.dispatch.has_worker() || item.cached.state.status() != Status::Running {
-        return;
-    }
-    let issued: Vec<CommandId> = item.events[from..]
-        .iter()
-        .filter(|event| matches!(event.fact, Fact::CommandIssued(_)))
-        .map(|event| event.id.into())
-        .collect();
-    for command in issued {
-        if item.cached.state.open_command(command).is_none() {
-            continue;
-        }
-        let Some(slot) = parts.dispatch.reserve() else { return };
-        let waiting = Waiting { execution: item.cached.state.id(), command };
-        claim(parts, item, waiting, slot, false);
-    }
-}
-
-pub(super) fn claim(
-    parts: &WriterParts,
-    item: &mut Item,
-    waiting: Waiting,
-    slot: Slot,
-    waited: bool,
-) {
-    let command = waiting.command;
-    let Some(open) = item.cached.state.open_command(command) else { return };
-    let issued = open.issued.clone();
-    let input = Input::Claim(Claim { command, worker: parts.worker.clone() });
-    match decide_on(parts, &mut item.cached, input) {
-        // No event: it was claimed before, and runs already.
-        Ok(events) if events.is_empty() => {}
-        Ok(events) => {
-            item.add(events);
-            item.claims.push(LocalClaim { waiting, slot, issued, waited });
-        }
-        // Over meanwhile; the slot is free for another.
-        Err(_) => {}
-    }
 }

@@ -1,6 +1,6 @@
 //! A command ended well (rule R3). The first terminal report decides; later ones change nothing.
 
-use noetl_model::Fact;
+use noetl_model::{Fact, Value};
 
 use super::{Complete, Draft, Refusal};
 
@@ -9,10 +9,15 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Complete) -> Result<(), R
     let Some(open) = draft.state.open_command(input.command) else { return Ok(()) };
     let issued = open.issued.clone();
     let (command, step) = (input.command, issued.step.clone());
-    if let Some(data) = input.data
+    let answer = match (input.data, &input.reference) {
+        (None, Some(_)) => Some(Value::Null),
+        (data, _) => data,
+    };
+    if let Some(data) = answer
         && open.answer.is_none()
     {
-        draft.record(Fact::CallDone { command, step: step.clone(), data });
+        let reference = input.reference;
+        draft.record(Fact::CallDone { command, step: step.clone(), data, reference });
     }
     if !input.is_final {
         return Ok(());

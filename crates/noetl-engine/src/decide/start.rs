@@ -68,7 +68,7 @@ fn workload(draft: &Draft<'_, '_>, input: &Start) -> Result<Map, Refusal> {
 }
 
 fn scope_for_start(draft: &Draft<'_, '_>, input: &Start) -> Scope {
-    let mut scope = scope::base(draft.playbook, draft.state, draft.moment);
+    let mut scope = scope::base(draft);
     scope.identity.catalog = input.catalog;
     scope.identity.path = input.path.clone();
     scope.identity.version = input.version;
@@ -104,6 +104,7 @@ fn initial_context(draft: &Draft<'_, '_>, input: &Start, workload: &Map) -> Resu
 }
 
 fn named(map: &Map) -> Names {
-    let named = |(name, value): (&String, &Value)| (Arc::from(name.as_str()), from_json(value));
+    let named =
+        |(name, value): (&String, &Value)| (Arc::from(name.as_str()), from_json(value).into());
     map.iter().map(named).collect()
 }

@@ -9,7 +9,7 @@ use noetl_playbook::template::{RenderError, Scope};
 
 use super::Activation;
 use crate::decide::Draft;
-use crate::scope;
+use crate::{places, scope};
 
 impl Draft<'_, '_> {
     pub(super) fn enter(&mut self, activation: Activation) {
@@ -29,26 +29,52 @@ impl Draft<'_, '_> {
     }
 
     fn issue(&mut self, step: &Step, tool: &Tool, generation: u32, from: Option<&str>) {
-        let scope = scope::for_tool(self.playbook, self.state, self.moment, from);
-        match rendered(tool, &scope) {
-            Ok((config, input)) => {
-                let timeout = tool.timeout.map(|limit| limit.as_millis());
-                self.record(Fact::CommandIssued(Arc::new(Issued {
-                    step: step.name.clone(),
-                    generation,
-                    attempt: 1,
-                    tool: tool.kind.clone(),
-                    config,
-                    input,
-                    timeout_ms: timeout.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
-                })));
+        let scope = scope::for_tool(self, from);
+        let rendered = rendered(tool, &scope);
+        if self.misses(&scope) {
+            let previous = from.and_then(|step| self.state.results.get(step));
+            let places = places::of_tool(tool, self.state, previous);
+            self.need(places);
+        }
+        let rendered = match scope.reach.lost() {
+            Some(lost) => Err(lost),
+            None => rendered.map_err(|error| error.to_string()),
+        };
+        match rendered {
+            // If something is missing this command is never seen; it stands for the one that
+            // will be, so that what other branches need comes to light in the same try.
+            _ if !self.needed.is_empty() => {
+                let (config, input) = (Map::new(), Map::new());
+                self.hand_out(step, tool, generation, config, input);
             }
-            Err(error) => {
+            Ok((config, input)) => self.hand_out(step, tool, generation, config, input),
+            Err(message) => {
                 self.inline_visits += 1;
-                let failure = Failure::new(FailureKind::TemplateError, error.to_string());
+                let failure = Failure::new(FailureKind::TemplateError, message);
                 self.exit_failed(&step.name, generation, failure);
             }
         }
+    }
+
+    /// Notes what the templates of a scope touched and did not find.
+    pub(super) fn misses(&mut self, scope: &Scope) -> bool {
+        let missing = scope.reach.needed();
+        let any = !missing.is_empty();
+        self.need(missing);
+        any
+    }
+
+    fn hand_out(&mut self, step: &Step, tool: &Tool, generation: u32, config: Map, input: Map) {
+        let timeout = tool.timeout.map(|limit| limit.as_millis());
+        self.record(Fact::CommandIssued(Arc::new(Issued {
+            step: step.name.clone(),
+            generation,
+            attempt: 1,
+            tool: tool.kind.clone(),
+            config,
+            input,
+            timeout_ms: timeout.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
+        })));
     }
 }
 

@@ -6,14 +6,13 @@
 use std::sync::Arc;
 
 use noetl_model::event::TakenArc;
-use noetl_model::{Fact, Failure, FailureKind, Map, Outcome, Routing};
+use noetl_model::{Fact, Failure, FailureKind, Map, Outcome, Routing, Value};
 use noetl_playbook::document::{Arrow, Assignment, Mode, OnError, OnNoMatch, SetScope, Step};
-use noetl_playbook::template::{Data, RenderError, Scope, from_json};
+use noetl_playbook::template::{Data, Names, RenderError, Scope, Slot, Source, from_json};
 
 use super::Activation;
-use crate::apply::assign;
 use crate::decide::Draft;
-use crate::scope;
+use crate::{places, scope};
 
 /// What a visit's `set` and arcs come to.
 #[derive(Default)]
@@ -28,18 +27,18 @@ impl Draft<'_, '_> {
     /// Ends a visit whose command, if it had one, was completed.
     pub(crate) fn exit_done(&mut self, name: &Arc<str>, generation: u32) {
         let visit = self.state.running.get(&(name.clone(), generation));
-        let data = visit.and_then(|visit| visit.data.as_ref()).map(|sized| sized.data.clone());
-        let data = data.unwrap_or_else(|| Data::from(()));
+        let data = visit.and_then(|visit| visit.data.as_ref()).map(|kept| kept.slot.clone());
+        let data = data.unwrap_or_default();
         self.exit(name, generation, &data, None);
     }
 
     /// Ends a visit that failed.
     pub(crate) fn exit_failed(&mut self, name: &Arc<str>, generation: u32, failure: Failure) {
-        let data = failure_data(&failure);
+        let data = failure_data(&failure).into();
         self.exit(name, generation, &data, Some(failure));
     }
 
-    fn exit(&mut self, name: &Arc<str>, generation: u32, data: &Data, failure: Option<Failure>) {
+    fn exit(&mut self, name: &Arc<str>, generation: u32, data: &Slot, failure: Option<Failure>) {
         let Some(ix) = self.playbook.find(name) else { return };
         let step = self.playbook.step(ix);
         if self.state.is_failing() {
@@ -49,16 +48,11 @@ impl Draft<'_, '_> {
             self.leave(step, generation, outcome, Decision::default());
             return;
         }
-        let (failure, decision) = match self.arcs(step, data, failure.as_ref()) {
-            Ok(decision) => (failure, decision),
-            // A template of this step's own `set` or arcs failed: that is the step's failure.
-            Err(error) => {
-                let failure = Failure::new(FailureKind::TemplateError, error.to_string());
-                let decision = self.arcs(step, data, Some(&failure)).unwrap_or_default();
-                (Some(failure), decision)
-            }
+        let Some((failure, decision)) = self.routed(step, data, failure) else {
+            // Where it goes depends on what is missing. It stays under way, so that other branches
+            // go as far as they can without it, and what they need comes to light too.
+            return;
         };
-        let (failure, decision) = self.unmatched(step, data, failure, decision);
         let outcome = match failure {
             None => Outcome::Done,
             Some(failure) => {
@@ -69,47 +63,77 @@ impl Draft<'_, '_> {
         self.leave(step, generation, outcome, decision);
     }
 
+    /// What `set` and the arcs come to, with the failure the visit ends with; `None` when a value
+    /// is missing.
+    fn routed(
+        &mut self,
+        step: &Step,
+        data: &Slot,
+        failure: Option<Failure>,
+    ) -> Option<(Option<Failure>, Decision)> {
+        match self.arcs(step, data, failure.as_ref())? {
+            Ok(decision) => self.unmatched(step, data, failure, decision),
+            // A template of this step's own `set` or arcs failed: that is the step's failure.
+            Err(message) => {
+                let failure = Failure::new(FailureKind::TemplateError, message);
+                let decision = self.arcs(step, data, Some(&failure))?.unwrap_or_default();
+                self.unmatched(step, data, Some(failure), decision)
+            }
+        }
+    }
+
     /// A step that ended well and matched no arc may be told to fail for it.
     fn unmatched(
-        &self,
+        &mut self,
         step: &Step,
-        data: &Data,
+        data: &Slot,
         failure: Option<Failure>,
         decision: Decision,
-    ) -> (Option<Failure>, Decision) {
+    ) -> Option<(Option<Failure>, Decision)> {
         let strict = step.router.on_no_match == OnNoMatch::Fail || self.playbook.no_next_is_error;
         if failure.is_some() || !strict || step.router.arcs.is_empty() || !decision.taken.is_empty()
         {
-            return (failure, decision);
+            return Some((failure, decision));
         }
         let message = format!("no arc of step '{}' matched", step.name);
         let failure = Failure::new(FailureKind::Config, message);
-        let decision = self.arcs(step, data, Some(&failure)).unwrap_or_default();
-        (Some(failure), decision)
+        let decision = self.arcs(step, data, Some(&failure))?.unwrap_or_default();
+        Some((Some(failure), decision))
     }
 
-    /// Evaluates `set` and the arcs of a visit that ended so.
+    /// Evaluates `set` and the arcs of a visit that ended so; `None` when a value is missing.
     fn arcs(
+        &mut self,
+        step: &Step,
+        data: &Slot,
+        failure: Option<&Failure>,
+    ) -> Option<Result<Decision, String>> {
+        let mut scope = scope::for_exit(self, &step.name, data.clone(), failure);
+        let decision = self.evaluate(step, failure, &mut scope);
+        if self.misses(&scope) {
+            let places = places::of_exit(step, self.state, Some(data), failure.is_some());
+            self.need(places);
+            return None;
+        }
+        Some(match scope.reach.lost() {
+            Some(lost) => Err(lost),
+            None => decision.map_err(|error| error.to_string()),
+        })
+    }
+
+    fn evaluate(
         &self,
         step: &Step,
-        data: &Data,
         failure: Option<&Failure>,
+        scope: &mut Scope,
     ) -> Result<Decision, RenderError> {
-        let mut scope = scope::for_exit(
-            self.playbook,
-            self.state,
-            self.moment,
-            &step.name,
-            data.clone(),
-            failure,
-        );
         let mut decision = Decision::default();
         let goes_on = failure.is_none() || step.on_error == OnError::Continue;
         if goes_on {
-            self.write(&step.set, &mut scope, &mut decision)?;
+            self.write(&step.set, scope, &mut decision)?;
         }
         for (place, arrow) in step.router.arcs.iter().enumerate() {
-            if counts(arrow, failure, goes_on) && arrow.when.holds(&scope)? {
+            if counts(arrow, failure.is_some(), goes_on) && arrow.when.holds(scope)? {
                 decision.taken.push(place);
                 if step.router.mode == Mode::Exclusive {
                     break;
@@ -117,7 +141,7 @@ impl Draft<'_, '_> {
             }
         }
         for place in decision.taken.clone() {
-            self.write(&step.router.arcs[place].set, &mut scope, &mut decision)?;
+            self.write(&step.router.arcs[place].set, scope, &mut decision)?;
         }
         Ok(decision)
     }
@@ -138,8 +162,7 @@ impl Draft<'_, '_> {
                 SetScope::Ctx => &mut scope.ctx,
                 SetScope::Step => &mut scope.step,
             };
-            let path = assignment.path.iter().map(String::as_str);
-            assign(Arc::make_mut(names), path, &value);
+            assign(Arc::make_mut(names), &assignment.path, &value);
             if assignment.scope == SetScope::Ctx {
                 decision.values.insert(assignment.path.join("."), value);
             }
@@ -192,11 +215,18 @@ impl Draft<'_, '_> {
     }
 }
 
-fn counts(arrow: &Arrow, failure: Option<&Failure>, goes_on: bool) -> bool {
-    match failure {
-        None => arrow.on_success,
-        Some(_) => arrow.on_failure || (goes_on && arrow.on_success),
-    }
+/// Whether an arc is considered at all.
+pub(crate) fn counts(arrow: &Arrow, failed: bool, goes_on: bool) -> bool {
+    if failed { arrow.on_failure || (goes_on && arrow.on_success) } else { arrow.on_success }
+}
+
+/// Writes `value` at a path below a scope's names.
+fn assign(names: &mut Names, path: &[String], value: &Value) {
+    let Some((first, below)) = path.split_first() else { return };
+    let below: Vec<&str> = below.iter().map(String::as_str).collect();
+    let before = names.get(first.as_str()).cloned().unwrap_or_default();
+    let slot = before.written(&below, Source::Held(from_json(value)));
+    names.insert(Arc::from(first.as_str()), slot);
 }
 
 /// What a failed tool still answered, such as an HTTP response's body.

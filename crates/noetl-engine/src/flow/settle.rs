@@ -1,11 +1,15 @@
 //! Until nothing more follows: entering what is due, then the end if nothing is left (R7, R8).
 
+use std::sync::Arc;
+
+use noetl_model::event::BlobRef;
 use noetl_model::{Fact, Failure, FailureKind, Value};
-use noetl_playbook::template;
+use noetl_playbook::template::{Part, Reach, Slot, Source, exact_json};
 
 use super::Activation;
 use crate::decide::Draft;
 use crate::execution::{OpenCommand, Status};
+use crate::values::KeptFailure;
 
 /// How many visits one decision may begin and end by itself. Steps without a tool take no time, so
 /// a cycle of them would never let go; no sensible playbook routes through this many.
@@ -92,14 +96,39 @@ impl Draft<'_, '_> {
     }
 
     fn end_completed(&mut self) {
-        let data = self.state.leaf.as_ref().and_then(|leaf| self.state.results.get(leaf));
-        let result = data.and_then(|data| template::to_json(data).ok()).unwrap_or(Value::Null);
-        self.record(Fact::PlaybookCompleted { result });
+        let leaf = self.state.leaf.as_ref().and_then(|leaf| self.state.results.get(leaf));
+        let leaf = leaf.cloned().unwrap_or_default();
+        // What is in a blob stays there.
+        if let Some(reference) = blob_of(&leaf) {
+            let result = Value::Null;
+            self.record(Fact::PlaybookCompleted { result, reference: Some(reference) });
+            return;
+        }
+        let reach = Reach::new(self.loaded.values());
+        let result = exact_json(&reach.data(&leaf));
+        self.need(reach.needed());
+        self.record(Fact::PlaybookCompleted { result, reference: None });
     }
 
     fn end_failed(&mut self) {
-        if let Some(failing) = self.state.failing.clone() {
-            self.record(Fact::PlaybookFailed { step: failing.step, failure: failing.failure });
-        }
+        let Some(failing) = self.state.failing.clone() else { return };
+        let failure = match &failing.failure {
+            KeptFailure::Held(failure) => failure.clone(),
+            KeptFailure::At { seq, .. } => {
+                self.need(failing.failure.place());
+                let lost = || Failure::new(FailureKind::Unknown, "the failure cannot be read");
+                self.loaded.failure(*seq).cloned().unwrap_or_else(lost)
+            }
+        };
+        self.record(Fact::PlaybookFailed { step: failing.step.clone(), failure });
+    }
+}
+
+/// The blob a value is in, if it is in one.
+fn blob_of(slot: &Slot) -> Option<Arc<BlobRef>> {
+    let Slot::Away(away) = slot else { return None };
+    match away.parts.as_slice() {
+        [Part { source: Source::Blob { reference, .. }, .. }] => Some(reference.clone()),
+        _ => None,
     }
 }

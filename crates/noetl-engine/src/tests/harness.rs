@@ -13,8 +13,8 @@ use noetl_playbook::Playbook;
 use noetl_playbook::template::Entropy;
 
 use crate::{
-    Abandon, Begin, Cancel, Claim, Complete, Execution, Expire, Fail, Input, Moment, Refusal,
-    Start, decide,
+    Abandon, Begin, Cancel, Claim, Complete, Execution, Expire, Fail, Input, Limits, Loaded,
+    Moment, Place, Refusal, Start, decide, places_needed,
 };
 
 /// Compiles the steps of a playbook; `apiVersion` and the rest are added.
@@ -28,18 +28,29 @@ pub(super) fn playbook(workflow: &str) -> Playbook {
     checked.playbook.unwrap_or_else(|| panic!("{text}\n{:#?}", checked.diagnostics))
 }
 
-/// One execution under test.
+/// One execution under test. It loads what a decision needs from its own log.
 pub(super) struct Run {
     pub(super) playbook: Playbook,
     pub(super) state: Execution,
     pub(super) log: Vec<Event>,
-    next_id: i64,
+    /// Blobs that can be loaded, by digest.
+    pub(super) blobs: BTreeMap<String, Vec<u8>>,
+    /// Whether what is known to be needed is loaded before deciding.
+    pub(super) preload: bool,
+    /// What was asked for, try by try.
+    pub(super) asked: Vec<Vec<Place>>,
 }
 
 impl Run {
     pub(super) fn new(playbook: Playbook) -> Self {
-        let state = Execution::absent(ExecutionId::new(1));
-        Self { playbook, state, log: Vec::new(), next_id: 100 }
+        Self::within(playbook, Limits::default())
+    }
+
+    /// One whose state holds as much as `limits` say.
+    pub(super) fn within(playbook: Playbook, limits: Limits) -> Self {
+        let state = Execution::within(ExecutionId::new(1), limits);
+        let (log, blobs, asked) = (Vec::new(), BTreeMap::new(), Vec::new());
+        Self { playbook, state, log, blobs, preload: false, asked }
     }
 
     /// Starts an execution of these steps.
@@ -50,24 +61,70 @@ impl Run {
     }
 
     pub(super) fn input(&mut self, input: Input) -> Result<Vec<Event>, Refusal> {
-        let next_id = &mut self.next_id;
+        let mut loaded = Loaded::new();
+        if self.preload {
+            for place in places_needed(&self.playbook, &self.state, &input) {
+                self.load(&mut loaded, &place);
+            }
+        }
+        let entropy = Entropy::new(7);
+        loop {
+            let decided = self.attempt(input.clone(), loaded.clone(), &entropy);
+            let Err(Refusal::Need(places)) = decided else {
+                self.check_invariants();
+                return decided;
+            };
+            assert!(!places.is_empty(), "a need names what it needs");
+            for place in &places {
+                assert!(!loaded.has(place), "{place:?} is asked for again");
+                self.load(&mut loaded, place);
+                assert!(loaded.has(place), "{place:?} is found or lost");
+            }
+            self.asked.push(places);
+        }
+    }
+
+    /// Decides with what is loaded.
+    pub(super) fn attempt(
+        &mut self,
+        input: Input,
+        loaded: Loaded,
+        entropy: &Entropy,
+    ) -> Result<Vec<Event>, Refusal> {
+        let mut next_id = self.log.last().map_or(100, |event| event.id.get());
         let mut moment = Moment {
-            now: Timestamp::from_millis(1_704_067_200_000 + *next_id),
+            now: Timestamp::from_millis(1_704_067_200_000 + next_id),
             ids: &mut || {
-                *next_id += 1;
-                EventId::new(*next_id)
+                next_id += 1;
+                EventId::new(next_id)
             },
-            entropy: Entropy::new(7),
+            entropy: entropy.clone(),
             env: Arc::new(BTreeMap::new()),
+            loaded,
         };
-        let before = self.state.clone();
+        let (before, bytes) = (self.state.clone(), self.state.to_snapshot());
         let decided = decide(&self.playbook, &mut self.state, input, &mut moment);
         match &decided {
             Ok(events) => self.log.extend(events.iter().cloned()),
-            Err(_) => assert_eq!(self.state, before, "a refusal changes nothing"),
+            Err(_) => {
+                assert_eq!(self.state, before, "a refusal changes nothing");
+                assert_eq!(self.state.to_snapshot(), bytes, "nor the order of names");
+            }
         }
-        self.check_invariants();
         decided
+    }
+
+    fn load(&self, loaded: &mut Loaded, place: &Place) {
+        match place {
+            Place::Event { seq, .. } => {
+                let event = self.log.iter().find(|event| event.seq == *seq);
+                loaded.insert(event.unwrap_or_else(|| panic!("no event {seq}")));
+            }
+            Place::Blob(reference) => match self.blobs.get(&*reference.digest) {
+                Some(bytes) => loaded.insert_blob(reference, bytes),
+                None => loaded.insert_lost(place.clone(), "it is gone"),
+            },
+        }
     }
 
     /// The open command of a step.
@@ -78,7 +135,7 @@ impl Run {
 
     pub(super) fn complete(&mut self, step: &str, data: Value) -> Vec<Event> {
         let command = self.command(step);
-        let input = Complete { command, data: Some(data), is_final: true };
+        let input = Complete { command, data: Some(data), reference: None, is_final: true };
         self.input(Input::Complete(input)).unwrap()
     }
 
@@ -110,11 +167,12 @@ impl Run {
         for (index, event) in self.log.iter().enumerate() {
             assert_eq!(event.seq.0, u64::try_from(index).unwrap() + 1, "no gap in the log");
         }
-        let mut replayed = Execution::absent(self.state.id());
+        let mut replayed = Execution::within(self.state.id(), self.state.limits);
         for event in &self.log {
             replayed.apply(event);
         }
         assert_eq!(replayed, self.state, "replay equals life");
+        assert_eq!(replayed.to_snapshot(), self.state.to_snapshot(), "in the same order");
         if self.state.status() == crate::Status::Running {
             let open = self.state.open_commands().next();
             assert!(open.is_some(), "something is outstanding unless it is final");
@@ -193,11 +251,11 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
         "begin" => Input::Begin(Begin { command: command(), worker: worker() }),
         "complete" => {
             let data = rest.map(|_| json());
-            Input::Complete(Complete { command: command(), data, is_final: true })
+            Input::Complete(Complete { command: command(), data, reference: None, is_final: true })
         }
         "answer" => {
             let data = Some(json());
-            Input::Complete(Complete { command: command(), data, is_final: false })
+            Input::Complete(Complete { command: command(), data, reference: None, is_final: false })
         }
         "fail" => {
             let failure = Failure::new(FailureKind::Unknown, "it broke");
@@ -244,9 +302,10 @@ fn show(event: &Event) -> String {
             let to = if taken.is_empty() { "nowhere".into() } else { taken.join(", ") };
             format!("step.exit {step} {outcome} -> {to}")
         }
-        Fact::PlaybookCompleted { result } => format!("playbook.completed {result}"),
+        Fact::PlaybookCompleted { result, .. } => format!("playbook.completed {result}"),
         Fact::PlaybookFailed { step, failure } => format!("playbook.failed at {step} {failure}"),
         Fact::PlaybookCancelled { .. } => "playbook_cancelled".into(),
         Fact::Reported(reported) => format!("reported {}", reported.event_type),
+        Fact::Imported(_) => "imported".into(),
     }
 }

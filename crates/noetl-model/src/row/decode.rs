@@ -1,12 +1,13 @@
 //! Row to event. Every shape ever written stays readable.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{EventRow, types};
-use crate::event::{Issued, Reported, Started};
+use crate::event::{BlobRef, Imported, Issued, Reported, Started};
 use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Value};
 
 /// A row that is not what this version, or one before it, writes.
@@ -73,6 +74,12 @@ fn one() -> u32 {
 }
 
 #[derive(Deserialize)]
+struct Answered {
+    reference: Option<Arc<BlobRef>>,
+    context: Data,
+}
+
+#[derive(Deserialize)]
 struct Data {
     data: Value,
 }
@@ -134,6 +141,7 @@ impl EventRow {
     pub fn decode(&self) -> Result<Event, RowError> {
         let fact = match self.origin {
             Origin::Reported => Fact::Reported(Box::new(self.reported()?)),
+            Origin::Imported => Fact::Imported(Box::new(self.imported()?)),
             Origin::Decided => self.decided()?,
         };
         Ok(Event {
@@ -146,8 +154,10 @@ impl EventRow {
     }
 
     fn decided(&self) -> Result<Fact, RowError> {
-        let step = || self.node_name.clone();
-        Ok(match self.event_type.as_ref() {
+        let node = self.node()?;
+        let step = || node.clone();
+        let event_type = self.event_type.as_deref().ok_or_else(|| self.missing("event_type"))?;
+        Ok(match event_type {
             types::PLAYBOOK_STARTED => Fact::PlaybookStarted(Box::new(self.started()?)),
             types::STEP_ENTER => {
                 let Visit { generation, tokens, round } = self.meta()?;
@@ -169,8 +179,8 @@ impl EventRow {
                 worker: self.worker()?,
             },
             types::CALL_DONE => {
-                let said: Said<Data> = self.result()?;
-                Fact::CallDone { command: self.command()?, step: step(), data: said.context.data }
+                let Answered { reference, context: Data { data } } = self.result()?;
+                Fact::CallDone { command: self.command()?, step: step(), data, reference }
             }
             types::CALL_ERROR => Fact::CallFailed {
                 command: self.command()?,
@@ -200,8 +210,8 @@ impl EventRow {
             }
             types::STEP_EXIT => self.exited()?,
             types::PLAYBOOK_COMPLETED => {
-                let said: Said<Data> = self.result()?;
-                Fact::PlaybookCompleted { result: said.context.data }
+                let Answered { reference, context: Data { data: result } } = self.result()?;
+                Fact::PlaybookCompleted { result, reference }
             }
             types::PLAYBOOK_FAILED => {
                 let meta: FailedSteps = self.meta()?;
@@ -239,7 +249,7 @@ impl EventRow {
         let context: IssueContext = self.context()?;
         let meta: IssueMeta = self.meta()?;
         Ok(Issued {
-            step: self.node_name.clone(),
+            step: self.node()?,
             generation: meta.generation,
             attempt: meta.attempt,
             tool: self.node_type.clone().ok_or_else(|| self.missing("node_type"))?,
@@ -256,19 +266,55 @@ impl EventRow {
             None => Outcome::Done,
             Some(failure) => Outcome::Failed { failure, handled },
         };
-        Ok(Fact::StepExited { step: self.node_name.clone(), generation, outcome, next })
+        Ok(Fact::StepExited { step: self.node()?, generation, outcome, next })
     }
 
     fn reported(&self) -> Result<Reported, RowError> {
         let said: MaybeSaid = self.result()?;
         Ok(Reported {
-            event_type: self.event_type.clone().into_owned(),
-            step: self.node_name.clone(),
-            status: self.status.clone().into_owned(),
+            event_type: self.text("event_type", self.event_type.as_deref())?,
+            step: self.node()?,
+            status: self.text("status", self.status.as_deref())?,
             payload: said.context,
-            meta: if self.meta.is_some() { Some(self.meta()?) } else { None },
+            meta: self.optional("meta", self.meta.as_deref())?,
             worker: self.worker_id.clone(),
+            key: self.idempotency_key,
         })
+    }
+
+    fn imported(&self) -> Result<Imported, RowError> {
+        Ok(Imported {
+            event_type: self.event_type.clone().map(Cow::into_owned),
+            node_name: self.node_name.clone(),
+            node_type: self.node_type.clone(),
+            status: self.status.clone().map(Cow::into_owned),
+            command: self.command_id,
+            parent_execution: self.parent_execution_id,
+            worker: self.worker_id.clone(),
+            duration: self.duration,
+            context: self.optional("context", self.context.as_deref())?,
+            result: self.optional("result", self.result.as_deref())?,
+            meta: self.optional("meta", self.meta.as_deref())?,
+            error: self.error.clone(),
+            key: self.idempotency_key,
+        })
+    }
+
+    fn node(&self) -> Result<Arc<str>, RowError> {
+        self.node_name.clone().ok_or_else(|| self.missing("node_name"))
+    }
+
+    fn text(&self, column: &'static str, text: Option<&str>) -> Result<String, RowError> {
+        text.map(str::to_owned).ok_or_else(|| self.missing(column))
+    }
+
+    /// A JSON column that may be empty.
+    fn optional(
+        &self,
+        column: &'static str,
+        text: Option<&str>,
+    ) -> Result<Option<Value>, RowError> {
+        text.map(|text| self.json(column, Some(text))).transpose()
     }
 
     fn failure(&self) -> Result<Failure, RowError> {
@@ -304,17 +350,18 @@ impl EventRow {
         let text = text.ok_or_else(|| self.missing(column))?;
         serde_json::from_str(text).map_err(|source| RowError::Json {
             event: self.event_id,
-            event_type: self.event_type.clone().into_owned(),
+            event_type: self.type_name(),
             column,
             source,
         })
     }
 
+    /// The type for a message.
+    fn type_name(&self) -> String {
+        self.event_type.as_deref().unwrap_or("typeless").to_owned()
+    }
+
     fn missing(&self, column: &'static str) -> RowError {
-        RowError::Missing {
-            event: self.event_id,
-            event_type: self.event_type.clone().into_owned(),
-            column,
-        }
+        RowError::Missing { event: self.event_id, event_type: self.type_name(), column }
     }
 }

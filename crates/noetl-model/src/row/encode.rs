@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{EventRow, PLAYBOOK_NODE, types};
-use crate::event::{Issued, Reported, Started};
+use crate::event::{BlobRef, Imported, Issued, Reported, Started};
 use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Value};
 
 impl From<&Event> for EventRow {
@@ -30,8 +30,8 @@ impl From<&Event> for EventRow {
                 worker_id: Some(worker.clone()),
                 ..about(event, types::COMMAND_STARTED, step, "STARTED", *command)
             },
-            Fact::CallDone { command, step, data } => Self {
-                result: Some(json(&Said { status: "COMPLETED", context: Data { data } })),
+            Fact::CallDone { command, step, data, reference } => Self {
+                result: Some(data_result(data, reference.as_deref())),
                 ..about(event, types::CALL_DONE, step, "COMPLETED", *command)
             },
             Fact::CallFailed { command, step, failure } => Self {
@@ -60,8 +60,8 @@ impl From<&Event> for EventRow {
             Fact::StepExited { step, generation, outcome, next } => {
                 step_exited(event, step, *generation, outcome, next)
             }
-            Fact::PlaybookCompleted { result } => Self {
-                result: Some(json(&Said { status: "COMPLETED", context: Data { data: result } })),
+            Fact::PlaybookCompleted { result, reference } => Self {
+                result: Some(data_result(result, reference.as_deref())),
                 ..playbook(event, types::PLAYBOOK_COMPLETED, "COMPLETED")
             },
             Fact::PlaybookFailed { step, failure } => Self {
@@ -73,6 +73,7 @@ impl From<&Event> for EventRow {
                 ..playbook(event, types::PLAYBOOK_CANCELLED, "CANCELLED")
             },
             Fact::Reported(reported) => self::reported(event, reported),
+            Fact::Imported(imported) => self::imported(event, imported),
         }
     }
 }
@@ -100,6 +101,15 @@ fn is_one(tokens: &u32) -> bool {
 struct Said<'a, C> {
     status: &'a str,
     context: C,
+}
+
+/// What a tool answered: the data, or where it is kept beside some fields of it.
+#[derive(Serialize)]
+struct Answered<'a> {
+    status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<&'a BlobRef>,
+    context: Data<'a>,
 }
 
 #[derive(Serialize)]
@@ -172,10 +182,10 @@ fn row(event: &Event, event_type: &'static str, node: &Arc<str>, status: &'stati
         seq: event.seq,
         created_at: event.at,
         origin: Origin::Decided,
-        event_type: Cow::Borrowed(event_type),
-        node_name: node.clone(),
+        event_type: Some(Cow::Borrowed(event_type)),
+        node_name: Some(node.clone()),
         node_type: None,
-        status: Cow::Borrowed(status),
+        status: Some(Cow::Borrowed(status)),
         command_id: None,
         parent_execution_id: None,
         worker_id: None,
@@ -183,6 +193,8 @@ fn row(event: &Event, event_type: &'static str, node: &Arc<str>, status: &'stati
         result: None,
         meta: None,
         error: None,
+        duration: None,
+        idempotency_key: None,
     }
 }
 
@@ -271,10 +283,10 @@ fn reported(event: &Event, reported: &Reported) -> EventRow {
         seq: event.seq,
         created_at: event.at,
         origin: Origin::Reported,
-        event_type: Cow::Owned(reported.event_type.clone()),
-        node_name: reported.step.clone(),
+        event_type: Some(Cow::Owned(reported.event_type.clone())),
+        node_name: Some(reported.step.clone()),
         node_type: None,
-        status: Cow::Owned(reported.status.clone()),
+        status: Some(Cow::Owned(reported.status.clone())),
         command_id: None,
         parent_execution_id: None,
         worker_id: reported.worker.clone(),
@@ -282,7 +294,36 @@ fn reported(event: &Event, reported: &Reported) -> EventRow {
         result: Some(result),
         meta: reported.meta.as_ref().map(json),
         error: None,
+        duration: None,
+        idempotency_key: reported.key,
     }
+}
+
+fn imported(event: &Event, imported: &Imported) -> EventRow {
+    EventRow {
+        execution_id: event.execution,
+        event_id: event.id,
+        seq: event.seq,
+        created_at: event.at,
+        origin: Origin::Imported,
+        event_type: imported.event_type.clone().map(Cow::Owned),
+        node_name: imported.node_name.clone(),
+        node_type: imported.node_type.clone(),
+        status: imported.status.clone().map(Cow::Owned),
+        command_id: imported.command,
+        parent_execution_id: imported.parent_execution,
+        worker_id: imported.worker.clone(),
+        context: imported.context.as_ref().map(json),
+        result: imported.result.as_ref().map(json),
+        meta: imported.meta.as_ref().map(json),
+        error: imported.error.clone(),
+        duration: imported.duration,
+        idempotency_key: imported.key,
+    }
+}
+
+fn data_result(data: &Value, reference: Option<&BlobRef>) -> String {
+    json(&Answered { status: "COMPLETED", reference, context: Data { data } })
 }
 
 fn json<T: Serialize>(value: &T) -> String {

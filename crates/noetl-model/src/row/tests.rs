@@ -3,10 +3,10 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::EventRow;
-use crate::event::{Issued, Reported, Started, TakenArc};
+use crate::event::{BlobRef, Imported, Issued, Reported, Started, TakenArc};
 use crate::{
-    CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Outcome,
-    Routing, Seq, Timestamp, Value,
+    CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Origin,
+    Outcome, Routing, Seq, Timestamp, Value,
 };
 
 fn map(value: Value) -> Map {
@@ -48,7 +48,8 @@ fn facts() -> Vec<Fact> {
         })),
         Fact::CommandClaimed { command, step: step(), worker: worker.clone() },
         Fact::CommandStarted { command, step: step(), worker: worker.clone() },
-        Fact::CallDone { command, step: step(), data: json!([1, 2.5, "x", null]) },
+        Fact::CallDone { command, step: step(), data: json!([1, 2.5, "x", null]), reference: None },
+        Fact::CallDone { command, step: step(), data: json!({"rows": 7}), reference: Some(blob()) },
         Fact::CallFailed { command, step: step(), failure: failure() },
         Fact::CommandCompleted { command, step: step() },
         Fact::CommandFailed { command, step: step(), failure: failure() },
@@ -70,7 +71,8 @@ fn facts() -> Vec<Fact> {
             outcome: Outcome::Failed { failure: failure(), handled: true },
             next: Routing::default(),
         },
-        Fact::PlaybookCompleted { result: json!({"ok": true}) },
+        Fact::PlaybookCompleted { result: json!({"ok": true}), reference: None },
+        Fact::PlaybookCompleted { result: json!(null), reference: Some(blob()) },
         Fact::PlaybookFailed { step: step(), failure: failure() },
         Fact::PlaybookCancelled { reason: Some("asked to".into()) },
         Fact::PlaybookCancelled { reason: None },
@@ -80,9 +82,34 @@ fn facts() -> Vec<Fact> {
             status: "RUNNING".into(),
             payload: Some(json!({"percent": 40})),
             meta: Some(json!({"n": 1})),
+            worker: Some(worker.clone()),
+            key: Some(-7),
+        })),
+        Fact::Imported(Box::default()),
+        Fact::Imported(Box::new(Imported {
+            event_type: Some("step.exit".into()),
+            node_name: Some(step()),
+            node_type: Some(Arc::from("python")),
+            status: Some("COMPLETED".into()),
+            command: Some(command),
+            parent_execution: Some(ExecutionId::new(1)),
             worker: Some(worker),
+            duration: Some(0.25),
+            context: Some(json!(["any", "shape"])),
+            result: Some(json!({"status": "COMPLETED", "reference": {"ref": "noetl://x"}})),
+            meta: Some(json!(null)),
+            error: Some("went wrong".into()),
+            key: Some(5),
         })),
     ]
+}
+
+fn blob() -> Arc<BlobRef> {
+    Arc::new(BlobRef {
+        digest: Arc::from("sha256:00ff"),
+        bytes: 70_000,
+        media_type: Arc::from("application/json"),
+    })
 }
 
 #[test]
@@ -97,7 +124,7 @@ fn every_fact_survives_its_row() {
             fact,
         };
         let row = EventRow::from(&event);
-        assert_eq!(row.decode().expect("a readable row"), event, "{}", row.event_type);
+        assert_eq!(row.decode().expect("a readable row"), event, "{:?}", row.event_type);
     }
 }
 
@@ -131,7 +158,49 @@ fn a_row_of_a_newer_version_is_named_not_guessed() {
         at: Timestamp::default(),
         fact: Fact::StepEntered { step: step(), generation: 1, tokens: 1, round: None },
     };
-    let row = EventRow { event_type: "step.teleported".into(), ..EventRow::from(&event) };
+    let row = EventRow { event_type: Some("step.teleported".into()), ..EventRow::from(&event) };
     let error = row.decode().expect_err("an unknown type");
     assert!(error.to_string().contains("step.teleported"), "{error}");
+}
+
+#[test]
+fn only_an_imported_row_may_lack_its_type() {
+    let event = Event {
+        execution: ExecutionId::new(8),
+        id: EventId::new(9),
+        seq: Seq(1),
+        at: Timestamp::default(),
+        fact: Fact::Imported(Box::default()),
+    };
+    let row = EventRow::from(&event);
+    assert_eq!((&row.event_type, &row.node_name, &row.status), (&None, &None, &None));
+    for origin in [Origin::Decided, Origin::Reported] {
+        let result = Some(r#"{"status":"x"}"#.into());
+        let row = EventRow { origin, result, ..row.clone() };
+        row.decode().expect_err("a row without a type");
+    }
+}
+
+#[test]
+fn a_reference_stands_beside_the_fields_taken_from_it() {
+    let event = Event {
+        execution: ExecutionId::new(8),
+        id: EventId::new(9),
+        seq: Seq(1),
+        at: Timestamp::default(),
+        fact: Fact::CallDone {
+            command: CommandId::new(9),
+            step: step(),
+            data: json!({"rows": 7}),
+            reference: Some(blob()),
+        },
+    };
+    let row = EventRow::from(&event);
+    assert_eq!(
+        row.result.as_deref(),
+        Some(concat!(
+            r#"{"status":"COMPLETED","reference":{"digest":"sha256:00ff","bytes":70000,"#,
+            r#""media_type":"application/json"},"context":{"data":{"rows":7}}}"#
+        ))
+    );
 }

@@ -12,6 +12,7 @@ use minijinja::machinery::{Span, Token, ast, parse, parse_expr, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
 use super::error::SyntaxError;
+use super::mention::Mention;
 use super::program::{Body, CAPTURED, Expr, For, Program, Root, Stmt, Target};
 
 /// Tokens of one expression or tag. The parser recurses per operator, so this bounds its stack.
@@ -57,6 +58,7 @@ struct Compiler<'a> {
     /// Where in it the parsed part begins.
     base: usize,
     names: BTreeSet<String>,
+    mentions: BTreeSet<Mention>,
     /// Names bound by the template, innermost block last.
     bound: Vec<Vec<Arc<str>>>,
     nesting: usize,
@@ -65,11 +67,20 @@ struct Compiler<'a> {
 
 impl<'a> Compiler<'a> {
     fn new(source: &'a str, base: usize) -> Self {
-        Self { source, base, names: BTreeSet::new(), bound: vec![Vec::new()], nesting: 0, loops: 0 }
+        Self {
+            source,
+            base,
+            names: BTreeSet::new(),
+            mentions: BTreeSet::new(),
+            bound: vec![Vec::new()],
+            nesting: 0,
+            loops: 0,
+        }
     }
 
     fn finish(self, body: Body) -> Program {
-        Program { source: Arc::from(self.source), body, names: self.names }
+        let (names, mentions) = (self.names, self.mentions);
+        Program { source: Arc::from(self.source), body, names, mentions }
     }
 
     fn body(&mut self, text: &str) -> Result<Body, SyntaxError> {

@@ -44,6 +44,16 @@ impl ValueTemplate {
         matches!(self, Self::Literal(_))
     }
 
+    /// Every template within.
+    pub fn templates(&self) -> Vec<&Template> {
+        match self {
+            Self::Literal(_) => Vec::new(),
+            Self::Template(template) => vec![template],
+            Self::List(items) => items.iter().flat_map(Self::templates).collect(),
+            Self::Map(entries) => entries.iter().flat_map(|(_, item)| item.templates()).collect(),
+        }
+    }
+
     /// Renders every template in one scope; the limits hold for all of them together.
     pub fn render(&self, scope: &Scope) -> Result<Value, RenderError> {
         self.render_in(&mut Run::new(scope))

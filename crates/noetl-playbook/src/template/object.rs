@@ -5,11 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use indexmap::IndexMap;
 use minijinja::value::{Enumerator, Object};
 
+use super::loaded::Reach;
 use super::{Data, Names};
 
-/// A whole scope as a map, shared with it.
+/// A whole scope as a map, shared with it. Values that are away are found when they are read.
 #[derive(Debug)]
-pub(super) struct SharedNames(pub(super) Arc<Names>);
+pub(super) struct SharedNames {
+    pub(super) names: Arc<Names>,
+    pub(super) reach: Reach,
+}
 
 impl Object for SharedNames {
     fn get_value(self: &Arc<Self>, key: &Data) -> Option<Data> {
@@ -17,16 +21,16 @@ impl Object for SharedNames {
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Data> {
-        self.0.get(key).cloned()
+        self.names.get(key).map(|slot| self.reach.data(slot))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        let keys = self.0.keys().map(|key| Data::from(Arc::clone(key)));
+        let keys = self.names.keys().map(|key| Data::from(Arc::clone(key)));
         Enumerator::Values(keys.collect())
     }
 
     fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
-        Some(self.0.len())
+        Some(self.names.len())
     }
 }
 

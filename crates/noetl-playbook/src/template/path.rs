@@ -13,6 +13,7 @@ use super::json::from_json;
 use super::object::SharedNames;
 use super::program::Root;
 use super::scope::{Output, Scope};
+use super::slot::Slot;
 use super::{Data, Names};
 
 /// Where a walk has arrived.
@@ -20,7 +21,7 @@ pub(super) enum View<'s> {
     /// Data, with its own keys only.
     Plain(Data),
     /// A step's result.
-    Result(Data),
+    Result(Slot),
     /// An HTTP response that answers for its body too.
     Response(Data),
     /// A scope's names.
@@ -64,13 +65,13 @@ impl<'s> View<'s> {
     /// Iteration locals and pipeline labels, once there are any, come before `ctx`.
     fn unqualified(name: &str, scope: &'s Scope) -> Self {
         if let Some(value) = scope.ctx.get(name) {
-            return Self::Plain(value.clone());
+            return Self::Plain(scope.reach.data(value));
         }
         if let Some(value) = scope.result(name) {
             return Self::Result(value.clone());
         }
         if let Some(value) = scope.workload.get(name) {
-            return Self::Plain(value.clone());
+            return Self::Plain(scope.reach.data(value));
         }
         Self::global(name, scope)
     }
@@ -105,15 +106,18 @@ impl<'s> View<'s> {
     pub(super) fn get(self, key: &str, scope: &'s Scope) -> Self {
         match self {
             Self::Plain(data) => Self::Plain(field(&data, key).unwrap_or(Data::UNDEFINED)),
-            Self::Result(data) => result_field(data, key),
+            Self::Result(slot) => match slot.known_field(key) {
+                Some(value) => Self::Plain(value),
+                None => result_field(scope.reach.data(&slot), key),
+            },
             Self::Response(data) => response_field(&data, key),
-            Self::Names(names) => plain(names.get(key).cloned()),
-            Self::Ctx => plain(scope.ctx.get(key).or_else(|| scope.workload.get(key)).cloned()),
+            Self::Names(names) => named(names.get(key), scope),
+            Self::Ctx => named(scope.ctx.get(key).or_else(|| scope.workload.get(key)), scope),
             Self::Steps => match scope.result(key) {
                 Some(data) => Self::Result(data.clone()),
                 None => Self::Plain(Data::UNDEFINED),
             },
-            Self::Output(output) => output_field(output, key),
+            Self::Output(output) => output_field(output, key, scope),
             Self::Event(event) => plain((key == "name").then(|| Data::from(event))),
             Self::Env => plain(scope.env.get(key).map(|value| Data::from(value.as_str()))),
             Self::Job => match key {
@@ -134,11 +138,12 @@ impl<'s> View<'s> {
     /// The data a path ends at.
     pub(super) fn into_data(self, scope: &Scope) -> Data {
         match self {
-            Self::Plain(data) | Self::Result(data) | Self::Response(data) => data,
-            Self::Names(names) => shared(names),
-            Self::Ctx => shared(&scope.ctx),
-            Self::Steps => shared(&scope.results),
-            Self::Output(output) => output.data.clone(),
+            Self::Plain(data) | Self::Response(data) => data,
+            Self::Result(slot) => scope.reach.data(&slot),
+            Self::Names(names) => shared(names, scope),
+            Self::Ctx => shared(&scope.ctx, scope),
+            Self::Steps => shared(&scope.results, scope),
+            Self::Output(output) => scope.reach.data(&output.data),
             Self::Event(event) => Data::from_pairs([("name", event)]),
             Self::Env => Data::from_pairs(
                 scope.env.iter().map(|(key, value)| (key.as_str(), value.as_str())),
@@ -157,8 +162,8 @@ fn result_field(data: Data, key: &str) -> View<'static> {
         return View::Plain(value);
     }
     match key {
-        "data" | "result" => View::Result(data),
-        "results" if data.kind() == ValueKind::Seq => View::Result(data),
+        "data" | "result" => View::Result(data.into()),
+        "results" if data.kind() == ValueKind::Seq => View::Result(data.into()),
         "status" => View::Plain(Data::from("ok")),
         _ if is_response(&data) => response_field(&data, key),
         _ => View::Plain(Data::UNDEFINED),
@@ -174,8 +179,14 @@ fn response_field(data: &Data, key: &str) -> View<'static> {
 ///
 /// `output.data` of an HTTP response is the response, not the key `data` within it: authors write
 /// both `output.data.data.x` and `output.data.x` for a field of the body, and this reads both.
-fn output_field<'s>(output: &'s Output, key: &str) -> View<'s> {
-    let data = &output.data;
+fn output_field<'s>(output: &'s Output, key: &str, scope: &Scope) -> View<'s> {
+    // Which `data` is meant depends on the whole value.
+    if key != "data"
+        && let Some(value) = output.data.known_field(key)
+    {
+        return View::Plain(value);
+    }
+    let data = &scope.reach.data(&output.data);
     if key == "data" && is_response(data) {
         return View::Response(data.clone());
     }
@@ -184,7 +195,7 @@ fn output_field<'s>(output: &'s Output, key: &str) -> View<'s> {
     }
     let failure = output.failure.as_deref();
     match key {
-        "data" | "result" => View::Result(data.clone()),
+        "data" | "result" => View::Result(data.clone().into()),
         "status" => View::Plain(Data::from(if failure.is_some() { "error" } else { "ok" })),
         "ok" => View::Plain(Data::from(failure.is_none())),
         "error" => plain(failure.map(error_data)),
@@ -264,6 +275,10 @@ fn plain(value: Option<Data>) -> View<'static> {
     View::Plain(value.unwrap_or(Data::UNDEFINED))
 }
 
-fn shared(names: &Arc<Names>) -> Data {
-    Data::from_object(SharedNames(Arc::clone(names)))
+fn named(slot: Option<&Slot>, scope: &Scope) -> View<'static> {
+    plain(slot.map(|slot| scope.reach.data(slot)))
+}
+
+fn shared(names: &Arc<Names>, scope: &Scope) -> Data {
+    Data::from_object(SharedNames { names: Arc::clone(names), reach: scope.reach.clone() })
 }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use super::Data;
 use super::function::Function;
 use super::library::Filter;
+use super::mention::Mention;
 
 /// A compiled template.
 pub(super) struct Program {
     pub(super) source: Arc<str>,
     pub(super) body: Body,
     pub(super) names: BTreeSet<String>,
+    pub(super) mentions: BTreeSet<Mention>,
 }
 
 /// Whether the type of what is written survives.

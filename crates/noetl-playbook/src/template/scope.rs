@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use noetl_model::{CatalogId, ExecutionId, Failure, Timestamp};
 
+use super::loaded::Reach;
+use super::slot::Slot;
 use super::{Data, Names};
 
 /// What a template can see. Cheap to build: every part is shared.
@@ -19,7 +21,7 @@ pub struct Scope {
     pub results: Arc<Names>,
     /// The step whose `set` and arcs are rendered, with its result: before the result is recorded,
     /// and without copying the other results to put it among them.
-    pub own: Option<(Arc<str>, Data)>,
+    pub own: Option<(Arc<str>, Slot)>,
     /// Names this visit set with `step.*`.
     pub step: Arc<Names>,
     /// The completed step's output, in `set` and arcs.
@@ -27,7 +29,7 @@ pub struct Scope {
     /// `event.name`: `step.done` or `step.failed`, in `set` and arcs.
     pub event: Option<&'static str>,
     /// Data of the step whose arc led here, as `result` in a tool's `input`.
-    pub previous: Option<Data>,
+    pub previous: Option<Slot>,
     /// The request's payload as `payload` and `input`; only while the workload is rendered.
     pub payload: Option<Data>,
     /// The playbook's root `spec`.
@@ -40,11 +42,13 @@ pub struct Scope {
     pub now: Timestamp,
     /// What `uuid4()` is made from.
     pub entropy: Entropy,
+    /// How values are found that are not in memory.
+    pub reach: Reach,
 }
 
 impl Scope {
     /// The newest result of a step.
-    pub fn result(&self, step: &str) -> Option<&Data> {
+    pub fn result(&self, step: &str) -> Option<&Slot> {
         match &self.own {
             Some((name, data)) if **name == *step => Some(data),
             _ => self.results.get(step),
@@ -63,6 +67,16 @@ impl Entropy {
         Self(Arc::new(AtomicU64::new(seed)))
     }
 
+    /// How far the sequence was drawn.
+    pub fn position(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Goes back to a position, so that the same numbers are drawn again.
+    pub fn rewind(&self, to: u64) {
+        self.0.store(to, Ordering::Relaxed);
+    }
+
     pub(super) fn draw(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
@@ -72,7 +86,7 @@ impl Entropy {
 #[derive(Debug, Clone)]
 pub struct Output {
     /// The tool's data; none when it failed without any.
-    pub data: Data,
+    pub data: Slot,
     /// Why it failed.
     pub failure: Option<Arc<Failure>>,
 }

@@ -1,5 +1,6 @@
 //! Tests by theme.
 
+mod away;
 mod conditions;
 mod filters;
 mod functions;
@@ -24,7 +25,7 @@ fn scope(workload: Value) -> Scope {
 
 fn names(value: Value) -> Arc<Names> {
     let Value::Object(map) = value else { panic!("names are a map") };
-    let names = map.into_iter().map(|(key, value)| (Arc::from(key), from_json_owned(value)));
+    let names = map.into_iter().map(|(key, value)| (Arc::from(key), from_json_owned(value).into()));
     Arc::new(names.collect())
 }
 

@@ -1,12 +1,15 @@
 //! The suite every store has to pass, and the same random histories for this store and memory.
 
+use std::sync::Arc;
+
+use noetl_store::conformance::clock::HandClock;
 use noetl_store::conformance::story::{Story, write};
-use noetl_store::conformance::{Subject, outbox_on, twin};
+use noetl_store::conformance::{Subject, outbox_on, twin, twin_keeping};
 use noetl_store::{MemoryStore, Outbox, StoreClock, conformance_suite, lapse_suite};
 use noetl_store_sqlite::{Options, SqliteStore, Synchronous};
 use tempfile::TempDir;
 
-use crate::temporary;
+use crate::{temporary, temporary_with};
 
 /// A store in a fresh directory with its outbox on.
 fn in_a_file(synchronous: Synchronous) -> Subject {
@@ -43,5 +46,27 @@ async fn random_histories_read_the_same_as_in_memory() {
         // the disk would add nothing.
         let sqlite = in_a_file(Synchronous::Normal);
         twin::compare(seed, 60, memory.store(), sqlite.store()).await;
+    }
+}
+
+#[tokio::test]
+async fn random_keeping_reads_the_same_as_in_memory() {
+    for seed in 0..12 {
+        let clock = Arc::new(HandClock::default());
+        let shared = StoreClock::new(clock.clone());
+        // Most run without a file: what they are about is not the disk, and it would wait for it.
+        let options = |options| Options { clock: shared.clone(), ..options };
+        let sqlite = match seed {
+            0 => {
+                let (store, directory) = temporary_with(options);
+                Subject::keeping(store, directory)
+            }
+            _ => {
+                let store = SqliteStore::open(options(Options::memory()));
+                Subject::new(store.expect("a new store"))
+            }
+        };
+        let memory = Subject::new(MemoryStore::new().with_clock(shared.clone()));
+        twin_keeping::compare(seed, 30, &clock, memory.store(), sqlite.store()).await;
     }
 }

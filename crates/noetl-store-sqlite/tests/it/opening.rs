@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use noetl_store::conformance::story::{Story, log, write};
+use noetl_store::{BlobError, Blobs};
 use noetl_store_sqlite::{OpenError, Options, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -107,6 +108,35 @@ fn a_file_of_a_newer_version_is_left_alone() {
     let text = error.to_string();
     assert!(text.contains("has schema version 999, and this program knows "), "{text}");
     assert!(text.ends_with(": a newer version wrote it"), "{text}");
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_version_is_brought_up_to_date() {
+    let (path, _directory) = place();
+    let file = Connection::open(&path).expect("a new database");
+    file.execute_batch(include_str!("../../migrations/0001_store.sql")).expect("a schema");
+    file.pragma_update(None, "application_id", 0x4e6f_544c).expect("a mark");
+    file.pragma_update(None, "user_version", 1).expect("a version");
+    file.close().expect("a closed database");
+    let store = open(&path).expect("a store");
+    let blob = store.put_blob(b"content".to_vec(), "text/plain").await.expect("kept");
+    assert_eq!(store.blob(&blob).await.expect("content"), b"content");
+}
+
+#[tokio::test]
+async fn damaged_content_is_found_out_and_made_whole_by_a_put() {
+    let (path, _directory) = place();
+    let store = open(&path).expect("a store");
+    let blob = store.put_blob(b"content".to_vec(), "text/plain").await.expect("kept");
+    drop(store);
+    let file = Connection::open(&path).expect("the database");
+    file.execute("update blob_data set data = x'00010203040506'", []).expect("damage");
+    file.close().expect("a closed database");
+    let store = open(&path).expect("a store");
+    let error = store.blob(&blob).await.expect_err("damaged content");
+    assert!(matches!(error, BlobError::Corrupt { .. }), "{error:?}");
+    store.put_blob(b"content".to_vec(), "text/plain").await.expect("kept");
+    assert_eq!(store.blob(&blob).await.expect("content"), b"content");
 }
 
 #[tokio::test]

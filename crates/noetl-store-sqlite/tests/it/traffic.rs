@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use noetl_model::{DueId, ExecutionId, ScheduleId, Tenant, Timestamp};
+use noetl_model::{DueId, EventId, ExecutionId, ScheduleId, Seq, Tenant, Timestamp};
 use noetl_store::conformance::outbox_on;
 use noetl_store::conformance::story::{Story, log, said, write};
 use noetl_store::{
-    Append, Cursors, Due, Leases, NewDue, NewSchedule, Outbox, Schedules, Subscriptions,
+    Append, Cursors, Due, EventLog, Leases, NewDue, NewSchedule, Outbox, Schedules, Subscriptions,
 };
 use noetl_store::{NewSubscription, SubscriptionState};
 use noetl_store_sqlite::{Options, SqliteStore};
@@ -43,23 +43,32 @@ async fn a_file_of_the_first_schema_gains_what_it_lacks() {
     first.execute_batch(include_str!("../../migrations/0001_store.sql")).expect("a schema");
     first
         .execute_batch(
-            "insert into execution values \
-             (10, 'acme', 1, 7, 'demo/a', 1, null, 'RUNNING', 1, 5, 5, null, null, 0, 0, 0, 0, null)",
+            "insert into execution values (10, 'acme', 1, 7, 'demo/a', 1, null, 'RUNNING', 3, 5, 5, \
+             null, null, 0, 0, 0, 0, null);
+             insert into event (position, execution_id, seq, event_id, created_at, origin, \
+             event_type, node_name, status, result) values
+             (1, 10, 1, 10000001, 5, 'reported', 'progress', 'a', 'RUNNING', '{\"status\":\"\"}'),
+             (2, 10, 2, 77, 5, 'reported', 'progress', 'a', 'RUNNING', '{\"status\":\"\"}'),
+             (3, 10, 3, 77, 5, 'reported', 'progress', 'a', 'RUNNING', '{\"status\":\"\"}')",
         )
-        .expect("an execution");
+        .expect("an execution with a report that was kept twice");
     first.pragma_update(None, "application_id", 0x4e6f_544c).expect("a mark");
     first.pragma_update(None, "user_version", 1).expect("a version");
     first.close().expect("a closed database");
 
     let store = open(&path);
     let mut story = Story::new(10).of("acme");
-    story.row.version = noetl_model::Seq(1);
+    story.row.version = Seq(3);
     let append = story.then(vec![said("x")]);
-    write(&store, Append { due: vec![due(1, story.id())], ..append }).await;
+    let renamed = log(&store, story.id()).await[2].id;
+    assert_ne!(renamed, EventId::new(77), "an id is in a log once");
+    let found = store.find_event(story.id(), EventId::new(77)).await.expect("a read");
+    assert_eq!(found, Some(Seq(2)), "the first is the one that was answered");
+    write(&store, Append { after: Some(renamed), due: vec![due(1, story.id())], ..append }).await;
     let rows = store.due_of(story.id()).await.expect("a list");
     assert_eq!(rows[0].tenant, Tenant::new("acme"));
     assert_eq!(store.pending().await.expect("a count"), 1, "what is written from now on goes out");
-    assert_eq!(log(&store, story.id()).await.len(), 1);
+    assert_eq!(log(&store, story.id()).await.len(), 4);
 }
 
 #[tokio::test]
@@ -95,7 +104,8 @@ async fn everything_is_there_after_reopening() {
     store.close().await;
 
     let store = open(&path);
-    assert_eq!(store.lease("tailer").await.expect("a read"), Some(lease));
+    let next = store.acquire("tailer", "b", LONG).await.expect("an answer");
+    assert_eq!(next.map(|next| next.epoch), Some(lease.epoch + 1), "the one owner was another");
     assert_eq!(store.cursor("tailer").await.expect("a read"), Some(7));
     assert_eq!(store.take_due(9, LONG).await.expect("an answer").len(), 1);
     assert_eq!(store.pending().await.expect("a count"), 2, "the claim lasts");

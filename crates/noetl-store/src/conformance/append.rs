@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use super::story::{
     Story, claimed, commit, completed, done, entered, every_end, every_fact, issued, log, said,
-    started, write,
+    said_as, started, write,
 };
 use crate::{Append, Committed, ExecutionStatus, Store, StoreError};
 
@@ -284,6 +284,8 @@ pub async fn an_event_is_found_by_its_id(store: Arc<dyn Store>) {
     assert_eq!(find(story.id(), story.event_at(4)).await, Some(Seq(4)), "decided");
     assert_eq!(find(story.id(), story.event_at(6)).await, None, "unknown");
     assert_eq!(find(other.id(), story.event_at(5)).await, None, "other log");
+    write(&*store, story.then(vec![said_as(7), said_as(7)])).await;
+    assert_eq!(find(story.id(), EventId::new(7)).await, Some(Seq(6)), "the id it came with");
 }
 
 pub async fn an_event_id_is_in_a_log_once(store: Arc<dyn Store>) {

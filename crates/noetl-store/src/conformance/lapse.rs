@@ -1,11 +1,11 @@
 //! Cases about time going by, for stores whose clock a test can move.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use noetl_model::{Clock, ExecutionId, Tenant, Timestamp};
+use noetl_model::{Clock, ExecutionId, Tenant};
 
+use super::clock::HandClock;
 use super::due::{due, with};
 use super::leases::take;
 use super::outbox_on;
@@ -17,31 +17,6 @@ use crate::{
     Advanced, NewDue, NewSchedule, Reserved, RuntimeFilter, RuntimeKind, Store, SubscriptionAction,
     SubscriptionState,
 };
-
-/// Stands still until a case moves it.
-#[derive(Debug)]
-pub struct HandClock(AtomicI64);
-
-impl HandClock {
-    /// Moves it forward.
-    pub fn pass(&self, by: Duration) {
-        let by = i64::try_from(by.as_micros()).expect("a short time");
-        self.0.fetch_add(by, Ordering::SeqCst);
-    }
-}
-
-impl Default for HandClock {
-    /// An instant that no default could be mistaken for.
-    fn default() -> Self {
-        Self(AtomicI64::new(1_767_225_600_000_000))
-    }
-}
-
-impl Clock for HandClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_micros(self.0.load(Ordering::SeqCst))
-    }
-}
 
 const TTL: Duration = Duration::from_secs(10);
 const INSTANT: Duration = Duration::from_micros(1);

@@ -36,6 +36,7 @@ pub async fn text_of_every_kind_survives(store: Arc<dyn Store>) {
             payload: Some(json!({ text: [text] })),
             meta: Some(json!(text)),
             worker: Some(Arc::from(text)),
+            key: None,
         }));
         let command = story.command_at(3);
         let then = story.then(vec![entered(text), claimed(command, text), reported]);
@@ -148,6 +149,7 @@ pub async fn an_event_with_the_largest_ids_and_times_survives(store: Arc<dyn Sto
         row: story.row.clone(),
         due: Vec::new(),
         delivered: Vec::new(),
+        blobs: Vec::new(),
     };
     write(&*store, append).await;
     assert_eq!(log(&*store, story.id()).await, [event]);

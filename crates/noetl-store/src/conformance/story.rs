@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::{Issued, Reported, Started, TakenArc};
+use noetl_model::event::{Imported, Issued, Reported, Started, TakenArc};
 use noetl_model::{
     CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Outcome,
     Routing, Seq, Tenant, Timestamp, Value,
@@ -100,6 +100,7 @@ impl Story {
             row: self.row.clone(),
             due: Vec::new(),
             delivered: Vec::new(),
+            blobs: Vec::new(),
         }
     }
 
@@ -190,7 +191,7 @@ pub fn began(command: CommandId, worker: &str) -> Fact {
 
 /// The tool answered.
 pub fn called(command: CommandId, data: Value) -> Fact {
-    Fact::CallDone { command, step: Arc::from("a"), data }
+    Fact::CallDone { command, step: Arc::from("a"), data, reference: None }
 }
 
 /// A command ended well.
@@ -222,12 +223,42 @@ pub fn said(text: &str) -> Fact {
         payload: Some(json!({"text": text})),
         meta: Some(json!({"n": 1})),
         worker: Some(Arc::from("local")),
+        key: None,
+    }))
+}
+
+/// A worker said something under an id that the server replaced.
+pub fn said_as(key: i64) -> Fact {
+    match said("under another id") {
+        Fact::Reported(reported) => {
+            Fact::Reported(Box::new(Reported { key: Some(key), ..*reported }))
+        }
+        fact => fact,
+    }
+}
+
+/// A row that came from elsewhere, with everything such a row can have.
+pub fn imported() -> Fact {
+    Fact::Imported(Box::new(Imported {
+        event_type: Some("action_completed".into()),
+        node_name: Some(Arc::from("a")),
+        node_type: Some(Arc::from("python")),
+        status: Some("COMPLETED".into()),
+        command: Some(CommandId::new(7)),
+        parent_execution: Some(ExecutionId::new(1)),
+        worker: Some(Arc::from("elsewhere")),
+        duration: Some(0.25),
+        context: Some(json!({"b": 1, "a": [2]})),
+        result: Some(json!({"status": "ok", "context": {"n": 1.5}})),
+        meta: Some(json!({"z": null})),
+        error: Some("none".into()),
+        key: Some(99),
     }))
 }
 
 /// The execution ended well.
 pub fn done() -> Fact {
-    Fact::PlaybookCompleted { result: json!({"ok": true}) }
+    Fact::PlaybookCompleted { result: json!({"ok": true}), reference: None }
 }
 
 /// A failure with everything a failure can have.
@@ -271,6 +302,9 @@ pub fn every_fact(command: CommandId) -> Vec<Fact> {
             next: Routing::default(),
         },
         said("half way"),
+        said_as(77),
+        imported(),
+        Fact::Imported(Box::default()),
     ]
 }
 

@@ -76,7 +76,7 @@ impl OutboxTable {
                 tenant: of.tenant.clone(),
                 event: event.event_id,
                 execution: event.execution_id,
-                subject: subject(&event.event_type),
+                subject: subject(event.event_type.as_deref()),
                 payload: payload.expect("a row's JSON is what this process wrote"),
                 codec: CODEC.into(),
                 attempts: 0,

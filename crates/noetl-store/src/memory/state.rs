@@ -6,6 +6,7 @@ use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Seq, Tenant, Timestamp};
 
 use super::due::DueTable;
+use super::kept::Kept;
 use super::leases::LeaseTable;
 use super::outbox::OutboxTable;
 use super::runtimes::RuntimeTable;
@@ -31,6 +32,7 @@ pub(super) struct State {
     pub(super) snapshots: SnapshotTable,
     pub(super) subscriptions: SubscriptionTable,
     catalog: BTreeMap<CatalogId, (Tenant, CatalogEntry)>,
+    pub(super) kept: Kept,
 }
 
 /// One execution and its log.
@@ -126,8 +128,9 @@ impl State {
 
     /// Makes the changes of an append that [`State::plan`] let through.
     pub(super) fn apply(&mut self, append: Append, now: Timestamp) {
-        let Append { start, events, row, due, delivered, .. } = append;
+        let Append { start, events, row, due, delivered, blobs, .. } = append;
         let execution = row.id;
+        self.kept.references.extend(blobs.into_iter().map(|to| (execution, to)));
         for change in CommandChange::of_all(events.iter().map(AsRef::as_ref)) {
             self.change(change);
         }

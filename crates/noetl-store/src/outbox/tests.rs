@@ -20,9 +20,9 @@ fn a_type_becomes_a_subject_no_publisher_trips_over() {
         ("größe", "noetl.events.gr__e"),
         ("$JS.API", "noetl.events._JS.API"),
     ] {
-        assert_eq!(subject(event_type), expected, "{event_type:?}");
+        assert_eq!(subject(Some(event_type)), expected, "{event_type:?}");
     }
-    assert_eq!(subject(&"x".repeat(5000)).len(), "noetl.events.".len() + 200);
+    assert_eq!(subject(Some(&"x".repeat(5000))).len(), "noetl.events.".len() + 200);
 }
 
 #[test]
@@ -40,10 +40,10 @@ fn a_payload_has_every_key_the_stream_has() {
         seq: Seq(2),
         created_at: Timestamp::from_micros(1_704_067_200_000_001),
         origin: Origin::Decided,
-        event_type: Cow::Borrowed("playbook_started"),
-        node_name: Arc::from("demo/a"),
+        event_type: Some(Cow::Borrowed("playbook_started")),
+        node_name: Some(Arc::from("demo/a")),
         node_type: None,
-        status: Cow::Borrowed("STARTED"),
+        status: Some(Cow::Borrowed("STARTED")),
         command_id: None,
         parent_execution_id: Some(ExecutionId::new(3)),
         worker_id: None,
@@ -51,6 +51,8 @@ fn a_payload_has_every_key_the_stream_has() {
         result: None,
         meta: None,
         error: None,
+        duration: None,
+        idempotency_key: None,
     };
     let (tenant, catalog) = (Tenant::default(), CatalogId::new(7));
     let envelope =

@@ -9,6 +9,7 @@ use crate::template::Data;
 use crate::template::error::SyntaxError;
 use crate::template::function::Function;
 use crate::template::library::{self, Filter};
+use crate::template::mention::{Mention, Next};
 use crate::template::program::{
     Application, Arguments, Arithmetic, Comparison, Expr, Key, Method, Operator, Root, Slice,
 };
@@ -34,7 +35,10 @@ impl Compiler<'_> {
     fn expr_inner(&mut self, expr: &ast::Expr<'_>) -> Result<Expr, SyntaxError> {
         match expr {
             ast::Expr::Const(node) => Ok(Expr::Const(node.value.clone())),
-            ast::Expr::Var(node) => Ok(Expr::Path(self.root(node.id), Vec::new())),
+            ast::Expr::Var(node) => {
+                self.mention(node.id, Next::Nothing);
+                Ok(Expr::Path(self.root(node.id), Vec::new()))
+            }
             ast::Expr::GetAttr(node) => self.attribute(node),
             ast::Expr::GetItem(node) => self.item(node),
             ast::Expr::Slice(node) => self.slice(node),
@@ -55,19 +59,44 @@ impl Compiler<'_> {
     }
 
     fn attribute(&mut self, node: &ast::GetAttr<'_>) -> Result<Expr, SyntaxError> {
-        let base = self.expr(&node.expr)?;
-        Ok(follow(base, Key::Name(Arc::from(node.name))))
+        let key: Arc<str> = Arc::from(node.name);
+        let base = self.base(&node.expr, || Next::Key(key.clone()))?;
+        Ok(follow(base, Key::Name(key)))
     }
 
     fn item(&mut self, node: &ast::GetItem<'_>) -> Result<Expr, SyntaxError> {
-        let base = self.expr(&node.expr)?;
         let key = match self.expr(&node.subscript_expr)? {
             Expr::Const(key) if key.as_str().is_some() => {
                 Key::Name(Arc::from(key.as_str().unwrap_or_default()))
             }
             key => Key::Computed(key),
         };
+        let base = self.base(&node.expr, || match &key {
+            Key::Name(name) => Next::Key(name.clone()),
+            Key::Computed(_) => Next::Computed,
+        })?;
         Ok(follow(base, key))
+    }
+
+    /// What a key follows; a name is mentioned together with it.
+    fn base(
+        &mut self,
+        base: &ast::Expr<'_>,
+        next: impl FnOnce() -> Next,
+    ) -> Result<Expr, SyntaxError> {
+        match base {
+            ast::Expr::Var(node) => {
+                self.mention(node.id, next());
+                Ok(Expr::Path(self.root(node.id), Vec::new()))
+            }
+            other => self.expr(other),
+        }
+    }
+
+    fn mention(&mut self, name: &str, next: Next) {
+        if !self.is_bound(name) {
+            self.mentions.insert(Mention { name: Arc::from(name), next });
+        }
     }
 
     fn slice(&mut self, node: &ast::Slice<'_>) -> Result<Expr, SyntaxError> {

@@ -16,7 +16,7 @@ fn response() -> Value {
 
 fn completed(data: Value) -> Scope {
     Scope {
-        output: Some(Output { data: from_json(&data), failure: None }),
+        output: Some(Output { data: from_json(&data).into(), failure: None }),
         event: Some("step.done"),
         ..Scope::default()
     }
@@ -128,7 +128,10 @@ fn a_failure_shows_its_kind_message_and_details() {
     failure.retryable = true;
     let failure = failure.with_details(json!({"http": {"status": 503}, "kind": "hidden"}));
     let scope = Scope {
-        output: Some(Output { data: from_json(&json!(null)), failure: Some(Arc::new(failure)) }),
+        output: Some(Output {
+            data: from_json(&json!(null)).into(),
+            failure: Some(Arc::new(failure)),
+        }),
         event: Some("step.failed"),
         ..Scope::default()
     };
@@ -143,7 +146,7 @@ fn a_failure_shows_its_kind_message_and_details() {
 
 #[test]
 fn result_is_the_previous_step_in_a_tool_input() {
-    let scope = Scope { previous: Some(from_json(&json!({"x": 1}))), ..Scope::default() };
+    let scope = Scope { previous: Some(from_json(&json!({"x": 1})).into()), ..Scope::default() };
     check_in(&scope, "result.x", json!(1));
     check_in(&scope, "result.data.x", json!(1));
     check_in(&scope, "output is defined", json!(false));

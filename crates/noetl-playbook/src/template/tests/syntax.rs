@@ -61,7 +61,7 @@ fn raw_blocks_and_comments_are_not_evaluated() {
 
 #[test]
 fn names_may_be_in_any_script() {
-    let results = [(Arc::from("größe"), from_json(&json!({"v": 3})))].into_iter().collect();
+    let results = [(Arc::from("größe"), from_json(&json!({"v": 3})).into())].into_iter().collect();
     let scope = Scope { results: Arc::new(results), ..Scope::default() };
     assert_eq!(render_in(&scope, "{{ größe.v + 1 }}"), json!(4));
 }

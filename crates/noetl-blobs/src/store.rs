@@ -1,0 +1,225 @@
+//! Content as objects.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::TryStreamExt;
+use noetl_model::{Clock, Timestamp};
+use noetl_store::{BlobError, BlobPage, BlobRef, Blobs, Digest, StoreError, StoredBlob};
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+
+use crate::generation::{Generation, directory};
+
+/// How often a read looks again when the copy it chose was replaced under it. Each time a writer
+/// has put the same content meanwhile, which does not happen in a row this long.
+const LOOKS_MAX: usize = 64;
+
+/// How often a write is tried when the directory it goes to is removed under it, because the last
+/// other file in it went. The same as above holds.
+const WRITES_MAX: usize = 16;
+
+/// Content in a directory or a bucket.
+pub struct ObjectBlobs {
+    store: Arc<dyn ObjectStore>,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for ObjectBlobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObjectBlobs({})", self.store)
+    }
+}
+
+impl ObjectBlobs {
+    /// Content in this store, with times of writing from this clock.
+    pub(crate) fn new(store: Arc<dyn ObjectStore>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock }
+    }
+
+    /// The writings of this content that are there, oldest first.
+    async fn generations(&self, digest: Digest) -> Result<Vec<Generation>, BlobError> {
+        let listed = self.store.list(Some(&directory(digest)));
+        let listed: Vec<_> = listed.try_collect().await.map_err(failed("look for content"))?;
+        let mut found: Vec<Generation> =
+            listed.iter().filter_map(|meta| Generation::from_path(&meta.location)).collect();
+        found.sort();
+        Ok(found)
+    }
+
+    /// Removes writings. One that is gone already was removed by somebody else, which is as good.
+    async fn remove(&self, generations: &[Generation]) -> Result<(), BlobError> {
+        for generation in generations {
+            match self.store.delete(&generation.path()).await {
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(failed("remove content")(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the writings a new one took the place of. The new one counts without that, so a
+    /// failure is only a copy too many, which goes with the next writing or the collection.
+    async fn replace(&self, older: &[Generation]) {
+        if let Err(error) = self.remove(older).await {
+            tracing::warn!(%error, "could not remove an older copy of content");
+        }
+    }
+
+    async fn write(&self, path: &Path, bytes: Vec<u8>) -> Result<(), BlobError> {
+        let payload = object_store::PutPayload::from(bytes);
+        let mut tries = 1;
+        loop {
+            match self.store.put(path, payload.clone()).await {
+                Ok(_) => return Ok(()),
+                Err(error) if tries < WRITES_MAX && is_not_found(&error) => tries += 1,
+                Err(error) => return Err(failed("keep content")(error)),
+            }
+        }
+    }
+
+    /// The bytes of the newest writing; none when it was replaced since it was listed.
+    async fn fetch(&self, generation: &Generation) -> Result<Option<Vec<u8>>, BlobError> {
+        let read = async {
+            let found = self.store.get(&generation.path()).await?;
+            found.bytes().await
+        };
+        match read.await {
+            Ok(bytes) => Ok(Some(bytes.into())),
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(failed("read content")(error)),
+        }
+    }
+
+    /// The newest writing of all content with these first digits that comes after `after`.
+    async fn part(
+        &self,
+        part: &Path,
+        after: Option<Digest>,
+    ) -> Result<BTreeMap<Digest, StoredBlob>, BlobError> {
+        let listed = match after {
+            // Only what is before this is passed over, so more may come than was asked for.
+            Some(after) => self.store.list_with_offset(Some(part), &directory(after)),
+            None => self.store.list(Some(part)),
+        };
+        let listed: Vec<_> = listed.try_collect().await.map_err(failed("list content"))?;
+        let mut newest: BTreeMap<Digest, StoredBlob> = BTreeMap::new();
+        for meta in &listed {
+            let Some(found) = Generation::from_path(&meta.location) else { continue };
+            let (digest, written_at) = (found.digest, found.written_at);
+            let blob = StoredBlob { digest, bytes: meta.size, written_at };
+            let known = newest.entry(digest).or_insert(blob);
+            if known.written_at < written_at {
+                *known = blob;
+            }
+        }
+        Ok(newest)
+    }
+}
+
+#[async_trait]
+impl Blobs for ObjectBlobs {
+    async fn put_blob(&self, bytes: Vec<u8>, media_type: &str) -> Result<BlobRef, BlobError> {
+        let media_type = media_type.to_owned();
+        let named = blocking(move || (BlobRef::to(&bytes, &media_type), bytes));
+        let (blob, bytes) = named.await?;
+        let known = self.generations(blob.digest).await?;
+        let new = Generation::after(blob.digest, self.clock.now(), known.last());
+        self.write(&new.path(), bytes).await?;
+        self.replace(&known).await;
+        Ok(blob)
+    }
+
+    async fn touch_blob(&self, digest: Digest) -> Result<bool, BlobError> {
+        let known = self.generations(digest).await?;
+        let Some(newest) = known.last() else { return Ok(false) };
+        let new = Generation::after(digest, self.clock.now(), Some(newest));
+        match self.store.copy(&newest.path(), &new.path()).await {
+            Ok(()) => {
+                self.replace(&known).await;
+                Ok(true)
+            }
+            // Replaced, which made its time later as asked, or removed.
+            Err(error) if is_not_found(&error) => Ok(!self.generations(digest).await?.is_empty()),
+            Err(error) => Err(failed("touch content")(error)),
+        }
+    }
+
+    async fn blob(&self, blob: &BlobRef) -> Result<Vec<u8>, BlobError> {
+        for _ in 0..LOOKS_MAX {
+            let known = self.generations(blob.digest).await?;
+            let missing = BlobError::Missing { digest: blob.digest };
+            let newest = known.last().ok_or(missing)?;
+            if let Some(bytes) = self.fetch(newest).await? {
+                let asked = blob.clone();
+                return blocking(move || asked.check(&bytes).map(|()| bytes)).await?;
+            }
+        }
+        let busy = "it was replaced each time it was looked for";
+        Err(StoreError::backend("read content", busy).into())
+    }
+
+    async fn delete_blob(&self, digest: Digest, seen: Timestamp) -> Result<bool, BlobError> {
+        let known = self.generations(digest).await?;
+        if known.last().is_none_or(|newest| newest.written_at != seen) {
+            return Ok(false);
+        }
+        // Exactly what was seen, oldest first: what is written from here on has another key, and a
+        // removal that is cut short leaves the newest.
+        self.remove(&known).await?;
+        Ok(self.generations(digest).await?.is_empty())
+    }
+
+    async fn blobs(&self, after: Option<Digest>, limit: usize) -> Result<BlobPage, BlobError> {
+        let now = self.clock.now();
+        let mut page = Vec::new();
+        let parts = self.store.list_with_delimiter(None).await;
+        let mut parts = parts.map_err(failed("list content"))?.common_prefixes;
+        parts.sort();
+        let first = after.map(|after| after.to_string()[..2].to_owned());
+        for part in parts {
+            let name = part.filename().unwrap_or_default();
+            if page.len() >= limit || first.as_deref().is_some_and(|first| name < first) {
+                continue;
+            }
+            let inside = after.filter(|_| first.as_deref() == Some(name));
+            let found = self.part(&part, inside).await?.into_values();
+            let wanted = found.filter(|blob| after.is_none_or(|after| blob.digest > after));
+            page.extend(wanted.take(limit - page.len()));
+        }
+        Ok(BlobPage { now, blobs: page })
+    }
+}
+
+fn failed(action: &'static str) -> impl Fn(object_store::Error) -> BlobError {
+    move |error| StoreError::backend(action, error).into()
+}
+
+/// Whether something that is not there is behind an error, at whatever depth it is said.
+fn is_not_found(error: &object_store::Error) -> bool {
+    if matches!(error, object_store::Error::NotFound { .. }) {
+        return true;
+    }
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let io = error.downcast_ref::<std::io::Error>();
+        if io.is_some_and(|io| io.kind() == std::io::ErrorKind::NotFound) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// Runs a computation over much content off the runtime's threads.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, BlobError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| StoreError::backend("compute a digest", error).into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,4 @@
+//! Places for content, from outside.
+
+mod bucket;
+mod directory;

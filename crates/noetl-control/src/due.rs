@@ -1,0 +1,105 @@
+//! Delivers what is due: timers, and what one execution asks of another. Rows were written in the
+//! transaction that decided them; whichever process takes one delivers it, at least once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_engine::{Abandon, Input};
+use noetl_model::{Clock, DueId, ExecutionId, Timestamp, Value};
+use noetl_store::{DueRow, NewDue, Store, StoreError};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::journal::{Journal, SubmitError};
+
+/// A failing execution gives up on commands it told to stop.
+const ABANDON: &str = "abandon";
+
+/// Rows delivered at a time.
+const PAGE: usize = 100;
+
+/// How long a row is lent to whoever delivers it.
+const LENT_FOR: Duration = Duration::from_secs(30);
+
+/// The slow look: what another process wrote, and was not there to deliver, is found by it.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// How long a row rests that could not be delivered.
+const REST: Duration = Duration::from_secs(10);
+
+/// The row that ends a failing execution's patience.
+pub(crate) fn abandon(id: DueId, execution: ExecutionId, at: Timestamp) -> NewDue {
+    NewDue { id, kind: ABANDON.to_owned(), target: execution, at, payload: Value::Null }
+}
+
+/// Delivers the due rows of one database.
+pub(crate) struct Deliverer {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) journal: Journal,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Told when this process writes a row.
+    pub(crate) written: Arc<Notify>,
+    pub(crate) closing: CancellationToken,
+}
+
+impl Deliverer {
+    pub(crate) async fn run(self) {
+        loop {
+            let pause = match self.deliver().await {
+                Ok(pause) => pause,
+                Err(error) => {
+                    warn!(%error, "due rows are not read yet");
+                    REST
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.written.notified() => {}
+                () = self.closing.cancelled() => return,
+            }
+        }
+    }
+
+    /// Delivers what is ready; answers how long there is nothing to do.
+    async fn deliver(&self) -> Result<Duration, StoreError> {
+        let Some(next) = self.store.next_due().await? else { return Ok(LOOK_EVERY) };
+        let wait = next.since(self.clock.now());
+        if !wait.is_zero() {
+            return Ok(wait.min(LOOK_EVERY));
+        }
+        let rows = self.store.take_due(PAGE, LENT_FOR).await?;
+        if rows.is_empty() {
+            // The store's clock is behind ours, or somebody else took them.
+            return Ok(Duration::from_secs(1));
+        }
+        let delivered = rows.iter().map(|row| self.deliver_one(row));
+        let delivered = futures::future::join_all(delivered).await;
+        let done: Vec<DueId> = rows
+            .iter()
+            .zip(delivered)
+            .filter_map(|(row, is_done)| is_done.then_some(row.id))
+            .collect();
+        self.store.done(&done).await?;
+        Ok(Duration::ZERO)
+    }
+
+    /// Whether it needs no other try. What fails is tried again when its loan ends.
+    async fn deliver_one(&self, row: &DueRow) -> bool {
+        let outcome = match row.kind.as_str() {
+            ABANDON => self.journal.submit(row.target, Input::Abandon(Abandon)).await,
+            kind => {
+                warn!(kind, due.id = %row.id, "a due row of a kind this version does not know");
+                return false;
+            }
+        };
+        match outcome {
+            // Refused when it ended by itself, which is what is hoped for.
+            Ok(_) | Err(SubmitError::Refused(_)) => true,
+            Err(error) => {
+                warn!(execution.id = %row.target, %error, "a due row is not delivered yet");
+                false
+            }
+        }
+    }
+}

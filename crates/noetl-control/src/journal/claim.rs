@@ -1,0 +1,92 @@
+//! Claims of commands for the local worker.
+
+use std::sync::Arc;
+
+use noetl_engine::{Claim, Input, Status};
+use noetl_model::{CommandId, Fact};
+use noetl_store::StoreError;
+use tracing::warn;
+
+use super::SubmitError;
+use super::batch::{Batch, Item, LocalClaim};
+use super::writer::{Writer, WriterParts, decide_on};
+use crate::dispatch::{Slot, Waiting};
+use crate::recovery;
+
+impl Writer {
+    /// Claims a command that waited. An error means that its state cannot be read for now.
+    pub(super) async fn claim_waiting(
+        &mut self,
+        batch: &mut Batch,
+        waiting: Waiting,
+        slot: Slot,
+    ) -> Result<(), Arc<StoreError>> {
+        match self.item(batch, waiting.execution).await {
+            Ok(item) => claim(&self.parts, item, waiting, slot, true),
+            Err(SubmitError::Store(error)) if !matches!(*error, StoreError::Row(_)) => {
+                return Err(error);
+            }
+            // One that can never be read is no reason to keep all others waiting.
+            Err(error) => {
+                warn!(execution.id = %waiting.execution, %error, "a waiting command is not claimed");
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads back what waits in the store because it did not fit into memory.
+    pub(super) async fn refill(&mut self) {
+        if !self.parts.dispatch.take_overflow(self.parts.shard) {
+            return;
+        }
+        if let Err(error) = recovery::wait_for_slots(&*self.parts.store, &self.parts.dispatch).await
+        {
+            warn!(%error, "waiting commands are not read back yet");
+            self.parts.dispatch.overflow(self.parts.shard);
+            self.unread = true;
+        }
+    }
+}
+
+/// Claims what a decision issued, for as many as there are free slots.
+pub(super) fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
+    if !parts.dispatch.has_worker() || item.cached.state.status() != Status::Running {
+        return;
+    }
+    let issued: Vec<CommandId> = item.events[from..]
+        .iter()
+        .filter(|event| matches!(event.fact, Fact::CommandIssued(_)))
+        .map(|event| event.id.into())
+        .collect();
+    for command in issued {
+        if item.cached.state.open_command(command).is_none() {
+            continue;
+        }
+        let Some(slot) = parts.dispatch.reserve() else { return };
+        let waiting = Waiting { execution: item.cached.state.id(), command };
+        claim(parts, item, waiting, slot, false);
+    }
+}
+
+pub(super) fn claim(
+    parts: &WriterParts,
+    item: &mut Item,
+    waiting: Waiting,
+    slot: Slot,
+    waited: bool,
+) {
+    let command = waiting.command;
+    let Some(open) = item.cached.state.open_command(command) else { return };
+    let issued = open.issued.clone();
+    let input = Input::Claim(Claim { command, worker: parts.identity.worker() });
+    match decide_on(parts, &mut item.cached, input) {
+        // No event: it was claimed before, and runs already.
+        Ok(events) if events.is_empty() => {}
+        Ok(events) => {
+            item.add(events);
+            item.claims.push(LocalClaim { waiting, slot, issued, waited });
+        }
+        // Over meanwhile; the slot is free for another.
+        Err(_) => {}
+    }
+}

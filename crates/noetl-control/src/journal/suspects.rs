@@ -1,0 +1,62 @@
+//! Executions of which nobody knows whether their last commit was kept.
+
+use noetl_store::StoreError;
+use tracing::warn;
+
+use super::SubmitError;
+use super::batch::Batch;
+use super::claim::claim_new;
+use super::writer::{Writer, decide_on};
+use crate::dispatch::Waiting;
+use crate::recovery;
+
+impl Writer {
+    /// Reads the executions of a commit that failed, does what the log calls for and hands out again
+    /// what nobody runs. Only while nothing is under way: what a state says is then what the log says.
+    pub(super) async fn look_after_suspects(&mut self, batch: &mut Batch) {
+        for execution in std::mem::take(&mut self.suspects) {
+            self.cache.take(execution);
+            let item = match self.item(batch, execution).await {
+                Ok(item) => item,
+                // It was not kept, so nothing of it is left to look after.
+                Err(SubmitError::Refused(_)) => continue,
+                Err(SubmitError::Store(error)) if !matches!(*error, StoreError::Row(_)) => {
+                    warn!(execution.id = %execution, %error, "an execution is not read yet");
+                    self.suspects.insert(execution);
+                    continue;
+                }
+                Err(error) => {
+                    warn!(execution.id = %execution, %error, "an execution is left as it is");
+                    continue;
+                }
+            };
+            let state = &item.cached.state;
+            let open: Vec<_> =
+                state.open_commands().map(|(id, open)| (id, open.worker.clone())).collect();
+            self.parts.dispatch.stop_others(execution, |id| state.open_command(id).is_some());
+            let (status, is_failing) = (state.status(), state.is_failing());
+            if status.is_final() {
+                self.parts.watch.ended(execution, status);
+            }
+            let Some(item) = batch.get(execution) else { continue };
+            for (command, worker) in open {
+                if is_failing {
+                    self.parts.dispatch.stop(command);
+                }
+                match worker {
+                    None => self.parts.dispatch.wait(Waiting { execution, command }),
+                    Some(worker) if worker == self.parts.identity.worker() => {
+                        if !self.parts.dispatch.is_running(command) {
+                            let expire = recovery::expire(command, "its claim was not confirmed");
+                            if let Ok(events) = decide_on(&self.parts, &mut item.cached, expire) {
+                                let range = item.add(events);
+                                claim_new(&self.parts, item, range.start);
+                            }
+                        }
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The slow look at what other processes left behind in a shared database.
+//!
+//! Work is handed on where it arises, and this process is told when another leaves some. What is
+//! told can be lost, and a process can die with what it held: one look in a while finds both.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_engine::Input;
+use noetl_model::{CommandId, CommandState};
+use noetl_store::{CommandRow, Store, StoreError};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::dispatch::{Dispatch, Waiting};
+use crate::identity::{self, LEASES};
+use crate::journal::Journal;
+use crate::recovery;
+
+/// How often to look.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// Commands looked at a time.
+const PAGE: usize = 1000;
+
+pub(crate) struct Look {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) journal: Journal,
+    pub(crate) dispatch: Dispatch,
+    pub(crate) closing: CancellationToken,
+}
+
+impl Look {
+    /// Looks now and then until the control plane closes.
+    pub(crate) async fn run(self) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = self.store.others_left_work() => {}
+                () = self.closing.cancelled() => return,
+            }
+            if let Err(error) = self.look().await {
+                warn!(%error, "what other processes left is not read yet");
+            }
+        }
+    }
+
+    /// Takes up commands nobody holds, and those whose process is gone.
+    pub(crate) async fn look(&self) -> Result<usize, StoreError> {
+        let mut after = CommandId::new(i64::MIN);
+        let mut live = None;
+        let mut found = 0;
+        loop {
+            let open = self.store.open_commands(after, PAGE).await?;
+            let Some(last) = open.last() else { return Ok(found) };
+            after = last.id;
+            if live.is_none() && open.iter().any(|row| row.worker.is_some()) {
+                live = Some(self.store.live(LEASES).await?);
+            }
+            let known: HashSet<CommandId> = self.dispatch.waiting();
+            for row in &open {
+                found += 1;
+                match (&row.state, &row.worker) {
+                    (CommandState::Pending, _) if !known.contains(&row.id) => {
+                        self.dispatch.wait(Waiting { execution: row.execution, command: row.id });
+                    }
+                    (_, Some(worker))
+                        if identity::is_gone(worker, live.as_deref().unwrap_or_default()) =>
+                    {
+                        self.expire(row).await;
+                    }
+                    _ => {}
+                }
+            }
+            self.dispatch.wake();
+        }
+    }
+
+    async fn expire(&self, row: &CommandRow) {
+        let input: Input = recovery::expire(row.id, "the process that ran it is gone");
+        info!(execution.id = %row.execution, command.id = %row.id, "a command's process is gone");
+        // What fails now is found at the next look.
+        if let Err(error) = self.journal.submit(row.execution, input).await {
+            warn!(execution.id = %row.execution, %error, "a command is still held by nobody");
+        }
+    }
+}

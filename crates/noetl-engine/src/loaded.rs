@@ -1,0 +1,90 @@
+//! Values the caller read because a decision touches them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use noetl_model::event::BlobRef;
+use noetl_model::{Event, Fact, Failure, Outcome, Seq, Value};
+use noetl_playbook::template::{self, Data, Place, from_json, from_json_owned};
+
+use crate::values::failed_result;
+
+/// Values of places, for one decision of one execution. Cloning it copies no value.
+#[derive(Debug, Clone, Default)]
+pub struct Loaded {
+    values: Arc<template::Loaded>,
+    failures: HashMap<Seq, Failure>,
+}
+
+impl Loaded {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an event of the execution's log, committed or about to be.
+    pub fn insert(&mut self, event: &Event) {
+        let named =
+            |(name, value): (&String, &Value)| (Some(Arc::from(name.as_str())), from_json(value));
+        let values: Vec<(Option<Arc<str>>, Data)> = match &event.fact {
+            Fact::PlaybookStarted(started) => started.workload.iter().map(named).collect(),
+            Fact::ContextUpdated { values, .. } => values.iter().map(named).collect(),
+            Fact::CallDone { data, .. } => vec![(None, from_json(data))],
+            Fact::StepExited { outcome: Outcome::Failed { failure, .. }, .. } => {
+                self.failures.insert(event.seq, failure.clone());
+                vec![(None, failed_result(failure))]
+            }
+            // No place leads to any other; noted as read, so that it is not asked for again.
+            _ => Vec::new(),
+        };
+        Arc::make_mut(&mut self.values).insert_event(event.seq, values);
+    }
+
+    /// Adds a blob's bytes. If they are not what the reference says, the value counts as lost.
+    pub fn insert_blob(&mut self, reference: &Arc<BlobRef>, bytes: &[u8]) {
+        match read(reference, bytes) {
+            Ok(data) => {
+                let digest = reference.digest.clone();
+                Arc::make_mut(&mut self.values).insert_blob(digest, data);
+            }
+            Err(why) => self.insert_lost(Place::Blob(reference.clone()), &why),
+        }
+    }
+
+    /// Notes that a place cannot be read, now or ever: a step that touches it fails and says why.
+    /// Without this a decision that needs it would be asked for again and again.
+    pub fn insert_lost(&mut self, place: Place, why: &str) {
+        let what = match &place {
+            Place::Event { seq, .. } => format!("the value in event {seq}"),
+            Place::Blob(reference) => format!("the value in blob {}", reference.digest),
+        };
+        let why = format!("{what} cannot be read: {why}");
+        Arc::make_mut(&mut self.values).insert_lost(place, why);
+    }
+
+    /// Whether a place was added, or noted as lost.
+    pub fn has(&self, place: &Place) -> bool {
+        self.values.has(place)
+    }
+
+    pub(crate) fn values(&self) -> Arc<template::Loaded> {
+        self.values.clone()
+    }
+
+    pub(crate) fn failure(&self, seq: Seq) -> Option<&Failure> {
+        self.failures.get(&seq)
+    }
+}
+
+fn read(reference: &BlobRef, bytes: &[u8]) -> Result<Data, String> {
+    let kind = reference.media_type.split(';').next().unwrap_or_default().trim();
+    if kind == "application/json" || kind.ends_with("+json") {
+        let value = serde_json::from_slice(bytes);
+        return value.map(from_json_owned).map_err(|error| format!("it is not JSON: {error}"));
+    }
+    if kind.starts_with("text/") {
+        let text = std::str::from_utf8(bytes);
+        return text.map(Data::from).map_err(|error| format!("it is not text: {error}"));
+    }
+    Err(format!("templates cannot read the type {kind}"))
+}

@@ -1,0 +1,240 @@
+//! What a decision will need, as far as the playbook's text tells.
+//!
+//! A step's templates name most of what they touch. What is computed while rendering, and which
+//! arcs are taken, comes to light in the decision itself.
+
+use noetl_playbook::Playbook;
+use noetl_playbook::document::{Join, Mode, OnError, Step, Tool};
+use noetl_playbook::template::{
+    Guard, Mention, Names, Next, Place, Slot, Source, Template, ValueTemplate,
+};
+
+use crate::decide::{Complete, Input};
+use crate::execution::{Execution, OpenCommand};
+use crate::flow::counts;
+
+/// Places that deciding `input` is known to touch, so that they can be loaded before.
+///
+/// It may leave some out, which [`crate::decide`] then asks for, and is often right without.
+pub fn places_needed(playbook: &Playbook, state: &Execution, input: &Input) -> Vec<Place> {
+    let found = match input {
+        Input::Complete(input) if input.is_final => completed(playbook, state, input),
+        Input::Fail(input) => ended(playbook, state, state.open_command(input.command), None, true),
+        Input::Expire(input) => {
+            let open = state.open_command(input.command);
+            match open.and_then(|open| open.answer.as_ref()) {
+                Some(answer) => ended(playbook, state, open, Some(&answer.slot), false),
+                None if open.is_some_and(|open| open.issued.attempt >= input.attempts_max) => {
+                    ended(playbook, state, open, None, true)
+                }
+                None => failing(state),
+            }
+        }
+        Input::Abandon(_) => failing(state),
+        Input::Complete(_)
+        | Input::Start(_)
+        | Input::Claim(_)
+        | Input::Begin(_)
+        | Input::Cancel(_)
+        | Input::Keep(_) => Vec::new(),
+    };
+    let mut places: Vec<Place> = Vec::new();
+    for place in found {
+        if !places.iter().any(|known| known.is_same(&place)) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+fn completed(playbook: &Playbook, state: &Execution, input: &Complete) -> Vec<Place> {
+    let Some(open) = state.open_command(input.command) else { return Vec::new() };
+    let own = match (&open.answer, &input.reference) {
+        (Some(answer), _) => Some(answer.slot.clone()),
+        (None, Some(reference)) => {
+            let fields = input.data.as_ref().map(noetl_playbook::template::from_json);
+            let fields = fields.unwrap_or_default();
+            Some(Slot::away(Source::Blob { reference: reference.clone(), fields }))
+        }
+        // It comes with the input.
+        (None, None) => None,
+    };
+    ended(playbook, state, Some(open), own.as_ref(), false)
+}
+
+/// What the end of a command touches; `own` is its data unless that is at hand.
+fn ended(
+    playbook: &Playbook,
+    state: &Execution,
+    open: Option<&OpenCommand>,
+    own: Option<&Slot>,
+    failed: bool,
+) -> Vec<Place> {
+    if state.is_failing() {
+        return failing(state);
+    }
+    let ix = open.and_then(|open| playbook.find(&open.issued.step));
+    let Some(step) = ix.map(|ix| playbook.step(ix)) else { return Vec::new() };
+    let mut places = of_exit(step, state, own, failed);
+    for place in certain(step, failed) {
+        let to = step.router.arcs[place].to;
+        let target = playbook.step(to);
+        // A join may go on waiting.
+        let starts = target.join != Join::All || !playbook.graph.is_join(to);
+        if let (true, Some(tool)) = (starts, &target.tool) {
+            let hidden = Some((&*step.name, own));
+            let names = Seen { state, own: hidden, output: None, previous: own };
+            names.tool(tool, &mut places);
+        }
+    }
+    if step.router.arcs.is_empty() && state.commands.len() == 1 {
+        // It may be the last, and its data the execution's result.
+        places.extend(own.into_iter().flat_map(Slot::places).filter(is_event));
+    }
+    places
+}
+
+fn is_event(place: &Place) -> bool {
+    matches!(place, Place::Event { .. })
+}
+
+/// The failure an execution ends with, if it ends with its last command.
+fn failing(state: &Execution) -> Vec<Place> {
+    let failing = state.failing.as_ref().filter(|_| state.is_failing());
+    failing.and_then(|failing| failing.failure.place()).into_iter().collect()
+}
+
+/// Arcs that are taken whatever the values are.
+fn certain(step: &Step, failed: bool) -> Vec<usize> {
+    let mut taken = Vec::new();
+    for (place, arrow) in step.router.arcs.iter().enumerate() {
+        let goes_on = !failed || step.on_error == OnError::Continue;
+        if !counts(arrow, failed, goes_on) {
+            continue;
+        }
+        match (&arrow.when, step.router.mode) {
+            (Guard::Constant(false), _) | (Guard::Template(_), Mode::Inclusive) => {}
+            (Guard::Constant(true), Mode::Inclusive) => taken.push(place),
+            (Guard::Constant(true), Mode::Exclusive) => {
+                taken.push(place);
+                break;
+            }
+            // The rest depends on it.
+            (Guard::Template(_), Mode::Exclusive) => break,
+        }
+    }
+    taken
+}
+
+/// What leaving a step touches: its `set`, and the guards that count. `own` is its data unless that
+/// is at hand.
+pub(crate) fn of_exit(
+    step: &Step,
+    state: &Execution,
+    own: Option<&Slot>,
+    failed: bool,
+) -> Vec<Place> {
+    // A failed step is seen by its failure, which is at hand.
+    let visible = if failed { None } else { own };
+    let own_name = Some((&*step.name, visible));
+    let names = Seen { state, own: own_name, output: visible, previous: None };
+    let mut places = Vec::new();
+    let goes_on = !failed || step.on_error == OnError::Continue;
+    if goes_on {
+        for assignment in &step.set {
+            names.value(&assignment.value, &mut places);
+        }
+    }
+    for arrow in step.router.arcs.iter().filter(|arrow| counts(arrow, failed, goes_on)) {
+        if let Some(template) = arrow.when.template() {
+            names.template(template, &mut places);
+        }
+    }
+    places
+}
+
+/// What a tool's settings and input touch.
+pub(crate) fn of_tool(tool: &Tool, state: &Execution, previous: Option<&Slot>) -> Vec<Place> {
+    let mut places = Vec::new();
+    Seen { state, own: None, output: None, previous }.tool(tool, &mut places);
+    places
+}
+
+/// What the names of a template lead to.
+struct Seen<'a> {
+    state: &'a Execution,
+    /// The step that ends, which hides its earlier result; without a slot its data is at hand.
+    own: Option<(&'a str, Option<&'a Slot>)>,
+    output: Option<&'a Slot>,
+    previous: Option<&'a Slot>,
+}
+
+impl Seen<'_> {
+    fn tool(&self, tool: &Tool, places: &mut Vec<Place>) {
+        self.value(&tool.config, places);
+        self.value(&tool.input, places);
+    }
+
+    fn value(&self, value: &ValueTemplate, places: &mut Vec<Place>) {
+        for template in value.templates() {
+            self.template(template, places);
+        }
+    }
+
+    fn template(&self, template: &Template, places: &mut Vec<Place>) {
+        for mention in template.mentions() {
+            self.mention(mention, places);
+        }
+    }
+
+    fn mention(&self, mention: &Mention, places: &mut Vec<Place>) {
+        let (workload, ctx) = (&self.state.workload, &self.state.ctx);
+        match (&*mention.name, &mention.next) {
+            ("workload", Next::Key(key)) => add(workload.get(key), None, places),
+            ("workload", Next::Nothing) => all(&workload.names, places),
+            ("ctx", Next::Key(key)) => add(ctx.get(key).or(workload.get(key)), None, places),
+            ("ctx", Next::Nothing) => all(&ctx.names, places),
+            ("steps", Next::Key(step)) => add(self.result(step), None, places),
+            ("output" | "outcome", next) => add(self.output, Some(next), places),
+            // Which of them is computed, or there may be very many.
+            ("workload" | "ctx" | "steps" | "step" | "event", _) => {}
+            (name, next) => {
+                if let Some(slot) = ctx.get(name) {
+                    add(Some(slot), None, places);
+                } else if self.has_result(name) {
+                    add(self.result(name), Some(next), places);
+                } else if let Some(slot) = workload.get(name) {
+                    add(Some(slot), None, places);
+                } else if name == "result" {
+                    add(self.output.or(self.previous), Some(next), places);
+                }
+            }
+        }
+    }
+
+    fn has_result(&self, step: &str) -> bool {
+        self.own.is_some_and(|(own, _)| own == step) || self.state.results.get(step).is_some()
+    }
+
+    fn result(&self, step: &str) -> Option<&Slot> {
+        match self.own {
+            Some((own, slot)) if own == step => slot,
+            _ => self.state.results.get(step),
+        }
+    }
+}
+
+/// Adds where a slot is, unless the key that follows is known without it.
+fn add(slot: Option<&Slot>, next: Option<&Next>, places: &mut Vec<Place>) {
+    let Some(slot) = slot else { return };
+    if let Some(Next::Key(key)) = next
+        && slot.known_field(key).is_some()
+    {
+        return;
+    }
+    places.extend(slot.places());
+}
+
+fn all(names: &Names, places: &mut Vec<Place>) {
+    places.extend(names.values().flat_map(Slot::places));
+}

@@ -1,0 +1,351 @@
+//! The first version's shape. It has names of its own, so that renaming a field of the state
+//! leaves snapshots readable; changing it means a new version beside it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use noetl_model::event::{BlobRef, Issued, Started};
+use noetl_model::{
+    CatalogId, CommandId, CommandState, EventId, ExecutionId, Failure, Map, Seq, Timestamp, Value,
+};
+use noetl_playbook::template::{Away, Part, Slot, Source, exact_json, from_json_owned};
+use serde::{Deserialize, Serialize};
+
+use super::{SnapshotError, VERSION};
+use crate::execution::{Counts, Execution, Failing, OpenCommand, Status, Visit};
+use crate::values::{Kept, KeptFailure, Limits, Values, size_of, size_of_slot};
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct State {
+    v: u32,
+    id: i64,
+    version: u64,
+    last_event: Option<i64>,
+    status: String,
+    started: Option<Start>,
+    started_at: i64,
+    updated_at: i64,
+    ended_at: Option<i64>,
+    workload: Vec<(Arc<str>, Kind)>,
+    ctx: Vec<(Arc<str>, Kind)>,
+    results: Vec<(Arc<str>, Kind)>,
+    generations: BTreeMap<Arc<str>, u32>,
+    rounds: BTreeMap<Arc<str>, u32>,
+    running: Vec<(Arc<str>, u32, Option<Kind>)>,
+    waiting: BTreeMap<Arc<str>, Vec<Arc<str>>>,
+    commands: Vec<Command>,
+    failing: Option<Fails>,
+    leaf: Option<Arc<str>>,
+    completed: u32,
+    failed: u32,
+    current_step: Option<Arc<str>>,
+    error: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Start {
+    catalog: i64,
+    path: Arc<str>,
+    version: u32,
+    parent: Option<i64>,
+    pool: Option<Arc<str>>,
+}
+
+/// A slot.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Held(Value),
+    Event {
+        seq: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<Arc<str>>,
+        bytes: u64,
+    },
+    Blob {
+        reference: Arc<BlobRef>,
+        fields: Value,
+    },
+    /// Writes one over the other, each at a path.
+    Parts(Vec<(Vec<Arc<str>>, Kind)>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Command {
+    id: i64,
+    step: Arc<str>,
+    generation: u32,
+    attempt: u32,
+    tool: Arc<str>,
+    config: Map,
+    input: Map,
+    timeout_ms: Option<u64>,
+    state: String,
+    worker: Option<Arc<str>>,
+    answer: Option<Kind>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Fails {
+    step: Arc<str>,
+    failure: Cause,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Cause {
+    Held(Failure),
+    Event { seq: u64, bytes: u64 },
+}
+
+impl State {
+    pub(super) fn of(state: &Execution) -> Self {
+        let copied = |map: &std::collections::HashMap<Arc<str>, u32>| {
+            map.iter().map(|(name, n)| (name.clone(), *n)).collect()
+        };
+        let visit = |((step, generation), visit): (&(Arc<str>, u32), &Visit)| {
+            (step.clone(), *generation, visit.data.as_ref().map(|data| Kind::of(&data.slot)))
+        };
+        Self {
+            v: VERSION,
+            id: state.id.get(),
+            version: state.version.0,
+            last_event: state.last_event.map(EventId::get),
+            status: status_text(state.status).to_owned(),
+            started: state.started.as_deref().map(Start::of),
+            started_at: state.started_at.as_micros(),
+            updated_at: state.updated_at.as_micros(),
+            ended_at: state.ended_at.map(Timestamp::as_micros),
+            workload: named(&state.workload),
+            ctx: named(&state.ctx),
+            results: named(&state.results),
+            generations: copied(&state.generations),
+            rounds: copied(&state.rounds),
+            running: state.running.iter().map(visit).collect(),
+            waiting: state.waiting.clone(),
+            commands: state.commands.iter().map(|(id, open)| Command::of(*id, open)).collect(),
+            failing: state.failing.as_deref().map(Fails::of),
+            leaf: state.leaf.clone(),
+            completed: state.counts.completed,
+            failed: state.counts.failed,
+            current_step: state.current_step.clone(),
+            error: state.error.clone(),
+        }
+    }
+
+    pub(super) fn version_written(&self) -> u32 {
+        self.v
+    }
+
+    pub(super) fn restored(
+        self,
+        id: ExecutionId,
+        limits: Limits,
+    ) -> Result<Execution, SnapshotError> {
+        if self.id != id.get() {
+            return Err(SnapshotError::OtherExecution(ExecutionId::new(self.id)));
+        }
+        let mut state = Execution::within(id, limits);
+        state.version = Seq(self.version);
+        state.last_event = self.last_event.map(EventId::new);
+        state.status = status_of(&self.status)?;
+        state.started = self.started.map(|start| Arc::new(start.restored()));
+        state.started_at = Timestamp::from_micros(self.started_at);
+        state.updated_at = Timestamp::from_micros(self.updated_at);
+        state.ended_at = self.ended_at.map(Timestamp::from_micros);
+        state.workload = values(self.workload)?;
+        state.ctx = values(self.ctx)?;
+        state.results = values(self.results)?;
+        state.generations = self.generations.into_iter().collect();
+        state.rounds = self.rounds.into_iter().collect();
+        for (step, generation, data) in self.running {
+            let data = data.map(Kind::kept).transpose()?;
+            state.running.insert((step, generation), Visit { data });
+        }
+        state.waiting = self.waiting;
+        for command in self.commands {
+            let (id, open) = command.restored()?;
+            state.command_bytes += open.bytes;
+            state.commands.insert(id, open);
+        }
+        state.failing = self.failing.map(|failing| Arc::new(failing.restored()));
+        state.leaf = self.leaf;
+        state.counts = Counts { completed: self.completed, failed: self.failed };
+        state.current_step = self.current_step;
+        state.error = self.error;
+        Ok(state)
+    }
+}
+
+fn named(values: &Values) -> Vec<(Arc<str>, Kind)> {
+    values.names.iter().map(|(name, slot)| (name.clone(), Kind::of(slot))).collect()
+}
+
+fn values(named: Vec<(Arc<str>, Kind)>) -> Result<Values, SnapshotError> {
+    let mut values = Values::default();
+    for (name, kind) in named {
+        let Kept { slot, bytes } = kind.kept()?;
+        values.set(name, slot, bytes);
+    }
+    Ok(values)
+}
+
+impl Kind {
+    fn of(slot: &Slot) -> Self {
+        match slot {
+            Slot::Held(data) => Self::Held(exact_json(data)),
+            Slot::Away(away) => match away.parts.as_slice() {
+                [Part { path, source }] if path.is_empty() => Self::of_source(source),
+                parts => {
+                    let part = |part: &Part| (part.path.clone(), Self::of_source(&part.source));
+                    Self::Parts(parts.iter().map(part).collect())
+                }
+            },
+        }
+    }
+
+    fn of_source(source: &Source) -> Self {
+        match source {
+            Source::Held(data) => Self::Held(exact_json(data)),
+            Source::Event { seq, key, bytes } => {
+                Self::Event { seq: seq.0, key: key.clone(), bytes: *bytes }
+            }
+            Source::Blob { reference, fields } => {
+                Self::Blob { reference: reference.clone(), fields: exact_json(fields) }
+            }
+        }
+    }
+
+    fn kept(self) -> Result<Kept, SnapshotError> {
+        let slot = match self {
+            Self::Held(value) => {
+                let bytes = size_of(&value);
+                return Ok(Kept { slot: Slot::Held(from_json_owned(value)), bytes });
+            }
+            Self::Parts(parts) => {
+                let part = |(path, kind): (Vec<Arc<str>>, Self)| {
+                    kind.source().map(|source| Part { path, source })
+                };
+                let parts: Vec<Part> = parts.into_iter().map(part).collect::<Result<_, _>>()?;
+                if parts.is_empty() {
+                    return Err(SnapshotError::Impossible("a value of no parts".into()));
+                }
+                Slot::Away(Arc::new(Away { parts }))
+            }
+            one => Slot::away(one.source()?),
+        };
+        let bytes = size_of_slot(&slot);
+        Ok(Kept { slot, bytes })
+    }
+
+    fn source(self) -> Result<Source, SnapshotError> {
+        match self {
+            Self::Held(value) => Ok(Source::Held(from_json_owned(value))),
+            Self::Event { seq, key, bytes } => Ok(Source::Event { seq: Seq(seq), key, bytes }),
+            Self::Blob { reference, fields } => {
+                Ok(Source::Blob { reference, fields: from_json_owned(fields) })
+            }
+            Self::Parts(_) => Err(SnapshotError::Impossible("parts within a part".into())),
+        }
+    }
+}
+
+impl Start {
+    fn of(started: &Started) -> Self {
+        Self {
+            catalog: started.catalog.get(),
+            path: started.path.clone(),
+            version: started.version,
+            parent: started.parent.map(ExecutionId::get),
+            pool: started.pool.clone(),
+        }
+    }
+
+    fn restored(self) -> Started {
+        Started {
+            catalog: CatalogId::new(self.catalog),
+            path: self.path,
+            version: self.version,
+            workload: Map::new(),
+            parent: self.parent.map(ExecutionId::new),
+            pool: self.pool,
+        }
+    }
+}
+
+impl Command {
+    fn of(id: CommandId, open: &OpenCommand) -> Self {
+        let issued = &open.issued;
+        Self {
+            id: id.get(),
+            step: issued.step.clone(),
+            generation: issued.generation,
+            attempt: issued.attempt,
+            tool: issued.tool.clone(),
+            config: issued.config.clone(),
+            input: issued.input.clone(),
+            timeout_ms: issued.timeout_ms,
+            state: open.state.as_str().to_owned(),
+            worker: open.worker.clone(),
+            answer: open.answer.as_ref().map(|answer| Kind::of(&answer.slot)),
+        }
+    }
+
+    fn restored(self) -> Result<(CommandId, OpenCommand), SnapshotError> {
+        let state = CommandState::from_text(&self.state).filter(|state| !state.is_terminal());
+        let state = state.ok_or_else(|| {
+            SnapshotError::Impossible(format!("an open command that is {}", self.state))
+        })?;
+        let issued = Issued {
+            step: self.step,
+            generation: self.generation,
+            attempt: self.attempt,
+            tool: self.tool,
+            config: self.config,
+            input: self.input,
+            timeout_ms: self.timeout_ms,
+        };
+        let mut open = OpenCommand::new(Arc::new(issued));
+        open.state = state;
+        open.worker = self.worker;
+        open.answer = self.answer.map(Kind::kept).transpose()?;
+        Ok((CommandId::new(self.id), open))
+    }
+}
+
+impl Fails {
+    fn of(failing: &Failing) -> Self {
+        let failure = match &failing.failure {
+            KeptFailure::Held(failure) => Cause::Held(failure.clone()),
+            KeptFailure::At { seq, bytes } => Cause::Event { seq: seq.0, bytes: *bytes },
+        };
+        Self { step: failing.step.clone(), failure }
+    }
+
+    fn restored(self) -> Failing {
+        let failure = match self.failure {
+            Cause::Held(failure) => KeptFailure::Held(failure),
+            Cause::Event { seq, bytes } => KeptFailure::At { seq: Seq(seq), bytes },
+        };
+        Failing { step: self.step, failure }
+    }
+}
+
+const STATUSES: [(Status, &str); 5] = [
+    (Status::Absent, "absent"),
+    (Status::Running, "running"),
+    (Status::Completed, "completed"),
+    (Status::Failed, "failed"),
+    (Status::Cancelled, "cancelled"),
+];
+
+fn status_text(status: Status) -> &'static str {
+    let found = STATUSES.iter().find(|(known, _)| *known == status);
+    found.map_or("absent", |(_, text)| *text)
+}
+
+fn status_of(text: &str) -> Result<Status, SnapshotError> {
+    let found = STATUSES.iter().find(|(_, known)| *known == text);
+    let unknown = || SnapshotError::Impossible(format!("the status {text}"));
+    found.map(|(status, _)| *status).ok_or_else(unknown)
+}

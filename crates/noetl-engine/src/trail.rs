@@ -1,0 +1,191 @@
+//! The way back from a decision that turns out to need a value that is not loaded.
+//!
+//! A decision folds its events into the state as it goes; copying the state first would make a
+//! long execution quadratic. So each change of a collection leaves what it replaced, and the rest
+//! of the state, which is small, is copied.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use noetl_model::event::Started;
+use noetl_model::{CommandId, EventId, Seq, Timestamp};
+use noetl_playbook::template::{Slot, Source};
+
+use crate::execution::{Counts, Execution, Failing, OpenCommand, Status, Visit};
+use crate::values::{Before, Values};
+
+/// Changes of collections, oldest first; nothing when nobody will go back.
+#[derive(Default)]
+pub(crate) struct Trail {
+    changes: Option<Vec<Undo>>,
+    /// Whether a value of the last event is known by its place only.
+    placed: bool,
+}
+
+/// What one change replaced.
+pub(crate) enum Undo {
+    Generation(Arc<str>, Option<u32>),
+    Round(Arc<str>, Option<u32>),
+    Visit((Arc<str>, u32), Option<Visit>),
+    /// A token was added at a step.
+    Token(Arc<str>),
+    /// These tokens of a step were used.
+    Tokens(Arc<str>, Vec<Arc<str>>),
+    Command(CommandId, Option<Box<OpenCommand>>),
+    Result(Arc<str>, Before),
+    Variable(Arc<str>, Before),
+    Ended(Box<Outstanding>),
+}
+
+/// What an execution's end clears.
+pub(crate) struct Outstanding {
+    pub(crate) running: BTreeMap<(Arc<str>, u32), Visit>,
+    pub(crate) waiting: BTreeMap<Arc<str>, Vec<Arc<str>>>,
+    pub(crate) commands: BTreeMap<CommandId, OpenCommand>,
+}
+
+impl Trail {
+    /// One that is kept.
+    pub(crate) fn kept() -> Self {
+        Self { changes: Some(Vec::with_capacity(16)), placed: false }
+    }
+
+    /// Notes what was kept of a value.
+    pub(crate) fn note(&mut self, source: &Source) {
+        self.placed |= matches!(source, Source::Event { .. });
+    }
+
+    /// Notes that the last event has to be read to know something of it.
+    pub(crate) fn note_placed(&mut self) {
+        self.placed = true;
+    }
+
+    /// The same for a value of one part.
+    pub(crate) fn note_slot(&mut self, slot: &Slot) {
+        if let Slot::Away(away) = slot {
+            away.parts.iter().for_each(|part| self.note(&part.source));
+        }
+    }
+
+    /// Whether a value is known by its place only, since this was last asked.
+    pub(crate) fn take_placed(&mut self) -> bool {
+        std::mem::take(&mut self.placed)
+    }
+
+    pub(crate) fn push(&mut self, undo: impl FnOnce() -> Undo) {
+        if let Some(changes) = &mut self.changes {
+            changes.push(undo());
+        }
+    }
+}
+
+/// The parts of a state that are copied.
+pub(crate) struct Copied {
+    version: Seq,
+    last_event: Option<EventId>,
+    status: Status,
+    started: Option<Arc<Started>>,
+    started_at: Timestamp,
+    updated_at: Timestamp,
+    ended_at: Option<Timestamp>,
+    workload: Option<Values>,
+    failing: Option<Arc<Failing>>,
+    leaf: Option<Arc<str>>,
+    counts: Counts,
+    current_step: Option<Arc<str>>,
+    error: Option<String>,
+    command_bytes: usize,
+}
+
+impl Copied {
+    pub(crate) fn of(state: &Execution) -> Self {
+        Self {
+            version: state.version,
+            last_event: state.last_event,
+            status: state.status,
+            started: state.started.clone(),
+            started_at: state.started_at,
+            updated_at: state.updated_at,
+            ended_at: state.ended_at,
+            // Only the start changes it, and there is nothing of it before.
+            workload: (state.status == Status::Absent).then(Values::default),
+            failing: state.failing.clone(),
+            leaf: state.leaf.clone(),
+            counts: state.counts,
+            current_step: state.current_step.clone(),
+            error: state.error.clone(),
+            command_bytes: state.command_bytes,
+        }
+    }
+
+    /// Brings a state back to where this was taken.
+    pub(crate) fn restore(self, state: &mut Execution, trail: Trail) {
+        for undo in trail.changes.into_iter().flatten().rev() {
+            undo.apply(state);
+        }
+        state.version = self.version;
+        state.last_event = self.last_event;
+        state.status = self.status;
+        state.started = self.started;
+        state.started_at = self.started_at;
+        state.updated_at = self.updated_at;
+        state.ended_at = self.ended_at;
+        if let Some(workload) = self.workload {
+            state.workload = workload;
+        }
+        state.failing = self.failing;
+        state.leaf = self.leaf;
+        state.counts = self.counts;
+        state.current_step = self.current_step;
+        state.error = self.error;
+        state.command_bytes = self.command_bytes;
+    }
+}
+
+impl Undo {
+    fn apply(self, state: &mut Execution) {
+        match self {
+            Self::Generation(step, Some(before)) => {
+                state.generations.insert(step, before);
+            }
+            Self::Generation(step, None) => {
+                state.generations.remove(&step);
+            }
+            Self::Round(step, Some(before)) => {
+                state.rounds.insert(step, before);
+            }
+            Self::Round(step, None) => {
+                state.rounds.remove(&step);
+            }
+            Self::Visit(visit, Some(before)) => {
+                state.running.insert(visit, before);
+            }
+            Self::Visit(visit, None) => {
+                state.running.remove(&visit);
+            }
+            Self::Token(step) => {
+                let tokens = state.waiting.entry(step.clone()).or_default();
+                tokens.pop();
+                if tokens.is_empty() {
+                    state.waiting.remove(&step);
+                }
+            }
+            Self::Tokens(step, used) => {
+                state.waiting.entry(step).or_default().splice(..0, used);
+            }
+            Self::Command(command, Some(before)) => {
+                state.commands.insert(command, *before);
+            }
+            Self::Command(command, None) => {
+                state.commands.remove(&command);
+            }
+            Self::Result(step, before) => state.results.unset(&step, before),
+            Self::Variable(name, before) => state.ctx.unset(&name, before),
+            Self::Ended(outstanding) => {
+                state.running = outstanding.running;
+                state.waiting = outstanding.waiting;
+                state.commands = outstanding.commands;
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+-- Entries of a tenant in the order of their cache keys, expired or not.
+select cache_key, keychain_name, catalog_id, credential_type, cache_type, scope_type, execution_id,
+    parent_execution_id, data_encrypted, schema, expires_at, auto_renew, renew_config, created_at,
+    accessed_at, access_count
+from keychain
+where tenant_id = ?1
+    and (?2 is null or catalog_id = ?2)
+    and (?3 is null or execution_id = ?3)
+order by cache_key

@@ -1,0 +1,241 @@
+//! Cases about places for content. They need nothing but the place, so that they run on places
+//! that are no store; where references count, a memory store keeps them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::Timestamp;
+use tokio::task::JoinSet;
+
+use super::story::{Story, write};
+use crate::{
+    BlobError, BlobPage, BlobRef, Blobs, Collected, Digest, MemoryStore, StoreError, StoredBlob,
+    collect,
+};
+
+pub async fn content_is_read_back(blobs: Arc<dyn Blobs>) {
+    for bytes in [vec![], vec![0, 255, 10, 0], vec![7; 3_000_000]] {
+        let put = put(&*blobs, &bytes).await;
+        assert_eq!(put, BlobRef::to(&bytes, "text/plain"));
+        assert!(blobs.blob(&put).await.expect("content") == bytes);
+    }
+}
+
+pub async fn the_same_content_is_kept_once_and_with_a_later_time(blobs: Arc<dyn Blobs>) {
+    let first = put(&*blobs, b"same").await;
+    let mut before = list(&*blobs).await;
+    for _ in 0..3 {
+        let again = blobs.put_blob(b"same".to_vec(), "text/html").await.expect("kept");
+        assert_eq!((again.digest, again.bytes), (first.digest, 4));
+        assert_eq!(again.media_type, "text/html");
+        let after = list(&*blobs).await;
+        assert_eq!(after.len(), 1);
+        assert!(after[0].written_at > before[0].written_at, "{before:?} {after:?}");
+        before = after;
+    }
+    assert_eq!(blobs.blob(&first).await.expect("content"), b"same");
+}
+
+pub async fn content_that_is_not_there_is_missing(blobs: Arc<dyn Blobs>) {
+    put(&*blobs, b"there").await;
+    let other = BlobRef::to(b"not there", "text/plain");
+    let error = blobs.blob(&other).await.expect_err("nothing to read");
+    assert!(matches!(error, BlobError::Missing { digest } if digest == other.digest), "{error:?}");
+    assert!(!blobs.touch_blob(other.digest).await.expect("an answer"));
+    let seen = Timestamp::from_micros(1);
+    assert!(!blobs.delete_blob(other.digest, seen).await.expect("an answer"));
+}
+
+pub async fn content_of_another_length_is_damaged(blobs: Arc<dyn Blobs>) {
+    let put = put(&*blobs, b"four").await;
+    for bytes in [0, 3, 5, u64::MAX] {
+        let wrong = BlobRef { bytes, ..put.clone() };
+        let error = blobs.blob(&wrong).await.expect_err("another length");
+        assert!(matches!(error, BlobError::Corrupt { .. }), "{error:?}");
+    }
+}
+
+pub async fn a_touch_makes_the_time_later_and_changes_nothing_else(blobs: Arc<dyn Blobs>) {
+    let put = put(&*blobs, b"content").await;
+    let before = list(&*blobs).await;
+    assert!(blobs.touch_blob(put.digest).await.expect("an answer"));
+    let after = list(&*blobs).await;
+    assert!(after[0].written_at > before[0].written_at, "{before:?} {after:?}");
+    assert_eq!(after, [StoredBlob { written_at: after[0].written_at, ..before[0] }]);
+    assert_eq!(blobs.blob(&put).await.expect("content"), b"content");
+}
+
+pub async fn content_goes_only_as_it_was_seen(blobs: Arc<dyn Blobs>) {
+    let blob = put(&*blobs, b"content").await;
+    let seen = list(&*blobs).await[0].written_at;
+    for wrong in [Timestamp::from_micros(1), seen.plus(Duration::from_micros(1))] {
+        assert!(!blobs.delete_blob(blob.digest, wrong).await.expect("an answer"));
+    }
+    put(&*blobs, b"content").await;
+    assert!(!blobs.delete_blob(blob.digest, seen).await.expect("an answer"));
+    let seen = list(&*blobs).await[0].written_at;
+    blobs.touch_blob(blob.digest).await.expect("an answer");
+    assert!(!blobs.delete_blob(blob.digest, seen).await.expect("an answer"));
+    assert_eq!(blobs.blob(&blob).await.expect("content"), b"content");
+    let seen = list(&*blobs).await[0].written_at;
+    assert!(blobs.delete_blob(blob.digest, seen).await.expect("an answer"));
+    assert!(!blobs.delete_blob(blob.digest, seen).await.expect("an answer"));
+    assert!(blobs.blob(&blob).await.is_err());
+    assert!(list(&*blobs).await.is_empty());
+    put(&*blobs, b"content").await;
+    assert_eq!(blobs.blob(&blob).await.expect("content"), b"content");
+}
+
+pub async fn content_is_listed_in_pages_in_the_order_of_digests(blobs: Arc<dyn Blobs>) {
+    let mut digests: Vec<Digest> = Vec::new();
+    for number in 0..20_u8 {
+        digests.push(put(&*blobs, &vec![number; usize::from(number)]).await.digest);
+    }
+    digests.sort();
+    let mut found: Vec<StoredBlob> = Vec::new();
+    loop {
+        let after = found.last().map(|blob| blob.digest);
+        let page = blobs.blobs(after, 7).await.expect("a page").blobs;
+        assert!(page.len() <= 7);
+        if page.is_empty() {
+            break;
+        }
+        found.extend(page);
+    }
+    assert_eq!(found.iter().map(|blob| blob.digest).collect::<Vec<_>>(), digests);
+    assert_eq!(found.iter().map(|blob| blob.bytes).sum::<u64>(), (0..20).sum::<u64>());
+    assert!(blobs.blobs(None, 0).await.expect("a page").blobs.is_empty());
+    let last = digests.last().copied();
+    assert!(blobs.blobs(last, 7).await.expect("a page").blobs.is_empty());
+}
+
+pub async fn concurrent_puts_of_one_content_leave_it_whole(blobs: Arc<dyn Blobs>) {
+    let mut tasks = JoinSet::new();
+    for number in 0..16 {
+        let blobs = blobs.clone();
+        tasks.spawn(async move {
+            let blob = put(&*blobs, b"shared").await;
+            if number % 2 == 0 {
+                assert!(blobs.touch_blob(blob.digest).await.expect("an answer"));
+            }
+            blobs.blob(&blob).await.expect("content right after its put")
+        });
+    }
+    for read in tasks.join_all().await {
+        assert_eq!(read, b"shared");
+    }
+    assert_eq!(list(&*blobs).await.len(), 1);
+}
+
+pub async fn a_collection_takes_what_is_old_and_free(blobs: Arc<dyn Blobs>) {
+    let refs = MemoryStore::new();
+    let free = put(&*blobs, b"free").await;
+    let held = put(&*blobs, b"held").await;
+    let mut story = Story::new(10);
+    write(&refs, crate::Append { blobs: vec![held.digest], ..story.start() }).await;
+    for (grace, dry_run, removed, young, referenced) in [
+        (Duration::from_secs(3600), false, vec![], 2, 0),
+        (Duration::ZERO, true, vec![free.digest], 0, 1),
+        (Duration::ZERO, false, vec![free.digest], 0, 1),
+        (Duration::ZERO, false, vec![], 0, 1),
+    ] {
+        let seen = list(&*blobs).await.len();
+        let report = collect(&*blobs, &refs, grace, dry_run).await.expect("a report");
+        assert_eq!(report.removed, removed, "{grace:?} {dry_run}");
+        assert_eq!((report.seen, report.young, report.referenced), (seen, young, referenced));
+        assert_eq!(report.removed_bytes, 4 * removed.len() as u64);
+        assert!(report.spared == 0 && report.failed.is_empty(), "{report:?}");
+    }
+    assert!(blobs.blob(&free).await.is_err());
+    assert_eq!(blobs.blob(&held).await.expect("content"), b"held");
+}
+
+/// The schedule that loses content when a removal asks for no time: a writer puts what the
+/// collection has just found old and free, and refers to it after the collection is over.
+pub async fn content_put_while_it_is_collected_is_not_lost(blobs: Arc<dyn Blobs>) {
+    let blob = put(&*blobs, b"content").await;
+    for meanwhile in [Meanwhile::Put, Meanwhile::Touch] {
+        let racing = Racing { inner: blobs.clone(), meanwhile };
+        let report = run(&racing).await;
+        assert_eq!((report.removed, report.spared), (vec![], 1), "{meanwhile:?}");
+        assert_eq!(blobs.blob(&blob).await.expect("content"), b"content");
+    }
+    assert_eq!(run(&*blobs).await.removed, [blob.digest]);
+    put(&*blobs, b"content").await;
+    assert_eq!(blobs.blob(&blob).await.expect("content"), b"content");
+}
+
+pub async fn what_cannot_be_removed_does_not_keep_the_rest(blobs: Arc<dyn Blobs>) {
+    for number in 0..5_u8 {
+        put(&*blobs, &[number]).await;
+    }
+    let stuck = list(&*blobs).await[2].digest;
+    let racing = Racing { inner: blobs.clone(), meanwhile: Meanwhile::Fail(stuck) };
+    let report = run(&racing).await;
+    assert_eq!((report.removed.len(), report.failed.len()), (4, 1));
+    assert_eq!(report.failed[0].0, stuck);
+    assert_eq!(run(&*blobs).await.removed, [stuck]);
+}
+
+/// What happens between the look of a collection and its removal.
+#[derive(Debug, Clone, Copy)]
+enum Meanwhile {
+    /// A writer puts `content`.
+    Put,
+    /// A writer touches what is about to go.
+    Touch,
+    /// The place does not answer for this.
+    Fail(Digest),
+}
+
+struct Racing {
+    inner: Arc<dyn Blobs>,
+    meanwhile: Meanwhile,
+}
+
+#[async_trait]
+impl Blobs for Racing {
+    async fn put_blob(&self, bytes: Vec<u8>, media_type: &str) -> Result<BlobRef, BlobError> {
+        self.inner.put_blob(bytes, media_type).await
+    }
+
+    async fn touch_blob(&self, digest: Digest) -> Result<bool, BlobError> {
+        self.inner.touch_blob(digest).await
+    }
+
+    async fn blob(&self, blob: &BlobRef) -> Result<Vec<u8>, BlobError> {
+        self.inner.blob(blob).await
+    }
+
+    async fn delete_blob(&self, digest: Digest, seen: Timestamp) -> Result<bool, BlobError> {
+        match self.meanwhile {
+            Meanwhile::Put => {
+                put(&*self.inner, b"content").await;
+            }
+            Meanwhile::Touch => assert!(self.inner.touch_blob(digest).await?),
+            Meanwhile::Fail(stuck) if stuck == digest => {
+                return Err(StoreError::backend("remove content", "down for a test").into());
+            }
+            Meanwhile::Fail(_) => {}
+        }
+        self.inner.delete_blob(digest, seen).await
+    }
+
+    async fn blobs(&self, after: Option<Digest>, limit: usize) -> Result<BlobPage, BlobError> {
+        self.inner.blobs(after, limit).await
+    }
+}
+
+async fn run(blobs: &dyn Blobs) -> Collected {
+    let refs = MemoryStore::new();
+    collect(blobs, &refs, Duration::ZERO, false).await.expect("a report")
+}
+
+async fn put(blobs: &dyn Blobs, bytes: &[u8]) -> BlobRef {
+    blobs.put_blob(bytes.to_vec(), "text/plain").await.expect("kept")
+}
+
+async fn list(blobs: &dyn Blobs) -> Vec<StoredBlob> {
+    blobs.blobs(None, 1000).await.expect("a page").blobs
+}

@@ -1,0 +1,102 @@
+//! The smaller suites: places for content alone, and time going by.
+
+/// The cases about places for content alone.
+///
+/// `blobs_suite!(name, make)` makes one test of every case in a module of this name; `make` answers
+/// with a fresh place and what has to outlive it. `blobs_suite!(together name, start)` makes one
+/// test of all cases, for a place behind a service that is dear to start: `start` answers with what
+/// makes fresh places by `fresh`, or with nothing when the test is to be left out.
+#[macro_export]
+macro_rules! blobs_suite {
+    (@list $($how:tt)*) => {
+        $crate::blobs_suite! { @$($how)*;
+            content_is_read_back,
+            the_same_content_is_kept_once_and_with_a_later_time,
+            content_that_is_not_there_is_missing,
+            content_of_another_length_is_damaged,
+            a_touch_makes_the_time_later_and_changes_nothing_else,
+            content_goes_only_as_it_was_seen,
+            content_is_listed_in_pages_in_the_order_of_digests,
+            concurrent_puts_of_one_content_leave_it_whole,
+            a_collection_takes_what_is_old_and_free,
+            content_put_while_it_is_collected_is_not_lost,
+            what_cannot_be_removed_does_not_keep_the_rest,
+        }
+    };
+    (@apart $make:expr; $($case:ident),* $(,)?) => {$(
+        #[tokio::test]
+        async fn $case() {
+            let (blobs, _kept) = ($make)().await;
+            $crate::conformance::blobs::$case(blobs).await;
+        }
+    )*};
+    (@together $name:ident, $start:expr; $($case:ident),* $(,)?) => {
+        #[tokio::test]
+        async fn $name() {
+            let Some(service) = ($start)().await else { return };
+            $(
+                // The test's output names the case that failed: the last one.
+                println!("{}", stringify!($case));
+                $crate::conformance::blobs::$case(service.fresh().await).await;
+            )*
+        }
+    };
+    (together $name:ident, $start:expr) => {
+        $crate::blobs_suite! { @list together $name, $start }
+    };
+    ($name:ident, $make:expr) => {
+        mod $name {
+            #[allow(
+                unused_imports,
+                reason = "what makes the subject may need nothing from outside"
+            )]
+            use super::*;
+
+            $crate::blobs_suite! { @list apart $make }
+        }
+    };
+}
+
+/// Makes one test of every case about time going by, in a module of this name, each with a
+/// [`Subject`](crate::conformance::Subject) made for a clock of its own.
+#[macro_export]
+macro_rules! lapse_suite {
+    ($name:ident, $make:expr) => {
+        mod $name {
+            #[allow(
+                unused_imports,
+                reason = "what makes the subject may need nothing from outside"
+            )]
+            use super::*;
+
+            $crate::lapse_cases! { $make,
+                a_lease_lives_until_its_end_and_not_at_it,
+                a_renewed_lease_lives_from_the_renewal_on,
+                a_row_is_ready_at_its_time_and_when_its_lease_is_over,
+                a_claim_of_the_outbox_is_over_after_its_lease,
+                a_failed_row_of_the_outbox_waits_for_its_delay,
+                a_published_row_of_the_outbox_is_purged_at_its_age,
+                a_runtime_is_stale_without_a_heartbeat,
+                a_reserved_message_counts_for_its_window,
+                a_subscription_knows_when_it_moved,
+                a_schedule_is_ready_at_its_time,
+            }
+        }
+    };
+}
+
+/// The list behind [`lapse_suite!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! lapse_cases {
+    ($make:expr, $($case:ident),* $(,)?) => {$(
+        #[tokio::test]
+        async fn $case() {
+            use $crate::conformance::{clock, lapse};
+            let clock = std::sync::Arc::new(clock::HandClock::default());
+            let subject: $crate::conformance::Subject =
+                ($make)($crate::StoreClock::new(clock.clone())).await;
+            lapse::$case(subject.store(), &clock).await;
+        }
+    )*};
+}

@@ -1,0 +1,42 @@
+//! What the memory store keeps beside the executions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use noetl_model::{AuditId, ExecutionId, ResultId, Tenant, Timestamp};
+
+use crate::{Credential, Digest, KeychainEntry, NewResult, Object, Plugin, SecretUse, Variable};
+
+/// Everything there is, by the keys the traits name.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    pub(super) credentials: BTreeMap<(Tenant, String), Credential>,
+    pub(super) keychain: BTreeMap<(Tenant, String), KeychainEntry>,
+    pub(super) audit: BTreeMap<AuditId, (Tenant, SecretUse)>,
+    pub(super) variables: BTreeMap<(Tenant, ExecutionId, String), Variable>,
+    pub(super) results: BTreeMap<ResultId, (Tenant, NewResult)>,
+    pub(super) objects: BTreeMap<String, Object>,
+    pub(super) plugins: BTreeMap<(String, i32), Plugin>,
+    pub(super) blobs: BTreeMap<Digest, (Vec<u8>, Timestamp)>,
+    pub(super) references: BTreeSet<(ExecutionId, Digest)>,
+}
+
+/// Whether something that expires then has expired now.
+pub(super) fn has_expired(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
+    expires_at.is_some_and(|at| at <= now)
+}
+
+/// Removes up to `limit` entries that `goes` gives a rank to, lowest rank first, and counts them.
+pub(super) fn purge<K: Ord + Clone, V>(
+    entries: &mut BTreeMap<K, V>,
+    limit: usize,
+    goes: impl Fn(&V) -> Option<Timestamp>,
+) -> usize {
+    let ranked = entries.iter().filter_map(|(key, value)| Some((goes(value)?, key.clone())));
+    let mut ranked: Vec<(Timestamp, K)> = ranked.collect();
+    ranked.sort();
+    ranked.truncate(limit);
+    for (_, key) in &ranked {
+        entries.remove(key);
+    }
+    ranked.len()
+}

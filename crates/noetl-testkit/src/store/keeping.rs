@@ -1,0 +1,351 @@
+//! What the frail store keeps beside the executions.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::{CredentialId, ExecutionId, ResultId, Tenant, Timestamp, Value};
+use noetl_store::{
+    AuditFilter, BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Credential, CredentialFilter,
+    Credentials, Digest, Keychain, KeychainEntry, KeychainFilter, NewCredential, NewKeychainEntry,
+    NewResult, NewVariable, Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins,
+    ResultStore, ResultSummary, SecretAudit, SecretUse, StoreError, Transient, Variable,
+};
+
+use super::FrailStore;
+
+#[async_trait]
+impl Credentials for FrailStore {
+    async fn put_credential(
+        &self,
+        tenant: &Tenant,
+        new: NewCredential,
+    ) -> Result<Credential, StoreError> {
+        self.answer()?;
+        self.inner.put_credential(tenant, new).await
+    }
+
+    async fn credential(
+        &self,
+        tenant: &Tenant,
+        id: CredentialId,
+    ) -> Result<Option<Credential>, StoreError> {
+        self.answer()?;
+        self.inner.credential(tenant, id).await
+    }
+
+    async fn credential_named(
+        &self,
+        tenant: &Tenant,
+        name: &str,
+    ) -> Result<Option<Credential>, StoreError> {
+        self.answer()?;
+        self.inner.credential_named(tenant, name).await
+    }
+
+    async fn credentials(
+        &self,
+        tenant: &Tenant,
+        filter: &CredentialFilter,
+    ) -> Result<Vec<Credential>, StoreError> {
+        self.answer()?;
+        self.inner.credentials(tenant, filter).await
+    }
+
+    async fn delete_credential(
+        &self,
+        tenant: &Tenant,
+        id: CredentialId,
+    ) -> Result<bool, StoreError> {
+        self.answer()?;
+        self.inner.delete_credential(tenant, id).await
+    }
+}
+
+#[async_trait]
+impl Keychain for FrailStore {
+    async fn put_keychain_entry(
+        &self,
+        tenant: &Tenant,
+        new: NewKeychainEntry,
+    ) -> Result<KeychainEntry, StoreError> {
+        self.answer()?;
+        self.inner.put_keychain_entry(tenant, new).await
+    }
+
+    async fn use_keychain_entry(
+        &self,
+        tenant: &Tenant,
+        cache_key: &str,
+    ) -> Result<Option<KeychainEntry>, StoreError> {
+        self.answer()?;
+        self.inner.use_keychain_entry(tenant, cache_key).await
+    }
+
+    async fn keychain_entry(
+        &self,
+        tenant: &Tenant,
+        cache_key: &str,
+    ) -> Result<Option<KeychainEntry>, StoreError> {
+        self.answer()?;
+        self.inner.keychain_entry(tenant, cache_key).await
+    }
+
+    async fn keychain_entries(
+        &self,
+        tenant: &Tenant,
+        filter: &KeychainFilter,
+    ) -> Result<Vec<KeychainEntry>, StoreError> {
+        self.answer()?;
+        self.inner.keychain_entries(tenant, filter).await
+    }
+
+    async fn delete_keychain_entry(
+        &self,
+        tenant: &Tenant,
+        cache_key: &str,
+    ) -> Result<bool, StoreError> {
+        self.answer()?;
+        self.inner.delete_keychain_entry(tenant, cache_key).await
+    }
+
+    async fn purge_keychain(&self, limit: usize) -> Result<usize, StoreError> {
+        self.answer()?;
+        self.inner.purge_keychain(limit).await
+    }
+}
+
+#[async_trait]
+impl SecretAudit for FrailStore {
+    async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError> {
+        self.answer()?;
+        self.inner.audit_secret(tenant, used).await
+    }
+
+    async fn secret_uses(
+        &self,
+        tenant: &Tenant,
+        filter: &AuditFilter,
+    ) -> Result<Vec<SecretUse>, StoreError> {
+        self.answer()?;
+        self.inner.secret_uses(tenant, filter).await
+    }
+
+    async fn purge_secret_uses(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
+        self.answer()?;
+        self.inner.purge_secret_uses(age, limit).await
+    }
+}
+
+#[async_trait]
+impl Transient for FrailStore {
+    async fn put_variables(
+        &self,
+        tenant: &Tenant,
+        execution: ExecutionId,
+        new: Vec<NewVariable>,
+    ) -> Result<(), StoreError> {
+        self.answer()?;
+        self.inner.put_variables(tenant, execution, new).await
+    }
+
+    async fn read_variable(
+        &self,
+        tenant: &Tenant,
+        execution: ExecutionId,
+        name: &str,
+    ) -> Result<Option<Variable>, StoreError> {
+        self.answer()?;
+        self.inner.read_variable(tenant, execution, name).await
+    }
+
+    async fn variables(
+        &self,
+        tenant: &Tenant,
+        execution: ExecutionId,
+    ) -> Result<Vec<Variable>, StoreError> {
+        self.answer()?;
+        self.inner.variables(tenant, execution).await
+    }
+
+    async fn delete_variable(
+        &self,
+        tenant: &Tenant,
+        execution: ExecutionId,
+        name: &str,
+    ) -> Result<bool, StoreError> {
+        self.answer()?;
+        self.inner.delete_variable(tenant, execution, name).await
+    }
+
+    async fn delete_variables(
+        &self,
+        tenant: &Tenant,
+        execution: ExecutionId,
+    ) -> Result<usize, StoreError> {
+        self.answer()?;
+        self.inner.delete_variables(tenant, execution).await
+    }
+
+    async fn purge_variables(&self, limit: usize) -> Result<usize, StoreError> {
+        self.answer()?;
+        self.inner.purge_variables(limit).await
+    }
+}
+
+#[async_trait]
+impl ResultStore for FrailStore {
+    async fn put_result(&self, tenant: &Tenant, new: NewResult) -> Result<bool, StoreError> {
+        self.answer()?;
+        self.inner.put_result(tenant, new).await
+    }
+
+    async fn result_data(
+        &self,
+        tenant: &Tenant,
+        execution: ExecutionId,
+        name: &str,
+        id: ResultId,
+    ) -> Result<Option<Value>, StoreError> {
+        self.answer()?;
+        self.inner.result_data(tenant, execution, name, id).await
+    }
+
+    async fn results(
+        &self,
+        tenant: &Tenant,
+        execution: ExecutionId,
+        after: ResultId,
+        limit: usize,
+    ) -> Result<Vec<ResultSummary>, StoreError> {
+        self.answer()?;
+        self.inner.results(tenant, execution, after, limit).await
+    }
+
+    async fn delete_results(
+        &self,
+        tenant: &Tenant,
+        execution: ExecutionId,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        self.answer()?;
+        self.inner.delete_results(tenant, execution, limit).await
+    }
+
+    async fn purge_results(&self, limit: usize) -> Result<usize, StoreError> {
+        self.answer()?;
+        self.inner.purge_results(limit).await
+    }
+}
+
+#[async_trait]
+impl Objects for FrailStore {
+    async fn put_object(
+        &self,
+        key: &str,
+        media_type: &str,
+        bytes: Vec<u8>,
+    ) -> Result<ObjectSummary, StoreError> {
+        self.answer()?;
+        self.inner.put_object(key, media_type, bytes).await
+    }
+
+    async fn object(&self, key: &str) -> Result<Option<Object>, StoreError> {
+        self.answer()?;
+        self.inner.object(key).await
+    }
+
+    async fn delete_object(&self, key: &str) -> Result<bool, StoreError> {
+        self.answer()?;
+        self.inner.delete_object(key).await
+    }
+
+    async fn objects(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ObjectSummary>, StoreError> {
+        self.answer()?;
+        self.inner.objects(prefix, after, limit).await
+    }
+}
+
+#[async_trait]
+impl Plugins for FrailStore {
+    async fn put_plugin(
+        &self,
+        path: &str,
+        version: i32,
+        media_type: &str,
+        bytes: Vec<u8>,
+    ) -> Result<PluginSummary, StoreError> {
+        self.answer()?;
+        self.inner.put_plugin(path, version, media_type, bytes).await
+    }
+
+    async fn plugin(&self, path: &str, version: Option<i32>) -> Result<Option<Plugin>, StoreError> {
+        self.answer()?;
+        self.inner.plugin(path, version).await
+    }
+
+    async fn delete_plugin(&self, path: &str, version: i32) -> Result<bool, StoreError> {
+        self.answer()?;
+        self.inner.delete_plugin(path, version).await
+    }
+
+    async fn plugins(
+        &self,
+        prefix: &str,
+        after: Option<(&str, i32)>,
+        limit: usize,
+    ) -> Result<Vec<PluginSummary>, StoreError> {
+        self.answer()?;
+        self.inner.plugins(prefix, after, limit).await
+    }
+}
+
+#[async_trait]
+impl Blobs for FrailStore {
+    async fn put_blob(&self, bytes: Vec<u8>, media_type: &str) -> Result<BlobRef, BlobError> {
+        self.answer()?;
+        self.inner.put_blob(bytes, media_type).await
+    }
+
+    async fn touch_blob(&self, digest: Digest) -> Result<bool, BlobError> {
+        self.answer()?;
+        self.inner.touch_blob(digest).await
+    }
+
+    async fn blob(&self, blob: &BlobRef) -> Result<Vec<u8>, BlobError> {
+        self.answer()?;
+        self.inner.blob(blob).await
+    }
+
+    async fn delete_blob(&self, digest: Digest, seen: Timestamp) -> Result<bool, BlobError> {
+        self.answer()?;
+        self.inner.delete_blob(digest, seen).await
+    }
+
+    async fn blobs(&self, after: Option<Digest>, limit: usize) -> Result<BlobPage, BlobError> {
+        self.answer()?;
+        self.inner.blobs(after, limit).await
+    }
+}
+
+#[async_trait]
+impl BlobRefs for FrailStore {
+    async fn references(&self, execution: ExecutionId) -> Result<Vec<Digest>, StoreError> {
+        self.answer()?;
+        self.inner.references(execution).await
+    }
+
+    async fn unreferenced(&self, among: &[Digest]) -> Result<Vec<Digest>, StoreError> {
+        self.answer()?;
+        self.inner.unreferenced(among).await
+    }
+
+    async fn drop_references(&self, execution: ExecutionId) -> Result<usize, StoreError> {
+        self.answer()?;
+        self.inner.drop_references(execution).await
+    }
+}
