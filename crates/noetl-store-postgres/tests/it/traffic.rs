@@ -165,6 +165,31 @@ async fn a_row_that_another_transaction_has_is_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_reader_whose_lease_is_being_taken_over_waits_and_is_fenced() {
+    let database = TestDatabase::new();
+    let store = open(&database).await;
+    let lease = store.acquire("t", "a", LONG).await.expect("an answer").expect("a lease");
+    let pool = sqlx::postgres::PgPool::connect(&database.url()).await.expect("a connection");
+    let mut other = pool.begin().await.expect("a transaction");
+    let sql = "update noetl.leader set holder = 'b', epoch = epoch + 1 where name = 't'";
+    sqlx::query(sql).execute(&mut *other).await.expect("an update");
+    let reader = store.clone();
+    let advance = tokio::spawn(async move { reader.advance("c", 1, Some(&lease)).await });
+    let sql = "select exists (select from pg_stat_activity \
+               where datname = current_database() and wait_event_type = 'Lock')";
+    loop {
+        let is_waiting: bool = sqlx::query_scalar(sql).fetch_one(&pool).await.expect("an answer");
+        if is_waiting || advance.is_finished() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    other.commit().await.expect("the end");
+    assert_eq!(advance.await.expect("a task").expect("an answer"), Advanced::Fenced);
+    assert_eq!(store.cursor("c").await.expect("a read"), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_subscription_that_comes_back_and_its_successor_are_never_both_live() {
     let database = TestDatabase::new();
     let (one, other) = (open(&database).await, open(&database).await);
