@@ -21,6 +21,9 @@ use crate::recovery;
 /// How often to look.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
+/// The same while work is pending and nothing is heard from others.
+const LOOK_DEAF: Duration = Duration::from_millis(250);
+
 /// Commands looked at a time.
 const PAGE: usize = 1000;
 
@@ -34,15 +37,22 @@ pub(crate) struct Look {
 impl Look {
     /// Looks now and then until the control plane closes.
     pub(crate) async fn run(self) {
+        let mut pause = LOOK_EVERY;
         loop {
             tokio::select! {
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(pause) => {}
                 () = self.store.others_left_work() => {}
                 () = self.closing.cancelled() => return,
             }
-            if let Err(error) = self.look().await {
-                warn!(%error, "what other processes left is not read yet");
-            }
+            pause = match self.look().await {
+                // Work is pending, and nobody would say that there is more.
+                Ok(found) if found > 0 && !self.store.hears_others() => LOOK_DEAF,
+                Ok(_) => LOOK_EVERY,
+                Err(error) => {
+                    warn!(%error, "what other processes left is not read yet");
+                    LOOK_EVERY
+                }
+            };
         }
     }
 

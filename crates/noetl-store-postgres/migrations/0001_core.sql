@@ -223,7 +223,17 @@ create table if not exists noetl.command (
     )
 ) with (fillfactor = 70);
 
-create unique index if not exists command_event on noetl.command (event_id);
+-- A table that is partitioned by execution can only keep ids apart within one.
+do $$
+begin
+    if (select relkind from pg_class where oid = 'noetl.command'::regclass) = 'p' then
+        create unique index if not exists command_event on noetl.command (event_id, execution_id);
+    else
+        create unique index if not exists command_event on noetl.command (event_id);
+    end if;
+end
+$$;
+
 create index if not exists command_open on noetl.command (event_id)
     where completed_at is null and issued_seq is not null;
 create index if not exists command_completed on noetl.command (completed_at)

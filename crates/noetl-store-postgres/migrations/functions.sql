@@ -375,10 +375,125 @@ begin
         number := number + 1;
         name := wanted || '_' || number;
     end loop;
-    execute format(
-        'create table noetl.%I partition of noetl.event for values from (%s) to (%s)',
-        name, first_id, end_id
-    );
+    begin
+        execute format(
+            'create table noetl.%I partition of noetl.event for values from (%s) to (%s)',
+            name, first_id, end_id
+        );
+    exception when check_violation then
+        -- Rows of this range are in the default partition already, and stay there.
+        raise warning 'no partition %: the default partition holds rows of its range', name;
+        return null;
+    end;
     return name;
+end
+$$;
+
+-- Lists the next executions of an adopted log, and notes how far it came. They are imported: kept
+-- and shown, never driven. Returns how many it looked at; none when all are done.
+create or replace function noetl.adopt_executions_1(at_most integer)
+returns integer
+language plpgsql as $$
+declare
+    batch bigint[];
+    start bigint;
+begin
+    select a.after_execution into start
+    from noetl.adoption a where a.id = 1 and not a.is_done for update;
+    if not found then
+        return 0;
+    end if;
+    with recursive next_id (execution_id, n) as (
+        (select e.execution_id, 1 from noetl.event e
+         where e.execution_id > start order by e.execution_id limit 1)
+        union all
+        select (select e.execution_id from noetl.event e
+                where e.execution_id > next_id.execution_id order by e.execution_id limit 1), n + 1
+        from next_id where n < at_most and next_id.execution_id is not null
+    )
+    select array_agg(execution_id order by execution_id) into batch
+    from next_id where execution_id is not null;
+    if batch is null then
+        update noetl.adoption set is_done = true where id = 1;
+        return 0;
+    end if;
+    insert into noetl.execution (
+        execution_id, tenant_id, organization_id, catalog_id, parent_execution_id, status,
+        start_time, updated_at, end_time, error, path, path_folded, playbook_version, version,
+        last_event_id, terminal_event_id, steps_entered, steps_completed, steps_failed,
+        steps_running, current_step, origin
+    )
+    select
+        l.execution_id, l.tenant_id, l.organization_id, coalesce(l.catalog_id, 0), l.parent,
+        coalesce(t.status, 'RUNNING'), l.started at time zone 'utc', l.updated at time zone 'utc',
+        t.at at time zone 'utc', t.error, p.path, lower(p.path), coalesce(c.version, 0), l.events,
+        l.last_id, t.event_id, l.entered, l.completed, l.failed, 0, l.last_node, 'imported'
+    from (
+        select e.execution_id, min(e.tenant_id) as tenant_id,
+            min(e.organization_id) as organization_id, max(e.catalog_id) as catalog_id,
+            max(e.parent_execution_id) as parent, min(e.created_at) as started,
+            max(e.created_at) as updated, count(*) as events, max(e.event_id) as last_id,
+            count(distinct e.node_name) filter (
+                where e.event_type in ('step.enter', 'step_enter', 'step_started')
+            ) as entered,
+            count(*) filter (where e.event_type = 'command.completed') as completed,
+            count(*) filter (where e.event_type = 'command.failed') as failed,
+            (array_agg(e.node_name order by e.event_id desc) filter (
+                where e.event_type in ('step.enter', 'step_enter', 'step_started')
+            ))[1] as last_node,
+            (array_agg(e.node_name order by e.event_id) filter (
+                where e.event_type in ('playbook.initialized', 'playbook_started', 'playbook.started')
+            ))[1] as start_name,
+            bool_or(e.event_type in (
+                'playbook.initialized', 'playbook_started', 'playbook.started'
+            )) as is_execution
+        from noetl.event e
+        where e.execution_id = any (batch) and e.origin = 'imported'
+        group by e.execution_id
+    ) l
+    left join lateral (
+        -- Of several ends the last one counts.
+        select e.event_id, e.created_at as at, e.error,
+            case
+                when e.event_type in ('playbook.completed', 'playbook_completed') then 'COMPLETED'
+                when e.event_type in ('playbook.failed', 'playbook_failed') then 'FAILED'
+                else 'CANCELLED'
+            end as status
+        from noetl.event e
+        where e.execution_id = l.execution_id and e.event_type in (
+            'playbook.completed', 'playbook_completed', 'playbook.failed', 'playbook_failed',
+            'playbook.cancelled', 'playbook_cancelled'
+        )
+        order by e.event_id desc limit 1
+    ) t on true
+    left join noetl.catalog c on c.catalog_id = l.catalog_id
+    cross join lateral (select coalesce(c.path, l.start_name, '') as path) p
+    where l.is_execution
+    on conflict (execution_id) do nothing;
+    update noetl.adoption set after_execution = batch[cardinality(batch)] where id = 1;
+    return cardinality(batch);
+end
+$$;
+
+-- Gives the rows of an imported execution their places in the log, in the order they were written.
+-- Ids of the two families that an old log may hold cannot be compared, so times come first.
+create or replace function noetl.place_imported_1(wanted bigint)
+returns bigint
+language plpgsql as $$
+declare
+    placed bigint;
+begin
+    perform 1 from noetl.execution e where e.execution_id = wanted for no key update;
+    update noetl.event e set seq = n.seq
+    from (
+        select o.event_id,
+            (select coalesce(max(seq), 0) from noetl.event where execution_id = wanted)
+                + row_number() over (order by o.created_at, o.event_id) as seq
+        from noetl.event o
+        where o.execution_id = wanted and o.seq is null and o.origin = 'imported'
+    ) n
+    where e.execution_id = wanted and e.event_id = n.event_id;
+    get diagnostics placed = row_count;
+    return placed;
 end
 $$;

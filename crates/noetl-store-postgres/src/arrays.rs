@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use noetl_model::row::EventRow;
 use noetl_model::{CommandState, DueId, EventId, Seq};
@@ -53,6 +54,15 @@ impl Item {
             delivered,
             blobs,
         })
+    }
+
+    /// Takes out of JSON what a `jsonb` column refuses: a NUL.
+    pub(crate) fn without_nul(mut self) -> Self {
+        for event in &mut self.events {
+            let texts = [&mut event.context, &mut event.result, &mut event.meta];
+            texts.into_iter().flatten().for_each(replace_nul);
+        }
+        self
     }
 
     /// The due rows it adds or removes.
@@ -111,17 +121,31 @@ impl NotKept {
     }
 }
 
+/// Who appends.
+#[derive(Debug, Clone)]
+pub(crate) struct Speaker {
+    /// The lane it appends in.
+    pub(crate) lane: i16,
+    /// What it says when it leaves commands that nobody holds.
+    pub(crate) work_left: Arc<str>,
+}
+
+fn leaves_work(chains: &[Chain<'_>]) -> bool {
+    let mut changes = chains.iter().flatten().flat_map(|item| &item.changes);
+    changes.any(|change| inserted(change).is_some_and(|row| row.state == CommandState::Pending))
+}
+
 /// Appends chains of different executions in one statement, with what goes out of them. Answers for
 /// those that were not kept.
 pub(crate) async fn append(
     connection: &mut PgConnection,
-    lane: i16,
-    wake: Option<&str>,
+    speaker: &Speaker,
     chains: &[Chain<'_>],
     outgoing: &[Outgoing],
 ) -> Result<Vec<NotKept>, sqlx::Error> {
     let sql = include_str!("../queries/journal_append.sql");
-    let query = sqlx::query(sql).bind(lane).bind(wake);
+    let word = leaves_work(chains).then(|| speaker.work_left.clone());
+    let query = sqlx::query(sql).bind(speaker.lane).bind(word);
     let query = bind_items(query, chains);
     let query = bind_events(query, chains);
     let query = bind_inserts(query, chains);
@@ -324,4 +348,43 @@ fn bind_outgoing<'q>(query: Append_<'q>, outgoing: &'q [Outgoing]) -> Append_<'q
         &*row.body,
     );
     query.bind(CODEC)
+}
+
+/// Replaces every escaped NUL of a JSON text; a backslash that is itself escaped begins none.
+pub(crate) fn replace_nul(text: &mut String) {
+    if !text.contains("\\u0000") {
+        return;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let (escape, after) = match &rest[at..] {
+            nul if nul.starts_with("\\u0000") => ("\\ufffd", at + 6),
+            _ => (&rest[at..(at + 2).min(rest.len())], (at + 2).min(rest.len())),
+        };
+        out.push_str(escape);
+        rest = &rest[after..];
+    }
+    out.push_str(rest);
+    *text = out;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_escaped_nul_is_replaced() {
+        for (before, after) in [
+            (r#"{"a\u0000b":"\u0000"}"#, r#"{"a\ufffdb":"\ufffd"}"#),
+            (r#""\\u0000""#, r#""\\u0000""#),
+            (r#""\\\u0000é\n""#, r#""\\\ufffdé\n""#),
+            (r#""plain""#, r#""plain""#),
+        ] {
+            let mut text = before.to_owned();
+            replace_nul(&mut text);
+            assert_eq!(text, after);
+        }
+    }
 }

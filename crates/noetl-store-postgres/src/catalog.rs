@@ -1,18 +1,26 @@
 //! Catalog rows.
 
 use async_trait::async_trait;
-use noetl_model::{CatalogId, Tenant};
+use noetl_model::{CatalogId, Tenant, Value};
 use noetl_store::{Catalog, CatalogEntry, NewEntry, StoreError};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
-use crate::column::{Utc, json, json_text, small};
+use crate::arrays::replace_nul;
+use crate::column::{self, Utc, json_text, small};
 
 #[async_trait]
 impl Catalog for PostgresStore {
     async fn register(&self, tenant: &Tenant, entry: NewEntry) -> Result<CatalogEntry, StoreError> {
         let sql = "select noetl.catalog_register_1($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+        let json = |value: Option<&Value>| {
+            let mut text = json_text(value);
+            if self.how().is_binary {
+                text.iter_mut().for_each(replace_nul);
+            }
+            text
+        };
         let make = || {
             sqlx::query(sql)
                 .bind(tenant.as_str())
@@ -20,9 +28,9 @@ impl Catalog for PostgresStore {
                 .bind(&entry.path)
                 .bind(&entry.kind)
                 .bind(&entry.content)
-                .bind(json_text(entry.layout.as_ref()))
-                .bind(json_text(entry.payload.as_ref()))
-                .bind(json_text(entry.meta.as_ref()))
+                .bind(json(entry.layout.as_ref()))
+                .bind(json(entry.payload.as_ref()))
+                .bind(json(entry.meta.as_ref()))
                 .bind(Utc(entry.at))
         };
         let version = self.change("register a catalog entry", make, |row| small(row, 0)).await?;
@@ -89,9 +97,9 @@ fn entry(row: &PgRow) -> Result<CatalogEntry, sqlx::Error> {
         kind: row.try_get(3)?,
         // A document that came from elsewhere may have no text.
         content: row.try_get::<Option<String>, _>(4)?.unwrap_or_default(),
-        layout: json(row, 5)?,
-        payload: json(row, 6)?,
-        meta: json(row, 7)?,
+        layout: column::json(row, 5)?,
+        payload: column::json(row, 6)?,
+        meta: column::json(row, 7)?,
         created_at: row.try_get::<Utc, _>(8)?.0,
     })
 }

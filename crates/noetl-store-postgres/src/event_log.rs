@@ -11,7 +11,7 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
-use crate::arrays::{Item, place, rows};
+use crate::arrays::{place, rows};
 use crate::column::{Utc, number, parsed, unreadable};
 use crate::hold::Locked;
 
@@ -21,7 +21,10 @@ impl EventLog for PostgresStore {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
-        let items = batch.into_iter().map(Item::encode).collect::<Result<Vec<_>, _>>()?;
+        let items = batch
+            .into_iter()
+            .map(|append| self.how().encode(append))
+            .collect::<Result<Vec<_>, _>>()?;
         self.writer().commit(items).await
     }
 
@@ -29,10 +32,17 @@ impl EventLog for PostgresStore {
         true
     }
 
+    fn hears_others(&self) -> bool {
+        self.ears().hears()
+    }
+
+    async fn others_left_work(&self) {
+        self.ears().others_left_work().await;
+    }
+
     async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
         let transaction = self.begin("hold an execution").await?;
-        let has_outbox = self.outbox().is_on;
-        Ok(Box::new(Locked::take(transaction, execution, self.lane(), has_outbox).await?))
+        Ok(Box::new(Locked::take(transaction, execution, self.how().clone()).await?))
     }
 
     async fn read(
@@ -41,13 +51,19 @@ impl EventLog for PostgresStore {
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
-        let sql = include_str!("../queries/event_read.sql");
-        self.list(
-            "read the event log",
-            || sqlx::query(sql).bind(execution.get()).bind(place(after)).bind(rows(limit)),
-            event,
-        )
-        .await
+        let found = self.read_placed(execution, after, limit).await?;
+        if !found.is_empty() || after != Seq::START || limit == 0 {
+            return Ok(found);
+        }
+        // Nothing there, or a log of an adopted database that is opened for the first time.
+        let sql = "select noetl.place_imported_1($1) where exists \
+                   (select from noetl.event where execution_id = $1 and seq is null)";
+        let make = || sqlx::query(sql).bind(execution.get());
+        let placed = self.change("place an adopted log", make, |row| row.try_get::<i64, _>(0));
+        if placed.await?.is_empty() {
+            return Ok(found);
+        }
+        self.read_placed(execution, after, limit).await
     }
 
     async fn find_event(
@@ -69,6 +85,23 @@ impl EventLog for PostgresStore {
         let newest: Option<Option<i64>> =
             self.one("read the newest event id", || sqlx::query(sql), |row| row.try_get(0)).await?;
         Ok(newest.flatten().map(EventId::new))
+    }
+}
+
+impl PostgresStore {
+    async fn read_placed(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        let sql = include_str!("../queries/event_read.sql");
+        self.list(
+            "read the event log",
+            || sqlx::query(sql).bind(execution.get()).bind(place(after)).bind(rows(limit)),
+            event,
+        )
+        .await
     }
 }
 

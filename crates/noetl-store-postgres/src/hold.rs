@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use noetl_model::{Event, ExecutionId, Seq};
-use noetl_store::{Append, Committed, Held, StoreError};
+use noetl_store::{Append, Committed, Held, Malformed, StoreError};
 use sqlx::{Postgres, Transaction};
 
-use crate::arrays::{self, Item, NotKept, place, rows};
+use crate::arrays::{self, Item, NotKept, Speaker, place, rows};
 use crate::error::{Fate, fate, store_error, write_error};
 use crate::event_log::event;
 use crate::outgoing::Sender;
@@ -15,8 +15,24 @@ const ACTION: &str = "append to the event log";
 pub(crate) struct Locked {
     transaction: Transaction<'static, Postgres>,
     execution: ExecutionId,
-    lane: i16,
-    has_outbox: bool,
+    how: How,
+}
+
+/// How appends are written.
+#[derive(Debug, Clone)]
+pub(crate) struct How {
+    pub(crate) speaker: Speaker,
+    pub(crate) has_outbox: bool,
+    /// Whether JSON columns are `jsonb`, as in an adopted database.
+    pub(crate) is_binary: bool,
+}
+
+impl How {
+    /// One append as this database takes it.
+    pub(crate) fn encode(&self, append: Append) -> Result<Item, Malformed> {
+        let item = Item::encode(append)?;
+        Ok(if self.is_binary { item.without_nul() } else { item })
+    }
 }
 
 impl Locked {
@@ -24,22 +40,21 @@ impl Locked {
     pub(crate) async fn take(
         mut transaction: Transaction<'static, Postgres>,
         execution: ExecutionId,
-        lane: i16,
-        has_outbox: bool,
+        how: How,
     ) -> Result<Self, StoreError> {
         let sql = "select 1 from noetl.execution where execution_id = $1 for no key update";
         let locked = sqlx::query(sql).bind(execution.get()).execute(&mut *transaction).await;
         locked.map_err(|error| store_error("hold an execution", error))?;
-        Ok(Self { transaction, execution, lane, has_outbox })
+        Ok(Self { transaction, execution, how })
     }
 
     async fn append(&mut self, item: &Item) -> Result<Vec<NotKept>, sqlx::Error> {
         let chains = [vec![item]];
-        let outgoing = match self.has_outbox {
+        let outgoing = match self.how.has_outbox {
             true => Sender::default().outgoing(&mut self.transaction, &chains, &[vec![0]]).await?,
             false => Vec::new(),
         };
-        arrays::append(&mut self.transaction, self.lane, None, &chains, &outgoing).await
+        arrays::append(&mut self.transaction, &self.how.speaker, &chains, &outgoing).await
     }
 }
 
@@ -55,7 +70,7 @@ impl Held for Locked {
     }
 
     async fn commit(mut self: Box<Self>, append: Append) -> Result<Committed, StoreError> {
-        let item = Item::encode(append)?;
+        let item = self.how.encode(append)?;
         let not_kept = self.append(&item).await.map_err(|error| write_error(ACTION, error))?;
         let outcome = not_kept.first().map_or(Committed::Appended, NotKept::outcome);
         match self.transaction.commit().await {

@@ -19,6 +19,7 @@ mod executions;
 mod hold;
 mod keychain;
 mod leases;
+mod listen;
 mod migrate;
 mod objects;
 mod options;

@@ -2,11 +2,13 @@
 //! process at a time.
 
 use sqlx::{Connection, PgConnection};
+use tracing::info;
 
 use crate::OpenError;
 
 /// The migrations in order; a migration's number is its place in this list, from 1.
-const MIGRATIONS: [(&str, &str); 3] = [
+const MIGRATIONS: [(&str, &str); 4] = [
+    ("0000_adopt", include_str!("../migrations/0000_adopt.sql")),
     ("0001_core", include_str!("../migrations/0001_core.sql")),
     ("0002_traffic", include_str!("../migrations/0002_traffic.sql")),
     ("0003_keeping", include_str!("../migrations/0003_keeping.sql")),
@@ -14,6 +16,9 @@ const MIGRATIONS: [(&str, &str); 3] = [
 
 /// Replaced at the end of every run.
 const FUNCTIONS: &str = include_str!("../migrations/functions.sql");
+
+/// Executions of an adopted log listed per transaction.
+const ADOPTED_AT_ONCE: i32 = 1000;
 
 /// The advisory lock that migrations are run under: `noetl` in ASCII.
 const LOCK: i64 = 0x6e_6f_65_74_6c;
@@ -34,7 +39,37 @@ pub(crate) async fn migrate(connection: &mut PgConnection, place: &str) -> Resul
     }
     check(connection, place).await?;
     let replaced = replace_functions(connection).await;
-    replaced.map_err(|error| failed("functions", place, error))
+    replaced.map_err(|error| failed("functions", place, error))?;
+    let adopted = adopt(connection).await;
+    adopted.map_err(|error| failed("the list of adopted executions", place, error))
+}
+
+/// Lists the executions of an adopted log, a batch per transaction: a run that was interrupted goes
+/// on where it was.
+async fn adopt(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    let sql = "select to_regclass('noetl.adoption') is not null";
+    if !sqlx::query_scalar::<_, bool>(sql).fetch_one(&mut *connection).await? {
+        return Ok(());
+    }
+    let mut listed: i64 = 0;
+    loop {
+        let batch = sqlx::query_scalar("select noetl.adopt_executions_1($1)").bind(ADOPTED_AT_ONCE);
+        let batch: i32 = batch.fetch_one(&mut *connection).await?;
+        if batch == 0 {
+            break;
+        }
+        listed += i64::from(batch);
+        info!(executions = listed, "executions of the adopted log are listed");
+    }
+    Ok(())
+}
+
+/// Whether JSON columns of the log are `jsonb`, as the published server makes them.
+pub(crate) async fn is_binary(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let sql = "select coalesce(bool_or(data_type = 'jsonb'), false) \
+               from information_schema.columns \
+               where table_schema = 'noetl' and table_name = 'event' and column_name = 'result'";
+    sqlx::query_scalar(sql).fetch_one(connection).await
 }
 
 /// Refuses a schema that this program does not fit.

@@ -35,7 +35,8 @@ impl Options {
             direct: None,
             connections: Self::CONNECTIONS,
             acquire_timeout: Duration::from_secs(30),
-            lane: 0,
+            // Any will do: processes of one lane only wait for each other a little longer.
+            lane: u16::try_from(std::process::id() % u32::from(crate::writer::LANES)).unwrap_or(0),
             migrate: true,
             outbox: OutboxOptions::default(),
         })

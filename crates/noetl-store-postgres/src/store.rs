@@ -1,5 +1,6 @@
 //! The store itself: one writer, and a pool for everything else.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use noetl_store::{OutboxOptions, StoreError};
@@ -7,8 +8,11 @@ use sqlx::postgres::{PgArguments, PgPool, PgPoolOptions, PgRow};
 use sqlx::query::Query;
 use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Transaction};
 
+use crate::arrays::Speaker;
 use crate::error::{Fate, fate, store_error, write_error};
-use crate::writer::Writer;
+use crate::hold::How;
+use crate::listen::Ears;
+use crate::writer::{LANES, Writer};
 use crate::{OpenError, Options, migrate, partitions};
 
 /// How often a read is sent again when its connection was lost: a restart of the server leaves
@@ -27,6 +31,8 @@ pub struct PostgresStore {
     pool: PgPool,
     writer: Writer,
     outbox: OutboxOptions,
+    how: How,
+    ears: Ears,
 }
 
 pub(crate) type Statement<'q> = Query<'q, Postgres, PgArguments>;
@@ -47,6 +53,9 @@ impl PostgresStore {
         } else {
             migrate::check(&mut connection, &place).await?;
         }
+        let is_binary = migrate::is_binary(&mut connection).await.map_err(|source| {
+            OpenError::Database { place: place.clone(), source: source.into() }
+        })?;
         // What it holds is of no use to anybody any more.
         let _ = connection.close().await;
         let pool = PgPoolOptions::new()
@@ -60,8 +69,16 @@ impl PostgresStore {
             })
             .connect_lazy_with(options.connect.clone());
         let outbox = options.outbox;
-        let writer = Writer::start(options.connect, options.lane, outbox.is_on);
-        Ok(Self { pool, writer, outbox })
+        let name = format!("{}-{:x}", std::process::id(), entropy());
+        let ears =
+            Ears::open(options.direct.unwrap_or(options.connect.clone()), pool.clone(), name);
+        let speaker = Speaker {
+            lane: i16::try_from(options.lane % LANES).unwrap_or_default(),
+            work_left: ears.work_left().into(),
+        };
+        let writer = Writer::start(options.connect, speaker.clone(), outbox.is_on);
+        let how = How { speaker, has_outbox: outbox.is_on, is_binary };
+        Ok(Self { pool, writer, outbox, how, ears })
     }
 
     /// Ends every connection.
@@ -73,8 +90,12 @@ impl PostgresStore {
         &self.writer
     }
 
-    pub(crate) fn lane(&self) -> i16 {
-        self.writer.lane()
+    pub(crate) fn how(&self) -> &How {
+        &self.how
+    }
+
+    pub(crate) fn ears(&self) -> &Ears {
+        &self.ears
     }
 
     pub(crate) fn outbox(&self) -> OutboxOptions {
@@ -179,4 +200,9 @@ async fn check_server(connection: &mut PgConnection, place: &str) -> Result<(), 
         return Err(OpenError::Encoding { place: place.to_owned(), found: encoding });
     }
     Ok(())
+}
+
+/// A number to tell processes apart by.
+fn entropy() -> u64 {
+    RandomState::new().build_hasher().finish()
 }

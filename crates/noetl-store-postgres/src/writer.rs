@@ -11,7 +11,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use crate::arrays::{self, Chain, Item, NotKept};
+use crate::arrays::{self, Chain, Item, NotKept, Speaker};
 use crate::error::{Fate, fate, store_error, write_error};
 use crate::outgoing::Sender;
 
@@ -44,20 +44,14 @@ pub(crate) struct Writer {
     /// Held while a commit waits for room in the queue, so that commits are queued in the order
     /// they were asked for.
     turn: Mutex<()>,
-    lane: i16,
 }
 
 impl Writer {
-    pub(crate) fn start(connect: PgConnectOptions, lane: u16, has_outbox: bool) -> Self {
+    pub(crate) fn start(connect: PgConnectOptions, speaker: Speaker, has_outbox: bool) -> Self {
         let (requests, queue) = mpsc::channel(QUEUE_MAX);
-        let lane = i16::try_from(lane % LANES).unwrap_or_default();
-        let append = Appender { lane, sender: has_outbox.then(Sender::default) };
+        let append = Appender { speaker, sender: has_outbox.then(Sender::default) };
         tokio::spawn(Task { connect, append, connection: None, queue }.run());
-        Self { requests, turn: Mutex::new(()), lane }
-    }
-
-    pub(crate) fn lane(&self) -> i16 {
-        self.lane
+        Self { requests, turn: Mutex::new(()) }
     }
 
     pub(crate) async fn commit(&self, items: Vec<Item>) -> Outcome {
@@ -215,7 +209,7 @@ enum Failed {
 
 /// Sends rounds.
 struct Appender {
-    lane: i16,
+    speaker: Speaker,
     /// Given when the outbox is on.
     sender: Option<Sender>,
 }
@@ -230,7 +224,7 @@ impl Appender {
             Some(sender) => sender.outgoing(connection, &round.chains, &round.places).await?,
             None => Vec::new(),
         };
-        arrays::append(connection, self.lane, None, &round.chains, &outgoing).await
+        arrays::append(connection, &self.speaker, &round.chains, &outgoing).await
     }
 
     async fn rounds(

@@ -203,6 +203,12 @@ pub trait EventLog: Send + Sync {
         std::future::pending().await
     }
 
+    /// Whether [`EventLog::others_left_work`] would be heard just now. If not, whoever waits for
+    /// work has to look for it.
+    fn hears_others(&self) -> bool {
+        false
+    }
+
     /// Takes one execution for the caller alone until the answer is dropped or committed: nobody
     /// else appends to it meanwhile. Waits for whoever has it. In a store that is not shared there
     /// is nobody to wait for.

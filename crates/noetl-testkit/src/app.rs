@@ -136,3 +136,9 @@ impl TestApp {
         worker.await.expect("the worker does not panic");
     }
 }
+
+/// A worker with harmless tools for a control plane; it ends when that drains.
+pub fn worker(control: &Control) -> JoinHandle<()> {
+    let tools = Registry::default().with(Noop).with(Echo);
+    tokio::spawn(Worker::new(control.local.clone(), tools).run(GRACE))
+}

@@ -9,7 +9,7 @@ pub mod postgres;
 mod store;
 mod tools;
 
-pub use app::{TestApp, TestAppBuilder};
+pub use app::{TestApp, TestAppBuilder, worker};
 pub use clock::SimClock;
 pub use store::{CommitFault, FrailStore};
 pub use tools::{Echo, Noop};

@@ -1,10 +1,13 @@
 //! Inputs that are decided again: another process moved their execution meanwhile, or it is not
 //! known whether their commit was kept.
 
+use std::sync::Arc;
+
 use noetl_engine::Input;
 use noetl_model::{EventId, ExecutionId};
 
 use super::batch::Reply;
+use super::writer::Writer;
 use super::{Job, StartOf, SubmitError};
 
 /// How often an input is decided before it is given up. Past the second time its execution is held
@@ -47,4 +50,41 @@ pub(super) fn decide_again(
         }
     }
     jobs
+}
+
+impl Writer {
+    /// A copy of an input that may have to be decided again, because it may meet others.
+    pub(super) fn remember(&self, job: &Job) -> Option<Box<Again>> {
+        let Job { input, start, first_id, tries, .. } = job;
+        self.parts.store.is_shared().then(|| {
+            Box::new(Again {
+                input: input.clone(),
+                start: start.clone(),
+                first_id: *first_id,
+                tries: *tries,
+            })
+        })
+    }
+
+    /// Whether this is a report that was kept before, or is about to be.
+    pub(super) async fn is_repeated(&mut self, job: &Job) -> Result<bool, SubmitError> {
+        let Some(id) = report_id(&job.input).or(job.first_id) else { return Ok(false) };
+        if self.reported.contains(&(job.execution, id)) {
+            return Ok(true);
+        }
+        if job.tries == 0 {
+            // Whoever took the report has looked for it in the store.
+            return Ok(false);
+        }
+        let found = self.parts.store.find_event(job.execution, id).await;
+        Ok(found.map_err(|error| SubmitError::Store(Arc::new(error)))?.is_some())
+    }
+}
+
+/// The id by which a repeat of this report is known.
+pub(super) fn report_id(input: &Input) -> Option<EventId> {
+    match input {
+        Input::Keep(keep) => keep.id,
+        _ => None,
+    }
 }

@@ -55,6 +55,8 @@ pub(super) struct Pending {
     pub(super) effects: Vec<Effect>,
     pub(super) replies: Vec<Reply>,
     pub(super) claims: Vec<LocalClaim>,
+    /// The log's last place once it is kept.
+    pub(super) version: Seq,
     /// Whether a due row was written with it.
     pub(super) has_due: bool,
     /// The state after its events, to be kept once they are.
@@ -116,6 +118,7 @@ impl Item {
             events: self.events,
             replies: self.replies,
             claims: self.claims,
+            version: state.version(),
             has_due: state.is_failing() && !self.was_failing,
             snapshot,
         };

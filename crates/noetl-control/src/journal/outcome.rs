@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use noetl_engine::Effect;
-use noetl_model::{ExecutionId, Origin};
+use noetl_model::ExecutionId;
 use noetl_store::{Committed, StoreError};
 use tracing::{debug, warn};
 
@@ -28,7 +28,7 @@ impl Writer {
                 for (pending, place) in waiters.pending {
                     match place {
                         Some(place) => self.finish(pending, outcomes[place]),
-                        None => self.finish_eventless(pending, waiters.batch),
+                        None => self.finish_eventless(pending, waiters.batch).await,
                     }
                 }
             }
@@ -60,13 +60,21 @@ impl Writer {
         }
     }
 
-    /// Answers what led to no event, unless it was decided on something that was not kept.
-    fn finish_eventless(&mut self, pending: Pending, batch: u64) {
+    /// Answers what led to no event, unless it was decided on something that was not kept, or that
+    /// another process has moved: an append would have met that in the log, an answer without one
+    /// has to look.
+    async fn finish_eventless(&mut self, pending: Pending, batch: u64) {
         let is_broken = self.broken.get(&pending.execution).is_some_and(|newest| batch <= *newest);
         if is_broken {
-            self.not_kept(pending, &SubmitError::Busy);
-        } else {
-            self.appended(pending);
+            return self.not_kept(pending, &SubmitError::Busy);
+        }
+        if !self.parts.store.is_shared() || pending.replies.is_empty() {
+            return self.appended(pending);
+        }
+        match self.parts.store.read(pending.execution, pending.version, 1).await {
+            Ok(tail) if tail.is_empty() => self.appended(pending),
+            Ok(_) => self.not_kept(pending, &SubmitError::Busy),
+            Err(error) => self.not_kept(pending, &SubmitError::Store(Arc::new(error))),
         }
     }
 
@@ -74,7 +82,7 @@ impl Writer {
         self.cache.take(pending.execution);
         self.broken.insert(pending.execution, self.batch);
         self.wait_again(pending.claims);
-        for event in pending.events.iter().filter(|event| event.origin() == Origin::Reported) {
+        for event in &pending.events {
             self.reported.pop(&(pending.execution, event.id));
         }
         let is_open = match error {
@@ -91,7 +99,8 @@ impl Writer {
     }
 
     fn appended(&mut self, pending: Pending) {
-        let Pending { execution, events, effects, replies, claims, has_due, snapshot } = pending;
+        let Pending { execution, events, effects, replies, claims, has_due, snapshot, .. } =
+            pending;
         self.parts.watch.committed(&events);
         // Before the effects: one of them may be to stop what is assigned here.
         for claim in claims {

@@ -19,7 +19,7 @@ use noetl_store::{Committed, Start, Store, StoreError};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::again::Again;
+use super::again::report_id;
 use super::batch::{Batch, Item, Pending, Reply, Sealed};
 use super::claim::claim_new;
 use super::decide::{decide_on, holds_a_value};
@@ -212,19 +212,6 @@ impl Writer {
         }
     }
 
-    /// A copy of an input that may have to be decided again, because it may meet others.
-    pub(super) fn remember(&self, job: &Job) -> Option<Box<Again>> {
-        let Job { input, start, first_id, tries, .. } = job;
-        self.parts.store.is_shared().then(|| {
-            Box::new(Again {
-                input: input.clone(),
-                start: start.clone(),
-                first_id: *first_id,
-                tries: *tries,
-            })
-        })
-    }
-
     async fn turn(&mut self, mut jobs: Vec<Job>, commits: &mut FuturesOrdered<Commit>) {
         if !self.parts.identity.is_held() {
             // Ids minted now could be another's.
@@ -333,20 +320,6 @@ impl Writer {
         item.replies.push(Reply { to: reply, outcome, again });
     }
 
-    /// Whether this is a report that was kept before, or is about to be.
-    pub(super) async fn is_repeated(&mut self, job: &Job) -> Result<bool, SubmitError> {
-        let Some(id) = report_id(&job.input).or(job.first_id) else { return Ok(false) };
-        if self.reported.contains(&(job.execution, id)) {
-            return Ok(true);
-        }
-        if job.tries == 0 {
-            // Whoever took the report has looked for it in the store.
-            return Ok(false);
-        }
-        let found = self.parts.store.find_event(job.execution, id).await;
-        Ok(found.map_err(|error| SubmitError::Store(Arc::new(error)))?.is_some())
-    }
-
     pub(super) async fn load(&self, execution: ExecutionId) -> Result<Option<Cached>, SubmitError> {
         let parts = &self.parts;
         load::load(&*parts.store, &*parts.catalog, &parts.playbooks, execution).await
@@ -369,14 +342,6 @@ impl Writer {
             batch.put(execution, Item::new(cached, None));
         }
         Ok(batch.get(execution).expect("put there just above"))
-    }
-}
-
-/// The id by which a repeat of this report is known.
-fn report_id(input: &Input) -> Option<EventId> {
-    match input {
-        Input::Keep(keep) => keep.id,
-        _ => None,
     }
 }
 

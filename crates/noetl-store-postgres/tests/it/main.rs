@@ -1,5 +1,6 @@
 //! The Postgres store on a real server.
 
+mod adoption;
 mod conformance;
 mod keeping;
 mod replicas;

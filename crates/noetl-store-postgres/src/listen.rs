@@ -1,0 +1,130 @@
+//! Hears what other processes say through the database.
+//!
+//! One connection listens; it must not go through a proxy that pools by transaction, which would
+//! hand it to others. Whether anything is heard at all is tried once, by a word to oneself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use sqlx::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tracing::{debug, warn};
+
+/// The one channel everything is said on.
+const CHANNEL: &str = "noetl";
+
+/// How long a word to oneself may take to arrive.
+const PROBE_MAX: Duration = Duration::from_secs(3);
+
+/// How long to rest before listening is tried again.
+const REST: Duration = Duration::from_secs(10);
+
+/// What is heard. Listening ends with this.
+#[derive(Debug)]
+pub(crate) struct Ears {
+    /// What this process signs with, so that it does not wake itself.
+    name: String,
+    heard: Arc<Notify>,
+    hears: Arc<AtomicBool>,
+    task: AbortHandle,
+}
+
+impl Ears {
+    pub(crate) fn open(listen_on: PgConnectOptions, say_on: PgPool, name: String) -> Self {
+        let (heard, hears) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
+        let listening = listen(listen_on, say_on, name.clone(), heard.clone(), hears.clone());
+        let task = tokio::spawn(listening).abort_handle();
+        Self { name, heard, hears, task }
+    }
+
+    /// What to say so that others look for work.
+    pub(crate) fn work_left(&self) -> String {
+        format!("work {}", self.name)
+    }
+
+    /// Resolves when another process left work.
+    pub(crate) async fn others_left_work(&self) {
+        self.heard.notified().await;
+    }
+
+    /// Whether anything would be heard at all.
+    pub(crate) fn hears(&self) -> bool {
+        self.hears.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Ears {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn listen(
+    listen_on: PgConnectOptions,
+    say_on: PgPool,
+    name: String,
+    heard: Arc<Notify>,
+    hears: Arc<AtomicBool>,
+) {
+    loop {
+        let ended = hear(&listen_on, &say_on, &name, &heard, &hears).await;
+        hears.store(false, Ordering::Relaxed);
+        if let Err(error) = ended {
+            debug!(%error, "nothing is heard from other processes for now");
+        }
+        tokio::time::sleep(REST).await;
+        // What was said meanwhile was not heard.
+        heard.notify_one();
+    }
+}
+
+async fn hear(
+    listen_on: &PgConnectOptions,
+    say_on: &PgPool,
+    name: &str,
+    heard: &Notify,
+    hears: &AtomicBool,
+) -> Result<(), sqlx::Error> {
+    // A pool of its own, of one connection that is kept: a listener takes it for good.
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .max_lifetime(None)
+        .idle_timeout(None)
+        .connect_with(listen_on.clone())
+        .await?;
+    let mut listener = PgListener::connect_with(&pool).await?;
+    listener.eager_reconnect(false);
+    listener.listen(CHANNEL).await?;
+    let probe = format!("probe {name}");
+    let said = sqlx::query("select pg_notify($1, $2)").bind(CHANNEL).bind(&probe);
+    said.execute(say_on).await?;
+    let arrived = tokio::time::timeout(PROBE_MAX, async {
+        loop {
+            match listener.try_recv().await? {
+                Some(word) if word.payload() == probe => return Ok::<_, sqlx::Error>(true),
+                Some(_) => {}
+                None => return Ok(false),
+            }
+        }
+    });
+    if !arrived.await.is_ok_and(|arrived| matches!(arrived, Ok(true))) {
+        warn!(
+            "other processes are not heard through this database URL; \
+             give one past the proxy in NOETL_DATABASE_DIRECT_URL"
+        );
+        // Nothing will change that by itself.
+        std::future::pending::<()>().await;
+    }
+    hears.store(true, Ordering::Relaxed);
+    let own = format!("work {name}");
+    while let Some(word) = listener.try_recv().await? {
+        let word = word.payload();
+        if word.starts_with("work ") && word != own {
+            heard.notify_one();
+        }
+    }
+    Ok(())
+}

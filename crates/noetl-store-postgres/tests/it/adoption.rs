@@ -1,0 +1,158 @@
+//! A database that another NoETL made is taken over with everything in it.
+
+use std::sync::Arc;
+
+use noetl_control::{Control, Options as ControlOptions, StartRequest};
+use noetl_model::{EventId, ExecutionId, Fact, Seq, Tenant};
+use noetl_store::conformance::{Subject, outbox_on, twin};
+use noetl_store::{
+    Commands, Credentials, EventLog, ExecutionFilter, ExecutionStatus, Executions, MemoryStore,
+    SystemClock,
+};
+use noetl_store_postgres::{Options, PostgresStore};
+use noetl_testkit::postgres::TestDatabase;
+
+const ENDED: i64 = 280_000_000_000_000_001;
+const ENDED_TWICE: i64 = 280_000_000_000_000_002;
+const UNFINISHED: i64 = 570_000_000_000_000_003;
+
+fn old_database() -> TestDatabase {
+    let database = TestDatabase::new();
+    database.psql(include_str!("old_schema.sql"));
+    database
+}
+
+async fn adopt(database: &TestDatabase) -> PostgresStore {
+    let options = Options::new(&database.url()).expect("a URL");
+    PostgresStore::open(options).await.expect("an adopted store")
+}
+
+#[tokio::test]
+async fn its_executions_are_listed_and_their_logs_read() {
+    let database = old_database();
+    let store = adopt(&database).await;
+    let tenant = Tenant::default();
+    let all = ExecutionFilter { limit: 100, ..ExecutionFilter::default() };
+    let listed = store.executions(&tenant, &all).await.expect("a list");
+    let found: Vec<_> = listed.iter().map(|row| (row.id.get(), row.status)).collect();
+    assert_eq!(
+        found,
+        [
+            (470_000_000_000_000_005, ExecutionStatus::Running),
+            (UNFINISHED, ExecutionStatus::Running),
+            (ENDED_TWICE, ExecutionStatus::Failed),
+            (ENDED, ExecutionStatus::Completed),
+        ],
+        "the life of a subscription is no execution"
+    );
+    assert!(listed.iter().all(|row| &*row.path == "old/etl"));
+    assert_eq!(listed[2].error.as_deref(), Some("too late"), "of two ends the last counts");
+
+    let log = store.read(ExecutionId::new(ENDED), Seq::START, 100).await.expect("a log");
+    assert_eq!(log.iter().map(|event| event.seq.0).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    let Fact::Imported(answer) = &log[2].fact else { panic!("{:?}", log[2]) };
+    assert_eq!(answer.duration, Some(1.5));
+    assert_eq!(answer.result.as_ref().expect("a result")["context"]["rows"], 3);
+
+    let log = store.read(ExecutionId::new(ENDED_TWICE), Seq::START, 100).await.expect("a log");
+    let Fact::Imported(bare) = &log[1].fact else { panic!("{:?}", log[1]) };
+    assert_eq!((&bare.event_type, &bare.status, &bare.node_name), (&None, &None, &None));
+
+    let log = store.read(ExecutionId::new(UNFINISHED), Seq::START, 100).await.expect("a log");
+    let ids: Vec<_> = log.iter().map(|event| event.id.get()).collect();
+    let in_order_of_time =
+        [570_000_000_000_000_200, 285_000_000_000_000_300, 570_000_000_000_000_210];
+    assert_eq!(ids, in_order_of_time, "ids of two families are not compared");
+    let tail = store.read(ExecutionId::new(UNFINISHED), Seq(2), 100).await.expect("a tail");
+    assert_eq!(tail.len(), 1, "places stay once they are given");
+    let found = store.find_event(ExecutionId::new(UNFINISHED), EventId::new(ids[1])).await;
+    assert_eq!(found.expect("a read"), Some(Seq(2)));
+}
+
+#[tokio::test]
+async fn what_it_had_unfinished_is_never_driven() {
+    let database = old_database();
+    let store = Arc::new(adopt(&database).await);
+    let unfinished = store.unfinished(ExecutionId::new(i64::MIN), 10).await.expect("a list");
+    assert!(unfinished.is_empty());
+    let open = store.open_commands(noetl_model::CommandId::new(i64::MIN), 10).await;
+    assert!(open.expect("a list").is_empty());
+    let control =
+        Control::open(ControlOptions::default(), store.clone(), Arc::new(SystemClock)).await;
+    let control = control.expect("a control plane");
+    assert_eq!(control.resumed, 0);
+    let cancelled =
+        control.executions.cancel(&Tenant::default(), ExecutionId::new(UNFINISHED), None).await;
+    assert!(cancelled.is_err());
+    control.close().await;
+    assert_eq!(database.psql("select count(*) from noetl.event"), "13", "nothing was added");
+}
+
+#[tokio::test]
+async fn new_executions_run_in_it() {
+    let database = old_database();
+    let store = Arc::new(adopt(&database).await);
+    let control =
+        Control::open(ControlOptions::default(), store.clone(), Arc::new(SystemClock)).await;
+    let control = Arc::new(control.expect("a control plane"));
+    let worker = noetl_testkit::worker(&control);
+    let tenant = Tenant::default();
+    let text = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: n, path: old/etl}\nworkflow:\n  \
+                - {step: a, tool: {kind: noop, result: \"a\\0b\"}, next: {arcs: [{step: b}]}}\n  \
+                - {step: b, tool: {kind: noop}}\n";
+    let registered = control.catalog.register(&tenant, text.into(), "playbook", false).await;
+    let (entry, _) = registered.expect("a playbook");
+    assert_eq!(entry.version, 3, "after the versions it had");
+    let request = StartRequest { catalog: Some(entry.id), ..StartRequest::default() };
+    let id = control.executions.start(&tenant, request).await.expect("a start").execution;
+    let ended = control.executions.finished(&tenant, id).await.expect("a read").expect("a row");
+    assert_eq!(ended.status, ExecutionStatus::Completed, "{:?}", ended.error);
+    crate::verify::verify(&database, &*store, id).await;
+    control.drain();
+    worker.await.expect("a worker that ends");
+    control.close().await;
+}
+
+#[tokio::test]
+async fn an_interrupted_adoption_goes_on_where_it_was() {
+    let database = old_database();
+    drop(adopt(&database).await);
+    // As if the process had ended after the first batch.
+    database.psql(&format!(
+        "update noetl.adoption set after_execution = {ENDED}, is_done = false;
+         delete from noetl.execution where execution_id > {ENDED}"
+    ));
+    drop(adopt(&database).await);
+    assert_eq!(database.psql("select count(*) from noetl.execution"), "4");
+    drop(adopt(&database).await);
+    assert_eq!(database.psql("select count(*) from noetl.execution"), "4", "and is done once");
+}
+
+#[tokio::test]
+async fn its_other_tables_are_kept_and_gain_a_tenant() {
+    let database = old_database();
+    let store = adopt(&database).await;
+    let credential = store.credential_named(&Tenant::default(), "pg").await.expect("a read");
+    assert!(credential.is_some());
+    let other = store.credential_named(&Tenant::new("acme"), "pg").await.expect("a read");
+    assert!(other.is_none());
+    let legacy = database.psql("select count(*) from noetl.execution_before_adoption");
+    assert_eq!(legacy, "0", "the old list is kept beside ours");
+}
+
+/// The same random work as on memory, on a schema that was made by others.
+#[tokio::test]
+async fn random_histories_read_the_same_as_in_memory() {
+    for seed in 100..103 {
+        let database = old_database();
+        let options = Options::new(&database.url()).expect("a URL").outbox(outbox_on());
+        let store = PostgresStore::open(options).await.expect("a store");
+        database.psql(
+            "truncate noetl.event, noetl.execution, noetl.catalog, noetl.credential, \
+             noetl.runtime, noetl.transient, noetl.command, noetl.keychain",
+        );
+        let adopted = Subject::keeping(store, database);
+        let memory = Subject::new(MemoryStore::new().with_outbox(outbox_on()));
+        twin::compare(seed, 60, memory.store(), adopted.store()).await;
+    }
+}
