@@ -121,7 +121,7 @@ impl From<&StoreError> for ApiError {
             StoreError::Full(_) => {
                 Self::unavailable("store_full", "the database has no room left to write to")
             }
-            StoreError::Unknown(_) | StoreError::Backend { .. } => {
+            StoreError::Unknown(_) | StoreError::EventTaken(_) | StoreError::Backend { .. } => {
                 Self::unavailable("store_unavailable", "the database does not answer")
             }
             StoreError::Row(_) => Self::internal("the database holds a row that is not readable"),

@@ -118,8 +118,20 @@ pub(crate) fn fate(error: &Error) -> Fate {
     }
 }
 
+/// Whether the log has an event of this id already: its partitions name their keys after themselves.
+fn is_taken_event(error: &Error) -> bool {
+    let Error::Database(error) = error else { return false };
+    let is_key = error.constraint().is_some_and(|name| name.ends_with("_pkey"));
+    is_key
+        && error.is_unique_violation()
+        && error.table().is_some_and(|name| name.starts_with("event"))
+}
+
 /// What a failed read, or a failed write that changed nothing if it failed, means to its caller.
 pub(crate) fn store_error(action: &'static str, error: Error) -> StoreError {
+    if is_taken_event(&error) {
+        return StoreError::EventTaken(error.into());
+    }
     match fate(&error) {
         Fate::Full => StoreError::Full(error.into()),
         Fate::Row => match error {

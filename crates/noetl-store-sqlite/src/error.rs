@@ -95,6 +95,11 @@ pub(crate) fn store_error(action: &'static str, error: rusqlite::Error) -> Store
     let code = error.sqlite_error().map(|error| error.extended_code);
     match (error.sqlite_error_code(), code) {
         (Some(ErrorCode::DiskFull), _) => StoreError::Full(error.into()),
+        (_, Some(ffi::SQLITE_CONSTRAINT_UNIQUE))
+            if error.to_string().contains("event.event_id") =>
+        {
+            StoreError::EventTaken(error.into())
+        }
         (
             Some(ErrorCode::SystemIoFailure),
             Some(ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_TRUNCATE | ffi::SQLITE_IOERR_SHMSIZE),

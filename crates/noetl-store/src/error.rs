@@ -12,6 +12,10 @@ pub enum StoreError {
     /// It is not known whether the call took effect: drop what was derived from it and read again.
     #[error("the database went away during a commit")]
     Unknown(#[source] BackendError),
+    /// An event with this id is in its log already: somebody else was told the same at the same
+    /// time. Nothing of the call was kept; look for it and decide again.
+    #[error("an event of the batch is in its log already")]
+    EventTaken(#[source] BackendError),
     /// The call did not take effect.
     #[error("the database could not {action}")]
     Backend {

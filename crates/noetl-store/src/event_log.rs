@@ -143,7 +143,10 @@ pub enum Malformed {
 
 impl From<Malformed> for StoreError {
     fn from(malformed: Malformed) -> Self {
-        Self::backend("append to the event log", malformed)
+        match malformed {
+            Malformed::EventTaken { .. } => Self::EventTaken(malformed.into()),
+            _ => Self::backend("append to the event log", malformed),
+        }
     }
 }
 

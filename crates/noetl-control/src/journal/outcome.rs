@@ -88,7 +88,9 @@ impl Writer {
         let is_open = match error {
             // Somebody else was there first, or nobody knows whether this was.
             SubmitError::Busy => true,
-            SubmitError::Store(error) => matches!(**error, StoreError::Unknown(_)),
+            SubmitError::Store(error) => {
+                matches!(**error, StoreError::Unknown(_) | StoreError::EventTaken(_))
+            }
             _ => false,
         };
         if is_open {

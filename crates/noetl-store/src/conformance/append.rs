@@ -299,13 +299,15 @@ pub async fn an_event_id_is_in_a_log_once(store: Arc<dyn Store>) {
         event.id = taken;
         twice.events[0] = Arc::new(event);
         let other = Story::new(11).start();
-        assert!(store.commit(vec![other, twice]).await.is_err());
+        let refused = store.commit(vec![other, twice]).await;
+        assert!(matches!(refused, Err(StoreError::EventTaken(_))), "{refused:?}");
     }
     let mut within = story.clone().then(vec![said("one"), said("two")]);
     let mut event = Event::clone(&within.events[1]);
     event.id = within.events[0].id;
     within.events[1] = Arc::new(event);
-    assert!(store.commit(vec![within]).await.is_err());
+    let refused = store.commit(vec![within]).await;
+    assert!(matches!(refused, Err(StoreError::EventTaken(_))), "{refused:?}");
     assert_eq!(log(&*store, story.id()).await, before);
     assert!(log(&*store, ExecutionId::new(11)).await.is_empty(), "its batch");
     let mut elsewhere = Story::new(12);
