@@ -1,19 +1,17 @@
 //! Chains of no-op steps: what the engine, the journal and the store cost by themselves.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::Instant;
 
 use noetl_control::StartRequest;
-use noetl_model::{EventId, ExecutionId, Fact, Map, Seq, Tenant, Value};
+use noetl_model::{ExecutionId, Fact, Map, Seq, Tenant, Value};
 
-use crate::raw;
 use crate::report::Report;
-use crate::stage::{Stage, StoreKind};
+use crate::stage::{Medium, Stage};
 
 /// How executions are made and how many.
 pub(crate) struct Plan {
-    store: StoreKind,
+    medium: Medium,
     concurrency: usize,
     executions: usize,
     steps_each: usize,
@@ -23,32 +21,58 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Chains of `length` steps, `concurrency` at a time, until `steps` have ended.
-    pub(crate) fn many(store: StoreKind, concurrency: usize, length: usize, steps: usize) -> Self {
-        let mut playbook = head();
-        for step in 0..length {
-            let next = if step + 1 < length {
-                format!(", next: {{arcs: [{{step: s{}}}]}}", step + 1)
-            } else {
-                String::new()
-            };
-            let _ = writeln!(playbook, "  - {{step: s{step}, tool: {{kind: noop}}{next}}}");
-        }
+    pub(crate) fn many(medium: &Medium, concurrency: usize, length: usize, steps: usize) -> Self {
+        let playbook = chain_text(length);
         let executions = (steps / length).max(concurrency);
-        Self { store, concurrency, executions, steps_each: length, playbook, payload: Map::new() }
+        Self {
+            medium: medium.clone(),
+            concurrency,
+            executions,
+            steps_each: length,
+            playbook,
+            payload: Map::new(),
+        }
     }
 
     /// One execution after another that visits one step `length` times, until `steps` have ended.
-    pub(crate) fn cycle(store: StoreKind, length: usize, steps: usize) -> Self {
-        let mut playbook = head();
-        playbook.push_str(
-            "  - step: s\n    tool: {kind: noop}\n    set: {ctx.done: '{{ ctx.done | default(0) + 1 }}'}\n    \
-             next: {arcs: [{step: s, when: 'ctx.done < workload.steps'}]}\n",
-        );
+    pub(crate) fn cycle(medium: &Medium, length: usize, steps: usize) -> Self {
+        let playbook = cycle_text();
         let mut payload = Map::new();
         payload.insert("steps".into(), Value::from(length));
         let executions = (steps / length).max(1);
-        Self { store, concurrency: 1, executions, steps_each: length, playbook, payload }
+        Self {
+            medium: medium.clone(),
+            concurrency: 1,
+            executions,
+            steps_each: length,
+            playbook,
+            payload,
+        }
     }
+}
+
+/// A chain of `length` steps.
+pub(crate) fn chain_text(length: usize) -> String {
+    let mut playbook = head();
+    for step in 0..length {
+        let next = if step + 1 < length {
+            format!(", next: {{arcs: [{{step: s{}}}]}}", step + 1)
+        } else {
+            String::new()
+        };
+        let _ = writeln!(playbook, "  - {{step: s{step}, tool: {{kind: noop}}{next}}}");
+    }
+    playbook
+}
+
+/// One step that is visited `workload.steps` times.
+pub(crate) fn cycle_text() -> String {
+    let mut playbook = head();
+    playbook.push_str(
+        "  - step: s\n    tool: {kind: noop}\n    set: {ctx.done: '{{ ctx.done | default(0) + 1 }}'}\n    \
+         next: {arcs: [{step: s, when: 'ctx.done < workload.steps'}]}\n",
+    );
+    playbook
 }
 
 fn head() -> String {
@@ -59,12 +83,13 @@ fn head() -> String {
 pub(crate) async fn run(
     bench: &'static str,
     plan: Plan,
+    raw: Option<f64>,
 ) -> Result<Report, Box<dyn std::error::Error>> {
-    let stage = Stage::open(plan.store, plan.concurrency).await?;
+    let stage = Stage::open(&plan.medium, plan.concurrency).await?;
     let tenant = Tenant::default();
     let text = plan.playbook.clone();
     let (entry, _) = stage.control.catalog.register(&tenant, text, "playbook", false).await?;
-    let before = stage.bytes().await?;
+    let before = stage.place.bytes().await?;
     let (cpu, started) = (cpu_seconds(), Instant::now());
 
     let mut lanes = Vec::new();
@@ -100,19 +125,16 @@ pub(crate) async fn run(
     if measured.steps != steps {
         return Err(format!("{} of {steps} steps ended", measured.steps).into());
     }
-    let bytes = stage.bytes().await?.zip(before).map(|(after, before)| after - before);
+    let bytes = stage.place.bytes().await?.zip(before).map(|(after, before)| after - before);
     stage.close().await;
 
     let per_step = |n: f64| n / as_f64(steps);
-    let rows = measured.rows + steps;
-    let raw = match plan.store {
-        StoreKind::Memory => None,
-        StoreKind::Sqlite => Some(raw::rows_per_second(&measured.sample, plan.concurrency)?),
-    };
+    // A command's row per step, and the execution's own, moved on.
+    let rows = measured.rows + 2 * steps;
     let rows_per_second = as_f64(rows) / seconds;
     Ok(Report {
         bench,
-        store: plan.store.name(),
+        store: plan.medium.name(),
         concurrency: plan.concurrency,
         steps,
         steps_per_second: round(as_f64(steps) / seconds),
@@ -132,8 +154,6 @@ struct Measured {
     rows: usize,
     /// Times from one step's entry to the next one's, sorted.
     gaps_us: Vec<i64>,
-    /// Rows of one execution, for the raw limit.
-    sample: Vec<Arc<noetl_model::Event>>,
 }
 
 impl Measured {
@@ -148,11 +168,11 @@ async fn measured(
     stage: &Stage,
     ids: &[ExecutionId],
 ) -> Result<Measured, Box<dyn std::error::Error>> {
-    let mut measured = Measured { steps: 0, rows: 0, gaps_us: Vec::new(), sample: Vec::new() };
+    let mut measured = Measured { steps: 0, rows: 0, gaps_us: Vec::new() };
     for id in ids {
         let (mut after, mut last) = (Seq::START, None);
         loop {
-            let events = stage.store.read(*id, after, 10_000).await?;
+            let events = stage.place.store.read(*id, after, 10_000).await?;
             let Some(newest) = events.last() else { break };
             after = newest.seq;
             measured.rows += events.len();
@@ -167,19 +187,15 @@ async fn measured(
                     Fact::StepExited { .. } => measured.steps += 1,
                     _ => {}
                 }
-                if measured.sample.len() < 2_000 {
-                    measured.sample.push(Arc::new(event));
-                }
             }
         }
     }
     measured.gaps_us.sort_unstable();
-    debug_assert!(measured.sample.iter().all(|event| event.id > EventId::new(0)));
     Ok(measured)
 }
 
 /// Processor seconds of this process so far, all threads.
-fn cpu_seconds() -> f64 {
+pub(crate) fn cpu_seconds() -> f64 {
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name in parentheses may hold spaces; user and system time follow as fields 14 and 15.
@@ -189,10 +205,10 @@ fn cpu_seconds() -> f64 {
     (ticks(11) + ticks(12)) / TICKS_PER_SECOND
 }
 
-fn as_f64(n: usize) -> f64 {
+pub(crate) fn as_f64(n: usize) -> f64 {
     n as f64
 }
 
-fn round(n: f64) -> f64 {
+pub(crate) fn round(n: f64) -> f64 {
     (n * 100.0).round() / 100.0
 }

@@ -4,14 +4,18 @@
 //! ratio says how close the engine is to what the disk allows. The method is in `bench/README.md`.
 
 mod chain;
+mod postgres;
 mod raw;
 mod report;
 mod stage;
+mod store;
+mod work;
 
 use clap::Parser;
 
+use crate::postgres::Server;
 use crate::report::Report;
-use crate::stage::StoreKind;
+use crate::stage::Medium;
 
 /// What to measure.
 #[derive(Debug, Parser)]
@@ -26,6 +30,9 @@ struct Arguments {
     /// Only measurements whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
+    /// Only this store: memory, sqlite or postgres.
+    #[arg(long)]
+    store: Option<String>,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,26 +43,75 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let wanted = |name: &str| name.contains(&arguments.only);
-    for store in [StoreKind::Memory, StoreKind::Sqlite] {
-        if wanted("chain_many") {
-            let plan = chain::Plan::many(store, 64, 100, arguments.steps);
-            Report::print(chain::run("chain_many", plan).await?);
+    let on = |name: &str| arguments.store.as_deref().is_none_or(|store| store == name);
+    let steps = arguments.steps;
+    if on("memory") {
+        chains(&wanted, &Medium::Memory, arguments, None).await?;
+    }
+    if on("sqlite") {
+        let medium = Medium::Sqlite;
+        let mut raw = None;
+        if wanted("journal") || wanted("chain") {
+            let (line, limit) = store::journal(&medium, steps).await?;
+            report::print(&line);
+            raw = limit;
         }
-        if wanted("chain_one") {
-            let plan = chain::Plan::many(store, 1, 100, arguments.steps / 40);
-            Report::print(chain::run("chain_one", plan).await?);
+        chains(&wanted, &medium, arguments, raw).await?;
+        if wanted("open_cold") {
+            report::print(&store::open(&medium, arguments.long).await?);
         }
-        if wanted("cycle") {
-            let steps = arguments.long;
-            let short = chain::Plan::cycle(store, 100, steps / 5);
-            let short = chain::run("cycle_of_100", short).await?;
-            let mut long =
-                chain::run("cycle_long", chain::Plan::cycle(store, steps, steps)).await?;
-            let cost = |report: &Report| 1.0 / report.steps_per_second;
-            long.cost_ratio = Some((cost(&long) / cost(&short) * 100.0).round() / 100.0);
-            Report::print(short);
-            Report::print(long);
+        if wanted("list_50") {
+            report::print(&store::list(&medium, [medium.clone(), medium.clone()]).await?);
         }
+    }
+    if on("postgres") {
+        let mut server = Server::start()?;
+        let mut fresh = || server.database().map(Medium::Postgres);
+        let mut raw = None;
+        if wanted("journal") || wanted("chain") {
+            let (line, limit) = store::journal(&fresh()?, steps).await?;
+            report::print(&line);
+            raw = limit;
+        }
+        chains(&wanted, &fresh()?, arguments, raw).await?;
+        if wanted("open_cold") {
+            report::print(&store::open(&fresh()?, arguments.long).await?);
+        }
+        if wanted("list_50") {
+            let databases = [fresh()?, fresh()?];
+            report::print(&store::list(&databases[0].clone(), databases).await?);
+        }
+        if wanted("replicas") {
+            report::print(&store::replicas(&fresh()?, &fresh()?, steps / 4).await?);
+        }
+    }
+    Ok(())
+}
+
+async fn chains(
+    wanted: &impl Fn(&str) -> bool,
+    medium: &Medium,
+    arguments: &Arguments,
+    raw: Option<f64>,
+) -> Result<(), Box<dyn std::error::Error>> {
+    if wanted("chain_many") {
+        let plan = chain::Plan::many(medium, 64, 100, arguments.steps);
+        Report::print(chain::run("chain_many", plan, raw).await?);
+    }
+    if wanted("chain_one") {
+        let plan = chain::Plan::many(medium, 1, 100, arguments.steps / 40);
+        Report::print(chain::run("chain_one", plan, None).await?);
+    }
+    if wanted("cycle") {
+        let steps = arguments.long;
+        let short = chain::Plan::cycle(medium, 100, steps / 5);
+        let short = chain::run("cycle_of_100", short, None).await?;
+        let long = chain::Plan::cycle(medium, steps, steps);
+        let mut long = chain::run("cycle_long", long, None).await?;
+        let cost = |report: &Report| 1.0 / report.steps_per_second;
+        long.cost_ratio = Some(chain::round(cost(&long) / cost(&short)));
+        Report::print(short);
+        Report::print(long);
     }
     Ok(())
 }

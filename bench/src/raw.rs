@@ -1,71 +1,196 @@
-//! The raw limit: rows of the same size through prepared inserts, one transaction per batch, fully
-//! durable, without an engine, and the same two indexes' worth of work left out.
+//! The raw limit: the rows of the same work, inserted plainly into tables with the same columns,
+//! indexes and constraints, in transactions of the same size, as durable, without an engine and
+//! without asking what is there.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use noetl_model::Event;
 use noetl_model::row::EventRow;
+use noetl_store::Append;
 use rusqlite::{Connection, params};
+use sqlx::{Connection as _, PgConnection};
 
-/// Rows written for one measurement.
-const ROWS: usize = 200_000;
+use crate::work::{ROWS_PER_STEP, Work};
 
-/// Rows a step of the engine writes, so that batches are of the same size as the journal's.
-const ROWS_PER_STEP: usize = 7;
+/// Callers whose batches a store puts into one transaction when both wait.
+pub(crate) const CALLERS: usize = 2;
 
-/// Rows per second that one connection writes in batches of `concurrency` steps.
-pub(crate) fn rows_per_second(
-    sample: &[Arc<Event>],
-    concurrency: usize,
+/// One transaction's worth.
+fn batch(work: &mut [Work]) -> Vec<Append> {
+    work.iter_mut().flat_map(Work::next).collect()
+}
+
+fn workers(width: usize) -> Vec<Work> {
+    (0..CALLERS).map(|caller| Work::new(caller, width)).collect()
+}
+
+/// Rows per second that one connection writes to a SQLite file that a store has made.
+pub(crate) fn sqlite_rows_per_second(
+    file: &std::path::Path,
+    steps: usize,
+    width: usize,
 ) -> Result<f64, Box<dyn std::error::Error>> {
-    let rows: Vec<EventRow> = sample.iter().map(|event| EventRow::from(&**event)).collect();
-    let batch = concurrency * ROWS_PER_STEP;
-    // A batch of one step costs a sync each; fewer rows say as much in less time.
-    let total = if concurrency == 1 { ROWS / 20 } else { ROWS };
-    let directory = tempfile::tempdir_in(".")?;
-    let mut connection = Connection::open(directory.path().join("raw.db"))?;
+    let mut connection = Connection::open(file)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "wal_autocheckpoint", 16_000)?;
-    connection.execute_batch(
-        "create table row (
-            position integer primary key, execution_id integer, seq integer, event_id integer,
-            created_at integer, event_type text, node_name text, node_type text, status text,
-            command_id integer, worker_id text, meta text, context text, result text
-        ) strict",
-    )?;
-    let started = Instant::now();
-    let mut written = 0;
-    while written < total {
+    connection.pragma_update(None, "cache_size", -65_536)?;
+    let mut work = workers(width);
+    let rounds = (steps / width / CALLERS).max(1);
+    let (mut number, started) = (0_i64, Instant::now());
+    for _ in 0..rounds {
+        let appends = batch(&mut work);
         let transaction = connection.transaction()?;
         {
-            let mut insert = transaction.prepare_cached(
-                "insert into row (execution_id, seq, event_id, created_at, event_type, node_name,
-                 node_type, status, command_id, worker_id, meta, context, result)
-                 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            let mut event = transaction.prepare_cached(
+                "insert into event (execution_id, seq, event_id, created_at, origin, event_type,
+                 node_name, node_type, status, command_id, parent_execution_id, worker_id, meta,
+                 error, context, result) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             )?;
-            for at in written..written + batch {
-                let row = &rows[at % rows.len()];
-                insert.execute(params![
-                    row.execution_id.get(),
-                    i64::try_from(at)?,
-                    row.event_id.get(),
-                    row.created_at.as_micros(),
-                    row.event_type,
-                    row.node_name,
-                    row.node_type,
-                    row.status,
-                    row.command_id.map(|id| id.get()),
-                    row.worker_id,
-                    row.meta,
-                    row.context,
-                    row.result,
-                ])?;
+            let mut execution = transaction.prepare_cached(
+                "insert into execution (id, tenant_id, start_key, catalog_id, path,
+                 playbook_version, status, version, started_at, updated_at, steps_entered,
+                 steps_completed, steps_failed, steps_running, current_step, last_event_id)
+                 values (?, 'default', 1, 7, 'demo/greet', 1, 'RUNNING', 1, 1, 1, 1, 0, 0, 1, ?, 1)",
+            )?;
+            let mut command = transaction.prepare_cached(
+                "insert into command (id, execution_id, issued_seq, step, tool, attempt, state,
+                 worker_id, issued_at) values (?, ?, 3, ?, 'python', 1, 'CLAIMED', 'local-1', 1)",
+            )?;
+            for append in &appends {
+                number += 1;
+                for row in append.events.iter().map(|event| EventRow::from(&**event)) {
+                    event.execute(params![
+                        row.execution_id.get(),
+                        i64::try_from(row.seq.0)?,
+                        row.event_id.get(),
+                        row.created_at.as_micros(),
+                        row.origin.as_str(),
+                        row.event_type.as_deref(),
+                        row.node_name.as_deref(),
+                        row.node_type.as_deref(),
+                        row.status.as_deref(),
+                        row.command_id.map(|id| id.get()),
+                        row.parent_execution_id.map(|id| id.get()),
+                        row.worker_id.as_deref(),
+                        row.meta,
+                        row.error,
+                        row.context,
+                        row.result,
+                    ])?;
+                }
+                execution.execute(params![number, append.row.current_step.as_deref()])?;
+                command.execute(params![number, append.row.id.get(), "transform_orders"])?;
             }
         }
         transaction.commit()?;
-        written += batch;
     }
-    Ok(written as f64 / started.elapsed().as_secs_f64())
+    let rows = rounds * CALLERS * width * ROWS_PER_STEP;
+    Ok(rows as f64 / started.elapsed().as_secs_f64())
+}
+
+/// Rows per second that one connection writes with plain multi-row inserts into copies of a Postgres
+/// store's tables.
+pub(crate) async fn postgres_rows_per_second(
+    url: &str,
+    steps: usize,
+    width: usize,
+) -> Result<f64, Box<dyn std::error::Error>> {
+    let mut connection = PgConnection::connect(url).await?;
+    sqlx::raw_sql(
+        "drop schema if exists raw cascade; create schema raw;
+         create table raw.event (like noetl.event including all);
+         create table raw.execution (like noetl.execution including all);
+         create table raw.command (like noetl.command including all)",
+    )
+    .execute(&mut connection)
+    .await?;
+    let mut work = workers(width);
+    let rounds = (steps / width / CALLERS).max(1);
+    let (mut number, started) = (0_i64, Instant::now());
+    for _ in 0..rounds {
+        let appends = batch(&mut work);
+        let mut transaction = connection.begin().await?;
+        let rows: Vec<EventRow> = appends
+            .iter()
+            .flat_map(|append| append.events.iter().map(|event| EventRow::from(&**event)))
+            .collect();
+        macro_rules! column {
+            (|$row:ident| $value:expr) => {
+                rows.iter().map(|$row| $value).collect::<Vec<_>>()
+            };
+        }
+        let events = sqlx::query(
+            "insert into raw.event (execution_id, seq, event_id, origin, event_type, node_name,
+             node_type, status, command_id, worker_id, context, result, meta, lane, position)
+             select a, b, c, d, e, f, g, h, i, j, k::json, l::json, m::json, 0, b
+             from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::text[],
+                 $6::text[], $7::text[], $8::text[], $9::bigint[], $10::text[], $11::text[],
+                 $12::text[], $13::text[]) t (a, b, c, d, e, f, g, h, i, j, k, l, m)",
+        )
+        .bind(column!(|row| row.execution_id.get()))
+        .bind(column!(|row| i64::try_from(row.seq.0).unwrap_or(i64::MAX)))
+        .bind(column!(|row| row.event_id.get()))
+        .bind(column!(|row| row.origin.as_str()))
+        .bind(column!(|row| row.event_type.as_deref()))
+        .bind(column!(|row| row.node_name.as_deref()))
+        .bind(column!(|row| row.node_type.as_deref()))
+        .bind(column!(|row| row.status.as_deref()))
+        .bind(column!(|row| row.command_id.map(|id| id.get())))
+        .bind(column!(|row| row.worker_id.as_deref()))
+        .bind(column!(|row| row.context.as_deref()))
+        .bind(column!(|row| row.result.as_deref()))
+        .bind(column!(|row| row.meta.as_deref()));
+        events.execute(&mut *transaction).await?;
+        let numbers: Vec<i64> = (number..).take(appends.len()).collect();
+        number += i64::try_from(appends.len())?;
+        let ids: Vec<i64> = appends.iter().map(|append| append.row.id.get()).collect();
+        let executions = sqlx::query(
+            "insert into raw.execution (execution_id, status, start_time, updated_at, catalog_id,
+             path, path_folded, playbook_version, start_key, version, last_event_id,
+             steps_entered, steps_completed, steps_failed, steps_running, current_step, origin)
+             select n, 'RUNNING', now(), now(), 7, 'demo/greet', 'demo/greet', 1, 1, 1, 1, 1, 0, 0,
+             1, 'transform_orders', 'own' from unnest($1::bigint[]) n",
+        );
+        executions.bind(&numbers).execute(&mut *transaction).await?;
+        let commands = sqlx::query(
+            "insert into raw.command (command_id, event_id, execution_id, step_name, tool_kind,
+             status, worker_id, claimed_at, issued_seq)
+             select n, n, e, 'transform_orders', 'python', 'CLAIMED', 'local-1', now(), 3
+             from unnest($1::bigint[], $2::bigint[]) t (n, e)",
+        );
+        commands.bind(&numbers).bind(&ids).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+    }
+    let rows = rounds * CALLERS * width * ROWS_PER_STEP;
+    Ok(rows as f64 / started.elapsed().as_secs_f64())
+}
+
+/// Fills a store's list of executions with `count` that are over.
+pub(crate) async fn fill_postgres(url: &str, count: usize) -> Result<(), sqlx::Error> {
+    let mut connection = PgConnection::connect(url).await?;
+    let sql = "insert into noetl.execution (execution_id, status, start_time, updated_at, end_time,
+         catalog_id, path, path_folded, playbook_version, start_key, version, last_event_id,
+         terminal_event_id, steps_entered, steps_completed, steps_failed, steps_running, origin)
+         select n, 'COMPLETED', now() - n * interval '1 second', now(), now(), 7, 'demo/greet',
+         'demo/greet', 1, 1, 1, 1, 1, 1, 1, 0, 0, 'own' from generate_series(1, $1) n";
+    sqlx::query(sql)
+        .bind(i64::try_from(count).unwrap_or(i64::MAX))
+        .execute(&mut connection)
+        .await?;
+    sqlx::query("analyze noetl.execution").execute(&mut connection).await?;
+    Ok(())
+}
+
+/// The same in a SQLite file that nobody has open.
+pub(crate) fn fill_sqlite(file: &std::path::Path, count: usize) -> rusqlite::Result<()> {
+    let connection = Connection::open(file)?;
+    connection.execute(
+        "insert into execution (id, tenant_id, start_key, catalog_id, path, playbook_version,
+         status, version, started_at, updated_at, ended_at, steps_entered, steps_completed,
+         steps_failed, steps_running, last_event_id)
+         with recursive n (n) as (select 1 union all select n + 1 from n where n < ?1)
+         select n, 'default', 1, 7, 'demo/greet', 1, 'COMPLETED', 1, n, n, n, 1, 1, 0, 0, 1 from n",
+        [i64::try_from(count).unwrap_or(i64::MAX)],
+    )?;
+    Ok(())
 }

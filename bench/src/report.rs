@@ -44,3 +44,19 @@ impl Report {
         }
     }
 }
+
+/// Any other measurement: its name, its store, and numbers by name.
+pub(crate) fn line(bench: &str, store: &str, fields: &[(&str, f64)]) -> String {
+    let mut object = serde_json::Map::new();
+    object.insert("bench".into(), bench.into());
+    object.insert("store".into(), store.into());
+    for (name, value) in fields {
+        object.insert((*name).into(), crate::chain::round(*value).into());
+    }
+    serde_json::Value::Object(object).to_string()
+}
+
+#[expect(clippy::print_stdout, reason = "the lines are what this program is for")]
+pub(crate) fn print(line: &str) {
+    println!("{line}");
+}

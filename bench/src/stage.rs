@@ -1,29 +1,93 @@
 //! A control plane with a worker on a store, for one measurement.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_control::{Control, Options};
 use noetl_store::{MemoryStore, Store, SystemClock};
+use noetl_store_postgres::{self as postgres, PostgresStore};
 use noetl_store_sqlite::{self as sqlite, SqliteStore};
 use noetl_tools::{Noop, Registry};
 use noetl_worker::Worker;
 use tempfile::TempDir;
 
-/// Which store to measure on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StoreKind {
+/// Where to measure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Medium {
     /// The memory store.
     Memory,
-    /// SQLite in a file, fully durable.
+    /// SQLite in a new file, fully durable.
     Sqlite,
+    /// A database of a private server, fully durable.
+    Postgres(String),
 }
 
-impl StoreKind {
-    pub(crate) const fn name(self) -> &'static str {
+impl Medium {
+    pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Memory => "memory",
             Self::Sqlite => "sqlite",
+            Self::Postgres(_) => "postgres",
+        }
+    }
+}
+
+/// A store that is open, and what has to outlive it.
+pub(crate) struct Place {
+    pub(crate) store: Arc<dyn Store>,
+    sqlite: Option<Arc<SqliteStore>>,
+    /// Beside the build, not in a temporary directory that may be in memory.
+    directory: Option<TempDir>,
+}
+
+impl Place {
+    pub(crate) async fn open(medium: &Medium) -> Result<Self, Box<dyn std::error::Error>> {
+        match medium {
+            Medium::Memory => {
+                let store = Arc::new(MemoryStore::new());
+                Ok(Self { store, sqlite: None, directory: None })
+            }
+            Medium::Sqlite => Self::again(tempfile::tempdir_in(".")?),
+            Medium::Postgres(url) => {
+                let store = PostgresStore::open(postgres::Options::new(url)?).await?;
+                Ok(Self { store: Arc::new(store), sqlite: None, directory: None })
+            }
+        }
+    }
+
+    /// The store of a directory that was closed before.
+    pub(crate) fn again(directory: TempDir) -> Result<Self, Box<dyn std::error::Error>> {
+        let options = sqlite::Options::file(directory.path().join("bench.db"));
+        let store = Arc::new(SqliteStore::open(options)?);
+        Ok(Self { store: store.clone(), sqlite: Some(store), directory: Some(directory) })
+    }
+
+    /// Closes the store and opens it again, with nothing in memory.
+    pub(crate) async fn reopen(self, medium: &Medium) -> Result<Self, Box<dyn std::error::Error>> {
+        let (directory, _) = self.close().await;
+        match directory {
+            Some(directory) => Self::again(directory),
+            None => Self::open(medium).await,
+        }
+    }
+
+    /// Closes the store; returns its directory and file.
+    pub(crate) async fn close(self) -> (Option<TempDir>, Option<PathBuf>) {
+        let Self { store, sqlite, directory } = self;
+        drop(store);
+        if let Some(store) = sqlite.and_then(Arc::into_inner) {
+            store.close().await;
+        }
+        let file = directory.as_ref().map(|directory| directory.path().join("bench.db"));
+        (directory, file)
+    }
+
+    /// Bytes of the database so far, where they are measured.
+    pub(crate) async fn bytes(&self) -> Result<Option<u64>, Box<dyn std::error::Error>> {
+        match &self.sqlite {
+            Some(store) => Ok(Some(store.stats().await?.database_bytes)),
+            None => Ok(None),
         }
     }
 }
@@ -31,45 +95,31 @@ impl StoreKind {
 /// A control plane with a worker.
 pub(crate) struct Stage {
     pub(crate) control: Arc<Control>,
-    pub(crate) store: Arc<dyn Store>,
-    sqlite: Option<(Arc<SqliteStore>, TempDir)>,
+    pub(crate) place: Place,
     worker: tokio::task::JoinHandle<()>,
 }
 
 impl Stage {
     pub(crate) async fn open(
-        kind: StoreKind,
+        medium: &Medium,
         slots: usize,
     ) -> Result<Self, Box<dyn std::error::Error>> {
-        let (store, sqlite): (Arc<dyn Store>, _) = match kind {
-            StoreKind::Memory => (Arc::new(MemoryStore::new()), None),
-            StoreKind::Sqlite => {
-                // Beside the build, not in a temporary directory that may be in memory.
-                let directory = tempfile::tempdir_in(".")?;
-                let file = directory.path().join("bench.db");
-                let store = Arc::new(SqliteStore::open(sqlite::Options::file(file))?);
-                (store.clone(), Some((store, directory)))
-            }
-        };
+        Self::on(Place::open(medium).await?, slots).await
+    }
+
+    pub(crate) async fn on(place: Place, slots: usize) -> Result<Self, Box<dyn std::error::Error>> {
         let options = Options { slots, ..Options::default() };
-        let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await?;
+        let control = Control::open(options, place.store.clone(), Arc::new(SystemClock)).await?;
         let control = Arc::new(control);
         let worker = Worker::new(control.local.clone(), Registry::default().with(Noop));
         let worker = tokio::spawn(worker.run(Duration::from_secs(1)));
-        Ok(Self { control, store, sqlite, worker })
+        Ok(Self { control, place, worker })
     }
 
-    /// Bytes of the database so far; none in memory.
-    pub(crate) async fn bytes(&self) -> Result<Option<u64>, Box<dyn std::error::Error>> {
-        match &self.sqlite {
-            Some((store, _)) => Ok(Some(store.stats().await?.database_bytes)),
-            None => Ok(None),
-        }
-    }
-
-    pub(crate) async fn close(self) {
+    pub(crate) async fn close(self) -> Place {
         self.control.drain();
         let _ = self.worker.await;
         self.control.close().await;
+        self.place
     }
 }

@@ -1,6 +1,7 @@
 //! The control plane as one thing: made, used, closed.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use noetl_model::Clock;
 use noetl_store::{Blobs, Store, StoreError};
@@ -55,6 +56,7 @@ pub struct Control {
     dispatch: Dispatch,
     draining: CancellationToken,
     closing: CancellationToken,
+    conflicts: Arc<AtomicU64>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -94,6 +96,7 @@ impl Control {
         let watch = Watch::new();
         let (draining, closing) = (CancellationToken::new(), CancellationToken::new());
         let (assignments, assigned) = mpsc::channel(options.slots.max(1));
+        let conflicts = Arc::new(AtomicU64::new(0));
         let mut tasks = Vec::new();
         for (shard, (queue, database)) in queues.into_iter().zip(&shards).enumerate() {
             let (snapshots, keep) = Snapshots::new(database.clone(), closing.clone());
@@ -114,6 +117,7 @@ impl Control {
                 watch: watch.clone(),
                 env: options.env.clone(),
                 assignments: assignments.clone(),
+                conflicts: conflicts.clone(),
                 cache_bytes: options.cache_bytes / shards.len().max(1),
                 closing: closing.clone(),
             });
@@ -169,8 +173,14 @@ impl Control {
             dispatch,
             draining,
             closing,
+            conflicts,
             tasks: Mutex::new(tasks),
         })
+    }
+
+    /// How many appends met one of another process first, and were decided again.
+    pub fn conflicts(&self) -> u64 {
+        self.conflicts.load(Ordering::Relaxed)
     }
 
     /// Hands out no further command. What runs may still end and be reported.

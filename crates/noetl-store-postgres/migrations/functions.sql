@@ -30,7 +30,13 @@ create or replace function noetl.journal_append_1(
     o_codec text,
     b_execution bigint[], b_digest bytea[]
 ) returns table (execution_id bigint, outcome smallint, found bigint)
-language plpgsql as $$
+language plpgsql
+-- Plans are made once per connection, often while the tables are still empty; every row here is
+-- found by its key, whatever they hold by then.
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
 #variable_conflict use_column
 declare
     kept bigint[];

@@ -1,6 +1,7 @@
 //! What a commit's outcome leads to: effects once it is durable, another try once it is not.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use noetl_engine::Effect;
 use noetl_model::ExecutionId;
@@ -53,6 +54,7 @@ impl Writer {
                 Pending::refuse(pending.replies, &SubmitError::Taken);
             }
             Committed::Conflict { found } => {
+                self.parts.conflicts.fetch_add(1, Ordering::Relaxed);
                 // What this was decided on was not kept, and neither is this.
                 debug!(execution.id = %pending.execution, %found, "the state is read again");
                 self.not_kept(pending, &SubmitError::Busy);

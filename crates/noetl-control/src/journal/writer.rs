@@ -8,6 +8,7 @@ use std::time::Duration;
 use std::collections::hash_map::Entry;
 use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::sync::atomic::AtomicU64;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -71,6 +72,8 @@ pub(crate) struct WriterParts {
     pub(crate) env: Arc<BTreeMap<String, String>>,
     pub(crate) assignments: mpsc::Sender<Assignment>,
     pub(crate) cache_bytes: usize,
+    /// Appends that met another process's.
+    pub(crate) conflicts: Arc<AtomicU64>,
     pub(crate) closing: CancellationToken,
 }
 
