@@ -69,7 +69,7 @@ impl ApiError {
     }
 
     /// A failure of the control plane that passes.
-    fn unavailable(code: &'static str, message: &'static str) -> Self {
+    fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self::refused(StatusCode::SERVICE_UNAVAILABLE, code, message)
     }
 
@@ -117,14 +117,21 @@ impl From<StoreError> for ApiError {
 impl From<&StoreError> for ApiError {
     fn from(failure: &StoreError) -> Self {
         error!(cause = chain(failure), "the store did not answer");
-        match failure {
+        let which = match failure.shard() {
+            None => "the database".to_owned(),
+            Some(name) => format!("the database {name}"),
+        };
+        match failure.failure() {
             StoreError::Full(_) => {
-                Self::unavailable("store_full", "the database has no room left to write to")
+                Self::unavailable("store_full", format!("{which} has no room left to write to"))
             }
-            StoreError::Unknown(_) | StoreError::Backend { .. } => {
-                Self::unavailable("store_unavailable", "the database does not answer")
+            // A failure without the name of its database is none of one of several.
+            StoreError::Unknown(_) | StoreError::Backend { .. } | StoreError::Shard { .. } => {
+                Self::unavailable("store_unavailable", format!("{which} does not answer"))
             }
-            StoreError::Row(_) => Self::internal("the database holds a row that is not readable"),
+            StoreError::Row(_) => {
+                Self::internal(format!("{which} holds a row that is not readable"))
+            }
         }
     }
 }

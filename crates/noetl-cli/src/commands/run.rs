@@ -227,7 +227,7 @@ fn unstarted(error: &StartError) -> Failure {
 
 fn store_failed(error: &StoreError) -> Failure {
     let failure = Failure::from_error(Kind::Config, error);
-    match error {
+    match error.failure() {
         StoreError::Full(_) => failure
             .hint("make room on the disk; what was committed is kept, `noetl dev` goes on with it"),
         _ => failure,

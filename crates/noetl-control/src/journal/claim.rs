@@ -24,7 +24,7 @@ impl Writer {
     ) -> Result<(), Arc<StoreError>> {
         match self.item(batch, waiting.execution).await {
             Ok(item) => claim(&self.parts, item, waiting, slot, true),
-            Err(SubmitError::Store(error)) if !matches!(*error, StoreError::Row(_)) => {
+            Err(SubmitError::Store(error)) if !matches!(error.failure(), StoreError::Row(_)) => {
                 return Err(error);
             }
             // One that can never be read is no reason to keep all others waiting.

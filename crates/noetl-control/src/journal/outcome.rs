@@ -80,7 +80,7 @@ impl Writer {
         let is_open = match error {
             // Somebody else was there first, or nobody knows whether this was.
             SubmitError::Busy => true,
-            SubmitError::Store(error) => matches!(**error, StoreError::Unknown(_)),
+            SubmitError::Store(error) => matches!(error.failure(), StoreError::Unknown(_)),
             _ => false,
         };
         if is_open {
