@@ -6,3 +6,4 @@ mod dispatch;
 mod faults;
 mod plant;
 mod restart;
+mod sharded;

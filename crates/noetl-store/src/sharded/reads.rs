@@ -1,5 +1,7 @@
 //! Rows of executions and commands: one shard, or all of them put together.
 
+use std::cmp::Reverse;
+
 use async_trait::async_trait;
 use futures::future::join_all;
 use noetl_model::{CommandId, ExecutionId, Tenant};
@@ -33,7 +35,7 @@ impl Executions for Sharded {
         let from_the_first = &ExecutionFilter { offset: 0, limit, ..filter.clone() };
         let rows = self.all(|store| store.executions(tenant, from_the_first)).await?;
         let mut rows = rows.concat();
-        rows.sort_by(|a, b| (b.started_at, b.id).cmp(&(a.started_at, a.id)));
+        rows.sort_by_key(|row| Reverse((row.started_at, row.id)));
         Ok(rows.into_iter().skip(filter.offset).take(filter.limit).collect())
     }
 
