@@ -3,5 +3,6 @@
 mod conformance;
 mod keeping;
 mod replicas;
+mod sharded;
 mod traffic;
 mod verify;

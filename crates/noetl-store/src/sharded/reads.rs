@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 
 use async_trait::async_trait;
-use futures::future::join_all;
+use futures::stream::{FuturesUnordered, StreamExt};
 use noetl_model::{CommandId, ExecutionId, Tenant};
 
-use super::Sharded;
+use super::{Part, Sharded};
 use crate::{CommandRow, Commands, ExecutionFilter, ExecutionRow, Executions, StoreError};
 
 #[async_trait]
@@ -54,12 +54,13 @@ impl Executions for Sharded {
 #[async_trait]
 impl Commands for Sharded {
     /// A command's id does not say whose it is, so all shards are asked. What one of them has is
-    /// the answer, whether the others answer or not.
+    /// the answer, and nobody waits for the others: one may be long in finding that it is down.
     async fn command(&self, id: CommandId) -> Result<Option<CommandRow>, StoreError> {
-        let asked = self.shards.iter().map(|shard| shard.store.command(id));
+        let ask = async |shard: &Part| shard.named(shard.store.command(id).await);
+        let mut asked: FuturesUnordered<_> = self.shards.iter().map(ask).collect();
         let mut failed = None;
-        for (shard, answer) in self.shards.iter().zip(join_all(asked).await) {
-            match shard.named(answer) {
+        while let Some(answer) = asked.next().await {
+            match answer {
                 Ok(Some(row)) => return Ok(Some(row)),
                 Ok(None) => {}
                 Err(error) => failed = failed.or(Some(error)),
