@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_store::{Sharded, Store};
+use noetl_store::{Sharded, Store, StoreError};
 
 use crate::database::{Database, OpenStore};
 use crate::failure::{Failure, Kind};
@@ -106,7 +106,7 @@ async fn spread(settings: Shards) -> Result<Stores, Failure> {
     for (number, database) in shards.into_iter().enumerate() {
         let which = format!("shard {number}, {}", database.name());
         let store = database.open().await.map_err(|failure| failure.about(&which))?;
-        settle(&*store.store(), number, count).await.map_err(|failure| failure.about(&which))?;
+        check(&*store.store(), number, count).await.map_err(|failure| failure.about(&which))?;
         named.push((format!("shard {number}"), store.store()));
         open.push(store);
     }
@@ -120,17 +120,18 @@ async fn spread(settings: Shards) -> Result<Stores, Failure> {
             open[count].store()
         }
     };
+    // Once all are known to be right: a start that is refused leaves no mark.
+    for (number, (_, store)) in named.iter().enumerate() {
+        put_mark(&**store, number, count).await?;
+    }
     let routed = Arc::new(Sharded::new(cluster, named));
     Ok(Stores { open, shards: routed.shards(), routed })
 }
 
-/// Marks a database that is used for the first time, and refuses one that is another shard.
-async fn settle(store: &dyn Store, number: usize, count: usize) -> Result<(), Failure> {
-    let as_number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-    let mine = as_number(count) * MARK_COUNT + as_number(number);
-    let failed = |error| Failure::from_error(Kind::Config, &error);
+/// Refuses a database that is another shard, or was none.
+async fn check(store: &dyn Store, number: usize, count: usize) -> Result<(), Failure> {
     match mark(store).await? {
-        Some(found) if found == mine => Ok(()),
+        Some(found) if found == mark_of(number, count) => Ok(()),
         Some(found) => {
             let (number, count) = (found % MARK_COUNT, found / MARK_COUNT);
             let message = format!("it was shard {number} of {count} before");
@@ -141,15 +142,29 @@ async fn settle(store: &dyn Store, number: usize, count: usize) -> Result<(), Fa
             let message = "it holds executions of a server without shards";
             Err(Failure::new(Kind::Config, message).hint("begin shards with empty databases"))
         }
-        // One alone is no shard of several: it can be used without shards, too.
-        None if count == 1 => Ok(()),
-        None => store.advance(MARK, mine, None).await.map(|_| ()).map_err(failed),
+        None => Ok(()),
     }
 }
 
+/// Marks a shard. One alone is none of several: it can be used without shards, too.
+async fn put_mark(store: &dyn Store, number: usize, count: usize) -> Result<(), Failure> {
+    if count > 1 {
+        store.advance(MARK, mark_of(number, count), None).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn mark_of(number: usize, count: usize) -> i64 {
+    let as_number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    as_number(count) * MARK_COUNT + as_number(number)
+}
+
+fn failed(error: StoreError) -> Failure {
+    Failure::from_error(Kind::Config, &error)
+}
+
 async fn mark(store: &dyn Store) -> Result<Option<i64>, Failure> {
-    let mark = store.cursor(MARK).await;
-    mark.map_err(|error| Failure::from_error(Kind::Config, &error))
+    store.cursor(MARK).await.map_err(failed)
 }
 
 #[cfg(test)]
@@ -162,14 +177,15 @@ mod tests {
     async fn a_shard_keeps_its_number_and_their_count() {
         let store = MemoryStore::new();
         for _ in 0..2 {
-            settle(&store, 1, 3).await.expect("the same shard");
+            check(&store, 1, 3).await.expect("the same shard");
+            put_mark(&store, 1, 3).await.expect("a mark");
         }
         for (number, count) in [(0, 3), (2, 3), (1, 2), (1, 4), (0, 1)] {
-            let refused = settle(&store, number, count).await.expect_err("another");
+            let refused = check(&store, number, count).await.expect_err("another");
             assert_eq!(refused.text(), "it was shard 1 of 3 before", "{number} of {count}");
         }
         let single = MemoryStore::new();
-        settle(&single, 0, 1).await.expect("one alone");
+        put_mark(&single, 0, 1).await.expect("one alone");
         assert_eq!(single.cursor(MARK).await.expect("a read"), None);
     }
 }
