@@ -310,3 +310,21 @@ fn chain(failure: &dyn Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_of_several_that_fails_is_named_and_its_causes_are_not() {
+        let failure = StoreError::backend("read the event log", "a secret of the driver");
+        let error = ApiError::from(failure.on_shard(&"shard 1".into()));
+        assert_eq!(error.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(error.code, "store_unavailable");
+        assert_eq!(error.message, "the database shard 1 does not answer");
+        let full = StoreError::Full("a secret".into()).on_shard(&"shard 1".into());
+        assert_eq!(ApiError::from(full).code, "store_full");
+        let alone = ApiError::from(StoreError::backend("read", "a secret"));
+        assert_eq!(alone.message, "the database does not answer");
+    }
+}

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use noetl_control::{Control, Options as ControlOptions, StartError, StartRequest, SubmitError};
 use noetl_model::{CatalogId, ExecutionId, Tenant, shard_for};
-use noetl_store::{ExecutionFilter, ExecutionStatus, Sharded, Store, StoreError, SystemClock};
+use noetl_store::conformance::outbox_on;
+use noetl_store::{
+    ExecutionFilter, ExecutionStatus, Outbox, Sharded, Store, StoreError, SystemClock,
+};
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_testkit::postgres::TestDatabase;
 
@@ -25,7 +28,7 @@ struct House {
 }
 
 async fn store(database: &TestDatabase) -> Arc<PostgresStore> {
-    let options = Options::new(&database.url()).expect("a URL");
+    let options = Options::new(&database.url()).expect("a URL").outbox(outbox_on());
     // Short, because a database that takes no connection is waited for as long as that.
     let options = options.acquire_timeout(Duration::from_secs(1));
     Arc::new(PostgresStore::open(options).await.expect("a store"))
@@ -120,6 +123,9 @@ async fn a_database_that_is_away_fails_only_its_executions() {
     house.set_away(true);
     let missing = house.list().await.expect_err("a list without a shard");
     assert_eq!(missing.shard(), Some("shard 1"));
+    let going_out = house.routed.claim(5).await.expect("work of the other");
+    assert_eq!(going_out.len(), 5);
+    assert!(going_out.iter().all(|row| home(row.execution) == 0), "{going_out:?}");
     let mut refused = 0;
     for _ in 0..STARTS {
         match house.start().await {
