@@ -51,9 +51,8 @@ impl Database {
         let or_noetl = |name| setting(name).unwrap_or_else(|| "noetl".to_owned());
         let (user, database) = (or_noetl("POSTGRES_USER"), or_noetl("POSTGRES_DATABASE"));
         let password = setting("POSTGRES_PASSWORD");
-        let password = password.map(|text| format!(":{}", escaped(&text))).unwrap_or_default();
-        let url =
-            format!("postgres://{}{password}@{host}:{port}/{}", escaped(&user), escaped(&database));
+        let port = u16::try_from(port).unwrap_or(u16::MAX);
+        let url = postgres_url(&host, port, &user, password.as_deref(), &database);
         Ok(Some(Self::Postgres(url)))
     }
 
@@ -64,6 +63,12 @@ impl Database {
             Self::Sqlite(path) => path.display().to_string(),
             Self::Postgres(url) => without_password(url),
         }
+    }
+
+    /// Whether both are the same database, whoever connects to it.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let place = |name: String| name.split_once('@').map_or(name.clone(), |(_, at)| at.into());
+        place(self.name()) == place(other.name())
     }
 
     /// Opens it, bringing its schema up to date.
@@ -192,6 +197,23 @@ fn without_password(url: &str) -> String {
         }
         None => url.to_owned(),
     }
+}
+
+/// The URL of a database on a server.
+pub(crate) fn postgres_url(
+    host: &str,
+    port: u16,
+    user: &str,
+    password: Option<&str>,
+    database: &str,
+) -> String {
+    let password = password.map(|text| format!(":{}", escaped(text))).unwrap_or_default();
+    // An IPv6 address has colons of its own.
+    let host = match host.contains(':') && !host.starts_with('[') {
+        true => format!("[{host}]"),
+        false => host.to_owned(),
+    };
+    format!("postgres://{}{password}@{host}:{port}/{}", escaped(user), escaped(database))
 }
 
 /// Text as a part of a URL.

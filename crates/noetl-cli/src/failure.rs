@@ -39,6 +39,13 @@ impl Failure {
         failure
     }
 
+    /// The same failure, saying what it is about.
+    #[must_use]
+    pub(crate) fn about(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
     /// The same failure with what would help.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

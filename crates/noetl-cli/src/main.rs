@@ -11,7 +11,9 @@ mod failure;
 mod output;
 mod runtime;
 mod settings;
+mod shards;
 mod signals;
+mod stores;
 
 use std::process::ExitCode;
 

@@ -12,22 +12,22 @@ use noetl_tools::Registry;
 use noetl_worker::Worker;
 use tokio::task::JoinHandle;
 
-use crate::database::{Database, OpenStore};
 use crate::failure::{Failure, Kind};
 use crate::settings::{number, setting};
 use crate::signals;
+use crate::stores::{Place, Stores};
 
 /// A control plane with its worker.
 pub(crate) struct Runtime {
     pub(crate) control: Arc<Control>,
-    store: OpenStore,
+    stores: Stores,
     worker: JoinHandle<()>,
 }
 
 /// What `run` and `dev` differ in.
 pub(crate) struct Setup {
     /// Where everything is kept.
-    pub(crate) database: Database,
+    pub(crate) place: Place,
     /// How many steps run at a time.
     pub(crate) slots: usize,
     /// Whether unfinished executions of an earlier process go on.
@@ -39,7 +39,7 @@ pub(crate) struct Setup {
 impl Runtime {
     pub(crate) async fn open(setup: Setup) -> Result<Self, Failure> {
         signals::survive_file_size_limit();
-        let store = setup.database.open().await?;
+        let stores = setup.place.open().await?;
         let options = Options {
             slots: setup.slots,
             machine: machine()?,
@@ -47,11 +47,12 @@ impl Runtime {
             resume: setup.resume,
             ..Options::default()
         };
-        let control = Control::open(options, store.store(), Arc::new(SystemClock)).await;
+        let (routed, shards) = (stores.routed.clone(), stores.shards.clone());
+        let control = Control::open_sharded(options, routed, shards, Arc::new(SystemClock)).await;
         let control = Arc::new(control.map_err(|error| not_started(&error))?);
         let worker = Worker::new(control.local.clone(), Registry::standard(tools()));
         let worker = tokio::spawn(worker.run(setup.grace));
-        Ok(Self { control, store, worker })
+        Ok(Self { control, stores, worker })
     }
 
     /// Stops taking commands, lets running ones end, and closes the database.
@@ -61,7 +62,7 @@ impl Runtime {
         let _ = self.worker.await;
         self.control.close().await;
         drop(self.control);
-        self.store.close().await;
+        self.stores.close().await;
     }
 }
 

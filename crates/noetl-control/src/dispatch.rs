@@ -29,6 +29,8 @@ struct State {
     waiting: Vec<VecDeque<Waiting>>,
     /// Whether a command found no room in `waiting`; it is read back from the store.
     overflowed: Vec<bool>,
+    /// By shard: whether its store does not answer, so that its commands cannot be claimed.
+    away: Vec<bool>,
     running: HashMap<CommandId, (ExecutionId, CancellationToken)>,
     closed: bool,
 }
@@ -61,14 +63,17 @@ impl Drop for Slot {
 }
 
 impl State {
-    /// The shard whose turn it is: the one whose oldest command is the oldest of all.
+    /// The shard whose turn it is: the one whose oldest command is the oldest of all. One that is
+    /// away keeps nobody waiting; it looks by itself whether it can be read again.
     fn next_shard(&self) -> Option<usize> {
         let fronts = self.waiting.iter().enumerate();
         let oldest = fronts
+            .filter(|(shard, _)| !self.away[*shard])
             .filter_map(|(shard, waiting)| Some((waiting.front()?.command, shard)))
             .min()
             .map(|(_, shard)| shard);
-        oldest.or_else(|| self.overflowed.iter().position(|&overflowed| overflowed))
+        let mut overflowed = self.overflowed.iter().zip(&self.away);
+        oldest.or_else(|| overflowed.position(|(&overflowed, &is_away)| overflowed && !is_away))
     }
 }
 
@@ -78,6 +83,7 @@ impl Dispatch {
             free: slots,
             waiting: vec![VecDeque::new(); shards],
             overflowed: vec![false; shards],
+            away: vec![false; shards],
             ..State::default()
         };
         let freed = (0..shards).map(|_| Notify::new()).collect();
@@ -126,6 +132,25 @@ impl Dispatch {
             return;
         }
         state.waiting[shard].push_back(waiting);
+    }
+
+    /// The command of a shard that has waited longest.
+    pub(crate) fn oldest(&self, shard: usize) -> Option<Waiting> {
+        self.lock().waiting[shard].front().copied()
+    }
+
+    /// Notes whether the store of a shard answers. Whoever waited behind it is woken.
+    pub(crate) fn set_away(&self, shard: usize, is_away: bool) {
+        let next = {
+            let mut state = self.lock();
+            if std::mem::replace(&mut state.away[shard], is_away) == is_away {
+                return;
+            }
+            state.next_shard().filter(|_| state.free > 0)
+        };
+        if let Some(next) = next {
+            self.freed[next].notify_one();
+        }
     }
 
     /// Notes that commands wait in the store that are not known here.
@@ -265,5 +290,21 @@ mod tests {
         assert!(dispatch.reserve().is_none(), "others wait");
         assert_eq!(dispatch.next(1).map(|(waiting, _)| waiting), Some(on(1, 3)));
         assert_eq!(dispatch.lock().next_shard(), Some(0));
+    }
+
+    #[test]
+    fn a_shard_that_is_away_keeps_no_slot_from_others() {
+        let dispatch = Dispatch::new(1, 2);
+        let ids = (1..).map(ExecutionId::new);
+        let execution = ids.into_iter().find(|id| shard_of(*id, 2) == 1).unwrap();
+        dispatch.wait(Waiting { execution, command: CommandId::new(3) });
+        assert!(dispatch.reserve().is_none(), "one waits");
+        dispatch.set_away(1, true);
+        let slot = dispatch.reserve().expect("nobody that could be served waits");
+        drop(slot);
+        dispatch.overflow(1);
+        assert_eq!(dispatch.lock().next_shard(), None);
+        dispatch.set_away(1, false);
+        assert_eq!(dispatch.lock().next_shard(), Some(1));
     }
 }

@@ -118,7 +118,8 @@ impl Executions {
                     return Ok(Started { execution, commands: 0 });
                 }
                 // It may have been kept. Asking again with the same key does not start it twice.
-                Err(SubmitError::Store(error)) if matches!(*error, StoreError::Unknown(_)) => {}
+                Err(SubmitError::Store(error))
+                    if matches!(error.failure(), StoreError::Unknown(_)) => {}
                 Err(error) => return Err(StartError::Submit(error)),
             }
         }

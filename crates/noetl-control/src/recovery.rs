@@ -49,7 +49,9 @@ pub(crate) async fn resume(
         for (row, outcome) in open.iter().zip(outcomes) {
             match outcome {
                 Ok(()) | Err(SubmitError::Refused(_)) => {}
-                Err(SubmitError::Store(error)) if !matches!(*error, StoreError::Row(_)) => {
+                Err(SubmitError::Store(error))
+                    if !matches!(error.failure(), StoreError::Row(_)) =>
+                {
                     return Err(SubmitError::Store(error));
                 }
                 // One that cannot be read is no reason to keep all others waiting.

@@ -69,7 +69,7 @@ impl ApiError {
     }
 
     /// A failure of the control plane that passes.
-    fn unavailable(code: &'static str, message: &'static str) -> Self {
+    fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self::refused(StatusCode::SERVICE_UNAVAILABLE, code, message)
     }
 
@@ -117,14 +117,24 @@ impl From<StoreError> for ApiError {
 impl From<&StoreError> for ApiError {
     fn from(failure: &StoreError) -> Self {
         error!(cause = chain(failure), "the store did not answer");
-        match failure {
+        let which = match failure.shard() {
+            None => "the database".to_owned(),
+            Some(name) => format!("the database {name}"),
+        };
+        match failure.failure() {
             StoreError::Full(_) => {
-                Self::unavailable("store_full", "the database has no room left to write to")
+                Self::unavailable("store_full", format!("{which} has no room left to write to"))
             }
-            StoreError::Unknown(_) | StoreError::EventTaken(_) | StoreError::Backend { .. } => {
-                Self::unavailable("store_unavailable", "the database does not answer")
+            // A failure without the name of its database is none of one of several.
+            StoreError::Unknown(_)
+            | StoreError::EventTaken(_)
+            | StoreError::Backend { .. }
+            | StoreError::Shard { .. } => {
+                Self::unavailable("store_unavailable", format!("{which} does not answer"))
             }
-            StoreError::Row(_) => Self::internal("the database holds a row that is not readable"),
+            StoreError::Row(_) => {
+                Self::internal(format!("{which} holds a row that is not readable"))
+            }
         }
     }
 }
@@ -302,4 +312,22 @@ fn chain(failure: &dyn Error) -> String {
         cause = next.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_of_several_that_fails_is_named_and_its_causes_are_not() {
+        let failure = StoreError::backend("read the event log", "a secret of the driver");
+        let error = ApiError::from(failure.on_shard(&"shard 1".into()));
+        assert_eq!(error.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(error.code, "store_unavailable");
+        assert_eq!(error.message, "the database shard 1 does not answer");
+        let full = StoreError::Full("a secret".into()).on_shard(&"shard 1".into());
+        assert_eq!(ApiError::from(full).code, "store_full");
+        let alone = ApiError::from(StoreError::backend("read", "a secret"));
+        assert_eq!(alone.message, "the database does not answer");
+    }
 }

@@ -1,5 +1,7 @@
 //! How a store fails.
 
+use std::sync::Arc;
+
 /// What a driver said, kept for the log and never shown to a caller of the API.
 pub type BackendError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -28,11 +30,45 @@ pub enum StoreError {
     /// A row that this version cannot read.
     #[error("the database holds a row that is not readable")]
     Row(#[source] BackendError),
+    /// One database of several failed, in the way `source` says. The others may be well.
+    #[error("the database {name} could not answer")]
+    Shard {
+        /// Which one.
+        name: Arc<str>,
+        /// What became of the call there.
+        #[source]
+        source: Box<StoreError>,
+    },
 }
 
 impl StoreError {
     /// A call that did not take effect.
     pub fn backend(action: &'static str, source: impl Into<BackendError>) -> Self {
         Self::Backend { action, source: source.into() }
+    }
+
+    /// The same failure, with the name of the database it happened in. The innermost name stays.
+    #[must_use]
+    pub fn on_shard(self, name: &Arc<str>) -> Self {
+        match self {
+            Self::Shard { .. } => self,
+            bare => Self::Shard { name: name.clone(), source: Box::new(bare) },
+        }
+    }
+
+    /// The failure itself, whichever database it happened in: what decides how to go on.
+    pub fn failure(&self) -> &Self {
+        match self {
+            Self::Shard { source, .. } => source.failure(),
+            bare => bare,
+        }
+    }
+
+    /// Which database of several failed.
+    pub fn shard(&self) -> Option<&str> {
+        match self {
+            Self::Shard { name, .. } => Some(name),
+            _ => None,
+        }
     }
 }

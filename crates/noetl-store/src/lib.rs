@@ -2,7 +2,7 @@
 //!
 //! The traits speak the model's types; their guarantees are in the doc comments, and the
 //! conformance suite is their specification. The memory store keeps everything in one process;
-//! the adapters keep it on disk.
+//! the adapters keep it on disk; [`Sharded`] spreads executions over several stores.
 
 mod blobs;
 mod catalog;
@@ -25,6 +25,7 @@ mod result_store;
 mod runtimes;
 mod schedules;
 mod secret_audit;
+mod sharded;
 mod snapshots;
 pub mod subscriptions;
 mod transient;
@@ -55,6 +56,7 @@ pub use result_store::{NewResult, ResultStore, ResultSummary};
 pub use runtimes::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes};
 pub use schedules::{NewSchedule, ScheduleRow, Schedules};
 pub use secret_audit::{AuditFilter, SecretAudit, SecretUse};
+pub use sharded::{SHARDS_MAX, Sharded};
 pub use snapshots::{Snapshot, Snapshots, checksum};
 pub use subscriptions::{
     NewSubscription, Reserved, SubscriptionAction, SubscriptionRow, SubscriptionState,

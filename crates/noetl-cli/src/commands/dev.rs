@@ -13,6 +13,7 @@ use crate::failure::{Failure, Kind};
 use crate::output::{self, style};
 use crate::runtime::{Runtime, Setup};
 use crate::signals::StopRequests;
+use crate::stores::Place;
 
 /// How long running steps may take to end after Ctrl-C; what is left goes on at the next start.
 const GRACE: Duration = Duration::from_secs(5);
@@ -57,9 +58,9 @@ async fn serve(arguments: DevArguments) -> Result<ExitCode, Failure> {
     })?;
     let address = listener.local_addr().unwrap_or(address);
     let file = Database::Sqlite(arguments.data.join(DATABASE));
-    let database = Database::chosen(arguments.database_url.as_deref(), file)?;
-    let name = database.name();
-    let setup = Setup { database, slots: arguments.slots, resume: true, grace: GRACE };
+    let place = Place::chosen(arguments.database_url.as_deref(), file)?;
+    let name = place.name();
+    let setup = Setup { place, slots: arguments.slots, resume: true, grace: GRACE };
     let stop = StopRequests::listen();
     let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     let runtime = Runtime::open(setup).await?;

@@ -20,6 +20,7 @@ use crate::output::progress::{self, Progress};
 use crate::output::{self, diagnostics, style};
 use crate::runtime::{Runtime, Setup};
 use crate::signals::StopRequests;
+use crate::stores::Place;
 
 /// How long running steps may take to end after the execution has: they were told to stop.
 const GRACE: Duration = Duration::from_secs(2);
@@ -63,7 +64,7 @@ async fn run(arguments: RunArguments, text: String, payload: Map) -> Result<Exit
         (None, None) => Database::Memory,
     };
     let setup = Setup {
-        database,
+        place: Place::One(database),
         slots: arguments.slots,
         // Others' executions are none of this command's business; `noetl dev` goes on with them.
         resume: false,
@@ -227,7 +228,7 @@ fn unstarted(error: &StartError) -> Failure {
 
 fn store_failed(error: &StoreError) -> Failure {
     let failure = Failure::from_error(Kind::Config, error);
-    match error {
+    match error.failure() {
         StoreError::Full(_) => failure
             .hint("make room on the disk; what was committed is kept, `noetl dev` goes on with it"),
         _ => failure,

@@ -22,9 +22,15 @@ pub(crate) struct DevProcess {
 impl DevProcess {
     /// Starts one on this data directory and waits until it listens.
     pub(crate) fn start(data: &Path) -> Self {
+        Self::start_with(data, &[])
+    }
+
+    /// The same with these variables in its environment.
+    pub(crate) fn start_with(data: &Path, variables: &[(&str, &str)]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_noetl"))
             .args(["dev", "--port", "0", "--slots", "8", "--data"])
             .arg(data)
+            .envs(variables.iter().copied())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();

@@ -17,5 +17,6 @@ mod noetl;
 mod payload;
 mod resume;
 mod run;
+mod sharded;
 mod stopping;
 mod terminal;

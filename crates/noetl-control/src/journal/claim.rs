@@ -1,20 +1,62 @@
 //! Claims of commands for the local worker.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use noetl_engine::{Claim, Input, Status};
-use noetl_model::{CommandId, Fact};
+use noetl_model::{CommandId, ExecutionId, Fact};
 use noetl_store::StoreError;
 use tracing::warn;
 
 use super::SubmitError;
 use super::batch::{Batch, Item, LocalClaim};
 use super::decide::decide_plain;
+use super::held::ForHeld;
 use super::writer::{Writer, WriterParts};
 use crate::dispatch::{Slot, Waiting};
 use crate::recovery;
 
 impl Writer {
+    /// Claims what waits, for as many as there are free slots.
+    ///
+    /// A store that does not answer is tried without a slot, and with one command at a time: the
+    /// commands of other shards need the slots meanwhile.
+    pub(super) async fn claim_all_waiting(
+        &mut self,
+        batch: &mut Batch,
+        held: &mut BTreeMap<ExecutionId, ForHeld>,
+    ) {
+        let shard = self.parts.shard;
+        let is_away = self.is_away().await;
+        self.unread = is_away;
+        if !is_away {
+            self.refill().await;
+            while let Some((waiting, slot)) = self.parts.dispatch.next(shard) {
+                if self.contended.contains(waiting.execution)
+                    && !self.is_under_way(waiting.execution)
+                    && batch.get(waiting.execution).is_none()
+                {
+                    held.entry(waiting.execution).or_default().claims.push((waiting, slot));
+                } else if self.claim_waiting(batch, waiting, slot).await.is_err() {
+                    self.parts.dispatch.wait(waiting);
+                    self.unread = true;
+                    break;
+                }
+            }
+        }
+        self.parts.dispatch.set_away(shard, self.unread);
+    }
+
+    /// Whether the store that could not be read still cannot.
+    async fn is_away(&self) -> bool {
+        match self.parts.dispatch.oldest(self.parts.shard) {
+            Some(waiting) if self.unread => {
+                self.parts.store.tenant_of(waiting.execution).await.is_err()
+            }
+            Some(_) | None => false,
+        }
+    }
+
     /// Claims a command that waited. An error means that its state cannot be read for now.
     pub(super) async fn claim_waiting(
         &mut self,
@@ -24,7 +66,7 @@ impl Writer {
     ) -> Result<(), Arc<StoreError>> {
         match self.item(batch, waiting.execution).await {
             Ok(item) => claim(&self.parts, item, waiting, slot, true),
-            Err(SubmitError::Store(error)) if !matches!(*error, StoreError::Row(_)) => {
+            Err(SubmitError::Store(error)) if !matches!(error.failure(), StoreError::Row(_)) => {
                 return Err(error);
             }
             // One that can never be read is no reason to keep all others waiting.

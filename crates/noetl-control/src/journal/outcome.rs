@@ -91,7 +91,7 @@ impl Writer {
             // Somebody else was there first, or nobody knows whether this was.
             SubmitError::Busy => true,
             SubmitError::Store(error) => {
-                matches!(**error, StoreError::Unknown(_) | StoreError::EventTaken(_))
+                matches!(error.failure(), StoreError::Unknown(_) | StoreError::EventTaken(_))
             }
             _ => false,
         };

@@ -19,7 +19,9 @@ impl Writer {
                 Ok(item) => item,
                 // It was not kept, so nothing of it is left to look after.
                 Err(SubmitError::Refused(_)) => continue,
-                Err(SubmitError::Store(error)) if !matches!(*error, StoreError::Row(_)) => {
+                Err(SubmitError::Store(error))
+                    if !matches!(error.failure(), StoreError::Row(_)) =>
+                {
                     warn!(execution.id = %execution, %error, "an execution is not read yet");
                     self.suspects.insert(execution);
                     continue;

@@ -192,7 +192,12 @@ impl Writer {
 
     /// Whether an input waits to be decided once more and nothing keeps it from that.
     fn can_decide_again(&self) -> bool {
-        self.again.iter().any(|job| !self.under_way.contains_key(&job.execution))
+        self.again.iter().any(|job| !self.is_under_way(job.execution))
+    }
+
+    /// Whether a batch under way appends to an execution.
+    pub(super) fn is_under_way(&self, execution: ExecutionId) -> bool {
+        self.under_way.contains_key(&execution)
     }
 
     fn set_off(&mut self, pending: &[(Pending, Option<usize>)]) {
@@ -236,30 +241,13 @@ impl Writer {
         for job in std::mem::take(&mut self.again).into_iter().chain(jobs) {
             if !self.contended.takes(&job) {
                 self.decide_job(&mut batch, job).await;
-            } else if self.under_way.contains_key(&job.execution)
-                || batch.get(job.execution).is_some()
-            {
+            } else if self.is_under_way(job.execution) || batch.get(job.execution).is_some() {
                 self.again.push(job);
             } else {
                 held.entry(job.execution).or_default().jobs.push(job);
             }
         }
-        self.refill().await;
-        let mut unread = Vec::new();
-        while let Some((waiting, slot)) = self.parts.dispatch.next(self.parts.shard) {
-            if self.contended.contains(waiting.execution)
-                && !self.under_way.contains_key(&waiting.execution)
-                && batch.get(waiting.execution).is_none()
-            {
-                held.entry(waiting.execution).or_default().claims.push((waiting, slot));
-            } else if self.claim_waiting(&mut batch, waiting, slot).await.is_err() {
-                unread.push(waiting);
-            }
-        }
-        self.unread = !unread.is_empty();
-        for waiting in unread {
-            self.parts.dispatch.wait(waiting);
-        }
+        self.claim_all_waiting(&mut batch, &mut held).await;
         let Sealed { appends, pending, states } = batch.seal(&self.parts);
         for cached in states {
             self.cache.put(cached);

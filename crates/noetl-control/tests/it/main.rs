@@ -6,4 +6,5 @@ mod dispatch;
 mod faults;
 mod plant;
 mod restart;
+mod sharded;
 mod values;

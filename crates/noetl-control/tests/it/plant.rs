@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_control::{Control, Options, StartRequest};
 use noetl_model::{Event, ExecutionId, Fact, Failure, FailureKind, Seq, Tenant, Value};
-use noetl_store::{ExecutionRow, SystemClock};
+use noetl_store::{ExecutionRow, Sharded, Store, SystemClock};
 use noetl_testkit::{Echo, FrailStore};
 use noetl_tools::{Call, Noop, Registry, Tool};
 use noetl_worker::Worker;
@@ -63,6 +63,28 @@ impl Plant {
 
     pub(crate) async fn with(store: &Arc<FrailStore>, options: Options, gate: &Gate) -> Self {
         let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
+        Self::of(control, gate)
+    }
+
+    /// On several stores, of which `cluster` keeps what is about no execution.
+    pub(crate) async fn sharded(
+        cluster: &Arc<FrailStore>,
+        shards: &[Arc<FrailStore>],
+        slots: usize,
+        gate: &Gate,
+    ) -> Self {
+        let named = shards.iter().enumerate().map(|(number, shard)| {
+            let shard: Arc<dyn Store> = shard.clone();
+            (format!("shard-{number}"), shard)
+        });
+        let routed = Arc::new(Sharded::new(cluster.clone(), named.collect()));
+        let alone = routed.shards();
+        let options = Options { slots, ..Options::default() };
+        let control = Control::open_sharded(options, routed, alone, Arc::new(SystemClock)).await;
+        Self::of(control.unwrap(), gate)
+    }
+
+    fn of(control: Control, gate: &Gate) -> Self {
         let control = Arc::new(control);
         let tools = Registry::default().with(Noop).with(Echo).with(gate.clone());
         let worker = Worker::new(control.local.clone(), tools);

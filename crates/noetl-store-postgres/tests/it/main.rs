@@ -4,5 +4,6 @@ mod adoption;
 mod conformance;
 mod keeping;
 mod replicas;
+mod sharded;
 mod traffic;
 mod verify;

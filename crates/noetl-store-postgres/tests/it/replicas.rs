@@ -21,7 +21,7 @@ async fn replica(url: &str, number: u16) -> (Arc<Control>, Arc<PostgresStore>) {
 }
 
 /// A step that leads to `width` others, which all lead to one.
-fn fan(width: usize) -> String {
+pub(crate) fn fan(width: usize) -> String {
     let arcs: Vec<String> = (0..width).map(|n| format!("{{step: s{n}}}")).collect();
     let mut text = format!(
         "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: fan, path: fan}}\nworkflow:\n  \
@@ -37,7 +37,7 @@ fn fan(width: usize) -> String {
     text
 }
 
-async fn open_commands(store: &dyn Store) -> Vec<CommandRow> {
+pub(crate) async fn open_commands(store: &dyn Store) -> Vec<CommandRow> {
     store.open_commands(CommandId::new(i64::MIN), 100_000).await.expect("a list")
 }
 
@@ -57,7 +57,7 @@ fn report(execution: ExecutionId, command: &CommandRow, event_type: &str) -> Rep
 }
 
 /// Runs one command through a replica as a worker elsewhere would.
-async fn work(control: &Control, execution: ExecutionId, command: &CommandRow) {
+pub(crate) async fn work(control: &Control, execution: ExecutionId, command: &CommandRow) {
     control.reports.claim(command.id, "w").await.expect("a claim");
     let tenant = Tenant::default();
     for event_type in ["command.started", "call.done", "command.completed"] {

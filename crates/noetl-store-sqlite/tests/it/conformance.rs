@@ -5,7 +5,9 @@ use std::sync::Arc;
 use noetl_store::conformance::clock::HandClock;
 use noetl_store::conformance::story::{Story, write};
 use noetl_store::conformance::{Subject, outbox_on, twin, twin_keeping};
-use noetl_store::{MemoryStore, Outbox, StoreClock, conformance_suite, lapse_suite};
+use noetl_store::{
+    MemoryStore, Outbox, Sharded, Store, StoreClock, conformance_suite, lapse_suite,
+};
 use noetl_store_sqlite::{Options, SqliteStore, Synchronous};
 use tempfile::TempDir;
 
@@ -30,6 +32,23 @@ conformance_suite!(file, async || in_a_file(Synchronous::Full));
 conformance_suite!(memory, async || in_memory(StoreClock::default()));
 
 lapse_suite!(lapse, async |clock| in_memory(clock));
+
+/// Executions spread over three files of one directory.
+fn in_three_files() -> Subject {
+    let directory = TempDir::new().expect("a temporary directory");
+    let open = |number: usize| {
+        let path = directory.path().join(format!("{number}.db"));
+        // What survives a power cut is not what is asked here.
+        let synchronous = Synchronous::Normal;
+        let options = Options { synchronous, outbox: outbox_on(), ..Options::file(path) };
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).expect("a new store"));
+        (format!("shard {number}"), store)
+    };
+    let shards: Vec<_> = (0..3).map(open).collect();
+    Subject::keeping(Sharded::new(shards[0].1.clone(), shards), directory)
+}
+
+conformance_suite!(sharded, async || in_three_files());
 
 #[tokio::test]
 async fn nothing_goes_out_unless_asked_for() {

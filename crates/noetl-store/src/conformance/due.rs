@@ -158,7 +158,7 @@ pub async fn concurrent_takers_never_share_a_row(store: Arc<dyn Store>) {
 }
 
 /// A timer.
-pub(super) fn due(id: i64, at: i64) -> NewDue {
+pub(crate) fn due(id: i64, at: i64) -> NewDue {
     NewDue {
         id: DueId::new(id),
         kind: "timer".into(),

@@ -1,0 +1,191 @@
+//! The stores a process runs on: one, or several that executions are spread over.
+
+use std::sync::Arc;
+
+use noetl_store::{Sharded, Store, StoreError};
+
+use crate::database::{Database, OpenStore};
+use crate::failure::{Failure, Kind};
+use crate::settings::setting;
+use crate::shards::{CLUSTER, SHARDS, Shards};
+
+/// In every shard: which one of how many it is. With another number or order of shards, executions
+/// would be looked for where they are not.
+const MARK: &str = "shard";
+
+/// What a mark holds above the shard's number: how many there are.
+const MARK_COUNT: i64 = 1 << 16;
+
+/// Where everything is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In one database.
+    One(Database),
+    /// In several.
+    Spread(Shards),
+}
+
+impl Place {
+    /// What the settings say: the shards, else the URL, else the variables of the original, else
+    /// `default`.
+    pub(crate) fn chosen(url: Option<&str>, default: Database) -> Result<Self, Failure> {
+        match (Shards::from_settings()?, url) {
+            (None, url) => Ok(Self::One(Database::chosen(url, default)?)),
+            (Some(shards), None) => Ok(Self::Spread(shards)),
+            (Some(_), Some(_)) => {
+                let message = format!("{SHARDS} and a database URL are both given");
+                Err(Failure::new(Kind::Config, message).hint("leave one of them out"))
+            }
+        }
+    }
+
+    /// The databases as messages name them.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::One(database) => database.name(),
+            Self::Spread(Shards { shards, .. }) => {
+                let numbered = shards.iter().enumerate();
+                let names = numbered.map(|(number, shard)| format!("{number} {}", shard.name()));
+                format!("{} shards: {}", shards.len(), names.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+
+    /// Opens what there is, bringing schemas up to date.
+    pub(crate) async fn open(self) -> Result<Stores, Failure> {
+        match self {
+            Self::One(database) => {
+                let open = database.open().await?;
+                let store = open.store();
+                if let Some(mark) = mark(&*store).await? {
+                    let (number, count) = (mark % MARK_COUNT, mark / MARK_COUNT);
+                    let message = format!("the database is shard {number} of {count}");
+                    return Err(Failure::new(Kind::Config, message)
+                        .hint(format!("name all of them in {SHARDS}")));
+                }
+                Ok(Stores { open: vec![open], shards: vec![store.clone()], routed: store })
+            }
+            Self::Spread(shards) => spread(shards).await,
+        }
+    }
+}
+
+/// Stores that are open.
+pub(crate) struct Stores {
+    open: Vec<OpenStore>,
+    /// Finds the right one for every call.
+    pub(crate) routed: Arc<dyn Store>,
+    /// Those of executions, by their number.
+    pub(crate) shards: Vec<Arc<dyn Store>>,
+}
+
+impl Stores {
+    /// Closes them.
+    pub(crate) async fn close(self) {
+        let Self { open, routed, shards } = self;
+        drop((routed, shards));
+        for store in open {
+            store.close().await;
+        }
+    }
+}
+
+async fn spread(settings: Shards) -> Result<Stores, Failure> {
+    if setting("NOETL_DATABASE_DIRECT_URL").is_some() {
+        let message = format!("NOETL_DATABASE_DIRECT_URL names one database, and {SHARDS} several");
+        return Err(Failure::new(Kind::Config, message).hint(
+            "leave it out, and let the entries lead past a proxy that pools by transaction",
+        ));
+    }
+    let Shards { cluster, shards } = settings;
+    let count = shards.len();
+    // A file can be opened once, so a cluster database that is a shard is that shard.
+    let same = cluster.as_ref().map(|cluster| shards.iter().position(|one| one.is_same(cluster)));
+    let mut open = Vec::with_capacity(count + 1);
+    let mut named: Vec<(String, Arc<dyn Store>)> = Vec::with_capacity(count);
+    for (number, database) in shards.into_iter().enumerate() {
+        let which = format!("shard {number}, {}", database.name());
+        let store = database.open().await.map_err(|failure| failure.about(&which))?;
+        check(&*store.store(), number, count).await.map_err(|failure| failure.about(&which))?;
+        named.push((format!("shard {number}"), store.store()));
+        open.push(store);
+    }
+    let cluster = match (cluster, same) {
+        (None, _) => named[0].1.clone(),
+        (Some(_), Some(Some(number))) => named[number].1.clone(),
+        (Some(database), _) => {
+            let which = format!("{CLUSTER}, {}", database.name());
+            let store = database.open().await.map_err(|failure| failure.about(&which))?;
+            open.push(store);
+            open[count].store()
+        }
+    };
+    // Once all are known to be right: a start that is refused leaves no mark.
+    for (number, (_, store)) in named.iter().enumerate() {
+        put_mark(&**store, number, count).await?;
+    }
+    let routed = Arc::new(Sharded::new(cluster, named));
+    Ok(Stores { open, shards: routed.shards(), routed })
+}
+
+/// Refuses a database that is another shard, or was none.
+async fn check(store: &dyn Store, number: usize, count: usize) -> Result<(), Failure> {
+    match mark(store).await? {
+        Some(found) if found == mark_of(number, count) => Ok(()),
+        Some(found) => {
+            let (number, count) = (found % MARK_COUNT, found / MARK_COUNT);
+            let message = format!("it was shard {number} of {count} before");
+            Err(Failure::new(Kind::Config, message)
+                .hint("shards keep their number and order: executions are found by them"))
+        }
+        None if count > 1 && store.newest_id().await.map_err(failed)?.is_some() => {
+            let message = "it holds executions of a server without shards";
+            Err(Failure::new(Kind::Config, message).hint("begin shards with empty databases"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Marks a shard. One alone is none of several: it can be used without shards, too.
+async fn put_mark(store: &dyn Store, number: usize, count: usize) -> Result<(), Failure> {
+    if count > 1 {
+        store.advance(MARK, mark_of(number, count), None).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn mark_of(number: usize, count: usize) -> i64 {
+    let as_number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    as_number(count) * MARK_COUNT + as_number(number)
+}
+
+fn failed(error: StoreError) -> Failure {
+    Failure::from_error(Kind::Config, &error)
+}
+
+async fn mark(store: &dyn Store) -> Result<Option<i64>, Failure> {
+    store.cursor(MARK).await.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use noetl_store::{Cursors, MemoryStore};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_shard_keeps_its_number_and_their_count() {
+        let store = MemoryStore::new();
+        for _ in 0..2 {
+            check(&store, 1, 3).await.expect("the same shard");
+            put_mark(&store, 1, 3).await.expect("a mark");
+        }
+        for (number, count) in [(0, 3), (2, 3), (1, 2), (1, 4), (0, 1)] {
+            let refused = check(&store, number, count).await.expect_err("another");
+            assert_eq!(refused.text(), "it was shard 1 of 3 before", "{number} of {count}");
+        }
+        let single = MemoryStore::new();
+        put_mark(&single, 0, 1).await.expect("one alone");
+        assert_eq!(single.cursor(MARK).await.expect("a read"), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! What is about no execution, or has to be found before it is known which: the cluster store's.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::{
+    CatalogId, CredentialId, ExecutionId, ScheduleId, SubscriptionId, Tenant, Timestamp,
+};
+
+use super::Sharded;
+use crate::{
+    Advanced, AuditFilter, Catalog, CatalogEntry, Credential, CredentialFilter, Credentials,
+    Cursors, Keychain, KeychainEntry, KeychainFilter, Lease, Leases, NewCredential, NewEntry,
+    NewKeychainEntry, NewRuntime, NewSchedule, NewSubscription, Object, ObjectSummary, Objects,
+    Plugin, PluginSummary, Plugins, Reserved, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes,
+    ScheduleRow, Schedules, SecretAudit, SecretUse, StoreError, SubscriptionAction,
+    SubscriptionRow, SubscriptionState, Subscriptions,
+};
+
+/// Makes a trait of one that passes every call on to the cluster store.
+macro_rules! in_cluster {
+    ($name:ident { $(fn $call:ident($($given:ident: $kind:ty),* $(,)?) -> $answer:ty;)* }) => {
+        #[async_trait]
+        impl $name for Sharded {$(
+            async fn $call(&self, $($given: $kind),*) -> Result<$answer, StoreError> {
+                self.cluster.named(self.cluster.store.$call($($given),*).await)
+            }
+        )*}
+    };
+}
+
+in_cluster! { Catalog {
+    fn register(tenant: &Tenant, entry: NewEntry) -> CatalogEntry;
+    fn entry(tenant: &Tenant, id: CatalogId) -> Option<CatalogEntry>;
+    fn entry_at(tenant: &Tenant, path: &str, version: Option<u32>) -> Option<CatalogEntry>;
+    fn entries(tenant: &Tenant, kind: Option<&str>) -> Vec<CatalogEntry>;
+} }
+
+in_cluster! { Leases {
+    fn acquire(name: &str, holder: &str, ttl: Duration) -> Option<Lease>;
+    fn renew(lease: &Lease, ttl: Duration) -> bool;
+    fn release(lease: &Lease) -> bool;
+    fn lease(name: &str) -> Option<Lease>;
+    fn live(prefix: &str) -> Vec<Lease>;
+    fn acquire_any(
+        prefix: &str,
+        numbers: Range<u16>,
+        holder: &str,
+        ttl: Duration,
+    ) -> Option<(u16, Lease)>;
+} }
+
+in_cluster! { Cursors {
+    fn cursor(name: &str) -> Option<i64>;
+    fn advance(name: &str, position: i64, fence: Option<&Lease>) -> Advanced;
+} }
+
+in_cluster! { Runtimes {
+    fn register_runtime(tenant: &Tenant, runtime: NewRuntime) -> RuntimeRow;
+    fn heartbeat(tenant: &Tenant, kind: RuntimeKind, name: &str) -> bool;
+    fn runtimes(tenant: &Tenant, filter: &RuntimeFilter) -> Vec<RuntimeRow>;
+    fn deregister(tenant: &Tenant, kind: RuntimeKind, name: &str) -> bool;
+    fn purge_stale(older_than: Duration) -> usize;
+} }
+
+in_cluster! { Subscriptions {
+    fn register_subscription(tenant: &Tenant, new: NewSubscription) -> SubscriptionRow;
+    fn subscription(tenant: &Tenant, id: SubscriptionId) -> Option<SubscriptionRow>;
+    fn subscriptions(tenant: &Tenant) -> Vec<SubscriptionRow>;
+    fn transition(
+        tenant: &Tenant,
+        id: SubscriptionId,
+        from: SubscriptionState,
+        action: SubscriptionAction,
+    ) -> Option<SubscriptionRow>;
+    fn reserve(
+        tenant: &Tenant,
+        subscription: SubscriptionId,
+        key: &str,
+        execution: ExecutionId,
+        window: Duration,
+    ) -> Reserved;
+    fn unreserve(
+        tenant: &Tenant,
+        subscription: SubscriptionId,
+        key: &str,
+        execution: ExecutionId,
+    ) -> bool;
+    fn prune_reserved(older_than: Duration) -> usize;
+} }
+
+in_cluster! { Schedules {
+    fn put_schedule(tenant: &Tenant, schedule: NewSchedule) -> ScheduleRow;
+    fn schedule(tenant: &Tenant, id: ScheduleId) -> Option<ScheduleRow>;
+    fn schedules(tenant: &Tenant) -> Vec<ScheduleRow>;
+    fn ready_schedules(limit: usize) -> Vec<ScheduleRow>;
+    fn fix_run(
+        tenant: &Tenant,
+        id: ScheduleId,
+        due: Timestamp,
+        execution: ExecutionId,
+    ) -> Option<ExecutionId>;
+    fn move_on(
+        tenant: &Tenant,
+        id: ScheduleId,
+        due: Timestamp,
+        next: Option<Timestamp>,
+        status: &str,
+    ) -> bool;
+    fn remove_schedule(tenant: &Tenant, id: ScheduleId) -> bool;
+} }
+
+in_cluster! { Credentials {
+    fn put_credential(tenant: &Tenant, new: NewCredential) -> Credential;
+    fn credential(tenant: &Tenant, id: CredentialId) -> Option<Credential>;
+    fn credential_named(tenant: &Tenant, name: &str) -> Option<Credential>;
+    fn credentials(tenant: &Tenant, filter: &CredentialFilter) -> Vec<Credential>;
+    fn delete_credential(tenant: &Tenant, id: CredentialId) -> bool;
+} }
+
+in_cluster! { Keychain {
+    fn put_keychain_entry(tenant: &Tenant, new: NewKeychainEntry) -> KeychainEntry;
+    fn use_keychain_entry(tenant: &Tenant, cache_key: &str) -> Option<KeychainEntry>;
+    fn keychain_entry(tenant: &Tenant, cache_key: &str) -> Option<KeychainEntry>;
+    fn keychain_entries(tenant: &Tenant, filter: &KeychainFilter) -> Vec<KeychainEntry>;
+    fn delete_keychain_entry(tenant: &Tenant, cache_key: &str) -> bool;
+    fn purge_keychain(limit: usize) -> usize;
+} }
+
+in_cluster! { SecretAudit {
+    fn audit_secret(tenant: &Tenant, used: SecretUse) -> bool;
+    fn secret_uses(tenant: &Tenant, filter: &AuditFilter) -> Vec<SecretUse>;
+    fn purge_secret_uses(age: Duration, limit: usize) -> usize;
+} }
+
+in_cluster! { Objects {
+    fn put_object(key: &str, media_type: &str, bytes: Vec<u8>) -> ObjectSummary;
+    fn object(key: &str) -> Option<Object>;
+    fn delete_object(key: &str) -> bool;
+    fn objects(prefix: &str, after: Option<&str>, limit: usize) -> Vec<ObjectSummary>;
+} }
+
+in_cluster! { Plugins {
+    fn put_plugin(path: &str, version: i32, media_type: &str, bytes: Vec<u8>) -> PluginSummary;
+    fn plugin(path: &str, version: Option<i32>) -> Option<Plugin>;
+    fn delete_plugin(path: &str, version: i32) -> bool;
+    fn plugins(prefix: &str, after: Option<(&str, i32)>, limit: usize) -> Vec<PluginSummary>;
+} }

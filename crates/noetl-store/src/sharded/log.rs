@@ -1,0 +1,182 @@
+//! The log of every execution, in its shard.
+
+use async_trait::async_trait;
+use futures::future::{join_all, select_all};
+use noetl_model::{DueId, Event, EventId, ExecutionId, Seq};
+
+use super::Sharded;
+use crate::{Append, Committed, EventLog, Held, StoreError};
+
+/// What one shard gets of a batch.
+#[derive(Default)]
+struct Portion {
+    /// The items' places in the batch.
+    places: Vec<usize>,
+    items: Vec<Append>,
+}
+
+/// What became of a batch: an answer for every item of the shards that answered.
+struct Answers {
+    outcomes: Vec<Option<Committed>>,
+    failed: Vec<StoreError>,
+}
+
+impl Answers {
+    fn is_kept(&self, place: usize) -> bool {
+        self.outcomes[place] == Some(Committed::Appended)
+    }
+
+    /// The one answer. Nobody may take an error for "nothing was kept" when a part of the batch is
+    /// durable in another shard: then it is not known what became of the batch.
+    fn into_result(self) -> Result<Vec<Committed>, StoreError> {
+        let is_open = |error: &StoreError| matches!(error.failure(), StoreError::Unknown(_));
+        let is_kept = self.outcomes.contains(&Some(Committed::Appended));
+        let is_unknown = is_kept || self.failed.iter().any(is_open);
+        match self.failed.into_iter().next() {
+            None => Ok(self.outcomes.into_iter().flatten().collect()),
+            Some(StoreError::Shard { name, source }) if is_unknown && !is_open(&source) => {
+                Err(StoreError::Unknown(source).on_shard(&name))
+            }
+            Some(error) => Err(error),
+        }
+    }
+}
+
+impl Sharded {
+    /// Commits a batch, each item in its shard, all shards at once.
+    async fn commit_apart(&self, batch: Vec<Append>) -> Answers {
+        let mut outcomes = vec![None; batch.len()];
+        let mut portions: Vec<Portion> = Vec::new();
+        portions.resize_with(self.shards.len(), Portion::default);
+        for (place, append) in batch.into_iter().enumerate() {
+            let portion = &mut portions[self.number_of(append.row.id)];
+            portion.places.push(place);
+            portion.items.push(append);
+        }
+        let mut places = Vec::new();
+        let mut commits = Vec::new();
+        for (shard, portion) in self.shards.iter().zip(portions) {
+            if !portion.items.is_empty() {
+                places.push((shard, portion.places));
+                commits.push(shard.store.commit(portion.items));
+            }
+        }
+        let mut failed = Vec::new();
+        for ((shard, places), answer) in places.into_iter().zip(join_all(commits).await) {
+            match shard.named(answer) {
+                Ok(answers) => {
+                    for (place, answer) in places.into_iter().zip(answers) {
+                        outcomes[place] = Some(answer);
+                    }
+                }
+                Err(error) => failed.push(error),
+            }
+        }
+        Answers { outcomes, failed }
+    }
+
+    /// Removes what kept appends answered from the shards of its senders. A row that cannot be
+    /// removed is delivered again, which whoever acts on it bears; so the commit stands.
+    async fn remove_delivered(&self, delivered: &[(usize, Vec<DueId>)]) {
+        let removals = self.shards.iter().enumerate().map(|(number, shard)| async move {
+            // The shard of the append removed them in its transaction.
+            let elsewhere = delivered.iter().filter(|(from, _)| *from != number);
+            let ids: Vec<DueId> = elsewhere.flat_map(|(_, ids)| ids).copied().collect();
+            if ids.is_empty() {
+                return;
+            }
+            if let Err(error) = shard.store.done(&ids).await {
+                let name = &*shard.name;
+                tracing::warn!(name, %error, "delivered rows stay, and are delivered again");
+            }
+        });
+        join_all(removals).await;
+    }
+}
+
+#[async_trait]
+impl EventLog for Sharded {
+    async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError> {
+        if let [only] = &*self.shards {
+            return only.named(only.store.commit(batch).await);
+        }
+        // Before any shard writes: what none could take leaves no trace in another.
+        for append in &batch {
+            append.check()?;
+        }
+        let delivers = |(place, append): (usize, &Append)| {
+            let from = self.number_of(append.row.id);
+            (!append.delivered.is_empty()).then(|| (place, from, append.delivered.clone()))
+        };
+        let delivered: Vec<_> = batch.iter().enumerate().filter_map(delivers).collect();
+        let answers = self.commit_apart(batch).await;
+        let kept = delivered.into_iter().filter(|(place, ..)| answers.is_kept(*place));
+        let kept: Vec<_> = kept.map(|(_, from, ids)| (from, ids)).collect();
+        self.remove_delivered(&kept).await;
+        answers.into_result()
+    }
+
+    fn is_shared(&self) -> bool {
+        self.shards.iter().any(|shard| shard.store.is_shared())
+    }
+
+    async fn others_left_work(&self) {
+        select_all(self.shards.iter().map(|shard| shard.store.others_left_work())).await;
+    }
+
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
+        let number = self.number_of(execution);
+        let shard = &self.shards[number];
+        let held = shard.named(shard.store.hold(execution).await)?;
+        Ok(Box::new(HeldThere { sharded: self, number, held }))
+    }
+
+    async fn read(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        let shard = self.of_execution(execution);
+        shard.named(shard.store.read(execution, after, limit).await)
+    }
+
+    async fn find_event(
+        &self,
+        execution: ExecutionId,
+        event: EventId,
+    ) -> Result<Option<Seq>, StoreError> {
+        let shard = self.of_execution(execution);
+        shard.named(shard.store.find_event(execution, event).await)
+    }
+
+    async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {
+        let newest = self.all(|store| store.newest_id()).await?;
+        Ok(newest.into_iter().flatten().max())
+    }
+}
+
+/// An execution that is held in its shard.
+struct HeldThere<'a> {
+    sharded: &'a Sharded,
+    number: usize,
+    held: Box<dyn Held + 'a>,
+}
+
+#[async_trait]
+impl Held for HeldThere<'_> {
+    async fn read(&mut self, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let answer = self.held.read(after, limit).await;
+        self.sharded.shards[self.number].named(answer)
+    }
+
+    async fn commit(self: Box<Self>, append: Append) -> Result<Committed, StoreError> {
+        let Self { sharded, number, held } = *self;
+        let delivered = append.delivered.clone();
+        let committed = sharded.shards[number].named(held.commit(append).await)?;
+        if committed == Committed::Appended {
+            sharded.remove_delivered(&[(number, delivered)]).await;
+        }
+        Ok(committed)
+    }
+}

@@ -1,0 +1,82 @@
+//! Rows of executions and commands: one shard, or all of them put together.
+
+use std::cmp::Reverse;
+
+use async_trait::async_trait;
+use futures::stream::{FuturesUnordered, StreamExt};
+use noetl_model::{CommandId, ExecutionId, Tenant};
+
+use super::{Part, Sharded};
+use crate::{CommandRow, Commands, ExecutionFilter, ExecutionRow, Executions, StoreError};
+
+#[async_trait]
+impl Executions for Sharded {
+    async fn execution(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+    ) -> Result<Option<ExecutionRow>, StoreError> {
+        let shard = self.of_execution(id);
+        shard.named(shard.store.execution(tenant, id).await)
+    }
+
+    async fn tenant_of(&self, id: ExecutionId) -> Result<Option<Tenant>, StoreError> {
+        let shard = self.of_execution(id);
+        shard.named(shard.store.tenant_of(id).await)
+    }
+
+    async fn executions(
+        &self,
+        tenant: &Tenant,
+        filter: &ExecutionFilter,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        // What is passed over may all be in one shard, so each is asked from its beginning.
+        let limit = filter.offset.saturating_add(filter.limit);
+        let from_the_first = &ExecutionFilter { offset: 0, limit, ..filter.clone() };
+        let rows = self.all(|store| store.executions(tenant, from_the_first)).await?;
+        let mut rows = rows.concat();
+        rows.sort_by_key(|row| Reverse((row.started_at, row.id)));
+        Ok(rows.into_iter().skip(filter.offset).take(filter.limit).collect())
+    }
+
+    async fn unfinished(
+        &self,
+        after: ExecutionId,
+        limit: usize,
+    ) -> Result<Vec<ExecutionId>, StoreError> {
+        let mut ids = self.all(|store| store.unfinished(after, limit)).await?.concat();
+        ids.sort_unstable();
+        ids.truncate(limit);
+        Ok(ids)
+    }
+}
+
+#[async_trait]
+impl Commands for Sharded {
+    /// A command's id does not say whose it is, so all shards are asked. What one of them has is
+    /// the answer, and nobody waits for the others: one may be long in finding that it is down.
+    async fn command(&self, id: CommandId) -> Result<Option<CommandRow>, StoreError> {
+        let ask = async |shard: &Part| shard.named(shard.store.command(id).await);
+        let mut asked: FuturesUnordered<_> = self.shards.iter().map(ask).collect();
+        let mut failed = None;
+        while let Some(answer) = asked.next().await {
+            match answer {
+                Ok(Some(row)) => return Ok(Some(row)),
+                Ok(None) => {}
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        failed.map_or(Ok(None), Err)
+    }
+
+    async fn open_commands(
+        &self,
+        after: CommandId,
+        limit: usize,
+    ) -> Result<Vec<CommandRow>, StoreError> {
+        let mut rows = self.all(|store| store.open_commands(after, limit)).await?.concat();
+        rows.sort_by_key(|row| row.id);
+        rows.truncate(limit);
+        Ok(rows)
+    }
+}

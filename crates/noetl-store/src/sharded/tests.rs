@@ -1,0 +1,75 @@
+//! The suite on several stores in memory, and what only several stores can get wrong.
+
+mod routing;
+
+use std::sync::Arc;
+
+use super::Sharded;
+use crate::conformance::{Subject, outbox_on};
+use crate::{MemoryStore, Store, StoreClock};
+
+fn memory(count: usize, clock: &StoreClock) -> Vec<Arc<dyn Store>> {
+    let make = |_| -> Arc<dyn Store> {
+        Arc::new(MemoryStore::new().with_outbox(outbox_on()).with_clock(clock.clone()))
+    };
+    (0..count).map(make).collect()
+}
+
+fn sharded(cluster: &Arc<dyn Store>, shards: &[Arc<dyn Store>]) -> Sharded {
+    let named = |(number, shard): (usize, &Arc<dyn Store>)| (format!("s{number}"), shard.clone());
+    Sharded::new(cluster.clone(), shards.iter().enumerate().map(named).collect())
+}
+
+/// With the first shard as the cluster store, as it is when none is named.
+fn subject(count: usize, clock: &StoreClock) -> Subject {
+    let shards = memory(count, clock);
+    Subject::new(sharded(&shards[0], &shards))
+}
+
+// That ids of two executions differ is checked in one shard only: whoever mints them sees to it.
+// The cases about it tell of executions 10 and 11, which are in one shard of three.
+crate::conformance_suite!(on_three, async || subject(3, &StoreClock::default()));
+
+crate::lapse_suite!(on_three_lapse, async |clock: StoreClock| subject(3, &clock));
+
+// Of two, 10 and 11 are in different ones: what several executions have in common is then put
+// together from both.
+mod on_two {
+    use super::*;
+
+    crate::conformance_cases! { async || subject(2, &StoreClock::default()),
+        append::{
+            one_conflict_never_fails_its_batch,
+            an_append_with_a_gap_is_refused_with_its_batch,
+            the_newest_id_is_the_largest_ever_appended,
+        },
+        commands::{
+            open_commands_come_in_pages_oldest_first,
+        },
+        executions::{
+            another_tenant_sees_nothing,
+            a_list_is_ordered_by_start_and_cut_by_offset_and_limit,
+            a_list_is_filtered_by_status_path_and_catalog,
+            unfinished_executions_come_in_pages_in_id_order,
+        },
+        due::{
+            a_delivered_row_goes_with_the_append_that_answers_it,
+        },
+        outbox::{
+            concurrent_publishers_never_share_a_row,
+        },
+        transient::{
+            a_purge_takes_expired_variables_up_to_its_limit,
+        },
+        results::{
+            an_expired_result_does_not_exist_and_is_purged,
+        },
+        references::{
+            references_of_an_append_that_is_not_kept_do_not_exist,
+            references_of_a_refused_batch_do_not_exist,
+            content_is_free_when_its_last_reference_is_dropped,
+            content_referred_to_after_the_look_stays,
+            a_collection_goes_through_all_pages,
+        },
+    }
+}

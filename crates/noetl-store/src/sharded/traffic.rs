@@ -1,0 +1,148 @@
+//! Due rows, the outbox and snapshots: what follows from the log of a shard.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::join_all;
+use noetl_model::{DueId, ExecutionId, Tenant, Timestamp};
+
+use super::{Part, Sharded};
+use crate::{Due, DueRow, Outbox, OutboxRow, Snapshot, Snapshots, StoreError};
+
+/// Bits of an outbox id that are the row's own in its shard; the shard's number is above them. So
+/// the ids of one shard keep their order, and with up to 32 shards they are exact in any JSON.
+const ROW_BITS: u32 = 48;
+
+/// The id of a shard's row among all.
+fn outward(number: usize, id: i64) -> Result<i64, StoreError> {
+    let number = i64::try_from(number).expect("there are at most SHARDS_MAX");
+    match id >> ROW_BITS {
+        0 => Ok(number << ROW_BITS | id),
+        _ => {
+            let large = format!("row {id} of the outbox has too large an id for a shard");
+            Err(StoreError::backend("number a row of the outbox", large))
+        }
+    }
+}
+
+/// The shard a row of this id would be in, and its id there.
+fn inward(id: i64) -> Option<(usize, i64)> {
+    let number = usize::try_from(id >> ROW_BITS).ok()?;
+    Some((number, id & ((1 << ROW_BITS) - 1)))
+}
+
+#[async_trait]
+impl Due for Sharded {
+    /// As one shard does; between shards it is only fair: each gives its share, those of a shard
+    /// in their order.
+    async fn take_due(&self, limit: usize, lease_for: Duration) -> Result<Vec<DueRow>, StoreError> {
+        let taken = self.spread(limit, Vec::len, |store, share| store.take_due(share, lease_for));
+        let taken = taken.await.work()?;
+        Ok(taken.into_iter().flat_map(|(_, rows)| rows).collect())
+    }
+
+    async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        let next = self.all(|store| store.next_due()).await?;
+        Ok(next.into_iter().flatten().min())
+    }
+
+    async fn done(&self, ids: &[DueId]) -> Result<usize, StoreError> {
+        Ok(self.all(|store| store.done(ids)).await?.into_iter().sum())
+    }
+
+    async fn put_off(&self, id: DueId, until: Timestamp) -> Result<bool, StoreError> {
+        Ok(self.all(|store| store.put_off(id, until)).await?.contains(&true))
+    }
+
+    async fn due_of(&self, execution: ExecutionId) -> Result<Vec<DueRow>, StoreError> {
+        let shard = self.of_execution(execution);
+        shard.named(shard.store.due_of(execution).await)
+    }
+}
+
+#[async_trait]
+impl Outbox for Sharded {
+    async fn claim(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
+        let claimed = self.spread(limit, Vec::len, |store, share| store.claim(share));
+        let claimed = claimed.await.work()?;
+        let mut rows = Vec::new();
+        for (number, claimed) in claimed {
+            for row in claimed {
+                rows.push(OutboxRow { id: outward(number, row.id)?, ..row });
+            }
+        }
+        rows.sort_by_key(|row| row.id);
+        Ok(rows)
+    }
+
+    async fn mark_published(&self, ids: &[i64]) -> Result<usize, StoreError> {
+        let mut by_shard = vec![Vec::new(); self.shards.len()];
+        for (number, id) in ids.iter().copied().filter_map(inward) {
+            if let Some(ids) = by_shard.get_mut(number) {
+                ids.push(id);
+            }
+        }
+        let named = self.shards.iter().zip(&by_shard).filter(|(_, ids)| !ids.is_empty());
+        let marks = named
+            .map(|(shard, ids)| async move { shard.named(shard.store.mark_published(ids).await) });
+        join_all(marks).await.into_iter().sum()
+    }
+
+    async fn mark_failed(&self, id: i64, error: &str, delay: Duration) -> Result<bool, StoreError> {
+        let Some((number, id)) = inward(id) else { return Ok(false) };
+        let Some(shard) = self.shards.get(number) else { return Ok(false) };
+        shard.named(shard.store.mark_failed(id, error, delay).await)
+    }
+
+    async fn pending(&self) -> Result<u64, StoreError> {
+        Ok(self.all(|store| store.pending()).await?.into_iter().sum())
+    }
+
+    async fn purge_published(&self, older_than: Duration) -> Result<usize, StoreError> {
+        Ok(self.all(|store| store.purge_published(older_than)).await?.into_iter().sum())
+    }
+}
+
+impl Sharded {
+    /// Where snapshots of this aggregate are: with the execution its id names, whatever its type.
+    fn of_aggregate(&self, id: &str) -> &Part {
+        match id.parse() {
+            Ok(id) => self.of_execution(ExecutionId::new(id)),
+            Err(_) => &self.cluster,
+        }
+    }
+}
+
+#[async_trait]
+impl Snapshots for Sharded {
+    async fn snapshot(
+        &self,
+        tenant: &Tenant,
+        aggregate_type: &str,
+        aggregate_id: &str,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        let place = self.of_aggregate(aggregate_id);
+        place.named(place.store.snapshot(tenant, aggregate_type, aggregate_id).await)
+    }
+
+    async fn save(
+        &self,
+        tenant: &Tenant,
+        aggregate_type: &str,
+        aggregate_id: &str,
+        snapshot: Snapshot,
+    ) -> Result<bool, StoreError> {
+        let place = self.of_aggregate(aggregate_id);
+        place.named(place.store.save(tenant, aggregate_type, aggregate_id, snapshot).await)
+    }
+
+    async fn forget(
+        &self,
+        tenant: &Tenant,
+        aggregate_type: &str,
+        aggregate_id: &str,
+    ) -> Result<bool, StoreError> {
+        let place = self.of_aggregate(aggregate_id);
+        place.named(place.store.forget(tenant, aggregate_type, aggregate_id).await)
+    }
+}
