@@ -7,16 +7,13 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{json, json_text};
-use crate::error::store_error;
 
 #[async_trait]
 impl Catalog for SqliteStore {
     async fn register(&self, tenant: &Tenant, entry: NewEntry) -> Result<CatalogEntry, StoreError> {
         let tenant = tenant.clone();
-        let registered = self.writer().run(move |connection| {
-            let version = register(connection, &tenant, &entry);
-            let version =
-                version.map_err(|error| store_error("register a catalog entry", error))?;
+        self.write("register a catalog entry", move |connection, _| {
+            let version = register(connection, &tenant, &entry)?;
             Ok(CatalogEntry {
                 id: entry.id,
                 path: entry.path,
@@ -28,8 +25,8 @@ impl Catalog for SqliteStore {
                 meta: entry.meta,
                 created_at: entry.at,
             })
-        });
-        registered.await
+        })
+        .await
     }
 
     async fn entry(
@@ -78,7 +75,7 @@ impl Catalog for SqliteStore {
     }
 }
 
-/// One statement is its own transaction, and on the one writing thread it has no rival.
+/// On the one writing thread it has no rival.
 fn register(connection: &Connection, tenant: &Tenant, entry: &NewEntry) -> rusqlite::Result<u32> {
     let sql = include_str!("../queries/catalog_register.sql");
     connection.prepare_cached(sql)?.query_row(
