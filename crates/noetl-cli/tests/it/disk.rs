@@ -35,7 +35,7 @@ run() {{ '{PROGRAM}' run test.yaml --db small/log.db; echo \"exit $?\"; }}
 }
 
 /// A limit on the size of files does where no disk can be mounted.
-const LIMITED: &str = "(ulimit -f 1000; run)";
+const LIMITED: &str = "(ulimit -f 4000; run)";
 
 #[test]
 fn a_full_disk_is_named_and_what_was_committed_is_kept() {
@@ -47,8 +47,8 @@ fn a_full_disk_is_named_and_what_was_committed_is_kept() {
         command
     };
     if own_mounts().arg("true").output().is_ok_and(|output| output.status.success()) {
-        let scene = "mount -t tmpfs -o size=600k none small && run
-mount -o remount,size=20m small";
+        let scene = "mount -t tmpfs -o size=4m none small && run
+mount -o remount,size=40m small";
         check(own_mounts(), &home, scene);
     } else {
         check(home.other("env"), &home, LIMITED);
