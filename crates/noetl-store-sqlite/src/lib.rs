@@ -28,6 +28,7 @@ mod options;
 mod outbox;
 mod readers;
 mod result_store;
+mod retention;
 mod runtimes;
 mod schedules;
 mod secret_audit;

@@ -22,6 +22,7 @@ mod memory;
 mod objects;
 pub mod outbox;
 mod result_store;
+pub mod retention;
 mod runtimes;
 mod schedules;
 mod secret_audit;
@@ -52,6 +53,7 @@ pub use memory::MemoryStore;
 pub use objects::{Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins};
 pub use outbox::{Outbox, OutboxOptions, OutboxRow};
 pub use result_store::{NewResult, ResultStore, ResultSummary};
+pub use retention::{Policy, Retention, Window};
 pub use runtimes::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes};
 pub use schedules::{NewSchedule, ScheduleRow, Schedules};
 pub use secret_audit::{AuditFilter, SecretAudit, SecretUse};
@@ -104,6 +106,7 @@ pub trait Store:
     + Subscriptions
     + Schedules
     + Keeping
+    + Retention
 {
 }
 
@@ -121,5 +124,6 @@ impl<S> Store for S where
         + Subscriptions
         + Schedules
         + Keeping
+        + Retention
 {
 }

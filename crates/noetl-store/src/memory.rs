@@ -13,6 +13,7 @@ mod leases;
 mod objects;
 mod outbox;
 mod result_store;
+mod retention;
 mod runtimes;
 mod schedules;
 mod secret_audit;

@@ -1,6 +1,7 @@
 //! A memory store that a test can make unreachable.
 
 mod keeping;
+mod retention;
 mod traffic;
 
 use std::collections::BTreeMap;

@@ -3,6 +3,7 @@
 mod conformance;
 mod durability;
 mod opening;
+mod retention;
 mod traffic;
 
 use noetl_store_sqlite::{Options, SqliteStore};

@@ -95,7 +95,7 @@ pub async fn another_tenant_s_results_do_not_exist(store: Arc<dyn Store>) {
     assert_eq!(listed.expect("a list"), []);
 }
 
-fn result(id: i64, execution: i64, name: &str) -> NewResult {
+pub(super) fn result(id: i64, execution: i64, name: &str) -> NewResult {
     let summary = ResultSummary {
         id: ResultId::new(id),
         execution: ExecutionId::new(execution),

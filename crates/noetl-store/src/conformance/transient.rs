@@ -109,7 +109,7 @@ pub async fn another_tenant_s_variables_do_not_exist(store: Arc<dyn Store>) {
     assert_eq!(list(&*store, 5).await.len(), 1);
 }
 
-fn variable(name: &str) -> NewVariable {
+pub(super) fn variable(name: &str) -> NewVariable {
     NewVariable {
         name: name.into(),
         kind: VariableKind::UserDefined,
