@@ -28,8 +28,8 @@ impl SqliteStore {
             let left = self.read(ACTION, |connection| {
                 let sql = "select execution_id, tenant_id from purged_execution";
                 let row = |row: &Row<'_>| Ok((ExecutionId::new(row.get(0)?), row.get(1)?));
-                let found = connection.prepare(sql)?.query_map([], row)?.collect();
-                found
+                let mut read = connection.prepare(sql)?;
+                read.query_map([], row)?.collect()
             });
             let left: Vec<(ExecutionId, String)> = left.await?;
             for (id, tenant) in left {
