@@ -17,12 +17,18 @@ create or replace function noetl.journal_append_1(
     e_execution bigint[], e_seq bigint[], e_event bigint[], e_at timestamp[], e_origin text[],
     e_type text[], e_node text[], e_node_type text[], e_status text[], e_command bigint[],
     e_parent bigint[], e_worker text[], e_context text[], e_result text[], e_meta text[],
-    e_error text[], e_key text[],
+    e_error text[], e_key text[], e_duration double precision[],
     c_execution bigint[], c_id bigint[], c_issued bigint[], c_step text[], c_tool text[],
     c_attempt integer[], c_state text[], c_worker text[], c_claimed timestamptz[],
     c_started timestamptz[], c_ended timestamptz[], c_created timestamptz[],
     m_execution bigint[], m_id bigint[], m_state text[], m_stage smallint[], m_worker text[],
-    m_ended timestamptz[], m_at timestamptz[], m_turn smallint[]
+    m_ended timestamptz[], m_at timestamptz[], m_turn smallint[],
+    d_execution bigint[], d_id bigint[], d_kind text[], d_target bigint[], d_at timestamptz[],
+    d_payload text[],
+    x_execution bigint[], x_id bigint[],
+    o_execution bigint[], o_event bigint[], o_tenant text[], o_subject text[], o_body text[],
+    o_codec text,
+    b_execution bigint[], b_digest bytea[]
 ) returns table (execution_id bigint, outcome smallint, found bigint)
 language plpgsql as $$
 #variable_conflict use_column
@@ -96,18 +102,19 @@ begin
         insert into noetl.event (
             execution_id, seq, event_id, created_at, origin, event_type, node_name, node_type,
             status, command_id, parent_execution_id, worker_id, context, result, meta, error,
-            idempotency_key, lane, position
+            idempotency_key, duration, lane, position
         )
         select
             e.execution_id, e.seq, e.event_id, e.at, e.origin, e.event_type, e.node, e.node_type,
             e.status, e.command, e.parent, e.worker, e.context::json, e.result::json, e.meta::json,
-            e.error, e.key, on_lane, base + row_number() over (order by e.place)
+            e.error, e.key, e.duration, on_lane, base + row_number() over (order by e.place)
         from unnest(
             e_execution, e_seq, e_event, e_at, e_origin, e_type, e_node, e_node_type, e_status,
-            e_command, e_parent, e_worker, e_context, e_result, e_meta, e_error, e_key
+            e_command, e_parent, e_worker, e_context, e_result, e_meta, e_error, e_key,
+            e_duration
         ) with ordinality e (
             execution_id, seq, event_id, at, origin, event_type, node, node_type, status,
-            command, parent, worker, context, result, meta, error, key, place
+            command, parent, worker, context, result, meta, error, key, duration, place
         )
         where e.execution_id = any (kept);
 
@@ -143,6 +150,56 @@ begin
                 and m.execution_id = any (kept)
                 and case c.status when 'PENDING' then 0 when 'CLAIMED' then 1 else 2 end < m.stage;
         end loop;
+
+        -- Rows are added before any is removed, because an item may answer its own. Both go in id
+        -- order, so that two appenders never wait for each other in a circle.
+        if cardinality(d_id) > 0 then
+            insert into noetl.due (
+                id, tenant_id, execution_id, kind, target_id, due_at, payload, ready_at
+            )
+            select distinct on (d.id)
+                d.id, e.tenant_id, d.execution_id, d.kind, d.target, d.at, d.payload::json, d.at
+            from unnest(d_execution, d_id, d_kind, d_target, d_at, d_payload)
+                with ordinality d (execution_id, id, kind, target, at, payload, place)
+            join noetl.execution e on e.execution_id = d.execution_id
+            where d.execution_id = any (kept)
+            order by d.id, d.place
+            on conflict (id) do nothing;
+        end if;
+
+        if cardinality(x_id) > 0 then
+            delete from noetl.due d using (
+                select id from noetl.due
+                where id in (
+                    select x.id from unnest(x_execution, x_id) x (execution_id, id)
+                    where x.execution_id = any (kept)
+                )
+                order by id for update
+            ) answered
+            where d.id = answered.id;
+        end if;
+
+        if cardinality(o_event) > 0 then
+            insert into noetl.outbox (
+                execution_id, event_id, tenant_id, subject, body, payload_codec
+            )
+            select o.execution_id, o.event_id, o.tenant, o.subject, o.body, o_codec
+            from unnest(o_execution, o_event, o_tenant, o_subject, o_body)
+                with ordinality o (execution_id, event_id, tenant, subject, body, place)
+            where o.execution_id = any (kept)
+            order by o.place
+            on conflict (execution_id, event_id) do nothing;
+        end if;
+
+        if cardinality(b_digest) > 0 then
+            insert into noetl.blob_ref (execution_id, digest, tenant_id)
+            select b.execution_id, b.digest, e.tenant_id
+            from unnest(b_execution, b_digest) b (execution_id, digest)
+            join noetl.execution e on e.execution_id = b.execution_id
+            where b.execution_id = any (kept)
+            order by b.execution_id, b.digest
+            on conflict (execution_id, digest) do nothing;
+        end if;
 
         if wake is not null then
             perform pg_notify('noetl', wake);
@@ -188,6 +245,59 @@ begin
         new_layout::json, new_payload::json, new_meta::json, at
     );
     return number;
+end
+$$;
+
+-- Moves a subscription from one state to another. No row when it is not in that state, or when its
+-- path has another by now that is not deactivated, be it one that comes at this very moment.
+create or replace function noetl.subscription_move_1(
+    of_id bigint, of_tenant text, from_state text, to_state text, event_type text
+) returns setof noetl.subscription
+language plpgsql as $$
+begin
+    return query
+    update noetl.subscription s
+    set state = to_state, last_event_type = event_type, updated_at = now()
+    where s.id = of_id and s.tenant_id = of_tenant and s.state = from_state
+    returning s.*;
+exception when unique_violation then
+    return;
+end
+$$;
+
+-- A message's key as it is stored: an index entry is small, a key that others chose may not be.
+create or replace function noetl.dedup_key_1(key text) returns text
+language sql immutable as $$
+    select case
+        when octet_length(key) <= 1000 then key
+        else 'sha256:' || encode(sha256(convert_to(key, 'UTF8')), 'hex')
+    end
+$$;
+
+-- Claims a message for an execution, unless a claim that is younger than the window is there; says
+-- whose it is. A claim may go between two looks, so it looks until it has seen one or made one.
+create or replace function noetl.subscription_reserve_1(
+    tenant text, subscription bigint, key text, execution bigint, time_window interval
+) returns table (is_new boolean, execution_id bigint)
+language plpgsql as $$
+#variable_conflict use_column
+begin
+    loop
+        return query
+        insert into noetl.subscription_dedup as d (
+            tenant_id, subscription_id, dedup_key, execution_id, seen_at
+        ) values (tenant, subscription, noetl.dedup_key_1(key), execution, now())
+        on conflict (tenant_id, subscription_id, dedup_key) do update
+        set execution_id = excluded.execution_id, seen_at = excluded.seen_at
+        where d.seen_at <= now() - time_window
+        returning true, d.execution_id;
+        exit when found;
+        return query
+        select false, d.execution_id from noetl.subscription_dedup d
+        where d.tenant_id = tenant and d.subscription_id = subscription
+            and d.dedup_key = noetl.dedup_key_1(key);
+        exit when found;
+    end loop;
 end
 $$;
 

@@ -4,14 +4,18 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use noetl_model::row::EventRow;
-use noetl_model::{CommandState, EventId, Seq};
+use noetl_model::{CommandState, DueId, EventId, Seq};
 use noetl_store::commands::stage;
-use noetl_store::{Append, CommandChange, CommandRow, Committed, ExecutionRow, Malformed, Start};
+use noetl_store::outbox::CODEC;
+use noetl_store::{
+    Append, CommandChange, CommandRow, Committed, Digest, ExecutionRow, Malformed, NewDue, Start,
+};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres, Row};
 
 use crate::column::{At, Utc};
+use crate::outgoing::Outgoing;
 
 /// One append, checked and encoded by its caller: the writer is the bottleneck and is spared
 /// everything that needs no database.
@@ -27,12 +31,15 @@ pub(crate) struct Item {
     pub(crate) terminal: Option<EventId>,
     pub(crate) events: Vec<EventRow>,
     pub(crate) changes: Vec<CommandChange>,
+    pub(crate) due: Vec<NewDue>,
+    pub(crate) delivered: Vec<DueId>,
+    pub(crate) blobs: Vec<Digest>,
 }
 
 impl Item {
     pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
         append.check()?;
-        let Append { expected, after, start, events, row, due, delivered } = append;
+        let Append { expected, after, start, events, row, due, delivered, blobs } = append;
         Ok(Self {
             expected: place(expected),
             after,
@@ -42,7 +49,15 @@ impl Item {
             terminal: events.iter().find(|event| event.fact.is_end()).map(|event| event.id),
             changes: CommandChange::of_all(events.iter().map(AsRef::as_ref)),
             events: events.iter().map(|event| EventRow::from(event.as_ref())).collect(),
+            due,
+            delivered,
+            blobs,
         })
+    }
+
+    /// The due rows it adds or removes.
+    pub(crate) fn due_ids(&self) -> impl Iterator<Item = DueId> {
+        self.due.iter().map(|row| row.id).chain(self.delivered.iter().copied())
     }
 
     pub(crate) fn execution(&self) -> i64 {
@@ -63,7 +78,7 @@ pub(crate) fn rows(count: usize) -> i64 {
 
 /// A text the database can hold: it has no NUL. Names and messages with one come only from hostile
 /// hands, and must not keep a batch from being committed.
-fn plain(text: &str) -> Cow<'_, str> {
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if text.contains('\0') {
         Cow::Owned(text.replace('\0', "\u{fffd}"))
     } else {
@@ -96,12 +111,14 @@ impl NotKept {
     }
 }
 
-/// Appends chains of different executions in one statement. Answers for those that were not kept.
+/// Appends chains of different executions in one statement, with what goes out of them. Answers for
+/// those that were not kept.
 pub(crate) async fn append(
     connection: &mut PgConnection,
     lane: i16,
     wake: Option<&str>,
     chains: &[Chain<'_>],
+    outgoing: &[Outgoing],
 ) -> Result<Vec<NotKept>, sqlx::Error> {
     let sql = include_str!("../queries/journal_append.sql");
     let query = sqlx::query(sql).bind(lane).bind(wake);
@@ -109,6 +126,9 @@ pub(crate) async fn append(
     let query = bind_events(query, chains);
     let query = bind_inserts(query, chains);
     let query = bind_moves(query, chains);
+    let query = bind_due(query, chains);
+    let query = bind_outgoing(query, outgoing);
+    let query = bind_blobs(query, chains);
     let rows = query.fetch_all(connection).await?;
     rows.iter().map(not_kept).collect()
 }
@@ -179,10 +199,10 @@ fn bind_events<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
         row.event_id.get(),
         Utc(row.created_at),
         row.origin.as_str(),
-        plain(&row.event_type),
-        plain(&row.node_name),
+        row.event_type.as_deref().map(plain),
+        row.node_name.as_deref().map(plain),
         row.node_type.as_deref().map(plain),
-        plain(&row.status),
+        row.status.as_deref().map(plain),
         row.command_id.map(|id| id.get()),
         row.parent_execution_id.map(|id| id.get()),
         row.worker_id.as_deref().map(plain),
@@ -190,7 +210,8 @@ fn bind_events<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
         row.result.as_deref(),
         row.meta.as_deref(),
         row.error.as_deref().map(plain),
-        idempotency_key(row),
+        row.idempotency_key.map(|key| key.to_string()),
+        row.duration,
     )
 }
 
@@ -267,7 +288,40 @@ fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
     )
 }
 
-/// Rows have none yet.
-fn idempotency_key(_row: &EventRow) -> Option<String> {
-    None
+fn bind_due<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+    let items = chains.iter().flatten();
+    let due = items.clone().flat_map(|item| item.due.iter().map(|row| (item.execution(), row)));
+    let query = columns!(
+        query,
+        due,
+        |sent| sent.0,
+        sent.1.id.get(),
+        plain(&sent.1.kind),
+        sent.1.target.get(),
+        At::within(sent.1.at),
+        sent.1.payload.to_string(),
+    );
+    let delivered =
+        items.flat_map(|item| item.delivered.iter().map(|id| (item.execution(), id.get())));
+    columns!(query, delivered, |answered| answered.0, answered.1)
+}
+
+fn bind_blobs<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+    let items = chains.iter().flatten();
+    let blobs = items.flat_map(|item| item.blobs.iter().map(|blob| (item.execution(), blob)));
+    columns!(query, blobs, |referred| referred.0, &referred.1.as_bytes()[..])
+}
+
+fn bind_outgoing<'q>(query: Append_<'q>, outgoing: &'q [Outgoing]) -> Append_<'q> {
+    let outgoing = outgoing.iter();
+    let query = columns!(
+        query,
+        outgoing,
+        |row| row.execution.get(),
+        row.event.get(),
+        row.tenant.as_str(),
+        &*row.subject,
+        &*row.body,
+    );
+    query.bind(CODEC)
 }

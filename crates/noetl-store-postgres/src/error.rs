@@ -137,3 +137,8 @@ pub(crate) fn write_error(action: &'static str, error: Error) -> StoreError {
         _ => store_error(action, error),
     }
 }
+
+/// A statement that returns a row whatever it finds returned none: the id is somebody else's.
+pub(crate) fn no_row(action: &'static str) -> StoreError {
+    StoreError::backend(action, "the id is taken by another")
+}

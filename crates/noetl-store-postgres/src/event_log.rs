@@ -31,7 +31,8 @@ impl EventLog for PostgresStore {
 
     async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
         let transaction = self.begin("hold an execution").await?;
-        Ok(Box::new(Locked::take(transaction, execution, self.lane()).await?))
+        let has_outbox = self.outbox().is_on;
+        Ok(Box::new(Locked::take(transaction, execution, self.lane(), has_outbox).await?))
     }
 
     async fn read(
@@ -82,10 +83,10 @@ pub(crate) fn event(row: &PgRow) -> Result<Event, sqlx::Error> {
         event_id: EventId::new(row.try_get(2)?),
         created_at: row.try_get::<Utc, _>(3)?.0,
         origin: parsed(row, 4, Origin::from_text)?,
-        event_type: Cow::Owned(row.try_get(5)?),
-        node_name: Arc::from(row.try_get::<&str, _>(6)?),
+        event_type: row.try_get::<Option<String>, _>(5)?.map(Cow::Owned),
+        node_name: text(6)?,
         node_type: text(7)?,
-        status: Cow::Owned(row.try_get(8)?),
+        status: row.try_get::<Option<String>, _>(8)?.map(Cow::Owned),
         command_id: row.try_get::<Option<i64>, _>(9)?.map(CommandId::new),
         parent_execution_id: row.try_get::<Option<i64>, _>(10)?.map(ExecutionId::new),
         worker_id: text(11)?,
@@ -93,6 +94,9 @@ pub(crate) fn event(row: &PgRow) -> Result<Event, sqlx::Error> {
         result: row.try_get(13)?,
         meta: row.try_get(14)?,
         error: row.try_get(15)?,
+        duration: row.try_get(16)?,
+        // Other programs have keys that are no ids.
+        idempotency_key: row.try_get::<Option<&str>, _>(17)?.and_then(|key| key.parse().ok()),
     };
     row.decode().map_err(unreadable)
 }

@@ -5,9 +5,10 @@ use noetl_model::{Event, ExecutionId, Seq};
 use noetl_store::{Append, Committed, Held, StoreError};
 use sqlx::{Postgres, Transaction};
 
-use crate::arrays::{self, Item, place, rows};
+use crate::arrays::{self, Item, NotKept, place, rows};
 use crate::error::{Fate, fate, store_error, write_error};
 use crate::event_log::event;
+use crate::outgoing::Sender;
 
 const ACTION: &str = "append to the event log";
 
@@ -15,6 +16,7 @@ pub(crate) struct Locked {
     transaction: Transaction<'static, Postgres>,
     execution: ExecutionId,
     lane: i16,
+    has_outbox: bool,
 }
 
 impl Locked {
@@ -23,11 +25,21 @@ impl Locked {
         mut transaction: Transaction<'static, Postgres>,
         execution: ExecutionId,
         lane: i16,
+        has_outbox: bool,
     ) -> Result<Self, StoreError> {
         let sql = "select 1 from noetl.execution where execution_id = $1 for no key update";
         let locked = sqlx::query(sql).bind(execution.get()).execute(&mut *transaction).await;
         locked.map_err(|error| store_error("hold an execution", error))?;
-        Ok(Self { transaction, execution, lane })
+        Ok(Self { transaction, execution, lane, has_outbox })
+    }
+
+    async fn append(&mut self, item: &Item) -> Result<Vec<NotKept>, sqlx::Error> {
+        let chains = [vec![item]];
+        let outgoing = match self.has_outbox {
+            true => Sender::default().outgoing(&mut self.transaction, &chains, &[vec![0]]).await?,
+            false => Vec::new(),
+        };
+        arrays::append(&mut self.transaction, self.lane, None, &chains, &outgoing).await
     }
 }
 
@@ -44,9 +56,8 @@ impl Held for Locked {
 
     async fn commit(mut self: Box<Self>, append: Append) -> Result<Committed, StoreError> {
         let item = Item::encode(append)?;
-        let appended = arrays::append(&mut self.transaction, self.lane, None, &[vec![&item]]).await;
-        let not_kept = appended.map_err(|error| write_error(ACTION, error))?;
-        let outcome = not_kept.first().map_or(Committed::Appended, arrays::NotKept::outcome);
+        let not_kept = self.append(&item).await.map_err(|error| write_error(ACTION, error))?;
+        let outcome = not_kept.first().map_or(Committed::Appended, NotKept::outcome);
         match self.transaction.commit().await {
             Ok(()) => Ok(outcome),
             Err(error) if fate(&error) == Fate::Full => Err(store_error(ACTION, error)),

@@ -6,17 +6,34 @@
 //! schema is in `migrations/`, queries are in `queries/`; nothing outside this crate knows a table.
 
 mod arrays;
+mod blobs;
 mod catalog;
 mod column;
 mod commands;
+mod credentials;
+mod cursors;
+mod due;
 mod error;
 mod event_log;
 mod executions;
 mod hold;
+mod keychain;
+mod leases;
 mod migrate;
+mod objects;
 mod options;
+mod outbox;
+mod outgoing;
 mod partitions;
+mod plugins;
+mod result_store;
+mod runtimes;
+mod schedules;
+mod secret_audit;
+mod snapshots;
 mod store;
+mod subscriptions;
+mod transient;
 mod writer;
 
 pub use error::OpenError;

@@ -6,7 +6,11 @@ use sqlx::{Connection, PgConnection};
 use crate::OpenError;
 
 /// The migrations in order; a migration's number is its place in this list, from 1.
-const MIGRATIONS: [(&str, &str); 1] = [("0001_core", include_str!("../migrations/0001_core.sql"))];
+const MIGRATIONS: [(&str, &str); 3] = [
+    ("0001_core", include_str!("../migrations/0001_core.sql")),
+    ("0002_traffic", include_str!("../migrations/0002_traffic.sql")),
+    ("0003_keeping", include_str!("../migrations/0003_keeping.sql")),
+];
 
 /// Replaced at the end of every run.
 const FUNCTIONS: &str = include_str!("../migrations/functions.sql");

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use noetl_store::OutboxOptions;
 use sqlx::postgres::PgConnectOptions;
 
 use crate::OpenError;
@@ -17,6 +18,7 @@ pub struct Options {
     pub(crate) acquire_timeout: Duration,
     pub(crate) lane: u16,
     pub(crate) migrate: bool,
+    pub(crate) outbox: OutboxOptions,
 }
 
 impl Options {
@@ -35,6 +37,7 @@ impl Options {
             acquire_timeout: Duration::from_secs(30),
             lane: 0,
             migrate: true,
+            outbox: OutboxOptions::default(),
         })
     }
 
@@ -79,6 +82,13 @@ impl Options {
     #[must_use]
     pub fn migrate(mut self, migrate: bool) -> Self {
         self.migrate = migrate;
+        self
+    }
+
+    /// Whether events go to the outbox, and how long a claim of it lasts.
+    #[must_use]
+    pub fn outbox(mut self, outbox: OutboxOptions) -> Self {
+        self.outbox = outbox;
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use noetl_store::StoreError;
+use noetl_store::{OutboxOptions, StoreError};
 use sqlx::postgres::{PgArguments, PgPool, PgPoolOptions, PgRow};
 use sqlx::query::Query;
 use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Transaction};
@@ -26,6 +26,7 @@ const IDLE_MAX: Duration = Duration::from_secs(1);
 pub struct PostgresStore {
     pool: PgPool,
     writer: Writer,
+    outbox: OutboxOptions,
 }
 
 pub(crate) type Statement<'q> = Query<'q, Postgres, PgArguments>;
@@ -58,8 +59,9 @@ impl PostgresStore {
                 )
             })
             .connect_lazy_with(options.connect.clone());
-        let writer = Writer::start(options.connect, options.lane);
-        Ok(Self { pool, writer })
+        let outbox = options.outbox;
+        let writer = Writer::start(options.connect, options.lane, outbox.is_on);
+        Ok(Self { pool, writer, outbox })
     }
 
     /// Ends every connection.
@@ -73,6 +75,10 @@ impl PostgresStore {
 
     pub(crate) fn lane(&self) -> i16 {
         self.writer.lane()
+    }
+
+    pub(crate) fn outbox(&self) -> OutboxOptions {
+        self.outbox
     }
 
     /// Begins a transaction. A connection that turns out to be gone is replaced by another.
@@ -140,6 +146,23 @@ impl PostgresStore {
         };
         let decoded = rows.iter().map(decode).collect::<Result<_, _>>();
         decoded.map_err(|error| store_error(action, error))
+    }
+
+    /// Sends one statement that changes something, and says how many rows it changed.
+    pub(crate) async fn touch<'q>(
+        &self,
+        action: &'static str,
+        make: impl Fn() -> Statement<'q>,
+    ) -> Result<usize, StoreError> {
+        let mut tries = 1;
+        let done = loop {
+            match make().execute(&self.pool).await {
+                Ok(done) => break done,
+                Err(error) if tries < CHANGES_MAX && fate(&error) == Fate::Retry => tries += 1,
+                Err(error) => return Err(write_error(action, error)),
+            }
+        };
+        Ok(usize::try_from(done.rows_affected()).unwrap_or(usize::MAX))
     }
 }
 

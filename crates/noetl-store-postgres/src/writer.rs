@@ -4,7 +4,7 @@
 //! the database works is the next one. Under load many callers so share one round trip and one
 //! sync. A group that fails is tried again caller by caller, so nobody fails because of another.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use noetl_store::{Committed, StoreError};
 use sqlx::postgres::PgConnectOptions;
@@ -13,6 +13,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::arrays::{self, Chain, Item, NotKept};
 use crate::error::{Fate, fate, store_error, write_error};
+use crate::outgoing::Sender;
 
 /// Lanes of the log; a process appends in one of them.
 pub(crate) const LANES: u16 = 16;
@@ -47,10 +48,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn start(connect: PgConnectOptions, lane: u16) -> Self {
+    pub(crate) fn start(connect: PgConnectOptions, lane: u16, has_outbox: bool) -> Self {
         let (requests, queue) = mpsc::channel(QUEUE_MAX);
         let lane = i16::try_from(lane % LANES).unwrap_or_default();
-        tokio::spawn(Task { connect, lane, connection: None, queue }.run());
+        let append = Appender { lane, sender: has_outbox.then(Sender::default) };
+        tokio::spawn(Task { connect, append, connection: None, queue }.run());
         Self { requests, turn: Mutex::new(()), lane }
     }
 
@@ -72,7 +74,7 @@ impl Writer {
 
 struct Task {
     connect: PgConnectOptions,
-    lane: i16,
+    append: Appender,
     connection: Option<PgConnection>,
     queue: mpsc::Receiver<Commit>,
 }
@@ -152,46 +154,50 @@ impl Task {
     }
 
     async fn send(&mut self, items: &[&Item], plan: &Plan<'_>) -> Result<Vec<Committed>, Failed> {
-        let lane = self.lane;
-        let connection = self.connected().await.map_err(Failed::Connect)?;
+        let Self { connect, append, connection, .. } = self;
+        let connected = connected(connect, connection).await.map_err(Failed::Connect)?;
         let mut outcomes = vec![Committed::Appended; items.len()];
         let result = match plan.rounds.as_slice() {
             [only] => {
                 // The statement is its own transaction.
-                let not_kept = arrays::append(connection, lane, None, &only.chains).await;
+                let not_kept = append.round(connected, only).await;
                 not_kept.map(|not_kept| only.settle(items, not_kept, &mut outcomes))
             }
-            rounds => append_rounds(connection, lane, items, rounds, &mut outcomes).await,
+            rounds => append.rounds(connected, items, rounds, &mut outcomes).await,
         };
         let broken = match result {
             Ok(broken) => broken,
             Err(error) => {
-                // A transaction that is left open on an error is undone with its connection.
+                // A transaction that is left open on an error is undone with its connection, and
+                // with it what was read in it.
                 if plan.rounds.len() > 1 {
-                    self.connection = None;
+                    *connection = None;
+                    append.sender = append.sender.take().map(|_| Sender::default());
                 }
                 return Err(Failed::Sent(error));
             }
         };
         for place in broken {
             // Part of a chain that did not fit as a whole; a part of it may.
-            let connection =
-                self.connected().await.map_err(|error| Failed::Sent(unknown(error)))?;
+            let sent = |error| Failed::Sent(unknown(error));
+            let connected = self::connected(connect, connection).await.map_err(sent)?;
             let alone = Round::alone(items, place);
-            let not_kept = arrays::append(connection, lane, None, &alone.chains).await;
-            let not_kept = not_kept.map_err(|error| Failed::Sent(unknown(error)))?;
+            let not_kept = append.round(connected, &alone).await.map_err(sent)?;
             alone.settle(items, not_kept, &mut outcomes);
         }
         Ok(outcomes)
     }
+}
 
-    async fn connected(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => self.connect.connect().await?,
-        };
-        Ok(self.connection.insert(connection))
-    }
+async fn connected<'c>(
+    connect: &PgConnectOptions,
+    connection: &'c mut Option<PgConnection>,
+) -> Result<&'c mut PgConnection, sqlx::Error> {
+    let connected = match connection.take() {
+        Some(connected) => connected,
+        None => connect.connect().await?,
+    };
+    Ok(connection.insert(connected))
 }
 
 /// Part of the group is committed already, so what failed leaves its whole unknown.
@@ -207,25 +213,46 @@ enum Failed {
     Sent(sqlx::Error),
 }
 
-async fn append_rounds(
-    connection: &mut PgConnection,
+/// Sends rounds.
+struct Appender {
     lane: i16,
-    items: &[&Item],
-    rounds: &[Round<'_>],
-    outcomes: &mut [Committed],
-) -> Result<Vec<usize>, sqlx::Error> {
-    let mut transaction = connection.begin().await?;
-    for round in rounds {
-        let not_kept = arrays::append(&mut transaction, lane, None, &round.chains).await?;
-        for place in round.settle(items, not_kept, outcomes) {
-            let alone = Round::alone(items, place);
-            let not_kept = arrays::append(&mut transaction, lane, None, &alone.chains).await?;
-            alone.settle(items, not_kept, outcomes);
-        }
+    /// Given when the outbox is on.
+    sender: Option<Sender>,
+}
+
+impl Appender {
+    async fn round(
+        &mut self,
+        connection: &mut PgConnection,
+        round: &Round<'_>,
+    ) -> Result<Vec<NotKept>, sqlx::Error> {
+        let outgoing = match &mut self.sender {
+            Some(sender) => sender.outgoing(connection, &round.chains, &round.places).await?,
+            None => Vec::new(),
+        };
+        arrays::append(connection, self.lane, None, &round.chains, &outgoing).await
     }
-    // From here on an error does not say whether it was kept.
-    transaction.commit().await.map_err(unknown)?;
-    Ok(Vec::new())
+
+    async fn rounds(
+        &mut self,
+        connection: &mut PgConnection,
+        items: &[&Item],
+        rounds: &[Round<'_>],
+        outcomes: &mut [Committed],
+    ) -> Result<Vec<usize>, sqlx::Error> {
+        let mut transaction = connection.begin().await?;
+        for round in rounds {
+            let not_kept = self.round(&mut transaction, round).await?;
+            for place in round.settle(items, not_kept, outcomes) {
+                let alone = Round::alone(items, place);
+                let not_kept = self.round(&mut transaction, &alone).await?;
+                alone.settle(items, not_kept, outcomes);
+            }
+        }
+        // From here on an error does not say whether it was kept.
+        transaction.commit().await.map_err(unknown)?;
+        Ok(Vec::new())
+    }
 }
 
 /// Chains of different executions: what one statement takes.
@@ -261,7 +288,9 @@ impl<'a> Round<'a> {
     }
 }
 
-/// How the items of a group are laid out in statements, which take one chain per execution each.
+/// How the items of a group are laid out in statements, in their order. A statement takes one chain
+/// per execution. It adds due rows first and removes then, which is right for one item; so one that
+/// several items name parts them.
 struct Plan<'a> {
     rounds: Vec<Round<'a>>,
 }
@@ -269,25 +298,33 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn of(items: &[&'a Item]) -> Self {
         let mut rounds: Vec<Round<'a>> = Vec::new();
-        // Where each execution's newest item went: round and chain.
-        let mut newest: HashMap<i64, (usize, usize)> = HashMap::new();
+        // What the newest round has: the chain of each execution, and due rows.
+        let mut chains: HashMap<i64, usize> = HashMap::new();
+        let mut due = HashSet::new();
         for (place, item) in items.iter().enumerate() {
-            let known = newest.get(&item.execution()).copied();
-            if let Some((round, chain)) = known
-                && follows(&rounds[round].chains[chain], item)
-            {
-                rounds[round].chains[chain].push(item);
-                rounds[round].places[chain].push(place);
-                continue;
-            }
-            let number = known.map_or(0, |(round, _)| round + 1);
-            if number == rounds.len() {
-                rounds.push(Round { chains: Vec::new(), places: Vec::new() });
-            }
-            let round = &mut rounds[number];
-            newest.insert(item.execution(), (number, round.chains.len()));
-            round.chains.push(vec![item]);
-            round.places.push(vec![place]);
+            let known = chains.get(&item.execution()).copied();
+            let mine: HashSet<_> = item.due_ids().collect();
+            let round = match rounds.last_mut() {
+                Some(round)
+                    if known.is_none_or(|chain| follows(&round.chains[chain], item))
+                        && due.is_disjoint(&mine) =>
+                {
+                    round
+                }
+                _ => {
+                    chains.clear();
+                    due.clear();
+                    rounds.push_mut(Round { chains: Vec::new(), places: Vec::new() })
+                }
+            };
+            let chain = *chains.entry(item.execution()).or_insert_with(|| {
+                round.chains.push(Vec::new());
+                round.places.push(Vec::new());
+                round.chains.len() - 1
+            });
+            round.chains[chain].push(item);
+            round.places[chain].push(place);
+            due.extend(mine);
         }
         Self { rounds }
     }

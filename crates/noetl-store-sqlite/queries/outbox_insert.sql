@@ -1,4 +1,4 @@
--- Adds an event, or changes no row when it is there: an id that is in a log twice goes out once.
+-- Adds an event, or changes no row when it is there already.
 insert into outbox (
     tenant_id, execution_id, event_id, subject, payload, payload_codec,
     available_at, created_at, updated_at

@@ -183,6 +183,7 @@ macro_rules! conformance_suite {
                     every_event_of_a_commit_goes_out_in_order,
                     a_payload_is_the_event_s_row,
                     events_of_a_refused_append_do_not_go_out,
+                    an_event_id_that_two_logs_have_goes_out_for_both,
                     a_claimed_row_is_not_claimed_while_the_claim_lasts,
                     a_published_row_is_published_once_and_for_ever,
                     a_failed_row_comes_back_after_its_delay,

@@ -142,7 +142,7 @@ impl Envelope<'_> {
 /// A claimed row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboxRow {
-    /// Its id: larger means written later.
+    /// Its id: larger means written later. Within an execution it follows the order of the log.
     pub id: i64,
     /// The event's tenant.
     pub tenant: Tenant,

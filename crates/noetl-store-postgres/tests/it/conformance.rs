@@ -1,13 +1,13 @@
 //! The suite every store has to pass, and the same random histories for this store and memory.
 
-use noetl_store::conformance::{Subject, twin};
+use noetl_store::conformance::{Subject, outbox_on, twin};
 use noetl_store::{MemoryStore, conformance_suite};
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_testkit::postgres::TestDatabase;
 
 async fn subject() -> Subject {
     let database = TestDatabase::new();
-    let options = Options::new(&database.url()).expect("a URL");
+    let options = Options::new(&database.url()).expect("a URL").outbox(outbox_on());
     let store = PostgresStore::open(options).await.expect("a new store");
     Subject::keeping(store, database)
 }
@@ -18,7 +18,7 @@ conformance_suite!(postgres, async || subject().await);
 async fn random_histories_read_the_same_as_in_memory() {
     for seed in 0..10 {
         let postgres = subject().await;
-        let memory = Subject::new(MemoryStore::new());
+        let memory = Subject::new(MemoryStore::new().with_outbox(outbox_on()));
         twin::compare(seed, 60, memory.store(), postgres.store()).await;
     }
 }

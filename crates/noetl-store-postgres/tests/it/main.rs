@@ -1,5 +1,7 @@
 //! The Postgres store on a real server.
 
 mod conformance;
+mod keeping;
 mod replicas;
+mod traffic;
 mod verify;

@@ -14,7 +14,7 @@ use crate::verify::verify;
 async fn replica(url: &str, number: u16) -> (Arc<Control>, Arc<PostgresStore>) {
     let options = Options::new(url).expect("a URL").lane(number);
     let store = Arc::new(PostgresStore::open(options).await.expect("a store"));
-    let machine = MachineId::new(number).expect("a machine number");
+    let machine = Some(MachineId::new(number).expect("a machine number"));
     let options = ControlOptions { slots: 0, machine, ..ControlOptions::default() };
     let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await;
     (Arc::new(control.expect("a control plane")), store)

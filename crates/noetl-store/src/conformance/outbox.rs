@@ -60,6 +60,21 @@ pub async fn events_of_a_refused_append_do_not_go_out(store: Arc<dyn Store>) {
     assert_eq!(store.pending().await.expect("a count"), 3);
 }
 
+pub async fn an_event_id_that_two_logs_have_goes_out_for_both(store: Arc<dyn Store>) {
+    let mut one = Story::new(10);
+    write(&*store, one.start()).await;
+    let mut other = Story::new(11);
+    let mut start = other.start();
+    let mut event = noetl_model::Event::clone(&start.events[1]);
+    event.id = one.event_at(2);
+    start.events[1] = Arc::new(event);
+    write(&*store, start).await;
+    let rows = claim(&*store, 10).await;
+    let same = rows.iter().filter(|row| row.event == one.event_at(2));
+    let executions: Vec<_> = same.map(|row| row.execution).collect();
+    assert_eq!(executions, [one.id(), other.id()]);
+}
+
 pub async fn a_claimed_row_is_not_claimed_while_the_claim_lasts(store: Arc<dyn Store>) {
     write(&*store, Story::new(10).start()).await;
     assert_eq!(claim(&*store, 0).await, []);

@@ -1,0 +1,59 @@
+//! Rows of `due`.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::{DueId, ExecutionId, Tenant, Timestamp, Value};
+use noetl_store::{Due, DueRow, StoreError};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use crate::PostgresStore;
+use crate::arrays::rows;
+use crate::column::{At, interval, json, small};
+
+#[async_trait]
+impl Due for PostgresStore {
+    async fn take_due(&self, limit: usize, lease_for: Duration) -> Result<Vec<DueRow>, StoreError> {
+        let sql = include_str!("../queries/due_take.sql");
+        let make = || sqlx::query(sql).bind(rows(limit)).bind(interval(lease_for));
+        self.change("take what is due", make, due).await
+    }
+
+    async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        let sql = "select min(ready_at) from noetl.due";
+        let next: Option<Option<At>> =
+            self.one("read what is due next", || sqlx::query(sql), |row| row.try_get(0)).await?;
+        Ok(next.flatten().map(|at| at.0))
+    }
+
+    async fn done(&self, ids: &[DueId]) -> Result<usize, StoreError> {
+        let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
+        let sql = "delete from noetl.due where id = any ($1)";
+        self.touch("remove what is delivered", || sqlx::query(sql).bind(&ids)).await
+    }
+
+    async fn put_off(&self, id: DueId, until: Timestamp) -> Result<bool, StoreError> {
+        let sql = "update noetl.due set ready_at = $2 where id = $1";
+        let make = || sqlx::query(sql).bind(id.get()).bind(At::within(until));
+        Ok(self.touch("put off what is due", make).await? == 1)
+    }
+
+    async fn due_of(&self, execution: ExecutionId) -> Result<Vec<DueRow>, StoreError> {
+        let sql = include_str!("../queries/due_of.sql");
+        self.list("list what is due", || sqlx::query(sql).bind(execution.get()), due).await
+    }
+}
+
+fn due(row: &PgRow) -> Result<DueRow, sqlx::Error> {
+    Ok(DueRow {
+        id: DueId::new(row.try_get(0)?),
+        tenant: Tenant::new(row.try_get::<&str, _>(1)?),
+        execution: ExecutionId::new(row.try_get(2)?),
+        kind: row.try_get(3)?,
+        target: ExecutionId::new(row.try_get(4)?),
+        at: row.try_get::<At, _>(5)?.0,
+        payload: json(row, 6)?.unwrap_or(Value::Null),
+        attempts: small(row, 7)?,
+    })
+}

@@ -1,0 +1,100 @@
+//! Events as rows of the outbox.
+
+use std::collections::HashMap;
+
+use noetl_model::{EventId, ExecutionId, Tenant};
+use noetl_store::outbox::{Envelope, subject};
+use sqlx::{PgConnection, Row};
+
+use crate::arrays::{Chain, Item};
+
+/// Executions whose tenants are remembered.
+const TENANTS_MAX: usize = 10_000;
+
+/// An event on its way out.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) execution: ExecutionId,
+    pub(crate) event: EventId,
+    pub(crate) tenant: Tenant,
+    pub(crate) subject: String,
+    pub(crate) body: String,
+}
+
+/// Makes the rows. An append says its tenant only when it starts an execution, and an execution's
+/// tenant never changes, so it is asked for once.
+#[derive(Debug, Default)]
+pub(crate) struct Sender {
+    tenants: HashMap<i64, Tenant>,
+}
+
+impl Sender {
+    /// The rows of these chains, in the order of their items' places.
+    pub(crate) async fn outgoing(
+        &mut self,
+        connection: &mut PgConnection,
+        chains: &[Chain<'_>],
+        places: &[Vec<usize>],
+    ) -> Result<Vec<Outgoing>, sqlx::Error> {
+        self.learn(connection, chains).await?;
+        let mut items = Vec::new();
+        for (chain, places) in chains.iter().zip(places) {
+            let Some(first) = chain.first() else { continue };
+            // One that does not exist keeps nothing of the append either.
+            let start = first.start.as_ref().map(|start| &start.tenant);
+            let tenant = start.or_else(|| self.tenants.get(&first.execution()));
+            let Some(tenant) = tenant else { continue };
+            items.extend(places.iter().zip(chain).map(|(place, item)| (place, tenant, item)));
+        }
+        items.sort_unstable_by_key(|(place, ..)| **place);
+        let mut rows = Vec::new();
+        for (_, tenant, item) in items {
+            add(&mut rows, tenant, item)?;
+        }
+        Ok(rows)
+    }
+
+    /// Asks for the tenants of executions that are not started here and not known.
+    async fn learn(
+        &mut self,
+        connection: &mut PgConnection,
+        chains: &[Chain<'_>],
+    ) -> Result<(), sqlx::Error> {
+        let firsts = chains.iter().filter_map(|chain| chain.first());
+        let going_on = firsts.filter(|first| first.start.is_none()).map(|first| first.execution());
+        let mut unknown: Vec<i64> =
+            going_on.clone().filter(|execution| !self.tenants.contains_key(execution)).collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        if self.tenants.len() + unknown.len() > TENANTS_MAX {
+            // All of the group are asked for again, those that were known a moment ago too.
+            self.tenants.clear();
+            unknown = going_on.collect();
+        }
+        let sql =
+            "select execution_id, tenant_id from noetl.execution where execution_id = any ($1)";
+        for row in sqlx::query(sql).bind(unknown).fetch_all(connection).await? {
+            let tenant = Tenant::new(row.try_get::<&str, _>(1)?);
+            self.tenants.insert(row.try_get(0)?, tenant);
+        }
+        Ok(())
+    }
+}
+
+fn add(rows: &mut Vec<Outgoing>, tenant: &Tenant, item: &Item) -> Result<(), sqlx::Error> {
+    let mut previous = item.after;
+    for row in &item.events {
+        let envelope = Envelope { tenant, catalog: item.row.catalog, previous, row };
+        let body = envelope.payload().map_err(|error| sqlx::Error::Encode(error.into()))?;
+        rows.push(Outgoing {
+            execution: row.execution_id,
+            event: row.event_id,
+            tenant: tenant.clone(),
+            subject: subject(row.event_type.as_deref()),
+            body,
+        });
+        previous = Some(row.event_id);
+    }
+    Ok(())
+}
