@@ -132,6 +132,7 @@ macro_rules! conformance_suite {
                     a_path_filter_ignores_case_and_takes_every_character_as_it_is,
                     a_finished_execution_is_not_unfinished,
                     unfinished_executions_come_in_pages_in_id_order,
+                    every_execution_comes_in_pages_in_id_order_with_its_tenant,
                     a_finished_execution_still_takes_reports,
                 },
                 catalog::{

@@ -151,6 +151,16 @@ impl Executions for MemoryStore {
         Ok(page.cloned().collect())
     }
 
+    async fn every_execution(
+        &self,
+        after: ExecutionId,
+        limit: usize,
+    ) -> Result<Vec<(Tenant, ExecutionRow)>, StoreError> {
+        let state = self.state();
+        let rest = state.executions.values().filter(|known| known.row.id > after).take(limit);
+        Ok(rest.map(|known| (known.tenant.clone(), known.row.clone())).collect())
+    }
+
     async fn unfinished(
         &self,
         after: ExecutionId,

@@ -146,6 +146,15 @@ impl Executions for FrailStore {
         self.inner.executions(tenant, filter).await
     }
 
+    async fn every_execution(
+        &self,
+        after: ExecutionId,
+        limit: usize,
+    ) -> Result<Vec<(Tenant, ExecutionRow)>, StoreError> {
+        self.answer()?;
+        self.inner.every_execution(after, limit).await
+    }
+
     async fn unfinished(
         &self,
         after: ExecutionId,

@@ -6,3 +6,5 @@ mod dispatch;
 mod faults;
 mod plant;
 mod restart;
+mod retention;
+mod verify;
