@@ -27,6 +27,7 @@ mod outgoing;
 mod partitions;
 mod plugins;
 mod result_store;
+mod retention;
 mod runtimes;
 mod schedules;
 mod secret_audit;
