@@ -17,6 +17,7 @@ mod error;
 mod event_log;
 mod executions;
 mod hold;
+mod inspect;
 mod keychain;
 mod leases;
 mod migrate;
@@ -38,5 +39,6 @@ mod transient;
 mod writer;
 
 pub use error::OpenError;
+pub use inspect::{Schema, schema};
 pub use options::Options;
 pub use store::PostgresStore;

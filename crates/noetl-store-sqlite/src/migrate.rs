@@ -11,7 +11,7 @@ const APPLICATION_ID: i64 = 0x4e6f_544c;
 
 /// What has to run, in this order, to bring an empty file to the newest schema. A file's
 /// `user_version` counts how many of them it has had.
-const MIGRATIONS: [&str; 5] = [
+pub(crate) const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0001_store.sql"),
     include_str!("../migrations/0002_log.sql"),
     include_str!("../migrations/0003_traffic.sql"),

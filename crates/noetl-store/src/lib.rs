@@ -28,6 +28,7 @@ mod schedules;
 mod secret_audit;
 mod snapshots;
 pub mod subscriptions;
+mod tables;
 mod transient;
 
 #[cfg(any(test, feature = "conformance"))]
@@ -62,6 +63,7 @@ pub use subscriptions::{
     NewSubscription, Reserved, SubscriptionAction, SubscriptionRow, SubscriptionState,
     Subscriptions,
 };
+pub use tables::TableSize;
 pub use transient::{NewVariable, Transient, Variable, VariableKind};
 
 /// What is kept beside the executions: secrets, variables, results, objects, content.
