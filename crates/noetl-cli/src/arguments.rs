@@ -27,7 +27,7 @@ pub(crate) enum Command {
     Check(CheckArguments),
     /// Start the control plane with a worker on an embedded database.
     Dev(DevArguments),
-    /// Look after the database: bring it up to date, check, measure, copy, remove what is old.
+    /// Look after the database.
     #[command(subcommand)]
     Db(DbCommand),
     /// Print a completion script for a shell.

@@ -74,6 +74,17 @@ impl Database {
         }
     }
 
+    /// How its schema is damaged, when it is so badly that it cannot be opened.
+    pub(crate) fn damage(&self) -> Option<String> {
+        match self {
+            Self::Sqlite(path) => match sqlite::schema(path) {
+                Err(error @ sqlite::OpenError::Corrupt { .. }) => Some(error.to_string()),
+                Ok(_) | Err(_) => None,
+            },
+            Self::Memory | Self::Postgres(_) => None,
+        }
+    }
+
     /// How far its schema is, and how far this program's. Changes nothing.
     pub(crate) async fn schema(&self) -> Result<(i64, i64), Failure> {
         match self {

@@ -35,7 +35,7 @@ run() {{ '{PROGRAM}' run test.yaml --db small/log.db; echo \"exit $?\"; }}
 }
 
 /// A limit on the size of files does where no disk can be mounted.
-const LIMITED: &str = "(ulimit -f 1000; run)";
+const LIMITED: &str = "(ulimit -f 2400; run)";
 
 #[test]
 fn a_full_disk_is_named_and_what_was_committed_is_kept() {
@@ -47,7 +47,7 @@ fn a_full_disk_is_named_and_what_was_committed_is_kept() {
         command
     };
     if own_mounts().arg("true").output().is_ok_and(|output| output.status.success()) {
-        let scene = "mount -t tmpfs -o size=600k none small && run
+        let scene = "mount -t tmpfs -o size=1200k none small && run
 mount -o remount,size=20m small";
         check(own_mounts(), &home, scene);
     } else {

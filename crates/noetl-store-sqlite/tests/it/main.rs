@@ -5,6 +5,7 @@ mod durability;
 mod opening;
 mod retention;
 mod traffic;
+mod verify;
 
 use noetl_store_sqlite::{Options, SqliteStore};
 use tempfile::TempDir;

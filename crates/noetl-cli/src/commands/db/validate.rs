@@ -28,12 +28,17 @@ struct Findings {
 pub(super) async fn run(arguments: &DbArguments) -> Result<ExitCode, Failure> {
     let database = database(arguments)?;
     let name = database.name();
+    let mut findings = Findings::default();
+    if let Some(damage) = database.damage() {
+        findings.database.push(damage);
+        report(&name, None, &findings, arguments.output)?;
+        return Ok(ExitCode::FAILURE);
+    }
     let (found, known) = database.schema().await?;
     if found == 0 {
         let message = format!("there is no database at {name}");
         return Err(Failure::new(Kind::Config, message).hint("make it with `noetl db migrate`"));
     }
-    let mut findings = Findings::default();
     if found < known {
         findings.database.push(format!(
             "its schema has version {found} and {known} is needed: run `noetl db migrate`"
@@ -44,7 +49,7 @@ pub(super) async fn run(arguments: &DbArguments) -> Result<ExitCode, Failure> {
         store.close().await;
         looked.map_err(|error| unanswered(&error))?;
     }
-    report(&name, found, &findings, arguments.output)?;
+    report(&name, Some(found), &findings, arguments.output)?;
     let is_sound = findings.database.is_empty() && findings.executions.is_empty();
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -77,7 +82,12 @@ async fn look(open: &OpenStore, findings: &mut Findings) -> Result<(), StoreErro
     walked
 }
 
-fn report(name: &str, version: i64, findings: &Findings, output: Output) -> Result<(), Failure> {
+fn report(
+    name: &str,
+    version: Option<i64>,
+    findings: &Findings,
+    output: Output,
+) -> Result<(), Failure> {
     if output == Output::Json {
         let of_executions = findings.executions.iter().map(|problem| {
             json!({"execution_id": problem.execution.to_string(), "message": problem.message})
