@@ -34,7 +34,7 @@ fn a_sound_database_is_told_so() {
     let home = with_a_database();
     let said = home.noetl(["db", "validate"]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
-    assert!(said.stderr.starts_with("noetl-data/noetl.db: sound (1 executions, "), "{said:?}");
+    assert!(said.stderr.starts_with("noetl-data/noetl.db: sound (1 execution, "), "{said:?}");
     let said = home.noetl(["db", "validate", "--output", "json"]).json();
     assert_eq!((said["executions"].as_i64(), &said["problems"]), (Some(1), &Value::Array(vec![])));
 }

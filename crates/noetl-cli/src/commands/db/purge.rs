@@ -67,14 +67,14 @@ fn tell(name: &str, dry_run: bool, purged: &Purged) {
     ];
     let verb = if dry_run { "would go" } else { "removed" };
     for (what, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
-        output::note(&format!("  {verb}  {count} {what}"));
+        output::note(&format!("  {verb:<8}  {count} {what}"));
     }
     if !purged.content.removed.is_empty() {
         let (count, bytes) = (purged.content.removed.len(), size(purged.content.removed_bytes));
-        output::note(&format!("  {verb}  {count} contents, {bytes}"));
+        output::note(&format!("  {verb:<8}  {count} contents, {bytes}"));
     }
     for kept in &purged.report.kept {
-        output::note(&format!("  kept     {}: {}", kept.partition, kept.reason));
+        output::note(&format!("  kept      {}: {}", kept.partition, kept.reason));
     }
     let is_nothing = counts.iter().all(|(_, count)| *count == 0);
     let outcome = match (is_nothing && purged.content.removed.is_empty(), dry_run) {

@@ -115,7 +115,10 @@ fn report(
         1 => style.bad("1 problem"),
         count => style.bad(&format!("{count} problems")),
     };
-    let (executions, events) = (findings.checked, findings.events);
-    output::note(&format!("{name}: {outcome} ({executions} executions, {events} events)"));
+    let executions = match findings.checked {
+        1 => "1 execution".to_owned(),
+        count => format!("{count} executions"),
+    };
+    output::note(&format!("{name}: {outcome} ({executions}, {} events)", findings.events));
     Ok(())
 }
