@@ -27,6 +27,9 @@ pub(crate) enum Command {
     Check(CheckArguments),
     /// Start the control plane with a worker on an embedded database.
     Dev(DevArguments),
+    /// Look after the database.
+    #[command(subcommand)]
+    Db(DbCommand),
     /// Print a completion script for a shell.
     Completions(CompletionsArguments),
 }
@@ -85,6 +88,77 @@ pub(crate) struct DevArguments {
     /// How many steps the worker in this process runs at a time; 0 for those who bring their own.
     #[arg(long, env = "NOETL_SLOTS", default_value_t = 16, value_name = "N", value_parser = slots(0))]
     pub(crate) slots: usize,
+    #[command(flatten, next_help_heading = "What is removed once a day, if any of these is given")]
+    pub(crate) policy: PolicyArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DbCommand {
+    /// Bring the schema up to date, and make the database when there is none.
+    Migrate(DbArguments),
+    /// Check the database and every log in it. Changes nothing.
+    Validate(DbArguments),
+    /// Say how many rows and bytes each table has.
+    Stats(DbArguments),
+    /// Copy an embedded database to a new file, also while a server runs on it.
+    Backup(BackupArguments),
+    /// Remove what is old. Nothing that can still move is touched.
+    Purge(PurgeArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DbArguments {
+    /// Where the database is kept.
+    #[arg(long, env = "NOETL_DATA", default_value = "noetl-data", value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// The database, instead: `sqlite://path`, or `postgres://user:password@host:port/database`.
+    #[arg(long, env = "NOETL_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    pub(crate) database_url: Option<String>,
+    /// How to print the outcome.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupArguments {
+    /// The file to make. One that exists is left alone.
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) db: DbArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PurgeArguments {
+    #[command(flatten)]
+    pub(crate) db: DbArguments,
+    #[command(flatten)]
+    pub(crate) policy: PolicyArguments,
+    /// Say what would go, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// How long what is kept; 0 keeps it for good.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyArguments {
+    /// Finished executions with everything they have, in days since their last event [default: 0].
+    #[arg(long, env = "NOETL_EVENT_RETENTION_DAYS", value_name = "N")]
+    pub(crate) event_retention_days: Option<i64>,
+    /// Commands of finished executions, in days since they ended [default: 7].
+    #[arg(long, env = "NOETL_COMMAND_RETENTION_DAYS", value_name = "N")]
+    pub(crate) command_retention_days: Option<i64>,
+    /// Runtimes, in minutes since their last heartbeat [default: 60].
+    #[arg(long, env = "NOETL_RUNTIME_STALE_MINUTES", value_name = "N")]
+    pub(crate) runtime_stale_minutes: Option<i64>,
+    /// Published rows of the outbox, in days [default: 7].
+    #[arg(long, env = "NOETL_OUTBOX_RETENTION_DAYS", value_name = "N")]
+    pub(crate) outbox_retention_days: Option<i64>,
+    /// Messages that subscriptions have seen, in days [default: 7].
+    #[arg(long, env = "NOETL_DEDUP_RETENTION_DAYS", value_name = "N")]
+    pub(crate) dedup_retention_days: Option<i64>,
+    /// The audit of secrets, in days [default: 90].
+    #[arg(long, env = "NOETL_AUDIT_RETENTION_DAYS", value_name = "N")]
+    pub(crate) audit_retention_days: Option<i64>,
 }
 
 #[derive(Debug, Args)]

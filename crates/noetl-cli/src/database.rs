@@ -1,14 +1,17 @@
 //! Which store is used: one setting picks it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use noetl_store::Store;
+use noetl_store::{Store, StoreError, TableSize};
 use noetl_store_postgres::{self as postgres, PostgresStore};
 use noetl_store_sqlite::{self as sqlite, SqliteStore};
 
 use crate::failure::{Failure, Kind};
 use crate::settings::{number, setting};
+
+/// The database's name in a data directory.
+const FILE: &str = "noetl.db";
 
 /// Where everything is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +47,16 @@ impl Database {
         }
     }
 
+    /// The same for programs that keep a file in a data directory unless told otherwise.
+    pub(crate) fn of_directory(url: Option<&str>, data: &Path) -> Result<Self, Failure> {
+        Self::chosen(url, Self::in_directory(data))
+    }
+
+    /// The file of a data directory.
+    pub(crate) fn in_directory(data: &Path) -> Self {
+        Self::Sqlite(data.join(FILE))
+    }
+
     /// `POSTGRES_HOST` and its companions, as the original reads them.
     fn from_postgres_variables() -> Result<Option<Self>, Failure> {
         let Some(host) = setting("POSTGRES_HOST") else { return Ok(None) };
@@ -71,6 +84,50 @@ impl Database {
         place(self.name()) == place(other.name())
     }
 
+    /// How its schema is damaged, when it is so badly that it cannot be opened.
+    pub(crate) fn damage(&self) -> Option<String> {
+        match self {
+            Self::Sqlite(path) => match sqlite::schema(path) {
+                Err(error @ sqlite::OpenError::Corrupt { .. }) => Some(error.to_string()),
+                Ok(_) | Err(_) => None,
+            },
+            Self::Memory | Self::Postgres(_) => None,
+        }
+    }
+
+    /// How far its schema is, and how far this program's. Changes nothing.
+    pub(crate) async fn schema(&self) -> Result<(i64, i64), Failure> {
+        match self {
+            Self::Memory => Err(memory_is_gone()),
+            Self::Sqlite(path) => {
+                let schema = sqlite::schema(path).map_err(|error| unopened(&error))?;
+                let number = |count| i64::try_from(count).unwrap_or(i64::MAX);
+                Ok((number(schema.found), number(schema.known)))
+            }
+            Self::Postgres(url) => {
+                let schema = postgres::schema(&postgres_options(url)?).await;
+                let schema = schema.map_err(|error| not_opened(&error))?;
+                Ok((schema.found.into(), schema.known.into()))
+            }
+        }
+    }
+
+    /// Opens it to look at: nothing is changed or brought up to date, and whoever owns it goes on.
+    pub(crate) async fn look_at(self) -> Result<OpenStore, Failure> {
+        match self {
+            Self::Memory => Err(memory_is_gone()),
+            Self::Sqlite(path) => {
+                let store = SqliteStore::look_at(path).map_err(|error| unopened(&error))?;
+                Ok(OpenStore::Sqlite(Arc::new(store)))
+            }
+            Self::Postgres(url) => {
+                let store = PostgresStore::open(postgres_options(&url)?.migrate(false)).await;
+                let store = store.map_err(|error| not_opened(&error))?;
+                Ok(OpenStore::Postgres(Arc::new(store)))
+            }
+        }
+    }
+
     /// Opens it, bringing its schema up to date.
     pub(crate) async fn open(self) -> Result<OpenStore, Failure> {
         match self {
@@ -96,6 +153,22 @@ impl OpenStore {
         match self {
             Self::Sqlite(store) => store.clone(),
             Self::Postgres(store) => store.clone(),
+        }
+    }
+
+    /// What the database finds wrong with itself.
+    pub(crate) async fn check(&self) -> Result<Vec<String>, StoreError> {
+        match self {
+            Self::Sqlite(store) => store.check().await,
+            Self::Postgres(store) => store.check().await,
+        }
+    }
+
+    /// Rows and bytes of its tables.
+    pub(crate) async fn tables(&self) -> Result<Vec<TableSize>, StoreError> {
+        match self {
+            Self::Sqlite(store) => store.tables().await,
+            Self::Postgres(store) => store.tables().await,
         }
     }
 
@@ -159,7 +232,12 @@ fn not_opened(error: &postgres::OpenError) -> Failure {
     }
 }
 
-fn unopened(error: &sqlite::OpenError) -> Failure {
+fn memory_is_gone() -> Failure {
+    Failure::new(Kind::User, "a database in memory is gone with its process")
+        .hint("name a file or a server with --data or --database-url")
+}
+
+pub(crate) fn unopened(error: &sqlite::OpenError) -> Failure {
     let failure = Failure::from_error(Kind::Config, error);
     match error {
         sqlite::OpenError::InUse { .. } => {
@@ -169,6 +247,7 @@ fn unopened(error: &sqlite::OpenError) -> Failure {
             failure.hint("name a file that noetl made, or one that does not exist yet")
         }
         sqlite::OpenError::Newer { .. } => failure.hint("use the newer noetl for this file"),
+        sqlite::OpenError::Older { .. } => failure.hint("run `noetl db migrate`"),
         sqlite::OpenError::Corrupt { .. } => {
             failure.hint("restore the file from a backup; it was not changed")
         }

@@ -9,6 +9,7 @@ mod commands;
 mod database;
 mod failure;
 mod output;
+mod policy;
 mod runtime;
 mod settings;
 mod shards;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => commands::run::main(arguments),
         Command::Check(arguments) => commands::check::main(&arguments),
         Command::Dev(arguments) => commands::dev::main(arguments),
+        Command::Db(command) => commands::db::main(command),
         Command::Completions(arguments) => commands::completions::main(&arguments),
     };
     outcome.unwrap_or_else(|failure| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use noetl_control::{Control, OpenError, Options, SubmitError};
 use noetl_model::MachineId;
-use noetl_store::SystemClock;
+use noetl_store::{Policy, SystemClock};
 use noetl_tools::Registry;
 use noetl_worker::Worker;
 use tokio::task::JoinHandle;
@@ -34,6 +34,8 @@ pub(crate) struct Setup {
     pub(crate) resume: bool,
     /// How long running steps may take to end when the process is told to stop.
     pub(crate) grace: Duration,
+    /// How long what is kept; everything stays when there is none.
+    pub(crate) retention: Option<Policy>,
 }
 
 impl Runtime {
@@ -45,6 +47,7 @@ impl Runtime {
             machine: machine()?,
             env: Arc::new(template_environment()),
             resume: setup.resume,
+            retention: setup.retention,
             ..Options::default()
         };
         let (routed, shards) = (stores.routed.clone(), stores.shards.clone());

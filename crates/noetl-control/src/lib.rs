@@ -18,8 +18,10 @@ mod options;
 mod recovery;
 mod reports;
 mod results;
+mod retention;
 mod service;
 mod snapshots;
+mod verify;
 mod watch;
 
 pub use catalog::{Catalog, PlaybookError, RegisterError};
@@ -29,5 +31,7 @@ pub use journal::{Accepted, Journal, SubmitError};
 pub use local::{Assignment, LOCAL_WORKER, LocalCommands};
 pub use options::Options;
 pub use reports::{Report, ReportError, Reports};
+pub use retention::{PurgeError, Purged, purge};
 pub use service::{Control, OpenError};
+pub use verify::{Problem, Verified, verify};
 pub use watch::Watch;

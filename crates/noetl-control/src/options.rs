@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use noetl_model::MachineId;
-use noetl_store::Blobs;
+use noetl_store::{Blobs, Policy};
 
 /// Settings of one control plane.
 #[derive(Clone)]
@@ -21,6 +21,8 @@ pub struct Options {
     pub env: Arc<BTreeMap<String, String>>,
     /// Whether unfinished executions found at the start go on.
     pub resume: bool,
+    /// How long what is kept, applied once a day; everything stays when `None`.
+    pub retention: Option<Policy>,
 }
 
 impl Default for Options {
@@ -32,6 +34,7 @@ impl Default for Options {
             blobs: None,
             env: Arc::default(),
             resume: true,
+            retention: None,
         }
     }
 }

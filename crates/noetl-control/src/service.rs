@@ -22,6 +22,7 @@ use crate::options::Options;
 use crate::recovery;
 use crate::reports::Reports;
 use crate::results::Results;
+use crate::retention::Retainer;
 use crate::snapshots::Snapshots;
 use crate::watch::Watch;
 
@@ -91,7 +92,7 @@ impl Control {
             Some(blobs) => blobs,
             None => store.clone(),
         };
-        let results = Results::new(blobs);
+        let results = Results::new(blobs.clone());
         let dispatch = Dispatch::new(options.slots, shards.len());
         let watch = Watch::new();
         let (draining, closing) = (CancellationToken::new(), CancellationToken::new());
@@ -149,6 +150,16 @@ impl Control {
             0
         };
         tasks.push(tokio::spawn(identity.keep(ids.clone(), closing.clone())));
+        if let Some(policy) = options.retention {
+            let retainer = Retainer {
+                store: store.clone(),
+                blobs,
+                policy,
+                clock: clock.clone(),
+                closing: closing.clone(),
+            };
+            tasks.push(tokio::spawn(retainer.run()));
+        }
         let catalog = Catalog::new(store.clone(), clock, ids.clone(), playbooks);
         Ok(Self {
             executions: Executions::new(

@@ -51,6 +51,12 @@ impl Timestamp {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
+    /// Its year and calendar quarter, 1 to 4, in UTC; `None` outside the years −9999 to 9999.
+    pub fn quarter(self) -> Option<(i16, i8)> {
+        let date = self.to_jiff()?.to_zoned(jiff::tz::TimeZone::UTC).date();
+        Some((date.year(), (date.month() - 1) / 3 + 1))
+    }
+
     /// The calendar view, for formatting; `None` outside the years −9999 to 9999.
     pub fn to_jiff(self) -> Option<jiff::Timestamp> {
         jiff::Timestamp::from_microsecond(self.0).ok()
@@ -98,6 +104,21 @@ mod tests {
         let at = Timestamp::from_micros(1_704_067_200_000_001);
         assert_eq!(at.to_string(), "2024-01-01T00:00:00.000001Z");
         assert_eq!("2024-01-01T01:00:00.000001+01:00".parse(), Ok(at));
+    }
+
+    #[test]
+    fn a_quarter_begins_with_its_first_month() {
+        for (text, quarter) in [
+            ("2026-01-01T00:00:00Z", (2026, 1)),
+            ("2026-03-31T23:59:59.999999Z", (2026, 1)),
+            ("2026-04-01T00:00:00Z", (2026, 2)),
+            ("2026-09-30T23:59:59Z", (2026, 3)),
+            ("2026-12-31T23:59:59Z", (2026, 4)),
+        ] {
+            let at: Timestamp = text.parse().expect("a time");
+            assert_eq!(at.quarter(), Some(quarter), "{text}");
+        }
+        assert_eq!(Timestamp::from_micros(i64::MAX).quarter(), None);
     }
 
     #[test]

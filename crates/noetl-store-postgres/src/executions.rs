@@ -68,6 +68,20 @@ impl Executions for PostgresStore {
         .await
     }
 
+    async fn every_execution(
+        &self,
+        after: ExecutionId,
+        limit: usize,
+    ) -> Result<Vec<(Tenant, ExecutionRow)>, StoreError> {
+        let sql = include_str!("../queries/execution_every.sql");
+        self.list(
+            "list all executions",
+            || sqlx::query(sql).bind(after.get()).bind(rows(limit)),
+            |row| Ok((Tenant::new(row.try_get::<&str, _>(16)?), execution(row)?)),
+        )
+        .await
+    }
+
     async fn unfinished(
         &self,
         after: ExecutionId,

@@ -26,6 +26,9 @@ pub(crate) struct Appender<'c> {
     command: CachedStatement<'c>,
     move_on: CachedStatement<'c>,
     newest: Option<i64>,
+    /// The largest position ever given. Rows may be gone from the end of the table, so the table
+    /// does not know it.
+    position: i64,
     /// Given when the outbox is on.
     outgoing: Option<Outgoing<'c>>,
 }
@@ -45,6 +48,7 @@ impl<'c> Appender<'c> {
             command: prepare(include_str!("../queries/command_insert.sql"))?,
             move_on: prepare(include_str!("../queries/command_move.sql"))?,
             newest: None,
+            position: last_position(connection).map_err(failed)?,
             outgoing: outbox
                 .map(|now| Outgoing::new(connection, now))
                 .transpose()
@@ -103,12 +107,12 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    /// Records the newest id of what was appended. Comes last in the transaction.
+    /// Records the newest id and the last position of what was appended. Comes last in the transaction.
     pub(crate) fn finish(self) -> Result<(), StoreError> {
         let Some(newest) = self.newest else { return Ok(()) };
         let sql = include_str!("../queries/log_head_raise.sql");
         let mut raise = self.connection.prepare_cached(sql).map_err(failed)?;
-        raise.execute([newest]).map_err(failed)?;
+        raise.execute([newest, self.position]).map_err(failed)?;
         Ok(())
     }
 
@@ -173,6 +177,7 @@ impl<'c> Appender<'c> {
     }
 
     fn insert_event(&mut self, row: &EventRow) -> rusqlite::Result<()> {
+        self.position += 1;
         self.event.execute(params![
             row.execution_id.get(),
             place(row.seq),
@@ -192,6 +197,7 @@ impl<'c> Appender<'c> {
             row.result,
             row.duration,
             row.idempotency_key,
+            self.position,
         ])?;
         Ok(())
     }
@@ -237,6 +243,11 @@ impl<'c> Appender<'c> {
             _ => Ok(()),
         }
     }
+}
+
+fn last_position(connection: &Connection) -> rusqlite::Result<i64> {
+    let sql = "select coalesce(max(last_position), 0) from log_head";
+    connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
 }
 
 fn failed(error: rusqlite::Error) -> StoreError {

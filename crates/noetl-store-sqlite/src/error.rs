@@ -34,6 +34,16 @@ pub enum OpenError {
         /// The newest schema version this program knows.
         known: i64,
     },
+    /// The file was not brought up to date, and may not be changed.
+    #[error("{} has schema version {found}, and this program needs {known}", path.display())]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its schema version.
+        found: usize,
+        /// The schema version this program needs.
+        known: usize,
+    },
     /// The file is damaged.
     #[error("{} is damaged: {detail}", path.display())]
     Corrupt {

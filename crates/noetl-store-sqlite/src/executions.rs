@@ -60,6 +60,20 @@ impl Executions for SqliteStore {
         .await
     }
 
+    async fn every_execution(
+        &self,
+        after: ExecutionId,
+        limit: usize,
+    ) -> Result<Vec<(Tenant, ExecutionRow)>, StoreError> {
+        self.read("list all executions", move |connection| {
+            let sql = include_str!("../queries/execution_every.sql");
+            let mut list = connection.prepare_cached(sql)?;
+            let row = |row: &Row<'_>| Ok((Tenant::new(row.get::<_, String>(16)?), execution(row)?));
+            list.query_map((after.get(), rows(limit)), row)?.collect()
+        })
+        .await
+    }
+
     async fn unfinished(
         &self,
         after: ExecutionId,

@@ -6,6 +6,7 @@
 //! in `migrations/`, queries are in `queries/`; nothing outside this crate knows a table.
 
 mod append;
+mod backup;
 mod blobs;
 mod catalog;
 mod checkpoint;
@@ -17,6 +18,7 @@ mod due;
 mod error;
 mod event_log;
 mod executions;
+mod inspect;
 mod item;
 mod keychain;
 mod leases;
@@ -28,6 +30,7 @@ mod options;
 mod outbox;
 mod readers;
 mod result_store;
+mod retention;
 mod runtimes;
 mod schedules;
 mod secret_audit;
@@ -37,6 +40,8 @@ mod subscriptions;
 mod transient;
 mod writer;
 
+pub use backup::backup;
 pub use error::OpenError;
+pub use inspect::{Schema, schema};
 pub use options::{Location, Options, Synchronous};
 pub use store::{SqliteStore, Stats};

@@ -11,11 +11,12 @@ const APPLICATION_ID: i64 = 0x4e6f_544c;
 
 /// What has to run, in this order, to bring an empty file to the newest schema. A file's
 /// `user_version` counts how many of them it has had.
-const MIGRATIONS: [&str; 4] = [
+pub(crate) const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/0001_store.sql"),
     include_str!("../migrations/0002_log.sql"),
     include_str!("../migrations/0003_traffic.sql"),
     include_str!("../migrations/0004_keeping.sql"),
+    include_str!("../migrations/0005_retention.sql"),
 ];
 
 /// The `user_version` of a file that has had them all.

@@ -9,6 +9,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::checkpoint::{Checkpoints, PAGES_MAX};
 use crate::error::{commit_error, store_error};
+use crate::inspect;
 use crate::lock::LockFile;
 use crate::open::{self, Opened};
 use crate::readers::Readers;
@@ -33,7 +34,8 @@ pub struct SqliteStore {
 #[derive(Debug)]
 struct OpenFile {
     path: PathBuf,
-    lock: LockFile,
+    /// None when the file is only looked at.
+    lock: Option<LockFile>,
 }
 
 /// How large a store is.
@@ -65,9 +67,25 @@ impl SqliteStore {
         Ok(Self {
             writer: Some(writer),
             readers: Some(Arc::new(readers)),
-            file: Some(OpenFile { path, lock }),
+            file: Some(OpenFile { path, lock: Some(lock) }),
             clock,
             outbox,
+        })
+    }
+
+    /// Opens a file to look at, whoever owns it: it is not changed, brought up to date or locked,
+    /// and every call that would write is an error.
+    pub fn look_at(path: PathBuf) -> Result<Self, OpenError> {
+        let connection = inspect::open_current(&path)?;
+        let failed = |error| OpenError::from_driver(&path, error);
+        let readers = Readers::open(&path, 1).map_err(failed)?;
+        let writer = start(connection, None, path.clone(), None)?;
+        Ok(Self {
+            writer: Some(writer),
+            readers: Some(Arc::new(readers)),
+            file: Some(OpenFile { path, lock: None }),
+            clock: StoreClock::default(),
+            outbox: OutboxOptions::default(),
         })
     }
 
@@ -147,8 +165,9 @@ impl Drop for SqliteStore {
         // write-ahead log behind.
         self.readers = None;
         let stopped = self.writer.take().is_none_or(Writer::stop);
-        if let Some(file) = self.file.take().filter(|_| stopped) {
-            file.lock.release();
+        let lock = self.file.take().and_then(|file| file.lock);
+        if let Some(lock) = lock.filter(|_| stopped) {
+            lock.release();
         }
     }
 }

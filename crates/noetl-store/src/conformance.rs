@@ -24,6 +24,7 @@ pub mod outbox;
 pub mod payload;
 pub mod references;
 pub mod results;
+pub mod retention;
 pub mod runtimes;
 pub mod schedules;
 pub mod secret_audit;
@@ -131,6 +132,7 @@ macro_rules! conformance_suite {
                     a_path_filter_ignores_case_and_takes_every_character_as_it_is,
                     a_finished_execution_is_not_unfinished,
                     unfinished_executions_come_in_pages_in_id_order,
+                    every_execution_comes_in_pages_in_id_order_with_its_tenant,
                     a_finished_execution_still_takes_reports,
                 },
                 catalog::{
@@ -270,6 +272,20 @@ macro_rules! conformance_suite {
                     results_of_an_execution_are_deleted_in_portions,
                     another_tenant_s_results_do_not_exist,
                 },
+                retention::{
+                    a_finished_execution_goes_with_everything_it_has,
+                    an_unfinished_execution_stays_whatever_its_age,
+                    an_execution_with_a_recent_event_stays,
+                    an_execution_that_waits_for_a_delivery_stays_until_then,
+                    an_imported_execution_goes_by_age_ended_or_not,
+                    a_policy_that_keeps_removes_nothing,
+                    a_dry_run_changes_nothing_and_says_the_same,
+                    commands_of_finished_executions_go_by_their_own_age,
+                    a_subscription_survives_every_purge,
+                    a_late_append_to_what_is_gone_is_a_conflict_at_the_start,
+                    events_of_what_is_gone_still_go_out,
+                    many_executions_and_long_logs_go_in_one_purge,
+                },
                 objects::{
                     an_object_is_read_back,
                     a_deleted_object_is_gone,
@@ -352,6 +368,7 @@ mod tests {
             include_str!("conformance/secret_audit.rs"),
             include_str!("conformance/transient.rs"),
             include_str!("conformance/results.rs"),
+            include_str!("conformance/retention.rs"),
             include_str!("conformance/objects.rs"),
             include_str!("conformance/blobs.rs"),
             include_str!("conformance/references.rs"),

@@ -125,6 +125,13 @@ pub trait Executions: Send + Sync {
         filter: &ExecutionFilter,
     ) -> Result<Vec<ExecutionRow>, StoreError>;
 
+    /// Executions of all tenants with an id above `after`, in id order, with whose they are.
+    async fn every_execution(
+        &self,
+        after: ExecutionId,
+        limit: usize,
+    ) -> Result<Vec<(Tenant, ExecutionRow)>, StoreError>;
+
     /// Unfinished executions of all tenants with an id above `after`, in id order.
     async fn unfinished(
         &self,

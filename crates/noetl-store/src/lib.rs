@@ -22,12 +22,14 @@ mod memory;
 mod objects;
 pub mod outbox;
 mod result_store;
+pub mod retention;
 mod runtimes;
 mod schedules;
 mod secret_audit;
 mod sharded;
 mod snapshots;
 pub mod subscriptions;
+mod tables;
 mod transient;
 
 #[cfg(any(test, feature = "conformance"))]
@@ -53,6 +55,7 @@ pub use memory::MemoryStore;
 pub use objects::{Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins};
 pub use outbox::{Outbox, OutboxOptions, OutboxRow};
 pub use result_store::{NewResult, ResultStore, ResultSummary};
+pub use retention::{Policy, Retention, Window};
 pub use runtimes::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes};
 pub use schedules::{NewSchedule, ScheduleRow, Schedules};
 pub use secret_audit::{AuditFilter, SecretAudit, SecretUse};
@@ -62,6 +65,7 @@ pub use subscriptions::{
     NewSubscription, Reserved, SubscriptionAction, SubscriptionRow, SubscriptionState,
     Subscriptions,
 };
+pub use tables::TableSize;
 pub use transient::{NewVariable, Transient, Variable, VariableKind};
 
 /// What is kept beside the executions: secrets, variables, results, objects, content.
@@ -106,6 +110,7 @@ pub trait Store:
     + Subscriptions
     + Schedules
     + Keeping
+    + Retention
 {
 }
 
@@ -123,5 +128,6 @@ impl<S> Store for S where
         + Subscriptions
         + Schedules
         + Keeping
+        + Retention
 {
 }

@@ -13,6 +13,7 @@ mod leases;
 mod objects;
 mod outbox;
 mod result_store;
+mod retention;
 mod runtimes;
 mod schedules;
 mod secret_audit;
@@ -148,6 +149,16 @@ impl Executions for MemoryStore {
         rows.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.id)));
         let page = rows.into_iter().skip(filter.offset).take(filter.limit);
         Ok(page.cloned().collect())
+    }
+
+    async fn every_execution(
+        &self,
+        after: ExecutionId,
+        limit: usize,
+    ) -> Result<Vec<(Tenant, ExecutionRow)>, StoreError> {
+        let state = self.state();
+        let rest = state.executions.values().filter(|known| known.row.id > after).take(limit);
+        Ok(rest.map(|known| (known.tenant.clone(), known.row.clone())).collect())
     }
 
     async fn unfinished(

@@ -16,6 +16,7 @@ mod cluster;
 mod keeping;
 mod log;
 mod reads;
+mod retention;
 mod spread;
 mod traffic;
 

@@ -1,6 +1,7 @@
 //! A memory store that a test can make unreachable.
 
 mod keeping;
+mod retention;
 mod traffic;
 
 use std::collections::BTreeMap;
@@ -143,6 +144,15 @@ impl Executions for FrailStore {
     ) -> Result<Vec<ExecutionRow>, StoreError> {
         self.answer()?;
         self.inner.executions(tenant, filter).await
+    }
+
+    async fn every_execution(
+        &self,
+        after: ExecutionId,
+        limit: usize,
+    ) -> Result<Vec<(Tenant, ExecutionRow)>, StoreError> {
+        self.answer()?;
+        self.inner.every_execution(after, limit).await
     }
 
     async fn unfinished(

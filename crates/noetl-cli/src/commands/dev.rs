@@ -22,9 +22,6 @@ const GRACE: Duration = Duration::from_secs(5);
 /// this is for a client that is slow to send its question.
 const REQUEST_GRACE: Duration = Duration::from_secs(2);
 
-/// The database's name in the data directory.
-const DATABASE: &str = "noetl.db";
-
 pub(crate) fn main(arguments: DevArguments) -> Result<ExitCode, Failure> {
     start_logging();
     if !arguments.host.is_loopback() {
@@ -51,16 +48,17 @@ fn start_logging() {
 }
 
 async fn serve(arguments: DevArguments) -> Result<ExitCode, Failure> {
+    let retention = arguments.policy.policy_if_any()?;
     let address = SocketAddr::new(arguments.host, arguments.port);
     let listener = TcpListener::bind(address).await.map_err(|error| {
         Failure::new(Kind::Config, format!("could not listen on {address}: {error}"))
             .hint("stop what listens there, or choose another with --port")
     })?;
     let address = listener.local_addr().unwrap_or(address);
-    let file = Database::Sqlite(arguments.data.join(DATABASE));
-    let place = Place::chosen(arguments.database_url.as_deref(), file)?;
+    let url = arguments.database_url.as_deref();
+    let place = Place::chosen(url, Database::in_directory(&arguments.data))?;
     let name = place.name();
-    let setup = Setup { place, slots: arguments.slots, resume: true, grace: GRACE };
+    let setup = Setup { place, slots: arguments.slots, resume: true, grace: GRACE, retention };
     let stop = StopRequests::listen();
     let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     let runtime = Runtime::open(setup).await?;

@@ -143,6 +143,46 @@ pub(crate) fn human(time: Duration) -> String {
     }
 }
 
+/// Progress of long work as one line, on a terminal only.
+pub(crate) struct Bar(Option<ProgressBar>);
+
+impl Bar {
+    /// A line that counts these.
+    pub(crate) fn new(what: &'static str) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
+            let template = format!("  {{pos}} {what}");
+            if let Ok(style) = ProgressStyle::with_template(&template) {
+                bar.set_style(style);
+            }
+            bar
+        });
+        Self(bar)
+    }
+
+    /// This many are done.
+    pub(crate) fn count(&self, done: usize) {
+        if let Some(bar) = &self.0 {
+            bar.set_position(u64::try_from(done).unwrap_or(u64::MAX));
+        }
+    }
+
+    /// This many of all are done.
+    pub(crate) fn set(&self, done: u64, all: u64) {
+        if let Some(bar) = &self.0 {
+            bar.set_length(all);
+            bar.set_position(done);
+        }
+    }
+
+    /// Takes the line away.
+    pub(crate) fn clear(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

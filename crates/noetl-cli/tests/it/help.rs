@@ -21,6 +21,7 @@ fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
       run          Run a playbook to its end, here and now
       check        Check playbooks and say what is wrong with them, where, and what would be right
       dev          Start the control plane with a worker on an embedded database
+      db           Look after the database
       completions  Print a completion script for a shell
       help         Print this message or the help of the given subcommand(s)
 
@@ -54,6 +55,10 @@ fn the_help_of_run_is_stable() {
 
           --db <PATH>
               Keep the log in this database file instead of in memory
+
+          --database-url <URL>
+              Keep the log in this database instead of in memory: `sqlite://path`, or
+              `postgres://user:password@host:port/database`
 
           --slots <N>
               How many steps run at a time
@@ -108,13 +113,50 @@ fn the_help_of_dev_is_stable() {
     Usage: noetl dev [OPTIONS]
 
     Options:
-          --host <HOST>  The address to listen on. There are no users yet, so only a loopback address is
-                         taken [env: NOETL_HOST=] [default: 127.0.0.1]
-          --port <PORT>  The port to listen on; 0 picks a free one [env: NOETL_PORT=] [default: 8082]
-          --data <DIR>   Where the database is kept [env: NOETL_DATA=] [default: noetl-data]
-          --slots <N>    How many steps the worker in this process runs at a time; 0 for those who bring
-                         their own [env: NOETL_SLOTS=] [default: 16]
-      -h, --help         Print help
+          --host <HOST>         The address to listen on. There are no users yet, so only a loopback
+                                address is taken [env: NOETL_HOST=] [default: 127.0.0.1]
+          --port <PORT>         The port to listen on; 0 picks a free one [env: NOETL_PORT=] [default:
+                                8082]
+          --data <DIR>          Where the database is kept [env: NOETL_DATA=] [default: noetl-data]
+          --database-url <URL>  Keep everything in this database instead: `sqlite://path`, or
+                                `postgres://user:password@host:port/database` [env: NOETL_DATABASE_URL]
+          --slots <N>           How many steps the worker in this process runs at a time; 0 for those
+                                who bring their own [env: NOETL_SLOTS=] [default: 16]
+      -h, --help                Print help
+
+    What is removed once a day, if any of these is given:
+          --event-retention-days <N>    Finished executions with everything they have, in days since
+                                        their last event [default: 0] [env: NOETL_EVENT_RETENTION_DAYS=]
+          --command-retention-days <N>  Commands of finished executions, in days since they ended
+                                        [default: 7] [env: NOETL_COMMAND_RETENTION_DAYS=]
+          --runtime-stale-minutes <N>   Runtimes, in minutes since their last heartbeat [default: 60]
+                                        [env: NOETL_RUNTIME_STALE_MINUTES=]
+          --outbox-retention-days <N>   Published rows of the outbox, in days [default: 7] [env:
+                                        NOETL_OUTBOX_RETENTION_DAYS=]
+          --dedup-retention-days <N>    Messages that subscriptions have seen, in days [default: 7]
+                                        [env: NOETL_DEDUP_RETENTION_DAYS=]
+          --audit-retention-days <N>    The audit of secrets, in days [default: 90] [env:
+                                        NOETL_AUDIT_RETENTION_DAYS=]
+    ");
+}
+
+#[test]
+fn the_help_of_db_names_its_verbs() {
+    assert_snapshot!(help(&["db"]), @r"
+    Look after the database
+
+    Usage: noetl db <COMMAND>
+
+    Commands:
+      migrate   Bring the schema up to date, and make the database when there is none
+      validate  Check the database and every log in it. Changes nothing
+      stats     Say how many rows and bytes each table has
+      backup    Copy an embedded database to a new file, also while a server runs on it
+      purge     Remove what is old. Nothing that can still move is touched
+      help      Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help  Print help
     ");
 }
 

@@ -4,6 +4,7 @@
 
 mod check;
 mod closed_output;
+mod db;
 mod dev;
 mod dev_process;
 mod disk;

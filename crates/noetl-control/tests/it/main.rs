@@ -6,5 +6,7 @@ mod dispatch;
 mod faults;
 mod plant;
 mod restart;
+mod retention;
 mod sharded;
 mod values;
+mod verify;

@@ -3,7 +3,9 @@
 mod conformance;
 mod durability;
 mod opening;
+mod retention;
 mod traffic;
+mod verify;
 
 use noetl_store_sqlite::{Options, SqliteStore};
 use tempfile::TempDir;

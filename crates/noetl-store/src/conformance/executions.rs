@@ -160,6 +160,27 @@ pub async fn a_finished_execution_is_not_unfinished(store: Arc<dyn Store>) {
     }
 }
 
+pub async fn every_execution_comes_in_pages_in_id_order_with_its_tenant(store: Arc<dyn Store>) {
+    let mut stories = [Story::new(12), Story::new(10).of("acme"), Story::new(11)];
+    for story in &mut stories {
+        write(&*store, story.start()).await;
+    }
+    let ended = stories[1].then(vec![done()]);
+    write(&*store, ended).await;
+    let page = async |after, limit| {
+        let page = store.every_execution(ExecutionId::new(after), limit).await.expect("a page");
+        page.into_iter().map(|(tenant, row)| (tenant.to_string(), row)).collect::<Vec<_>>()
+    };
+    let first = page(i64::MIN, 2).await;
+    let expected = [
+        ("acme".to_owned(), stories[1].row.clone()),
+        ("default".to_owned(), stories[2].row.clone()),
+    ];
+    assert_eq!(first, expected);
+    assert_eq!(page(11, 2).await, [("default".to_owned(), stories[0].row.clone())]);
+    assert!(page(12, 2).await.is_empty());
+}
+
 pub async fn unfinished_executions_come_in_pages_in_id_order(store: Arc<dyn Store>) {
     for (id, tenant) in [(13, "default"), (10, "acme"), (12, "default"), (11, "default")] {
         write(&*store, Story::new(id).of(tenant).start()).await;

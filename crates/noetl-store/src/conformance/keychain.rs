@@ -136,7 +136,7 @@ pub async fn another_tenant_s_entries_are_out_of_reach(store: Arc<dyn Store>) {
     assert_eq!(kept.expect("theirs").kept, entry("key"));
 }
 
-fn entry(key: &str) -> NewKeychainEntry {
+pub(super) fn entry(key: &str) -> NewKeychainEntry {
     NewKeychainEntry {
         cache_key: key.into(),
         name: "token".into(),

@@ -7,15 +7,21 @@ use noetl_model::{Clock, ExecutionId, Tenant};
 
 use super::clock::HandClock;
 use super::due::{due, with};
+use super::keychain::entry;
 use super::leases::take;
 use super::outbox_on;
+use super::results::result;
+use super::retention::shortest;
 use super::runtimes::runtime;
 use super::schedules::schedule;
-use super::story::{Story, write};
+use super::secret_audit::used;
+use super::story::{Story, done, write};
 use super::subscriptions::{new, reserve};
+use super::transient::variable;
+use crate::retention::{Policy, Removed};
 use crate::{
-    Advanced, NewDue, NewSchedule, Reserved, RuntimeFilter, RuntimeKind, Store, SubscriptionAction,
-    SubscriptionState,
+    Advanced, NewDue, NewKeychainEntry, NewSchedule, NewVariable, Reserved, RuntimeFilter,
+    RuntimeKind, SecretUse, Store, SubscriptionAction, SubscriptionState,
 };
 
 const TTL: Duration = Duration::from_secs(10);
@@ -166,4 +172,66 @@ pub async fn a_schedule_is_ready_at_its_time(store: Arc<dyn Store>, clock: &Hand
     assert_eq!(store.ready_schedules(10).await.expect("a list"), []);
     clock.pass(INSTANT);
     assert_eq!(store.ready_schedules(10).await.expect("a list").len(), 1);
+}
+
+pub async fn every_table_is_purged_by_its_own_window(store: Arc<dyn Store>, clock: &HandClock) {
+    let tenant = Tenant::default();
+    let minute = shortest().length().expect("a window");
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let row = store.claim(1).await.expect("a claim");
+    store.mark_published(&[row[0].id]).await.expect("a count");
+    let said = runtime(1, RuntimeKind::WorkerPool, "a");
+    store.register_runtime(&tenant, said).await.expect("a runtime");
+    reserve(&*store, &tenant, 1, "k", 10, TTL).await;
+    let used = SecretUse { at: clock.now(), ..used(1, 0) };
+    store.audit_secret(&tenant, used).await.expect("kept");
+    let expires_at = Some(clock.now().plus(minute));
+    let kept = NewKeychainEntry { expires_at, ..entry("k") };
+    store.put_keychain_entry(&tenant, kept).await.expect("kept");
+    let kept = NewVariable { expires_at, ..variable("v") };
+    store.put_variables(&tenant, story.id(), vec![kept]).await.expect("kept");
+    let mut kept = result(1, 10, "r");
+    kept.summary.expires_at = expires_at;
+    store.put_result(&tenant, kept).await.expect("kept");
+
+    let none = Policy::KEEP;
+    let one = Removed::default();
+    let policies = [
+        (Policy { runtimes: shortest(), ..none }, Removed { runtimes: 1, ..one }),
+        (Policy { outbox: shortest(), ..none }, Removed { outbox: 1, ..one }),
+        (Policy { dedup: shortest(), ..none }, Removed { dedup: 1, ..one }),
+        (Policy { audit: shortest(), ..none }, Removed { audit: 1, ..one }),
+        (
+            Policy { expired: true, ..none },
+            Removed { keychain: 1, variables: 1, results: 1, ..one },
+        ),
+    ];
+    let purge = async |policy: &Policy, dry_run| {
+        store.purge(policy, dry_run).await.expect("a report").removed
+    };
+    clock.pass(minute - INSTANT);
+    for (policy, _) in &policies {
+        assert_eq!(purge(policy, false).await, Removed::default(), "{policy:?}");
+    }
+    clock.pass(INSTANT);
+    for (policy, removed) in &policies {
+        assert_eq!(purge(policy, true).await, *removed, "{policy:?}");
+        assert_eq!(purge(policy, false).await, *removed, "{policy:?}");
+        assert_eq!(purge(policy, false).await, Removed::default(), "{policy:?}");
+    }
+}
+
+pub async fn an_execution_goes_when_its_window_is_over(store: Arc<dyn Store>, clock: &HandClock) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    story.row.updated_at = clock.now();
+    write(&*store, story.then(vec![done()])).await;
+    let policy = Policy { executions: shortest(), ..Policy::KEEP };
+    let purged = async || store.purge(&policy, false).await.expect("a report").removed.executions;
+    // Its last event is an instant later than the clock stood.
+    clock.pass(shortest().length().expect("a window"));
+    assert_eq!(purged().await, 0);
+    clock.pass(INSTANT);
+    assert_eq!(purged().await, 1);
 }

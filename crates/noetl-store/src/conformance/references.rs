@@ -93,7 +93,7 @@ pub async fn a_collection_goes_through_all_pages(store: Arc<dyn Store>) {
     assert_eq!(left.len(), 200);
 }
 
-fn digests() -> [Digest; 3] {
+pub(super) fn digests() -> [Digest; 3] {
     [b"one", b"two", b"six"].map(|text| Digest::of(text))
 }
 
@@ -102,6 +102,6 @@ fn sorted<const N: usize>(mut digests: [Digest; N]) -> [Digest; N] {
     digests
 }
 
-async fn references(store: &dyn Store, execution: i64) -> Vec<Digest> {
+pub(super) async fn references(store: &dyn Store, execution: i64) -> Vec<Digest> {
     store.references(ExecutionId::new(execution)).await.expect("a list")
 }

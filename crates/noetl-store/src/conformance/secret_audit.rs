@@ -99,7 +99,7 @@ pub async fn a_purge_takes_the_earliest_uses_up_to_its_limit(store: Arc<dyn Stor
     assert_eq!(store.secret_uses(&theirs, &all()).await.expect("a list"), []);
 }
 
-fn used(id: i64, at: i64) -> SecretUse {
+pub(super) fn used(id: i64, at: i64) -> SecretUse {
     SecretUse {
         id: AuditId::new(id),
         at: Timestamp::from_micros(at),

@@ -80,6 +80,8 @@ macro_rules! lapse_suite {
                 a_reserved_message_counts_for_its_window,
                 a_subscription_knows_when_it_moved,
                 a_schedule_is_ready_at_its_time,
+                every_table_is_purged_by_its_own_window,
+                an_execution_goes_when_its_window_is_over,
             }
         }
     };

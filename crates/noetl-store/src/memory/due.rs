@@ -29,6 +29,11 @@ impl DueTable {
         });
     }
 
+    /// Whether a row this execution sent still waits.
+    pub(super) fn has_of(&self, execution: ExecutionId) -> bool {
+        self.0.values().any(|waiting| waiting.row.execution == execution)
+    }
+
     /// Removes rows; how many there were.
     pub(super) fn remove(&mut self, ids: &[DueId]) -> usize {
         ids.iter().filter(|id| self.0.remove(id).is_some()).count()

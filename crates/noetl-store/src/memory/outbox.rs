@@ -85,6 +85,23 @@ impl OutboxTable {
             self.rows.insert(id, Outgoing { row, status: Status::Waits(now) });
         }
     }
+
+    /// Removes what was published at `until` or earlier. How many; a dry run only counts.
+    pub(super) fn purge(&mut self, until: Timestamp, dry_run: bool) -> usize {
+        let mut goes = 0;
+        let events = &mut self.events;
+        self.rows.retain(|_, known| match known.status {
+            Status::Published(at) if at <= until => {
+                goes += 1;
+                if !dry_run {
+                    events.remove(&(known.row.execution, known.row.event));
+                }
+                dry_run
+            }
+            Status::Published(_) | Status::Waits(_) | Status::InFlight(_) => true,
+        });
+        goes
+    }
 }
 
 #[async_trait]
@@ -141,17 +158,7 @@ impl Outbox for MemoryStore {
     }
 
     async fn purge_published(&self, older_than: Duration) -> Result<usize, StoreError> {
-        let mut state = self.state();
         let until = self.clock.now().minus(older_than);
-        let OutboxTable { rows, events, .. } = &mut state.outbox;
-        let before = rows.len();
-        rows.retain(|_, known| match known.status {
-            Status::Published(at) if at <= until => {
-                events.remove(&(known.row.execution, known.row.event));
-                false
-            }
-            Status::Published(_) | Status::Waits(_) | Status::InFlight(_) => true,
-        });
-        Ok(before - rows.len())
+        Ok(self.state().outbox.purge(until, false))
     }
 }

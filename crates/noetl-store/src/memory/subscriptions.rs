@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct SubscriptionTable {
     rows: BTreeMap<SubscriptionId, (Tenant, SubscriptionRow)>,
-    seen: BTreeMap<(Tenant, SubscriptionId, String), (ExecutionId, Timestamp)>,
+    pub(super) seen: BTreeMap<(Tenant, SubscriptionId, String), (ExecutionId, Timestamp)>,
 }
 
 impl SubscriptionTable {

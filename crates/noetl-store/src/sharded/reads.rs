@@ -39,6 +39,17 @@ impl Executions for Sharded {
         Ok(rows.into_iter().skip(filter.offset).take(filter.limit).collect())
     }
 
+    async fn every_execution(
+        &self,
+        after: ExecutionId,
+        limit: usize,
+    ) -> Result<Vec<(Tenant, ExecutionRow)>, StoreError> {
+        let mut rows = self.all(|store| store.every_execution(after, limit)).await?.concat();
+        rows.sort_by_key(|(_, row)| row.id);
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
     async fn unfinished(
         &self,
         after: ExecutionId,

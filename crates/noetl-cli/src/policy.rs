@@ -1,0 +1,43 @@
+//! How long what is kept, from flags and the environment.
+
+use noetl_store::retention::{OutOfRange, Policy, Window};
+
+use crate::arguments::PolicyArguments;
+use crate::failure::{Failure, Kind};
+
+impl PolicyArguments {
+    /// The policy, where nothing is said as by default.
+    pub(crate) fn policy(&self) -> Result<Policy, Failure> {
+        let wrong = |error: OutOfRange| Failure::from_error(Kind::User, &error);
+        let days = |setting, number: Option<i64>, default: Window| {
+            number.map_or(Ok(default), |days| Window::days(setting, days)).map_err(wrong)
+        };
+        let known = Policy::default();
+        let runtimes = match self.runtime_stale_minutes {
+            Some(minutes) => Window::minutes("runtime_stale_minutes", minutes).map_err(wrong)?,
+            None => known.runtimes,
+        };
+        Ok(Policy {
+            executions: days("event_retention_days", self.event_retention_days, known.executions)?,
+            commands: days("command_retention_days", self.command_retention_days, known.commands)?,
+            runtimes,
+            outbox: days("outbox_retention_days", self.outbox_retention_days, known.outbox)?,
+            dedup: days("dedup_retention_days", self.dedup_retention_days, known.dedup)?,
+            audit: days("audit_retention_days", self.audit_retention_days, known.audit)?,
+            expired: known.expired,
+        })
+    }
+
+    /// The policy, if anything is said at all.
+    pub(crate) fn policy_if_any(&self) -> Result<Option<Policy>, Failure> {
+        let said = [
+            self.event_retention_days,
+            self.command_retention_days,
+            self.runtime_stale_minutes,
+            self.outbox_retention_days,
+            self.dedup_retention_days,
+            self.audit_retention_days,
+        ];
+        if said.iter().all(Option::is_none) { Ok(None) } else { self.policy().map(Some) }
+    }
+}

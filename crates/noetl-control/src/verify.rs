@@ -1,0 +1,213 @@
+//! Checks that what is stored fits together: every log with itself, and the rows with their logs.
+//!
+//! It reads and changes nothing. On a store that is in use an execution may move between the read
+//! of its row and of its log; so it is called wrong only when its row stood still meanwhile.
+
+use std::collections::BTreeMap;
+
+use noetl_model::{CommandId, ExecutionId, Fact, Seq, Tenant, Timestamp};
+use noetl_store::{CommandChange, CommandRow, ExecutionRow, ExecutionStatus, Store, StoreError};
+
+/// Events read in one go.
+const PAGE: usize = 1000;
+
+/// How often an execution is read that moves while it is looked at. One that moves on all the time
+/// is left for another time.
+const LOOKS_MAX: usize = 5;
+
+/// Something that does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The execution.
+    pub execution: ExecutionId,
+    /// What is wrong with it, in a sentence.
+    pub message: String,
+}
+
+/// A stretch of executions that was checked.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Verified {
+    /// How many.
+    pub executions: usize,
+    /// Events of their logs.
+    pub events: u64,
+    /// The last of them; none when there are no more.
+    pub last: Option<ExecutionId>,
+    /// What does not fit.
+    pub problems: Vec<Problem>,
+}
+
+/// Checks up to `limit` executions of all tenants with an id above `after`.
+///
+/// Of every log: places without a gap, ids once, at most one decided end. Of every row: version,
+/// status and end are those of the log. Of every command: its row is as its events say, and over
+/// when its execution is; only one of an ended execution may be gone.
+pub async fn verify(
+    store: &dyn Store,
+    after: ExecutionId,
+    limit: usize,
+) -> Result<Verified, StoreError> {
+    let page = store.every_execution(after, limit).await?;
+    let mut verified = Verified { last: page.last().map(|(_, row)| row.id), ..Verified::default() };
+    for (tenant, row) in page {
+        let execution = row.id;
+        let found = look(store, &tenant, row).await?;
+        verified.executions += 1;
+        verified.events += found.events;
+        let problem = |message| Problem { execution, message };
+        verified.problems.extend(found.problems.into_iter().map(problem));
+    }
+    Ok(verified)
+}
+
+/// Checks an execution while it stands still.
+async fn look(
+    store: &dyn Store,
+    tenant: &Tenant,
+    mut row: ExecutionRow,
+) -> Result<Found, StoreError> {
+    for _ in 0..LOOKS_MAX {
+        let found = check(store, &row).await?;
+        if found.problems.is_empty() {
+            return Ok(found);
+        }
+        match store.execution(tenant, row.id).await? {
+            Some(again) if again != row => row = again,
+            Some(_) => return Ok(found),
+            // Retention took it.
+            None => return Ok(Found::default()),
+        }
+    }
+    Ok(Found::default())
+}
+
+/// What one log says.
+#[derive(Default)]
+struct Found {
+    events: u64,
+    last: Seq,
+    ends: Vec<(ExecutionStatus, Timestamp)>,
+    is_imported: bool,
+    commands: BTreeMap<CommandId, CommandRow>,
+    problems: Vec<String>,
+}
+
+async fn check(store: &dyn Store, row: &ExecutionRow) -> Result<Found, StoreError> {
+    let mut found = Found::default();
+    found.read_log(store, row).await?;
+    found.compare_row(row);
+    found.compare_commands(store, row).await?;
+    Ok(found)
+}
+
+impl Found {
+    fn wrong(&mut self, message: impl Into<String>) {
+        self.problems.push(message.into());
+    }
+
+    /// Reads as much of the log as the row knows of: what was appended since is not its business.
+    async fn read_log(&mut self, store: &dyn Store, row: &ExecutionRow) -> Result<(), StoreError> {
+        let mut place = Seq::START;
+        while place < row.version {
+            let page = match store.read(row.id, place, PAGE).await {
+                Ok(page) => page,
+                Err(StoreError::Row(error)) => {
+                    self.wrong(format!(
+                        "an event after place {} is not readable: {error}",
+                        place.0
+                    ));
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            };
+            let Some(last) = page.last().map(|event| event.seq) else { return Ok(()) };
+            for event in page.iter().filter(|event| event.seq <= row.version) {
+                if event.seq != self.last.next() {
+                    self.wrong(format!(
+                        "the log goes from place {} to {}",
+                        self.last.0, event.seq.0
+                    ));
+                }
+                self.last = event.seq;
+                self.events += 1;
+                self.is_imported |= event.seq.0 == 1 && matches!(event.fact, Fact::Imported(_));
+                if let Some(status) = end_of(&event.fact) {
+                    self.ends.push((status, event.at));
+                }
+                self.follow(CommandChange::of(event));
+            }
+            place = last;
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, change: Option<CommandChange>) {
+        match change {
+            Some(CommandChange::Insert(row)) => {
+                self.commands.insert(row.id, row);
+            }
+            Some(CommandChange::Move { id, state, worker, ended_at }) => {
+                if let Some(row) = self.commands.get_mut(&id) {
+                    row.go_on(state, worker.as_ref(), ended_at);
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn compare_row(&mut self, row: &ExecutionRow) {
+        if self.last != row.version {
+            let (version, last) = (row.version.0, self.last.0);
+            self.wrong(format!("its row is at version {version}, and its log ends at {last}"));
+        }
+        if self.ends.len() > 1 {
+            self.wrong(format!("it ended {} times", self.ends.len()));
+        }
+        // What came from elsewhere may end without an event of ours.
+        if self.is_imported {
+            return;
+        }
+        let status = self.ends.first().map_or(ExecutionStatus::Running, |end| end.0);
+        if status != row.status {
+            let (is, says) = (row.status.as_str(), status.as_str());
+            self.wrong(format!("its row says {is}, and its log {says}"));
+        } else if self.ends.first().map(|end| end.1) != row.ended_at {
+            self.wrong("its row and its log differ on when it ended");
+        }
+    }
+
+    async fn compare_commands(
+        &mut self,
+        store: &dyn Store,
+        row: &ExecutionRow,
+    ) -> Result<(), StoreError> {
+        for (id, expected) in std::mem::take(&mut self.commands) {
+            let is_open = row.status.is_final() && !expected.state.is_terminal();
+            if is_open {
+                self.wrong(format!("it ended, and its command {id} is open"));
+            }
+            match store.command(id).await? {
+                // Retention takes commands of ended executions before their log.
+                None if row.status.is_final() => {}
+                None => self.wrong(format!("its command {id} has no row")),
+                Some(found) if found != expected => {
+                    let (is, says) = (found.state.as_str(), expected.state.as_str());
+                    self.wrong(format!(
+                        "the row of its command {id} is {is} and differs from the log, {says}"
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn end_of(fact: &Fact) -> Option<ExecutionStatus> {
+    match fact {
+        Fact::PlaybookCompleted { .. } => Some(ExecutionStatus::Completed),
+        Fact::PlaybookFailed { .. } => Some(ExecutionStatus::Failed),
+        Fact::PlaybookCancelled { .. } => Some(ExecutionStatus::Cancelled),
+        _ => None,
+    }
+}

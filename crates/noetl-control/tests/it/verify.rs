@@ -1,0 +1,86 @@
+use std::sync::Arc;
+
+use noetl_control::{Verified, verify};
+use noetl_model::{ExecutionId, Timestamp};
+use noetl_store::conformance::story::{Story, completed, done, imported, issued, said, write};
+use noetl_store::{ExecutionStatus, Policy, Retention, Window};
+use noetl_testkit::FrailStore;
+
+use crate::plant::{Gate, Plant, chain};
+
+async fn all(store: &FrailStore) -> Verified {
+    verify(store, ExecutionId::new(i64::MIN), 100).await.unwrap()
+}
+
+async fn messages(store: &FrailStore) -> Vec<String> {
+    all(store).await.problems.into_iter().map(|problem| problem.message).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_journal_wrote_fits_together() {
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 2, &gate).await;
+    let ended = plant.start(&chain(5)).await;
+    plant.finished(ended).await;
+    let running = plant.start("  - {step: a, tool: {kind: shell, command: x}}\n").await;
+    gate.begun(1).await;
+    let verified = all(&store).await;
+    assert_eq!((verified.executions, verified.last), (2, Some(ended.max(running))));
+    assert!(verified.events > 5);
+    assert_eq!(verified.problems, []);
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn executions_are_checked_in_pages() {
+    let store = FrailStore::default();
+    for id in [10, 11, 12] {
+        write(&store, Story::new(id).start()).await;
+    }
+    let page = verify(&store, ExecutionId::new(10), 1).await.unwrap();
+    assert_eq!((page.executions, page.last), (1, Some(ExecutionId::new(11))));
+    let end = verify(&store, ExecutionId::new(12), 1).await.unwrap();
+    assert_eq!(end, Verified::default());
+}
+
+#[tokio::test]
+async fn a_row_that_ended_without_its_log_is_found() {
+    let store = FrailStore::default();
+    let mut story = Story::new(10);
+    write(&store, story.start()).await;
+    story.row.status = ExecutionStatus::Failed;
+    story.row.ended_at = Some(Timestamp::from_micros(1));
+    write(&store, story.then(vec![said("more")])).await;
+    let command = story.command_at(3);
+    assert_eq!(
+        messages(&store).await,
+        [
+            "its row says FAILED, and its log RUNNING".to_owned(),
+            format!("it ended, and its command {command} is open"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn another_end_in_the_row_than_in_the_log_is_found() {
+    let store = FrailStore::default();
+    let mut story = Story::new(10);
+    write(&store, story.start()).await;
+    let mut end = story.then(vec![completed(story.command_at(3)), done()]);
+    end.row.ended_at = Some(Timestamp::from_micros(1));
+    write(&store, end).await;
+    assert_eq!(messages(&store).await, ["its row and its log differ on when it ended"]);
+}
+
+#[tokio::test]
+async fn what_retention_took_is_not_missed() {
+    let store = FrailStore::default();
+    let mut ended = Story::new(10);
+    write(&store, ended.start()).await;
+    write(&store, ended.then(vec![completed(ended.command_at(3)), done()])).await;
+    write(&store, Story::new(11).then(vec![imported(), issued("a")])).await;
+    let policy = Policy { commands: Window::days("days", 1).unwrap(), ..Policy::KEEP };
+    assert_eq!(store.purge(&policy, false).await.unwrap().removed.commands, 1);
+    assert_eq!(messages(&store).await, [] as [&str; 0]);
+}

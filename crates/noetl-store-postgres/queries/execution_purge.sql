@@ -1,0 +1,53 @@
+-- Removes executions with everything they have, except those that are live, were moved after $2,
+-- or wait for a delivery; a row that moves meanwhile is looked at again. Counts by table.
+with gone as (
+    delete from noetl.execution e
+    where e.execution_id = any ($1)
+        and coalesce(e.updated_at, e.end_time, e.start_time, now()) <= $2
+        and (e.end_time is not null or e.origin = 'imported' or exists (
+            select from noetl.event first
+            where first.execution_id = e.execution_id and first.seq = 1
+                and first.origin = 'imported'
+        ))
+        and not exists (select from noetl.due d where d.execution_id = e.execution_id)
+    returning e.execution_id, e.tenant_id
+), events as (
+    delete from noetl.event t using gone
+    where t.execution_id = gone.execution_id and t.execution_id = any ($1)
+    returning 1
+), commands as (
+    delete from noetl.command t using gone
+    where t.execution_id = gone.execution_id
+    returning 1
+), snapshots as (
+    delete from noetl.projection_snapshot t using gone
+    where t.aggregate_id = gone.execution_id::text
+        or t.aggregate_id like 'execution/' || gone.execution_id || '/_%'
+    returning 1
+), refs as (
+    delete from noetl.blob_ref t using gone
+    where t.execution_id = gone.execution_id
+    returning 1
+), variables as (
+    delete from noetl.transient t using gone
+    where t.tenant_id = gone.tenant_id and t.execution_id = gone.execution_id
+    returning 1
+), results as (
+    delete from noetl.result_store t using gone
+    where t.tenant_id = gone.tenant_id and t.execution_id = gone.execution_id
+    returning 1
+), secrets as (
+    delete from noetl.keychain t using gone
+    where t.tenant_id = gone.tenant_id and t.execution_id = gone.execution_id
+        and t.scope_type = 'local'
+    returning 1
+)
+select
+    (select coalesce(array_agg(execution_id), '{}') from gone),
+    (select count(*) from events),
+    (select count(*) from commands),
+    (select count(*) from snapshots),
+    (select count(*) from refs),
+    (select count(*) from variables),
+    (select count(*) from results),
+    (select count(*) from secrets)

@@ -1,0 +1,205 @@
+//! Removing what is old, in portions.
+//!
+//! Rows go in short statements, each a transaction of its own, so that nothing else waits for
+//! long. An execution goes with everything it has in one statement. Parts of the log are named by
+//! the calendar quarter in which executions were started.
+
+use async_trait::async_trait;
+use noetl_model::{ExecutionId, Timestamp};
+use noetl_store::StoreError;
+use noetl_store::retention::{Age, Fate, Policy, Removed, Report, Retention, Tally};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use crate::PostgresStore;
+use crate::arrays::rows;
+use crate::column::{At, number};
+
+const ACTION: &str = "purge";
+
+/// Executions looked at in one go, and removed in one statement.
+const PAGE: usize = 200;
+
+/// Rows of other tables removed in one statement.
+const PORTION: usize = 5000;
+
+/// A table whose rows go by a time of their own: those whose time, $1 or earlier, has come.
+struct Sweep {
+    count: &'static str,
+    delete: &'static str,
+}
+
+/// The statements of a sweep, from the table and which of its rows go.
+macro_rules! sweep {
+    ($table:literal, $goes:literal) => {
+        Sweep {
+            count: concat!("select count(*) from noetl.", $table, " t where ", $goes),
+            delete: concat!(
+                "delete from noetl.",
+                $table,
+                " where ctid = any (array(select t.ctid from noetl.",
+                $table,
+                " t where ",
+                $goes,
+                " limit $2))"
+            ),
+        }
+    };
+}
+
+const RUNTIMES: Sweep = sweep!("runtime", "t.heartbeat <= $1");
+const OUTBOX: Sweep = sweep!("outbox", "t.status = 'PUBLISHED' and t.published_at <= $1");
+const DEDUP: Sweep = sweep!("subscription_dedup", "t.seen_at <= $1");
+const AUDIT: Sweep = sweep!("secret_audit", "t.occurred_at <= $1");
+const KEYCHAIN: Sweep = sweep!("keychain", "t.expires_at <= $1");
+const VARIABLES: Sweep = sweep!("transient", "t.expires_at <= $1");
+const RESULTS: Sweep = sweep!("result_store", "t.expires_at <= $1");
+const COMMANDS: Sweep = sweep!(
+    "command",
+    "t.completed_at <= $1 and not exists (select from noetl.execution e \
+     where e.execution_id = t.execution_id and e.end_time is null and e.origin = 'own')"
+);
+
+#[async_trait]
+impl Retention for PostgresStore {
+    async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Report, StoreError> {
+        let now = || sqlx::query("select now()");
+        let now = self.one(ACTION, now, |row| Ok(row.try_get::<At, _>(0)?.0)).await?;
+        let now = now.ok_or_else(|| StoreError::backend(ACTION, "no time"))?;
+        let mut removed = Removed::default();
+        let expired = policy.expired.then_some(now);
+        // What goes by its own age comes first, so that it is counted there in a dry run too.
+        for (sweep, since, count) in [
+            (RUNTIMES, policy.runtimes.since(now), &mut removed.runtimes),
+            (OUTBOX, policy.outbox.since(now), &mut removed.outbox),
+            (DEDUP, policy.dedup.since(now), &mut removed.dedup),
+            (AUDIT, policy.audit.since(now), &mut removed.audit),
+            (KEYCHAIN, expired, &mut removed.keychain),
+            (VARIABLES, expired, &mut removed.variables),
+            (RESULTS, expired, &mut removed.results),
+            (COMMANDS, policy.commands.since(now), &mut removed.commands),
+        ] {
+            if let Some(since) = since {
+                *count += self.sweep(&sweep, since, dry_run).await?;
+            }
+        }
+        let mut tally = Tally::default();
+        if let Some(since) = policy.executions.since(now) {
+            let purge = Purge { since, commands: policy.commands.since(now), expired, dry_run };
+            self.executions_of_age(&purge, &mut tally, &mut removed).await?;
+        }
+        let (dropped, kept) = tally.finish();
+        Ok(Report { removed, dropped, kept })
+    }
+}
+
+/// Which executions go, and what of theirs was counted already.
+struct Purge {
+    since: Timestamp,
+    commands: Option<Timestamp>,
+    expired: Option<Timestamp>,
+    dry_run: bool,
+}
+
+impl PostgresStore {
+    async fn sweep(
+        &self,
+        sweep: &Sweep,
+        since: Timestamp,
+        dry_run: bool,
+    ) -> Result<u64, StoreError> {
+        if dry_run {
+            let make = || sqlx::query(sweep.count).bind(At::within(since));
+            let counted = self.one(ACTION, make, |row| number(row, 0)).await?;
+            return Ok(counted.unwrap_or_default());
+        }
+        let mut removed = 0;
+        loop {
+            let make = || sqlx::query(sweep.delete).bind(At::within(since)).bind(rows(PORTION));
+            let portion = self.touch(ACTION, make).await?;
+            removed += u64::try_from(portion).unwrap_or(u64::MAX);
+            if portion < PORTION {
+                return Ok(removed);
+            }
+        }
+    }
+
+    async fn executions_of_age(
+        &self,
+        purge: &Purge,
+        tally: &mut Tally,
+        removed: &mut Removed,
+    ) -> Result<(), StoreError> {
+        let mut after = i64::MIN;
+        loop {
+            let sql = include_str!("../queries/execution_ages.sql");
+            let make = || sqlx::query(sql).bind(after).bind(rows(PAGE));
+            let page = self.list(ACTION, make, aged).await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = last.get();
+            let mut going = Vec::new();
+            for (id, age) in page {
+                match age.fate(purge.since) {
+                    Fate::Goes => going.push(id.get()),
+                    stays => tally.note(id, stays),
+                }
+            }
+            if going.is_empty() {
+                continue;
+            }
+            let (gone, portion) = self.remove(purge, &going).await?;
+            removed.add(&portion);
+            for id in going {
+                // One that was moved since it was looked at has a recent event now.
+                let fate = if gone.contains(&id) { Fate::Goes } else { Fate::Recent };
+                tally.note(ExecutionId::new(id), fate);
+            }
+        }
+    }
+
+    /// Removes executions that still may go, and says which; a dry run only counts.
+    async fn remove(
+        &self,
+        purge: &Purge,
+        going: &[i64],
+    ) -> Result<(Vec<i64>, Removed), StoreError> {
+        let at =
+            |time: Option<Timestamp>| At::within(time.unwrap_or(Timestamp::from_micros(i64::MIN)));
+        let answer = if purge.dry_run {
+            let sql = include_str!("../queries/execution_purge_counts.sql");
+            let make =
+                || sqlx::query(sql).bind(going).bind(at(purge.commands)).bind(at(purge.expired));
+            self.one(ACTION, make, gone).await?
+        } else {
+            let sql = include_str!("../queries/execution_purge.sql");
+            let make = || sqlx::query(sql).bind(going).bind(at(Some(purge.since)));
+            self.change(ACTION, make, gone).await?.into_iter().next()
+        };
+        Ok(answer.unwrap_or_default())
+    }
+}
+
+fn aged(row: &PgRow) -> Result<(ExecutionId, Age), sqlx::Error> {
+    let age = Age {
+        updated_at: row.try_get::<At, _>(1)?.0,
+        is_live: row.try_get(2)?,
+        is_awaited: row.try_get(3)?,
+    };
+    Ok((ExecutionId::new(row.try_get(0)?), age))
+}
+
+fn gone(row: &PgRow) -> Result<(Vec<i64>, Removed), sqlx::Error> {
+    let ids: Vec<i64> = row.try_get(0)?;
+    let removed = Removed {
+        executions: u64::try_from(ids.len()).unwrap_or(u64::MAX),
+        events: number(row, 1)?,
+        commands: number(row, 2)?,
+        snapshots: number(row, 3)?,
+        references: number(row, 4)?,
+        variables: number(row, 5)?,
+        results: number(row, 6)?,
+        keychain: number(row, 7)?,
+        ..Removed::default()
+    };
+    Ok((ids, removed))
+}

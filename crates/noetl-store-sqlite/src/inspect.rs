@@ -1,0 +1,86 @@
+//! Looking at a store without owning it: beside a running process, and without changing anything.
+
+use std::path::Path;
+
+use noetl_store::{StoreError, TableSize};
+use rusqlite::{Connection, Row};
+
+use crate::column::count;
+use crate::{OpenError, SqliteStore, connection, migrate};
+
+/// How far a file's schema is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schema {
+    /// How many migrations the file has had; 0 when there is no file.
+    pub found: usize,
+    /// How many this program knows.
+    pub known: usize,
+}
+
+/// How far the schema of this file is. Changes nothing.
+pub fn schema(path: &Path) -> Result<Schema, OpenError> {
+    let known = migrate::MIGRATIONS.len();
+    if !path.exists() {
+        return Ok(Schema { found: 0, known });
+    }
+    let found = migrate::version(&open(path)?, path)?;
+    Ok(Schema { found, known })
+}
+
+/// Opens a file of ours to read from, whoever owns it, and only with the schema this program knows.
+pub(crate) fn open_current(path: &Path) -> Result<Connection, OpenError> {
+    let connection = open(path)?;
+    let (found, known) = (migrate::version(&connection, path)?, migrate::MIGRATIONS.len());
+    if found < known {
+        return Err(OpenError::Older { path: path.to_owned(), found, known });
+    }
+    Ok(connection)
+}
+
+fn open(path: &Path) -> Result<Connection, OpenError> {
+    // A driver that does not find the file says only that it could not open it.
+    if let Err(source) = std::fs::metadata(path) {
+        return Err(OpenError::Io { action: "open", path: path.to_owned(), source });
+    }
+    connection::open_reader(path).map_err(|error| OpenError::from_driver(path, error))
+}
+
+impl SqliteStore {
+    /// What the database finds wrong with itself, up to a hundred findings. Reads all of it.
+    pub async fn check(&self) -> Result<Vec<String>, StoreError> {
+        self.read("check the database", |connection| {
+            let mut check = connection.prepare("pragma integrity_check(100)")?;
+            let found = check.query_map([], |row| row.get(0))?;
+            let mut found: Vec<String> = found.collect::<rusqlite::Result<_>>()?;
+            found.retain(|line| line != "ok");
+            let mut keys = connection.prepare("pragma foreign_key_check")?;
+            let orphan = |row: &Row<'_>| {
+                let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
+                Ok(format!("a row of {table} refers to one of {parent} that is not there"))
+            };
+            for orphan in keys.query_map([], orphan)?.take(100) {
+                found.push(orphan?);
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    /// Rows and bytes of every table, its indexes included, by name. Counts every row.
+    pub async fn tables(&self) -> Result<Vec<TableSize>, StoreError> {
+        self.read("measure tables", |connection| {
+            let sql = include_str!("../queries/table_sizes.sql");
+            let mut sizes = connection.prepare(sql)?;
+            let size = |row: &Row<'_>| Ok((row.get(0)?, count(row, 1)?));
+            let sizes: Vec<(String, u64)> =
+                sizes.query_map([], size)?.collect::<rusqlite::Result<_>>()?;
+            let measure = |(name, bytes): (String, u64)| {
+                let sql = format!("select count(*) from \"{name}\"");
+                let rows = connection.query_row(&sql, [], |row| count(row, 0))?;
+                Ok(TableSize { name, rows, bytes })
+            };
+            sizes.into_iter().map(measure).collect()
+        })
+        .await
+    }
+}

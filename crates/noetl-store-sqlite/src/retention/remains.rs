@@ -1,0 +1,145 @@
+//! What executions leave behind when they go.
+
+use noetl_model::ExecutionId;
+use noetl_store::StoreError;
+use noetl_store::retention::Removed;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::{ACTION, Run};
+use crate::SqliteStore;
+use crate::column::count;
+
+/// Rows removed in one transaction: a few milliseconds of the writer.
+const PORTION: u64 = 1000;
+
+/// The tables beside the log that hold rows of an execution; ?1 is the execution, ?2 its tenant,
+/// ?3 how many rows go at most.
+const SNAPSHOTS: &str = include_str!("../../queries/projection_snapshot_purge.sql");
+const REFERENCES: &str = include_str!("../../queries/blob_ref_purge.sql");
+const VARIABLES: &str = include_str!("../../queries/transient_purge_execution.sql");
+const RESULTS: &str = include_str!("../../queries/result_store_purge_execution.sql");
+const KEYCHAIN: &str = include_str!("../../queries/keychain_purge_execution.sql");
+
+impl SqliteStore {
+    /// The second step, for every execution that left: its rows elsewhere go. A dry run counts
+    /// those of executions that left in an earlier purge.
+    pub(super) async fn remains(&self, run: &Run, removed: &mut Removed) -> Result<(), StoreError> {
+        if run.dry_run {
+            let left = self.read(ACTION, |connection| {
+                let sql = "select execution_id, tenant_id from purged_execution";
+                let row = |row: &Row<'_>| Ok((ExecutionId::new(row.get(0)?), row.get(1)?));
+                let mut read = connection.prepare(sql)?;
+                read.query_map([], row)?.collect()
+            });
+            let left: Vec<(ExecutionId, String)> = left.await?;
+            for (id, tenant) in left {
+                removed.add(&self.belongings(run, id, tenant).await?);
+            }
+            return Ok(());
+        }
+        loop {
+            let portion = self.write(ACTION, |connection, _| {
+                let mut portion = Removed::default();
+                let is_done = remove_portion(connection, &mut portion)?;
+                Ok((portion, is_done))
+            });
+            let (portion, is_done) = portion.await?;
+            removed.add(&portion);
+            if is_done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What an execution has beside its row, without what goes by its own age.
+    pub(super) async fn belongings(
+        &self,
+        run: &Run,
+        id: ExecutionId,
+        tenant: String,
+    ) -> Result<Removed, StoreError> {
+        let commands = run.policy.commands.since(run.now).map_or(i64::MIN, |at| at.as_micros());
+        let expired = if run.policy.expired { run.now.as_micros() } else { i64::MIN };
+        self.read(ACTION, move |connection| {
+            let sql = include_str!("../../queries/purged_execution_counts.sql");
+            let mut read = connection.prepare_cached(sql)?;
+            read.query_row(params![id.get(), commands, expired, tenant], |row| {
+                Ok(Removed {
+                    events: count(row, 0)?,
+                    commands: count(row, 1)?,
+                    snapshots: count(row, 2)?,
+                    references: count(row, 3)?,
+                    variables: count(row, 4)?,
+                    results: count(row, 5)?,
+                    keychain: count(row, 6)?,
+                    ..Removed::default()
+                })
+            })
+        })
+        .await
+    }
+}
+
+/// Removes up to a portion. Whether nothing is left.
+fn remove_portion(connection: &Connection, removed: &mut Removed) -> rusqlite::Result<bool> {
+    let mut room = PORTION;
+    let sql = "select execution_id, tenant_id from purged_execution limit 1";
+    let mut next = connection.prepare_cached(sql)?;
+    loop {
+        let found = next.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let Some((execution, tenant)): Option<(i64, String)> = found else { return Ok(true) };
+        remove_log(connection, execution, &mut room, removed)?;
+        for (sql, count) in [
+            (SNAPSHOTS, &mut removed.snapshots),
+            (REFERENCES, &mut removed.references),
+            (VARIABLES, &mut removed.variables),
+            (RESULTS, &mut removed.results),
+            (KEYCHAIN, &mut removed.keychain),
+        ] {
+            let mut delete = connection.prepare_cached(sql)?;
+            let gone = delete.execute(params![execution, tenant, signed(room)])?;
+            let gone = u64::try_from(gone).unwrap_or(u64::MAX);
+            *count += gone;
+            room = room.saturating_sub(gone);
+        }
+        if room == 0 {
+            // There may be more of this one.
+            return Ok(false);
+        }
+        connection
+            .prepare_cached("delete from purged_execution where execution_id = ?1")?
+            .execute([execution])?;
+        // An execution with no rows at all costs something too.
+        room = room.saturating_sub(1);
+        if room == 0 {
+            return Ok(false);
+        }
+    }
+}
+
+/// Removes events from the front of a log, with the commands they issued.
+fn remove_log(
+    connection: &Connection,
+    execution: i64,
+    room: &mut u64,
+    removed: &mut Removed,
+) -> rusqlite::Result<()> {
+    let sql = "select max(seq) from
+        (select seq from event where execution_id = ?1 order by seq limit ?2)";
+    let mut find = connection.prepare_cached(sql)?;
+    let last: Option<i64> = find.query_row((execution, signed(*room)), |row| row.get(0))?;
+    let Some(last) = last else { return Ok(()) };
+    let sql = include_str!("../../queries/command_purge.sql");
+    let commands = connection.prepare_cached(sql)?.execute((execution, last))?;
+    let sql = "delete from event where execution_id = ?1 and seq <= ?2";
+    let events = connection.prepare_cached(sql)?.execute((execution, last))?;
+    let events = u64::try_from(events).unwrap_or(u64::MAX);
+    removed.commands += u64::try_from(commands).unwrap_or(u64::MAX);
+    removed.events += events;
+    *room = room.saturating_sub(events);
+    Ok(())
+}
+
+fn signed(room: u64) -> i64 {
+    i64::try_from(room).unwrap_or(i64::MAX)
+}

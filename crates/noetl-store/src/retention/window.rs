@@ -1,0 +1,104 @@
+//! How long something is kept.
+
+use std::time::Duration;
+
+use noetl_model::Timestamp;
+
+/// The longest window in days: longer than any rule asks to keep anything, and short enough that
+/// its beginning is always a date after 1970.
+pub const DAYS_MAX: i64 = 10_000;
+
+const MINUTES_PER_DAY: i64 = 24 * 60;
+const SECONDS_PER_MINUTE: u64 = 60;
+
+/// How long something is kept: for good, or for a time that is within bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window(Option<Duration>);
+
+/// A number that is no window.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{setting} is a number up to {most}, not {found}")]
+pub struct OutOfRange {
+    /// The setting.
+    pub setting: &'static str,
+    /// The largest number it takes.
+    pub most: i64,
+    /// What was given.
+    pub found: i64,
+}
+
+impl Window {
+    /// For good.
+    pub const KEEP: Self = Self(None);
+
+    /// This many days; for good when that is zero or less.
+    pub fn days(setting: &'static str, days: i64) -> Result<Self, OutOfRange> {
+        let most = DAYS_MAX;
+        if days > most {
+            return Err(OutOfRange { setting, most, found: days });
+        }
+        Ok(Self::of_days(days.max(0)))
+    }
+
+    /// This many minutes; for good when that is zero or less.
+    pub fn minutes(setting: &'static str, minutes: i64) -> Result<Self, OutOfRange> {
+        let most = DAYS_MAX * MINUTES_PER_DAY;
+        if minutes > most {
+            return Err(OutOfRange { setting, most, found: minutes });
+        }
+        Ok(Self::of_minutes(minutes))
+    }
+
+    pub(super) fn of_days(days: i64) -> Self {
+        Self::of_minutes(days * MINUTES_PER_DAY)
+    }
+
+    pub(super) fn of_minutes(minutes: i64) -> Self {
+        let minutes = u64::try_from(minutes).ok().filter(|minutes| *minutes > 0);
+        Self(minutes.map(|minutes| Duration::from_secs(minutes * SECONDS_PER_MINUTE)))
+    }
+
+    /// Its beginning, seen from `now`: what was last of use then or earlier goes. None when
+    /// everything stays.
+    pub fn since(self, now: Timestamp) -> Option<Timestamp> {
+        self.0.map(|window| now.minus(window))
+    }
+
+    /// Its length; none when everything stays.
+    pub fn length(self) -> Option<Duration> {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_and_less_keep_for_good() {
+        for number in [0, -1, i64::MIN] {
+            assert_eq!(Window::minutes("m", number), Ok(Window::KEEP), "{number}");
+            assert_eq!(Window::days("d", number), Ok(Window::KEEP), "{number}");
+        }
+    }
+
+    #[test]
+    fn a_number_past_the_largest_is_refused_and_named() {
+        for days in [DAYS_MAX + 1, 30_000, 4_294_967_295, i64::MAX] {
+            let refused = Window::days("event_retention_days", days).expect_err("too large");
+            assert_eq!(refused.found, days);
+            assert!(refused.to_string().starts_with("event_retention_days is a number up to"));
+        }
+        for minutes in [DAYS_MAX * MINUTES_PER_DAY + 1, 4_294_967_295, i64::MAX] {
+            Window::minutes("runtime_stale_minutes", minutes).expect_err("too large");
+        }
+    }
+
+    #[test]
+    fn the_largest_window_begins_after_1970() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
+        let since = Window::days("d", DAYS_MAX).expect("in range").since(now);
+        assert!(since > Some(Timestamp::from_micros(0)));
+        assert!(since < Some(now));
+    }
+}
