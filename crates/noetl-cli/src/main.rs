@@ -10,6 +10,7 @@ mod database;
 mod failure;
 mod output;
 mod policy;
+mod results;
 mod runtime;
 mod settings;
 mod shards;

@@ -14,8 +14,8 @@ use tokio::task::JoinHandle;
 
 use crate::failure::{Failure, Kind};
 use crate::settings::{number, setting};
-use crate::signals;
 use crate::stores::{Place, Stores};
+use crate::{results, signals};
 
 /// A control plane with its worker.
 pub(crate) struct Runtime {
@@ -45,6 +45,7 @@ impl Runtime {
         let options = Options {
             slots: setup.slots,
             machine: machine()?,
+            blobs: results::place()?,
             env: Arc::new(template_environment()),
             resume: setup.resume,
             retention: setup.retention,

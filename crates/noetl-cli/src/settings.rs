@@ -1,6 +1,7 @@
 //! Settings that have no flag, from the environment. A value that cannot be used stops the start
 //! and is named.
 
+use std::ffi::OsString;
 use std::ops::RangeInclusive;
 
 use crate::failure::{Failure, Kind};
@@ -9,6 +10,14 @@ use crate::failure::{Failure, Kind};
 #[expect(clippy::disallowed_methods, reason = "the one place that reads settings")]
 pub(crate) fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Every variable of the environment that is text.
+pub(crate) fn settings() -> impl Iterator<Item = (String, String)> {
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    std::env::vars_os().filter_map(text)
 }
 
 /// A number within bounds.

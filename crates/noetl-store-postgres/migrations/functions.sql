@@ -22,7 +22,7 @@ create or replace function noetl.journal_append_1(
     c_attempt integer[], c_state text[], c_worker text[], c_claimed timestamptz[],
     c_started timestamptz[], c_ended timestamptz[], c_created timestamptz[],
     m_execution bigint[], m_id bigint[], m_state text[], m_stage smallint[], m_worker text[],
-    m_ended timestamptz[], m_at timestamptz[], m_turn smallint[],
+    m_ended timestamptz[], m_at timestamptz[],
     d_execution bigint[], d_id bigint[], d_kind text[], d_target bigint[], d_at timestamptz[],
     d_payload text[],
     x_execution bigint[], x_id bigint[],
@@ -43,52 +43,66 @@ declare
     events bigint;
     newest bigint;
     base bigint;
-    this_turn smallint;
+    row record;
 begin
     perform 1 from noetl.execution e
     where e.execution_id = any (i_execution)
     order by e.execution_id for no key update;
 
-    with item as (
+    if cardinality(array_remove(i_start_key, null)) > 0 then
+        with made as (
+            insert into noetl.execution (
+                execution_id, tenant_id, catalog_id, parent_execution_id, status, start_time,
+                updated_at, end_time, error, path, path_folded, playbook_version, start_key,
+                version, terminal_event_id, steps_entered, steps_completed, steps_failed,
+                steps_running, current_step, last_event_id, origin
+            )
+            select
+                i.execution_id, i.tenant_id, i.catalog_id, i.parent, i.status, i.started,
+                i.updated, i.ended, i.error, i.path, i.path_folded, i.playbook_version,
+                i.start_key, i.version, i.terminal, i.entered, i.completed, i.failed, i.running,
+                i.step, i.last, 'own'
+            from unnest(
+                i_execution, i_last, i_start_key, i_tenant, i_catalog, i_path, i_path_folded,
+                i_playbook_version, i_parent, i_status, i_version, i_terminal, i_started,
+                i_updated, i_ended, i_error, i_entered, i_completed, i_failed, i_running, i_step
+            ) i (
+                execution_id, last, start_key, tenant_id, catalog_id, path, path_folded,
+                playbook_version, parent, status, version, terminal, started,
+                updated, ended, error, entered, completed, failed, running, step
+            )
+            where i.start_key is not null
+            order by i.execution_id
+            on conflict (execution_id) do nothing
+            returning execution_id
+        )
+        select array_agg(m.execution_id) into kept from made m;
+    end if;
+
+    -- One row at a time, each by its key: the planner has no join to choose, and chooses badly for
+    -- tables that were empty when it was asked.
+    for row in
         select * from unnest(
-            i_execution, i_expected, i_after, i_last, i_start_key, i_tenant, i_catalog, i_path, i_path_folded,
-            i_playbook_version, i_parent, i_status, i_version, i_terminal, i_started, i_updated,
-            i_ended, i_error, i_entered, i_completed, i_failed, i_running, i_step
+            i_execution, i_expected, i_after, i_last, i_start_key, i_status, i_version, i_terminal,
+            i_updated, i_ended, i_error, i_entered, i_completed, i_failed, i_running, i_step
         ) i (
-            execution_id, expected, after, last, start_key, tenant_id, catalog_id, path, path_folded,
-            playbook_version, parent, status, version, terminal, started, updated,
-            ended, error, entered, completed, failed, running, step
+            execution_id, expected, after, last, start_key, status, version, terminal,
+            updated, ended, error, entered, completed, failed, running, step
         )
-    ), made as (
-        insert into noetl.execution (
-            execution_id, tenant_id, catalog_id, parent_execution_id, status, start_time,
-            updated_at, end_time, error, path, path_folded, playbook_version, start_key, version,
-            terminal_event_id, steps_entered, steps_completed, steps_failed, steps_running,
-            current_step, last_event_id, origin
-        )
-        select
-            i.execution_id, i.tenant_id, i.catalog_id, i.parent, i.status, i.started,
-            i.updated, i.ended, i.error, i.path, i.path_folded, i.playbook_version, i.start_key,
-            i.version, i.terminal, i.entered, i.completed, i.failed, i.running, i.step, i.last, 'own'
-        from item i
-        where i.start_key is not null
-        order by i.execution_id
-        on conflict (execution_id) do nothing
-        returning execution_id
-    ), moved as (
+        where i.start_key is null
+    loop
         update noetl.execution e set
-            status = i.status, version = i.version, updated_at = i.updated, end_time = i.ended,
-            error = i.error, steps_entered = i.entered, steps_completed = i.completed,
-            steps_failed = i.failed, steps_running = i.running, current_step = i.step,
-            last_event_id = i.last,
-            terminal_event_id = coalesce(e.terminal_event_id, i.terminal)
-        from item i
-        where e.execution_id = i.execution_id and i.start_key is null
-            and e.version = i.expected and e.last_event_id = i.after and e.origin = 'own'
-        returning e.execution_id
-    )
-    select array_agg(k.execution_id) into kept
-    from (select execution_id from made union all select execution_id from moved) k;
+            status = row.status, version = row.version, updated_at = row.updated,
+            end_time = row.ended, error = row.error, steps_entered = row.entered,
+            steps_completed = row.completed, steps_failed = row.failed,
+            steps_running = row.running, current_step = row.step, last_event_id = row.last,
+            terminal_event_id = coalesce(e.terminal_event_id, row.terminal)
+        where e.execution_id = row.execution_id and e.version = row.expected
+            and e.last_event_id = row.after and e.origin = 'own';
+        if found then
+            kept := array_append(kept, row.execution_id);
+        end if;
+    end loop;
 
     if kept is not null then
         if cardinality(kept) = cardinality(i_execution) then
@@ -142,19 +156,18 @@ begin
             where c.execution_id = any (kept);
         end if;
 
-        -- Several moves of one command take their turns: one statement changes a row once.
-        for this_turn in select distinct turn from unnest(m_turn) turn order by turn loop
+        for row in
+            select * from unnest(m_execution, m_id, m_state, m_stage, m_worker, m_ended, m_at)
+                m (execution_id, id, state, stage, worker, ended, at)
+            where m.execution_id = any (kept)
+        loop
             update noetl.command c set
-                status = m.state, worker_id = coalesce(m.worker, c.worker_id),
-                completed_at = m.ended, updated_at = m.at,
-                claimed_at = case when m.stage = 1 then m.at else c.claimed_at end,
-                started_at = case when m.stage = 2 then m.at else c.started_at end
-            from unnest(m_execution, m_id, m_state, m_stage, m_worker, m_ended, m_at, m_turn)
-                m (execution_id, id, state, stage, worker, ended, at, turn)
-            where c.event_id = m.id and m.turn = this_turn
-                and c.completed_at is null and c.issued_seq is not null
-                and m.execution_id = any (kept)
-                and case c.status when 'PENDING' then 0 when 'CLAIMED' then 1 else 2 end < m.stage;
+                status = row.state, worker_id = coalesce(row.worker, c.worker_id),
+                completed_at = row.ended, updated_at = row.at,
+                claimed_at = case when row.stage = 1 then row.at else c.claimed_at end,
+                started_at = case when row.stage = 2 then row.at else c.started_at end
+            where c.event_id = row.id and c.completed_at is null and c.issued_seq is not null
+                and case c.status when 'PENDING' then 0 when 'CLAIMED' then 1 else 2 end < row.stage;
         end loop;
 
         -- Rows are added before any is removed, because an item may answer its own. Both go in id

@@ -1,7 +1,6 @@
 //! Appends as the parallel arrays the database's function takes.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use noetl_model::row::EventRow;
@@ -273,19 +272,13 @@ struct Moved<'a> {
     worker: Option<&'a str>,
     ended: Option<At>,
     at: At,
-    /// How many moves of the same command come before it.
-    turn: i16,
 }
 
 fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
     let mut moves = Vec::new();
-    let mut turns: HashMap<i64, i16> = HashMap::new();
     for item in chains.iter().flatten() {
         for change in &item.changes {
             let CommandChange::Move { id, state, worker, ended_at } = change else { continue };
-            let next = turns.entry(id.get()).or_default();
-            let turn = *next;
-            *next = next.saturating_add(1);
             moves.push(Moved {
                 execution: item.execution(),
                 id: id.get(),
@@ -293,7 +286,6 @@ fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
                 worker: worker.as_deref(),
                 ended: ended_at.map(At),
                 at: At(item.row.updated_at),
-                turn,
             });
         }
     }
@@ -307,8 +299,7 @@ fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
         i16::from(stage(moved.state)),
         moved.worker.map(plain),
         moved.ended,
-        moved.at,
-        moved.turn,
+        moved.at
     )
 }
 

@@ -1,14 +1,16 @@
 //! `noetl db purge`: what is old goes.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use noetl_control::{PurgeError, Purged};
+use noetl_store::Blobs;
 use serde_json::json;
 
 use super::{database, size};
 use crate::arguments::{Output, PurgeArguments};
 use crate::failure::{Failure, Kind};
-use crate::output;
+use crate::{output, results};
 
 pub(super) async fn run(arguments: &PurgeArguments) -> Result<ExitCode, Failure> {
     let policy = arguments.policy.policy()?;
@@ -23,8 +25,12 @@ pub(super) async fn run(arguments: &PurgeArguments) -> Result<ExitCode, Failure>
         false => database.open().await?,
     };
     let store = open.store();
-    let purged = noetl_control::purge(&*store, &*store, &policy, arguments.dry_run).await;
-    drop(store);
+    let place: Arc<dyn Blobs> = match results::place()? {
+        Some(place) => place,
+        None => store.clone(),
+    };
+    let purged = noetl_control::purge(&*store, &*place, &policy, arguments.dry_run).await;
+    drop((store, place));
     open.close().await;
     let purged = purged.map_err(|error: PurgeError| Failure::from_error(Kind::Config, &error))?;
     match arguments.db.output {

@@ -1,0 +1,25 @@
+//! Where large results are kept: one setting picks it.
+
+use std::sync::Arc;
+
+use noetl_blobs::Place;
+use noetl_store::{Blobs, SystemClock};
+
+use crate::failure::{Failure, Kind};
+use crate::settings::{setting, settings};
+
+/// The setting: `db:`, `file:///directory` or `s3://bucket/prefix`.
+const RESULTS: &str = "NOETL_RESULTS_URL";
+
+/// The place the settings name; none for the database itself.
+pub(crate) fn place() -> Result<Option<Arc<dyn Blobs>>, Failure> {
+    let Some(url) = setting(RESULTS) else { return Ok(None) };
+    let place: Place = url.parse().map_err(|error| {
+        Failure::new(Kind::Config, format!("{RESULTS}: {error}"))
+            .hint("use db:, file:///a/directory or s3://bucket/prefix")
+    })?;
+    let aws = settings().filter(|(name, _)| name.starts_with("AWS_"));
+    let opened = noetl_blobs::open(&place, aws, Arc::new(SystemClock));
+    let opened = opened.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    Ok(opened.map(|blobs| -> Arc<dyn Blobs> { Arc::new(blobs) }))
+}
