@@ -2,6 +2,7 @@
 
 mod adoption;
 mod conformance;
+mod faults;
 mod keeping;
 mod replicas;
 mod traffic;
