@@ -322,7 +322,7 @@ impl Writer {
 
     pub(super) async fn load(&self, execution: ExecutionId) -> Result<Option<Cached>, SubmitError> {
         let parts = &self.parts;
-        load::load(&*parts.store, &*parts.catalog, &parts.playbooks, execution).await
+        load::load(&*parts.store, &*parts.catalog, &parts.playbooks, &parts.ids, execution).await
     }
 
     /// The item of an execution: already in the batch, in memory, or folded from the log.

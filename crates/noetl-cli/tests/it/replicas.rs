@@ -1,0 +1,106 @@
+//! Two processes on one Postgres database.
+
+use std::collections::BTreeMap;
+
+use noetl_api::Client;
+use noetl_api::catalog::RegisterRequest;
+use noetl_api::execute::ExecuteRequest;
+use noetl_model::ExecutionId;
+use noetl_testkit::postgres::{TestDatabase, TestServer};
+
+use crate::dev_process::DevProcess;
+use crate::noetl::{playbook, until};
+
+/// A step that leads to `width` others of a short shell command, which all lead to one.
+pub(crate) fn fan(width: usize) -> String {
+    let arcs: Vec<String> = (0..width).map(|n| format!("{{step: s{n}}}")).collect();
+    let mut steps = format!(
+        "  - {{step: start, next: {{spec: {{mode: inclusive}}, arcs: [{}]}}}}\n",
+        arcs.join(", ")
+    );
+    for n in 0..width {
+        steps.push_str(&format!(
+            "  - {{step: s{n}, tool: {{kind: shell, command: 'sleep 0.1'}}, \
+             next: {{arcs: [{{step: end}}]}}}}\n"
+        ));
+    }
+    steps.push_str("  - {step: end, tool: {kind: noop}}\n");
+    playbook("{}", &steps)
+}
+
+/// Registers a playbook and starts it so often.
+pub(crate) async fn start(client: &Client, playbook: &str, times: usize) -> Vec<ExecutionId> {
+    client.register(&RegisterRequest::playbook(playbook), false).await.unwrap();
+    let mut started = Vec::new();
+    for _ in 0..times {
+        let request = ExecuteRequest::path("tests/test", serde_json::Map::new());
+        let reply = client.execute(&request).await.unwrap();
+        started.push(ExecutionId::new(reply.execution_id.get()));
+    }
+    started
+}
+
+/// Waits until an execution has ended well, and checks that its log has no gap, ends once, and
+/// answers and leaves each step once. Returns how many commands were issued again.
+pub(crate) async fn ended_whole(client: &Client, id: ExecutionId, steps: usize) -> usize {
+    until("the execution to end", async || client.status(id).await.unwrap().status != "RUNNING")
+        .await;
+    assert_eq!(client.status(id).await.unwrap().status, "COMPLETED");
+    let log = client.log(id, 0, 100_000).await.unwrap().events;
+    let mut left: BTreeMap<&str, usize> = BTreeMap::new();
+    let (mut ends, mut again) = (0, 0);
+    for (place, event) in (1..).zip(&log) {
+        assert_eq!(event.seq, place, "a gap in {id}");
+        match event.event_type.as_deref().unwrap_or_default() {
+            "step.exit" => {
+                *left.entry(event.node_name.as_deref().unwrap_or_default()).or_default() += 1;
+            }
+            "command.expired" => again += 1,
+            "playbook.completed" => ends += 1,
+            _ => {}
+        }
+    }
+    assert_eq!((ends, left.len()), (1, steps), "{id}: {left:?}");
+    assert!(left.values().all(|&times| times == 1), "{id}: {left:?}");
+    again
+}
+
+/// Whether this many processes hold commands.
+pub(crate) fn hold_commands(database: &TestDatabase, processes: usize) -> bool {
+    let sql = "select count(distinct worker_id) from noetl.command where status = 'CLAIMED'";
+    database.psql(sql) == processes.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_process_ran_is_finished_by_the_other() {
+    let database = TestDatabase::new();
+    let one = DevProcess::start_on(&database.url(), 3, &[]);
+    let other = DevProcess::start_on(&database.url(), 3, &[]);
+    let started = start(&one.client, &fan(10), 6).await;
+    until("both to run steps", async || hold_commands(&database, 2)).await;
+    one.kill();
+    let mut again = 0;
+    for id in started {
+        again += ended_whole(&other.client, id, 12).await;
+    }
+    assert!(again > 0, "the kill hit no running command, so nothing was shown");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_database_is_away_callers_are_told_when_to_come_again() {
+    let mut server = TestServer::start(&["fsync=off"]);
+    let settings = [("POSTGRES_ACQUIRE_TIMEOUT", "1")];
+    let process = DevProcess::start_on(server.url(), 3, &settings);
+    let started = start(&process.client, &fan(10), 1).await;
+    server.stop("fast");
+    let url = format!("{}api/execute", process.client.base());
+    let asked = std::process::Command::new("curl")
+        .args(["-s", "-i", "-H", "content-type: application/json"])
+        .args(["-d", r#"{"path": "tests/test"}"#, &url])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(asked.stdout).unwrap().to_lowercase();
+    assert!(said.starts_with("http/1.1 503") && said.contains("\r\nretry-after: "), "{said}");
+    server.start_again();
+    ended_whole(&process.client, started[0], 12).await;
+}
