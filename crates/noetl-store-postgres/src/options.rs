@@ -102,6 +102,7 @@ impl Options {
 
 fn parse(url: &str) -> Result<PgConnectOptions, OpenError> {
     let options = PgConnectOptions::from_str(url).map_err(|error| OpenError::Url(error.into()))?;
-    // In the start-up packet, so that it holds behind a proxy too.
-    Ok(options.application_name("noetl").options([("TimeZone", "UTC")]))
+    // The driver asks for UTC in the start-up packet by itself, so that holds behind a proxy too.
+    // What it asks beyond that a proxy may refuse, and numbers are exact without it.
+    Ok(options.application_name("noetl").extra_float_digits(None))
 }

@@ -1,9 +1,10 @@
 //! Two processes on one Postgres database.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use noetl_api::Client;
 use noetl_api::catalog::RegisterRequest;
+use noetl_api::events::EventView;
 use noetl_api::execute::ExecuteRequest;
 use noetl_model::ExecutionId;
 use noetl_testkit::postgres::{TestDatabase, TestServer};
@@ -40,35 +41,48 @@ pub(crate) async fn start(client: &Client, playbook: &str, times: usize) -> Vec<
     started
 }
 
-/// Waits until an execution has ended well, and checks that its log has no gap, ends once, and
-/// answers and leaves each step once. Returns how many commands were issued again.
-pub(crate) async fn ended_whole(client: &Client, id: ExecutionId, steps: usize) -> usize {
+/// Waits until an execution has ended well, and checks that its log has no gap, ends once, gives ids
+/// in its order, and leaves each step once. Returns the log.
+pub(crate) async fn ended_whole(client: &Client, id: ExecutionId, steps: usize) -> Vec<EventView> {
     until("the execution to end", async || client.status(id).await.unwrap().status != "RUNNING")
         .await;
     assert_eq!(client.status(id).await.unwrap().status, "COMPLETED");
     let log = client.log(id, 0, 100_000).await.unwrap().events;
     let mut left: BTreeMap<&str, usize> = BTreeMap::new();
-    let (mut ends, mut again) = (0, 0);
+    let (mut ends, mut newest) = (0, 0);
     for (place, event) in (1..).zip(&log) {
         assert_eq!(event.seq, place, "a gap in {id}");
+        assert!(event.event_id.get() > newest, "{id}: the id of {place} is below one before it");
+        newest = event.event_id.get();
         match event.event_type.as_deref().unwrap_or_default() {
             "step.exit" => {
                 *left.entry(event.node_name.as_deref().unwrap_or_default()).or_default() += 1;
             }
-            "command.expired" => again += 1,
             "playbook.completed" => ends += 1,
             _ => {}
         }
     }
     assert_eq!((ends, left.len()), (1, steps), "{id}: {left:?}");
     assert!(left.values().all(|&times| times == 1), "{id}: {left:?}");
-    again
+    log
 }
 
-/// Whether this many processes hold commands.
-pub(crate) fn hold_commands(database: &TestDatabase, processes: usize) -> bool {
-    let sql = "select count(distinct worker_id) from noetl.command where status = 'CLAIMED'";
-    database.psql(sql) == processes.to_string()
+/// Who took commands so far.
+pub(crate) fn workers(log: &[EventView]) -> BTreeSet<String> {
+    let claims = log.iter().filter(|event| event.event_type.as_deref() == Some("command.claimed"));
+    claims.filter_map(|event| event.worker_id.clone()).collect()
+}
+
+/// Waits until this many processes took commands of these executions.
+pub(crate) async fn until_taken(client: &Client, executions: &[ExecutionId], processes: usize) {
+    until("processes to run steps", async || {
+        let mut found = BTreeSet::new();
+        for &id in executions {
+            found.extend(workers(&client.log(id, 0, 100_000).await.unwrap().events));
+        }
+        found.len() >= processes
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,11 +91,13 @@ async fn what_a_killed_process_ran_is_finished_by_the_other() {
     let one = DevProcess::start_on(&database.url(), 3, &[]);
     let other = DevProcess::start_on(&database.url(), 3, &[]);
     let started = start(&one.client, &fan(10), 6).await;
-    until("both to run steps", async || hold_commands(&database, 2)).await;
+    until_taken(&other.client, &started, 2).await;
     one.kill();
     let mut again = 0;
     for id in started {
-        again += ended_whole(&other.client, id, 12).await;
+        let log = ended_whole(&other.client, id, 12).await;
+        let is_expiry = |event: &&EventView| event.event_type.as_deref() == Some("command.expired");
+        again += log.iter().filter(is_expiry).count();
     }
     assert!(again > 0, "the kill hit no running command, so nothing was shown");
 }

@@ -1,8 +1,8 @@
 //! A control plane with a worker on a Postgres store, a load for it, and what has to hold afterwards.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use noetl_control::{Control, Options as ControlOptions, Report, StartRequest};
@@ -70,17 +70,17 @@ impl Plane {
     /// until it is told to stop.
     pub(crate) async fn load(&self, steps: usize) -> Load {
         let catalog = self.chain(steps).await;
-        let is_over = Arc::new(AtomicBool::new(false));
+        let (is_over, refused) = (Arc::new(AtomicBool::new(false)), Arc::default());
         let mut senders = JoinSet::new();
         for sender in 1..=SENDERS {
-            let (control, is_over) = (self.control.clone(), is_over.clone());
-            let store = self.store.clone();
+            let (store, is_over) = (self.store.clone(), is_over.clone());
+            let caller = Caller { control: self.control.clone(), refused: Arc::clone(&refused) };
             senders.spawn(async move {
                 let mut acknowledged: Vec<Acknowledged> = Vec::new();
                 while !is_over.load(Ordering::Relaxed) || acknowledged.is_empty() {
-                    let execution = start(&control, catalog).await;
+                    let execution = caller.start(catalog).await;
                     let id = EventId::new(sender);
-                    report(&control, execution, id).await;
+                    caller.report(execution, id).await;
                     acknowledged.push((execution, id));
                     if let Some(oldest) = acknowledged.len().checked_sub(UNDER_WAY) {
                         end_of(&store, acknowledged[oldest].0).await;
@@ -89,7 +89,7 @@ impl Plane {
                 acknowledged
             });
         }
-        Load { catalog, is_over, senders, steps }
+        Load { catalog, refused, is_over, senders, steps }
     }
 
     pub(crate) async fn close(self) {
@@ -106,6 +106,8 @@ type Acknowledged = (ExecutionId, EventId);
 pub(crate) struct Load {
     /// What it starts.
     pub(crate) catalog: CatalogId,
+    /// Why it was refused and had to come again, each time.
+    pub(crate) refused: Arc<Mutex<Vec<String>>>,
     is_over: Arc<AtomicBool>,
     senders: JoinSet<Vec<Acknowledged>>,
     steps: usize,
@@ -135,37 +137,49 @@ impl Load {
     }
 }
 
-/// Starts a playbook, again until that is acknowledged.
-async fn start(control: &Control, catalog: CatalogId) -> ExecutionId {
-    for _ in 0..TRIES_MAX {
-        let request = StartRequest { catalog: Some(catalog), ..StartRequest::default() };
-        match control.executions.start(&Tenant::default(), request).await {
-            Ok(started) => return started.execution,
-            Err(_) => tokio::time::sleep(PAUSE).await,
-        }
-    }
-    panic!("a start was never taken");
+/// Asks until it is answered.
+struct Caller {
+    control: Arc<Control>,
+    refused: Arc<Mutex<Vec<String>>>,
 }
 
-/// Says something about an execution with an id of its own, again until that is acknowledged.
-async fn report(control: &Control, execution: ExecutionId, id: EventId) {
-    for _ in 0..TRIES_MAX {
-        let said = Report {
-            execution,
-            event: Some(id),
-            event_type: "progress".into(),
-            step: "s0".into(),
-            status: None,
-            payload: None,
-            meta: None,
-            worker: None,
-        };
-        match control.reports.take(&Tenant::default(), said).await {
-            Ok(_) => return,
-            Err(_) => tokio::time::sleep(PAUSE).await,
+impl Caller {
+    async fn start(&self, catalog: CatalogId) -> ExecutionId {
+        for _ in 0..TRIES_MAX {
+            let request = StartRequest { catalog: Some(catalog), ..StartRequest::default() };
+            match self.control.executions.start(&Tenant::default(), request).await {
+                Ok(started) => return started.execution,
+                Err(error) => self.come_again(format!("{error:?}")).await,
+            }
         }
+        panic!("a start was never taken");
     }
-    panic!("a report was never taken");
+
+    /// Says something about an execution with an id of its own.
+    async fn report(&self, execution: ExecutionId, id: EventId) {
+        for _ in 0..TRIES_MAX {
+            let said = Report {
+                execution,
+                event: Some(id),
+                event_type: "progress".into(),
+                step: "s0".into(),
+                status: None,
+                payload: None,
+                meta: None,
+                worker: None,
+            };
+            match self.control.reports.take(&Tenant::default(), said).await {
+                Ok(_) => return,
+                Err(error) => self.come_again(format!("{error:?}")).await,
+            }
+        }
+        panic!("a report was never taken");
+    }
+
+    async fn come_again(&self, why: String) {
+        self.refused.lock().expect("no panic").push(why);
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
 /// Waits until an execution has ended, whatever the store says meanwhile.

@@ -45,6 +45,8 @@ async fn rows_that_others_lock_in_another_order_cost_time_only() {
         database.url().rsplit('/').next().expect("a name")
     ));
     let plane = Plane::open(&database.url()).await;
+    let mut trouble = plane.control.watch.trouble();
+    trouble.mark_unchanged();
     let load = plane.load(20).await;
     let pool = PgPool::connect(&database.url()).await.expect("a connection");
     let deadlocks = "select deadlocks from pg_stat_database where datname = current_database()";
@@ -54,6 +56,9 @@ async fn rows_that_others_lock_in_another_order_cost_time_only() {
             break;
         }
         let mut transaction = pool.begin().await.expect("a transaction");
+        // The one who looks for the deadlock is the one it costs: that is to be the writer.
+        let patient = "set local deadlock_timeout = '10s'";
+        sqlx::query(patient).execute(&mut *transaction).await.expect("a setting");
         let running: Vec<i64> = sqlx::query_scalar(
             "select execution_id from noetl.execution where status = 'RUNNING' \
              order by execution_id desc limit 8",
@@ -74,5 +79,6 @@ async fn rows_that_others_lock_in_another_order_cost_time_only() {
     let found: i64 = sqlx::query_scalar(deadlocks).fetch_one(&pool).await.expect("a number");
     assert!(found >= 5, "{found} deadlocks");
     load.ends_whole(&plane, &database).await;
+    assert!(!trouble.has_changed().expect("a control plane"), "{:?}", trouble.borrow());
     plane.close().await;
 }
