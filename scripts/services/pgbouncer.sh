@@ -4,7 +4,10 @@
 #
 #   pgbouncer.sh start DIR URL   make DIR and start a proxy before the server of URL; prints the URL
 #                                of the same database through the proxy
+#   pgbouncer.sh shared URL      the same for the one that tests share, which is started if it is not
+#                                running; it serves every database of that server
 #   pgbouncer.sh remove DIR      stop it and delete DIR
+#   pgbouncer.sh remove-shared   the same for the shared one
 #   pgbouncer.sh install         only see to it that pgbouncer is on this machine
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -14,6 +17,9 @@ set -euo pipefail
 
 # Debian puts it where a user's path may not lead.
 PATH="$PATH:/usr/sbin"
+
+BASE=${NOETL_SERVICES_DIR:-${TMPDIR:-/tmp}}
+SHARED="$BASE/noetl-pgbouncer-$(pwd | cksum | cut -d ' ' -f 1)"
 
 as_owner() {
   if [ "$(id -u)" = 0 ]; then
@@ -31,15 +37,14 @@ free_port() {
 part() { printf '%s\n' "$2" | sed -E "s|^[a-z]+://([^@]+)@([^:]+):([0-9]+)/(.*)\$|\\$1|"; }
 
 start() {
-  local dir=$1 url=$2 user host port name own
-  user=$(part 1 "$url") host=$(part 2 "$url") port=$(part 3 "$url") name=$(part 4 "$url")
+  local dir=$1 url=$2 own
   mkdir -p "$dir"
   own=$(free_port)
-  printf '"%s" ""\n' "$user" >"$dir/users"
+  printf '"%s" ""\n' "$(part 1 "$url")" >"$dir/users"
   # Few connections to the server, so that many clients share each.
   cat >"$dir/conf" <<CONF
 [databases]
-* = host=$host port=$port
+* = host=$(part 2 "$url") port=$(part 3 "$url")
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = $own
@@ -54,7 +59,27 @@ pidfile = $dir/pid
 CONF
   if [ "$(id -u)" = 0 ]; then chown -R postgres "$dir"; fi
   as_owner "$(command -v pgbouncer)" -d -q "$dir/conf" >&2
-  printf 'postgres://%s@127.0.0.1:%s/%s\n' "$user" "$own" "$name"
+  printf '%s\n' "$own" >"$dir/port"
+  through "$dir" "$url"
+}
+
+through() {
+  printf 'postgres://%s@127.0.0.1:%s/%s\n' "$(part 1 "$2")" "$(cat "$1/port")" "$(part 4 "$2")"
+}
+
+# Whether the one in this directory runs, before the server of this URL.
+running() {
+  [ -f "$1/pid" ] && [ -f "$1/port" ] && kill -0 "$(cat "$1/pid")" 2>/dev/null \
+    && grep -qx "\* = host=$(part 2 "$2") port=$(part 3 "$2")" "$1/conf"
+}
+
+shared() {
+  if running "$SHARED" "$1"; then
+    through "$SHARED" "$1"
+  else
+    remove "$SHARED"
+    start "$SHARED" "$1"
+  fi
 }
 
 remove() {
@@ -72,7 +97,13 @@ case ${1:-} in
     provide_needs
     ;;
   start) start "$2" "$3" ;;
+  shared)
+    exec 9>"$SHARED.lock"
+    flock 9
+    shared "$2" 9>&-
+    ;;
   remove) remove "$2" ;;
+  remove-shared) remove "$SHARED" ;;
   *)
     sed -n '2,/^set /p' "$0" | grep '^#' | cut -c 3- >&2
     exit 2

@@ -3,7 +3,7 @@
 mod connection_lost;
 mod disk_full;
 mod outcome_unknown;
-mod plane;
+pub(crate) mod plane;
 mod restart;
 mod slow_disk;
 mod undone;
