@@ -49,6 +49,7 @@ impl Runtime {
             env: Arc::new(template_environment()),
             resume: setup.resume,
             retention: setup.retention,
+            lease: lease()?,
             ..Options::default()
         };
         let (routed, shards) = (stores.routed.clone(), stores.shards.clone());
@@ -84,6 +85,13 @@ fn not_started(error: &OpenError) -> Failure {
 fn machine() -> Result<Option<MachineId>, Failure> {
     let wanted = number("NOETL_SERVER_MACHINE_ID", 0..=i64::from(MachineId::MAX))?;
     Ok(wanted.and_then(|number| u16::try_from(number).ok()).and_then(MachineId::new))
+}
+
+/// How long others wait for this process when it falls silent.
+fn lease() -> Result<Duration, Failure> {
+    let seconds = number("NOETL_LEASE_SECS", 3..=3600)?;
+    let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    Ok(seconds.map_or(Options::default().lease, Duration::from_secs))
 }
 
 /// What templates see as `env`: the variables named in `NOETL_TEMPLATE_ENV`, and no others.

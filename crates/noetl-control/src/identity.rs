@@ -16,13 +16,12 @@ use crate::local::LOCAL_WORKER;
 /// The names of the leases, before the number.
 pub(crate) const LEASES: &str = "machine/";
 
-/// How long a lease lasts, and how often it is renewed: a process may be cut off from its store for
-/// the difference, and one that died is missed after the first.
-const TTL: Duration = Duration::from_secs(90);
-const RENEW_EVERY: Duration = Duration::from_secs(30);
+/// How often a lease is renewed while it lasts once: a process may be cut off from its store for all
+/// but one of these parts of it.
+const RENEWALS: u32 = 3;
 
-/// How soon a renewal is tried again that the store did not answer.
-const RETRY_AFTER: Duration = Duration::from_secs(2);
+/// How soon a renewal is tried again that the store did not answer, in parts of the lease.
+const RETRIES: u32 = 45;
 
 /// Why a process has no number.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +47,8 @@ pub enum IdentityError {
 pub(crate) struct Identity {
     store: Arc<dyn Store>,
     holder: Arc<str>,
+    /// How long a lease lasts.
+    ttl: Duration,
     state: Arc<Mutex<State>>,
 }
 
@@ -64,10 +65,11 @@ impl Identity {
     pub(crate) async fn take(
         store: Arc<dyn Store>,
         wanted: Option<MachineId>,
+        ttl: Duration,
     ) -> Result<Self, IdentityError> {
         let holder: Arc<str> = format!("{}-{:016x}", std::process::id(), ids::entropy()).into();
-        let state = lease(&*store, &holder, wanted).await?;
-        Ok(Self { store, holder, state: Arc::new(Mutex::new(state)) })
+        let state = lease(&*store, &holder, wanted, ttl).await?;
+        Ok(Self { store, holder, ttl, state: Arc::new(Mutex::new(state)) })
     }
 
     pub(crate) fn machine(&self) -> MachineId {
@@ -87,17 +89,18 @@ impl Identity {
     /// Renews the lease until the control plane closes, then gives it back. A lost number is
     /// replaced by another.
     pub(crate) async fn keep(self, ids: Ids, closing: CancellationToken) {
-        let mut pause = RENEW_EVERY;
+        let renew_after = self.ttl / RENEWALS;
+        let mut pause = renew_after;
         loop {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = closing.cancelled() => break,
             }
             pause = match self.renew(&ids).await {
-                Ok(()) => RENEW_EVERY,
+                Ok(()) => renew_after,
                 Err(error) => {
                     warn!(%error, "the machine number's lease was not renewed");
-                    RETRY_AFTER
+                    self.ttl / RETRIES
                 }
             };
         }
@@ -108,12 +111,12 @@ impl Identity {
 
     async fn renew(&self, ids: &Ids) -> Result<(), IdentityError> {
         let (lease, asked) = (self.lock().lease.clone(), Instant::now());
-        if self.store.renew(&lease, TTL).await.map_err(IdentityError::Store)? {
-            self.lock().until = asked + TTL;
+        if self.store.renew(&lease, self.ttl).await.map_err(IdentityError::Store)? {
+            self.lock().until = asked + self.ttl;
             return Ok(());
         }
         // Others may have acted on its end, so this is a new beginning under another name.
-        let state = self::lease(&*self.store, &self.holder, None).await?;
+        let state = self::lease(&*self.store, &self.holder, None, self.ttl).await?;
         info!(machine = %state.machine, "another machine number was leased");
         ids.change_machine(state.machine);
         *self.lock() = state;
@@ -130,12 +133,13 @@ async fn lease(
     store: &dyn Store,
     holder: &str,
     wanted: Option<MachineId>,
+    ttl: Duration,
 ) -> Result<State, IdentityError> {
     let asked = Instant::now();
     let (machine, lease) = match wanted {
         Some(number) => {
             let name = format!("{LEASES}{number}");
-            let taken = store.acquire(&name, holder, TTL).await.map_err(IdentityError::Store)?;
+            let taken = store.acquire(&name, holder, ttl).await.map_err(IdentityError::Store)?;
             let Some(lease) = taken else {
                 let other = store.lease(&name).await.map_err(IdentityError::Store)?;
                 let holder = other.map_or_else(|| "another process".into(), |lease| lease.holder);
@@ -144,14 +148,14 @@ async fn lease(
             (number, lease)
         }
         None => {
-            let taken = store.acquire_any(LEASES, 0..MachineId::MAX + 1, holder, TTL).await;
+            let taken = store.acquire_any(LEASES, 0..MachineId::MAX + 1, holder, ttl).await;
             let (number, lease) =
                 taken.map_err(IdentityError::Store)?.ok_or(IdentityError::None)?;
             (MachineId::new(number).ok_or(IdentityError::None)?, lease)
         }
     };
     let worker = if store.is_shared() { shared_name(&lease) } else { LOCAL_WORKER.to_owned() };
-    Ok(State { machine, worker: worker.into(), lease, until: asked + TTL })
+    Ok(State { machine, worker: worker.into(), lease, until: asked + ttl })
 }
 
 /// `local:<lease>:<epoch>`: whoever reads it can find out whether that process is still there.

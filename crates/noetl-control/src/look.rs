@@ -18,9 +18,6 @@ use crate::identity::{self, LEASES};
 use crate::journal::Journal;
 use crate::recovery;
 
-/// How often to look.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
-
 /// The same while work is pending and nothing is heard from others.
 const LOOK_DEAF: Duration = Duration::from_millis(250);
 
@@ -31,13 +28,15 @@ pub(crate) struct Look {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) journal: Journal,
     pub(crate) dispatch: Dispatch,
+    /// How often to look.
+    pub(crate) every: Duration,
     pub(crate) closing: CancellationToken,
 }
 
 impl Look {
     /// Looks now and then until the control plane closes.
     pub(crate) async fn run(self) {
-        let mut pause = LOOK_EVERY;
+        let mut pause = self.every;
         loop {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -47,10 +46,10 @@ impl Look {
             pause = match self.look().await {
                 // Work is pending, and nobody would say that there is more.
                 Ok(found) if found > 0 && !self.store.hears_others() => LOOK_DEAF,
-                Ok(_) => LOOK_EVERY,
+                Ok(_) => self.every,
                 Err(error) => {
                     warn!(%error, "what other processes left is not read yet");
-                    LOOK_EVERY
+                    self.every
                 }
             };
         }

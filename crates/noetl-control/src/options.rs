@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use noetl_model::MachineId;
 use noetl_store::{Blobs, Policy};
@@ -19,6 +20,9 @@ pub struct Options {
     pub blobs: Option<Arc<dyn Blobs>>,
     /// What templates see as `env`.
     pub env: Arc<BTreeMap<String, String>>,
+    /// How long others wait for a process that fell silent before they take up what it held. A
+    /// process that is cut off from its store for longer stops until it has a new name.
+    pub lease: Duration,
     /// Whether unfinished executions found at the start go on.
     pub resume: bool,
     /// How long what is kept, applied once a day; everything stays when `None`.
@@ -33,6 +37,7 @@ impl Default for Options {
             cache_bytes: 256 << 20,
             blobs: None,
             env: Arc::default(),
+            lease: Duration::from_secs(90),
             resume: true,
             retention: None,
         }

@@ -80,7 +80,7 @@ impl Control {
         shards: Vec<Arc<dyn Store>>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        let identity = Identity::take(store.clone(), options.machine).await;
+        let identity = Identity::take(store.clone(), options.machine, options.lease).await;
         let identity = identity.map_err(OpenError::Identity)?;
         let ids = Ids::new(clock.clone(), identity.machine());
         if let Some(newest) = store.newest_id().await.map_err(OpenError::Store)? {
@@ -136,6 +136,9 @@ impl Control {
                     store: database.clone(),
                     journal: journal.clone(),
                     dispatch: dispatch.clone(),
+                    // What a process held is missed once its lease has ended; looking more often
+                    // than that finds little.
+                    every: options.lease * 2 / 3,
                     closing: closing.clone(),
                 };
                 tasks.push(tokio::spawn(look.run()));

@@ -127,6 +127,10 @@ pub(crate) struct Speaker {
     pub(crate) lane: i16,
     /// What it says when it leaves commands that nobody holds.
     pub(crate) work_left: Arc<str>,
+    /// Whether a proxy that pools by transaction is in between. The driver sends a statement in two
+    /// messages, and such a proxy may hand them to different connections: there a statement keeps no
+    /// name and runs in a transaction.
+    pub(crate) is_pooled: bool,
 }
 
 fn leaves_work(chains: &[Chain<'_>]) -> bool {
@@ -144,7 +148,7 @@ pub(crate) async fn append(
 ) -> Result<Vec<NotKept>, sqlx::Error> {
     let sql = include_str!("../queries/journal_append.sql");
     let word = leaves_work(chains).then(|| speaker.work_left.clone());
-    let query = sqlx::query(sql).bind(speaker.lane).bind(word);
+    let query = sqlx::query(sql).persistent(!speaker.is_pooled).bind(speaker.lane).bind(word);
     let query = bind_items(query, chains);
     let query = bind_events(query, chains);
     let query = bind_inserts(query, chains);

@@ -43,7 +43,8 @@ impl Locked {
         how: How,
     ) -> Result<Self, StoreError> {
         let sql = "select 1 from noetl.execution where execution_id = $1 for no key update";
-        let locked = sqlx::query(sql).bind(execution.get()).execute(&mut *transaction).await;
+        let query = sqlx::query(sql).persistent(!how.speaker.is_pooled);
+        let locked = query.bind(execution.get()).execute(&mut *transaction).await;
         locked.map_err(|error| store_error("hold an execution", error))?;
         Ok(Self { transaction, execution, how })
     }
@@ -62,8 +63,8 @@ impl Locked {
 impl Held for Locked {
     async fn read(&mut self, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
         let sql = include_str!("../queries/event_read.sql");
-        let query =
-            sqlx::query(sql).bind(self.execution.get()).bind(place(after)).bind(rows(limit));
+        let query = sqlx::query(sql).persistent(!self.how.speaker.is_pooled);
+        let query = query.bind(self.execution.get()).bind(place(after)).bind(rows(limit));
         let failed = |error| store_error("read the event log", error);
         let found = query.fetch_all(&mut *self.transaction).await.map_err(failed)?;
         found.iter().map(event).collect::<Result<_, _>>().map_err(failed)

@@ -64,9 +64,18 @@ impl Leases for PostgresStore {
         let mut transaction = self.begin(ACQUIRE).await?;
         // Holders of one prefix take their turns; without that all of them would go for one number.
         let lock = "select pg_advisory_xact_lock(hashtextextended('noetl.leader/' || $1, 0))";
-        sqlx::query(lock).bind(prefix).execute(&mut *transaction).await.map_err(failed)?;
+        sqlx::query(lock)
+            .persistent(false)
+            .bind(prefix)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed)?;
         let taken = loop {
-            let found = live(prefix).fetch_all(&mut *transaction).await.map_err(failed)?;
+            let found = live(prefix)
+                .persistent(false)
+                .fetch_all(&mut *transaction)
+                .await
+                .map_err(failed)?;
             let found = found.iter().map(lease).collect::<Result<Vec<_>, _>>().map_err(failed)?;
             let Some(number) = number_to_take(prefix, numbers.clone(), holder, &found) else {
                 return Ok(None);
@@ -96,7 +105,7 @@ async fn take(
     holder: &str,
     ttl: Duration,
 ) -> Result<Option<Lease>, sqlx::Error> {
-    let taken = acquire(name, holder, ttl).fetch_optional(connection).await?;
+    let taken = acquire(name, holder, ttl).persistent(false).fetch_optional(connection).await?;
     taken.as_ref().map(lease).transpose()
 }
 

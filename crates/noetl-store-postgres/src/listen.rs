@@ -19,6 +19,10 @@ const CHANNEL: &str = "noetl";
 /// How long a word to oneself may take to arrive.
 const PROBE_MAX: Duration = Duration::from_secs(3);
 
+/// What to say when nothing can be heard.
+const DEAF: &str = "other processes are not heard through this database URL; \
+     give one past the proxy in NOETL_DATABASE_DIRECT_URL";
+
 /// How long to rest before listening is tried again.
 const REST: Duration = Duration::from_secs(10);
 
@@ -33,9 +37,16 @@ pub(crate) struct Ears {
 }
 
 impl Ears {
-    pub(crate) fn open(listen_on: PgConnectOptions, say_on: PgPool, name: String) -> Self {
+    /// Listens there; without a place to listen on nothing is heard.
+    pub(crate) fn open(listen_on: Option<PgConnectOptions>, say_on: PgPool, name: String) -> Self {
         let (heard, hears) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
-        let listening = listen(listen_on, say_on, name.clone(), heard.clone(), hears.clone());
+        let (own, heard_too, hears_too) = (name.clone(), heard.clone(), hears.clone());
+        let listening = async move {
+            match listen_on {
+                Some(place) => listen(place, say_on, own, heard_too, hears_too).await,
+                None => warn!("{DEAF}"),
+            }
+        };
         let task = tokio::spawn(listening).abort_handle();
         Self { name, heard, hears, task }
     }
@@ -100,7 +111,9 @@ async fn hear(
     listener.listen(CHANNEL).await?;
     let probe = format!("probe {name}");
     let said = sqlx::query("select pg_notify($1, $2)").bind(CHANNEL).bind(&probe);
-    said.execute(say_on).await?;
+    let mut transaction = say_on.begin().await?;
+    said.persistent(false).execute(&mut *transaction).await?;
+    transaction.commit().await?;
     let arrived = tokio::time::timeout(PROBE_MAX, async {
         loop {
             match listener.try_recv().await? {
@@ -111,10 +124,7 @@ async fn hear(
         }
     });
     if !arrived.await.is_ok_and(|arrived| matches!(arrived, Ok(true))) {
-        warn!(
-            "other processes are not heard through this database URL; \
-             give one past the proxy in NOETL_DATABASE_DIRECT_URL"
-        );
+        warn!("{DEAF}");
         // Nothing will change that by itself.
         std::future::pending::<()>().await;
     }

@@ -1,7 +1,8 @@
 //! Brings the schema up to date: numbered files, forward only, each in its own transaction, one
-//! process at a time.
+//! process at a time. No statement keeps a name, and one outside a transaction is a single message, so
+//! that a proxy that pools by transaction can be in between.
 
-use sqlx::{Connection, PgConnection};
+use sqlx::{Connection, PgConnection, Row};
 use tracing::info;
 
 use crate::OpenError;
@@ -17,8 +18,8 @@ const MIGRATIONS: [(&str, &str); 4] = [
 /// Replaced at the end of every run.
 const FUNCTIONS: &str = include_str!("../migrations/functions.sql");
 
-/// Executions of an adopted log listed per transaction.
-const ADOPTED_AT_ONCE: i32 = 1000;
+/// Lists executions of an adopted log, so many per transaction.
+const ADOPT: &str = "select noetl.adopt_executions_1(1000)";
 
 /// The advisory lock that migrations are run under: `noetl` in ASCII.
 const LOCK: i64 = 0x6e_6f_65_74_6c;
@@ -48,13 +49,12 @@ pub(crate) async fn migrate(connection: &mut PgConnection, place: &str) -> Resul
 /// on where it was.
 async fn adopt(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     let sql = "select to_regclass('noetl.adoption') is not null";
-    if !sqlx::query_scalar::<_, bool>(sql).fetch_one(&mut *connection).await? {
+    if !sqlx::raw_sql(sql).fetch_one(&mut *connection).await?.try_get::<bool, _>(0)? {
         return Ok(());
     }
     let mut listed: i64 = 0;
     loop {
-        let batch = sqlx::query_scalar("select noetl.adopt_executions_1($1)").bind(ADOPTED_AT_ONCE);
-        let batch: i32 = batch.fetch_one(&mut *connection).await?;
+        let batch: i32 = sqlx::raw_sql(ADOPT).fetch_one(&mut *connection).await?.try_get(0)?;
         if batch == 0 {
             break;
         }
@@ -69,7 +69,7 @@ pub(crate) async fn is_binary(connection: &mut PgConnection) -> Result<bool, sql
     let sql = "select coalesce(bool_or(data_type = 'jsonb'), false) \
                from information_schema.columns \
                where table_schema = 'noetl' and table_name = 'event' and column_name = 'result'";
-    sqlx::query_scalar(sql).fetch_one(connection).await
+    sqlx::raw_sql(sql).fetch_one(connection).await?.try_get(0)
 }
 
 /// Refuses a schema that this program does not fit.
@@ -88,12 +88,12 @@ pub(crate) async fn check(connection: &mut PgConnection, place: &str) -> Result<
 /// The schema's version; 0 when there is none.
 pub(crate) async fn version(connection: &mut PgConnection) -> Result<i32, sqlx::Error> {
     let sql = "select to_regclass('noetl.schema_migration') is not null";
-    let exists: bool = sqlx::query_scalar(sql).fetch_one(&mut *connection).await?;
+    let exists: bool = sqlx::raw_sql(sql).fetch_one(&mut *connection).await?.try_get(0)?;
     if !exists {
         return Ok(0);
     }
     let sql = "select coalesce(max(version), 0) from noetl.schema_migration";
-    sqlx::query_scalar(sql).fetch_one(connection).await
+    sqlx::raw_sql(sql).fetch_one(connection).await?.try_get(0)
 }
 
 async fn prepare(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
@@ -118,11 +118,20 @@ async fn run_one(
     let mut transaction = connection.begin().await?;
     lock(&mut transaction).await?;
     let known = "select exists (select from noetl.schema_migration where version >= $1)";
-    let done: bool = sqlx::query_scalar(known).bind(number).fetch_one(&mut *transaction).await?;
+    let done: bool = sqlx::query_scalar(known)
+        .persistent(false)
+        .bind(number)
+        .fetch_one(&mut *transaction)
+        .await?;
     if !done {
         sqlx::raw_sql(sql).execute(&mut *transaction).await?;
         let note = "insert into noetl.schema_migration (version, name) values ($1, $2)";
-        sqlx::query(note).bind(number).bind(name).execute(&mut *transaction).await?;
+        sqlx::query(note)
+            .persistent(false)
+            .bind(number)
+            .bind(name)
+            .execute(&mut *transaction)
+            .await?;
     }
     transaction.commit().await
 }
@@ -136,7 +145,8 @@ async fn replace_functions(connection: &mut PgConnection) -> Result<(), sqlx::Er
 
 /// Held until the transaction ends.
 pub(crate) async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    sqlx::query("select pg_advisory_xact_lock($1)").bind(LOCK).execute(connection).await?;
+    let query = sqlx::query("select pg_advisory_xact_lock($1)").persistent(false);
+    query.bind(LOCK).execute(connection).await?;
     Ok(())
 }
 

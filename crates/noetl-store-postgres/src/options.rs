@@ -14,6 +14,8 @@ pub struct Options {
     pub(crate) connect: PgConnectOptions,
     /// Where `listen` connects: past a proxy that pools by transaction.
     pub(crate) direct: Option<PgConnectOptions>,
+    /// Whether a proxy that pools by transaction is in between.
+    pub(crate) is_pooled: bool,
     pub(crate) connections: u32,
     pub(crate) acquire_timeout: Duration,
     pub(crate) lane: u16,
@@ -33,6 +35,7 @@ impl Options {
         Ok(Self {
             connect: parse(url)?.statement_cache_capacity(Self::STATEMENTS),
             direct: None,
+            is_pooled: false,
             connections: Self::CONNECTIONS,
             acquire_timeout: Duration::from_secs(30),
             // Any will do: processes of one lane only wait for each other a little longer.
@@ -60,6 +63,7 @@ impl Options {
     #[must_use]
     pub fn statement_cache(mut self, capacity: usize) -> Self {
         self.connect = self.connect.statement_cache_capacity(capacity);
+        self.is_pooled = capacity == 0;
         self
     }
 
@@ -102,6 +106,7 @@ impl Options {
 
 fn parse(url: &str) -> Result<PgConnectOptions, OpenError> {
     let options = PgConnectOptions::from_str(url).map_err(|error| OpenError::Url(error.into()))?;
-    // In the start-up packet, so that it holds behind a proxy too.
-    Ok(options.application_name("noetl").options([("TimeZone", "UTC")]))
+    // The driver asks for UTC in the start-up packet by itself, so that holds behind a proxy too.
+    // What it asks beyond that a proxy may refuse, and numbers are exact without it.
+    Ok(options.application_name("noetl").extra_float_digits(None))
 }

@@ -74,7 +74,7 @@ impl Sender {
         }
         let sql =
             "select execution_id, tenant_id from noetl.execution where execution_id = any ($1)";
-        for row in sqlx::query(sql).bind(unknown).fetch_all(connection).await? {
+        for row in sqlx::query(sql).persistent(false).bind(unknown).fetch_all(connection).await? {
             let tenant = Tenant::new(row.try_get::<&str, _>(1)?);
             self.tenants.insert(row.try_get(0)?, tenant);
         }

@@ -4,9 +4,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use noetl_store::{OutboxOptions, StoreError};
-use sqlx::postgres::{PgArguments, PgPool, PgPoolOptions, PgRow};
+use sqlx::postgres::{PgArguments, PgPool, PgPoolOptions, PgQueryResult, PgRow};
 use sqlx::query::Query;
-use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Transaction};
+use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Row, Transaction};
 
 use crate::arrays::Speaker;
 use crate::error::{Fate, fate, store_error, write_error};
@@ -70,11 +70,14 @@ impl PostgresStore {
             .connect_lazy_with(options.connect.clone());
         let outbox = options.outbox;
         let name = format!("{}-{:x}", std::process::id(), entropy());
-        let ears =
-            Ears::open(options.direct.unwrap_or(options.connect.clone()), pool.clone(), name);
+        // A proxy that pools by transaction would hand on a connection that listens, and words meant
+        // for this process would come between the answers to others.
+        let own = (!options.is_pooled).then(|| options.connect.clone());
+        let ears = Ears::open(options.direct.or(own), pool.clone(), name);
         let speaker = Speaker {
             lane: i16::try_from(options.lane % LANES).unwrap_or_default(),
             work_left: ears.work_left().into(),
+            is_pooled: options.is_pooled,
         };
         let writer = Writer::start(options.connect, speaker.clone(), outbox.is_on);
         let how = How { speaker, has_outbox: outbox.is_on, is_binary };
@@ -117,6 +120,28 @@ impl PostgresStore {
         }
     }
 
+    /// Sends one statement and takes its rows, the way [`Speaker::is_pooled`] asks for.
+    async fn fetch(&self, statement: Statement<'_>) -> Result<Vec<PgRow>, sqlx::Error> {
+        if !self.how.speaker.is_pooled {
+            return statement.fetch_all(&self.pool).await;
+        }
+        let mut transaction = self.pool.begin().await?;
+        let rows = statement.persistent(false).fetch_all(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(rows)
+    }
+
+    /// The same for one that returns nothing.
+    async fn execute(&self, statement: Statement<'_>) -> Result<PgQueryResult, sqlx::Error> {
+        if !self.how.speaker.is_pooled {
+            return statement.execute(&self.pool).await;
+        }
+        let mut transaction = self.pool.begin().await?;
+        let done = statement.persistent(false).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(done)
+    }
+
     /// Reads rows.
     pub(crate) async fn list<'q, T>(
         &self,
@@ -126,7 +151,7 @@ impl PostgresStore {
     ) -> Result<Vec<T>, StoreError> {
         let mut tries = 1;
         let rows = loop {
-            match make().fetch_all(&self.pool).await {
+            match self.fetch(make()).await {
                 Ok(rows) => break rows,
                 Err(error)
                     if tries < READS_MAX && matches!(fate(&error), Fate::Unknown | Fate::Retry) =>
@@ -159,7 +184,7 @@ impl PostgresStore {
     ) -> Result<Vec<T>, StoreError> {
         let mut tries = 1;
         let rows = loop {
-            match make().fetch_all(&self.pool).await {
+            match self.fetch(make()).await {
                 Ok(rows) => break rows,
                 Err(error) if tries < CHANGES_MAX && fate(&error) == Fate::Retry => tries += 1,
                 Err(error) => return Err(write_error(action, error)),
@@ -177,7 +202,7 @@ impl PostgresStore {
     ) -> Result<usize, StoreError> {
         let mut tries = 1;
         let done = loop {
-            match make().execute(&self.pool).await {
+            match self.execute(make()).await {
                 Ok(done) => break done,
                 Err(error) if tries < CHANGES_MAX && fate(&error) == Fate::Retry => tries += 1,
                 Err(error) => return Err(write_error(action, error)),
@@ -190,9 +215,12 @@ impl PostgresStore {
 async fn check_server(connection: &mut PgConnection, place: &str) -> Result<(), OpenError> {
     let sql = "select current_setting('server_version_num')::integer, \
                current_setting('server_version'), current_setting('server_encoding')";
-    let found: Result<(i32, String, String), _> = sqlx::query_as(sql).fetch_one(connection).await;
-    let (number, version, encoding) = found
-        .map_err(|error| OpenError::Database { place: place.to_owned(), source: error.into() })?;
+    let failed =
+        |error: sqlx::Error| OpenError::Database { place: place.to_owned(), source: error.into() };
+    let row = sqlx::raw_sql(sql).fetch_one(connection).await.map_err(failed)?;
+    let number: i32 = row.try_get(0).map_err(failed)?;
+    let version: String = row.try_get(1).map_err(failed)?;
+    let encoding: String = row.try_get(2).map_err(failed)?;
     if number < 150_000 {
         return Err(OpenError::Version { place: place.to_owned(), found: version });
     }

@@ -152,7 +152,7 @@ impl Task {
         let connected = connected(connect, connection).await.map_err(Failed::Connect)?;
         let mut outcomes = vec![Committed::Appended; items.len()];
         let result = match plan.rounds.as_slice() {
-            [only] => {
+            [only] if !append.speaker.is_pooled => {
                 // The statement is its own transaction.
                 let not_kept = append.round(connected, only).await;
                 not_kept.map(|not_kept| only.settle(items, not_kept, &mut outcomes))
@@ -164,7 +164,7 @@ impl Task {
             Err(error) => {
                 // A transaction that is left open on an error is undone with its connection, and
                 // with it what was read in it.
-                if plan.rounds.len() > 1 {
+                if plan.rounds.len() > 1 || append.speaker.is_pooled {
                     *connection = None;
                     append.sender = append.sender.take().map(|_| Sender::default());
                 }

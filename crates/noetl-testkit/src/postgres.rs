@@ -28,6 +28,19 @@ impl TestDatabase {
         at(&self.server, &self.name)
     }
 
+    /// Its URL through a proxy that pools by transaction; `None`, with a printed reason, when there
+    /// is none on this machine.
+    #[expect(clippy::print_stdout, reason = "a test that is left out says why")]
+    pub fn pooled_url(&self) -> Option<String> {
+        let output = Command::new(PGBOUNCER).args(["shared", &self.url()]).output();
+        let output = output.expect("the script runs");
+        if !output.status.success() {
+            println!("skipped: no pgbouncer: {}", String::from_utf8_lossy(&output.stderr));
+            return None;
+        }
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
     /// Runs SQL in it and returns what `psql` prints: rows in lines, columns parted by `|`.
     pub fn psql(&self, sql: &str) -> String {
         psql(&self.url(), sql)
@@ -106,6 +119,8 @@ fn at(server: &str, database: &str) -> String {
     let base = server.rsplit_once('/').map_or(server, |(base, _)| base);
     format!("{base}/{database}")
 }
+
+const PGBOUNCER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/services/pgbouncer.sh");
 
 fn script(arguments: &[&str]) -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/services/postgres.sh");

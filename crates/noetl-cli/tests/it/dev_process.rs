@@ -27,13 +27,23 @@ impl DevProcess {
 
     /// The same with these variables in its environment.
     pub(crate) fn start_with(data: &Path, variables: &[(&str, &str)]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_noetl"))
-            .args(["dev", "--port", "0", "--slots", "8", "--data"])
-            .arg(data)
-            .envs(variables.iter().copied())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_noetl"));
+        command.args(["dev", "--port", "0", "--slots", "8", "--data"]).arg(data);
+        command.envs(variables.iter().copied());
+        Self::start_as(command)
+    }
+
+    /// Starts one of several on this Postgres database, with these further settings. The others
+    /// miss it soon when it dies.
+    pub(crate) fn start_on(url: &str, slots: usize, settings: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_noetl"));
+        command.args(["dev", "--port", "0", "--database-url", url, "--slots", &slots.to_string()]);
+        command.env("NOETL_LEASE_SECS", "3").envs(settings.iter().copied());
+        Self::start_as(command)
+    }
+
+    fn start_as(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut said = String::new();
         let base = loop {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod check;
+mod clocks;
 mod closed_output;
 mod db;
 mod dev;
@@ -16,6 +17,7 @@ mod help;
 mod kill;
 mod noetl;
 mod payload;
+mod replicas;
 mod resume;
 mod run;
 mod sharded;

@@ -13,7 +13,7 @@ use noetl_store::{Held, StoreError};
 
 use super::batch::{Batch, Item, Reply, Sealed};
 use super::claim::claim;
-use super::load::PAGE;
+use super::load::{PAGE, go_past};
 use super::writer::{Waiters, Writer};
 use super::{Job, SubmitError};
 use crate::cache::Cached;
@@ -131,6 +131,7 @@ impl Writer {
             for event in &tail {
                 cached.state.apply(event);
             }
+            go_past(&self.parts.ids, tail.iter().map(|event| event.id).max());
             moved_by_others |= !tail.is_empty();
             if tail.len() < PAGE {
                 break;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use noetl_model::{ExecutionId, Seq};
+use noetl_model::{EventId, ExecutionId, Seq};
 use noetl_store::Store;
 
 use super::SubmitError;
 use crate::cache::Cached;
 use crate::catalog::{PlaybookError, Playbooks};
+use crate::ids::Ids;
 use crate::snapshots;
 
 /// Events read at a time: large enough to spare round trips, small enough to hold.
@@ -18,6 +19,7 @@ pub(super) async fn load(
     store: &dyn Store,
     catalog: &dyn Store,
     playbooks: &Playbooks,
+    ids: &Ids,
     execution: ExecutionId,
 ) -> Result<Option<Cached>, SubmitError> {
     let failed = |error| SubmitError::Store(Arc::new(error));
@@ -27,11 +29,13 @@ pub(super) async fn load(
     // Decisions are made without loading, so a state has to hold all its values.
     let (mut state, snapshot_bytes) = snapshots::restore(store, &tenant, execution).await;
     let from = state.version();
+    go_past(ids, state.last_event());
     loop {
         let events = store.read(execution, state.version(), PAGE).await.map_err(failed)?;
         for event in &events {
             state.apply(event);
         }
+        go_past(ids, events.iter().map(|event| event.id).max());
         if events.len() < PAGE {
             break;
         }
@@ -51,4 +55,12 @@ pub(super) async fn load(
     cached.snapshot_bytes = snapshot_bytes;
     cached.log_bytes = snapshots::log_bytes(read);
     Ok(Some(cached))
+}
+
+/// Another process's clock may be ahead of this one's: what is added to its log comes after it all
+/// the same.
+pub(super) fn go_past(ids: &Ids, newest: Option<EventId>) {
+    if let Some(newest) = newest {
+        ids.go_past(newest);
+    }
 }

@@ -276,6 +276,16 @@ impl Writer {
     }
 
     async fn decide_job(&mut self, batch: &mut Batch, job: Job) {
+        // A start that is decided again may have been kept, or another's may have its id: the store
+        // tells by its key, so it is asked, whatever is known here.
+        let asks_again = job.start.is_some() && job.tries > 0;
+        if asks_again {
+            if batch.get(job.execution).is_some() {
+                self.again.push(job);
+                return;
+            }
+            self.cache.take(job.execution);
+        }
         let again = self.remember(&job);
         let repeated = self.is_repeated(&job).await;
         let Job { execution, input, start, reply, first_id, .. } = job;
@@ -313,7 +323,7 @@ impl Writer {
 
     pub(super) async fn load(&self, execution: ExecutionId) -> Result<Option<Cached>, SubmitError> {
         let parts = &self.parts;
-        load::load(&*parts.store, &*parts.catalog, &parts.playbooks, execution).await
+        load::load(&*parts.store, &*parts.catalog, &parts.playbooks, &parts.ids, execution).await
     }
 
     /// The item of an execution: already in the batch, in memory, or folded from the log.

@@ -2,7 +2,9 @@
 
 mod adoption;
 mod conformance;
+mod faults;
 mod keeping;
+mod pooled;
 mod replicas;
 mod sharded;
 mod traffic;

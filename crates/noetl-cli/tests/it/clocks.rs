@@ -1,0 +1,73 @@
+//! Processes whose clock is wrong.
+
+use std::path::PathBuf;
+
+use noetl_api::events::EventView;
+use noetl_testkit::postgres::TestDatabase;
+
+use crate::dev_process::DevProcess;
+use crate::replicas::{ended_whole, fan, start, until_taken, workers};
+
+/// The library that shows a process another time; `None`, with a printed reason, when it is not
+/// installed.
+fn other_time() -> Option<String> {
+    let below = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let places = below.map(|entry| entry.path().join("faketime/libfaketimeMT.so.1"));
+    let found = places.chain([PathBuf::from("/usr/lib/faketime/libfaketimeMT.so.1")]);
+    let found = found.into_iter().find(|path| path.exists());
+    if found.is_none() {
+        println!("skipped: the package faketime is not installed");
+    }
+    found.map(|path| path.display().to_string())
+}
+
+/// The settings of a process that is an hour behind.
+fn behind(library: &str) -> [(&str, &str); 3] {
+    [("LD_PRELOAD", library), ("FAKETIME", "-1h"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")]
+}
+
+/// Fails when an id was given twice.
+fn check_ids(logs: &[Vec<EventView>]) {
+    let mut ids: Vec<i64> = logs.iter().flatten().map(|event| event.event_id.get()).collect();
+    let events = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), events, "ids given twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_set_back_between_two_starts_stops_nothing() {
+    let Some(library) = other_time() else { return };
+    let database = TestDatabase::new();
+    let process = DevProcess::start_on(&database.url(), 2, &[]);
+    let mut started = start(&process.client, &fan(10), 3).await;
+    until_taken(&process.client, &started, 1).await;
+    process.kill();
+    let process = DevProcess::start_on(&database.url(), 8, &behind(&library));
+    started.extend(start(&process.client, &fan(10), 3).await);
+    let mut logs = Vec::new();
+    for id in started {
+        logs.push(ended_whole(&process.client, id, 12).await);
+    }
+    let times: Vec<_> = logs.iter().flatten().map(|event| event.created_at).collect();
+    let apart = times.iter().max().unwrap().as_millis() - times.iter().min().unwrap().as_millis();
+    assert!(apart > 3_500_000, "the clock was set back");
+    check_ids(&logs);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_is_an_hour_behind_works_beside_one_that_is_not() {
+    let Some(library) = other_time() else { return };
+    let database = TestDatabase::new();
+    let right = DevProcess::start_on(&database.url(), 3, &[]);
+    let wrong = DevProcess::start_on(&database.url(), 3, &behind(&library));
+    let mut started = start(&right.client, &fan(10), 3).await;
+    started.extend(start(&wrong.client, &fan(10), 3).await);
+    let mut logs = Vec::new();
+    for id in started {
+        logs.push(ended_whole(&right.client, id, 12).await);
+    }
+    let shared = logs.iter().filter(|log| workers(log).len() == 2).count();
+    assert!(shared > 0, "no execution was moved by both, so nothing was shown");
+    check_ids(&logs);
+}

@@ -1,0 +1,122 @@
+//! Two processes on one Postgres database.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use noetl_api::Client;
+use noetl_api::catalog::RegisterRequest;
+use noetl_api::events::EventView;
+use noetl_api::execute::ExecuteRequest;
+use noetl_model::ExecutionId;
+use noetl_testkit::postgres::{TestDatabase, TestServer};
+
+use crate::dev_process::DevProcess;
+use crate::noetl::{playbook, until};
+
+/// A step that leads to `width` others of a short shell command, which all lead to one.
+pub(crate) fn fan(width: usize) -> String {
+    let arcs: Vec<String> = (0..width).map(|n| format!("{{step: s{n}}}")).collect();
+    let mut steps = format!(
+        "  - {{step: start, next: {{spec: {{mode: inclusive}}, arcs: [{}]}}}}\n",
+        arcs.join(", ")
+    );
+    for n in 0..width {
+        steps.push_str(&format!(
+            "  - {{step: s{n}, tool: {{kind: shell, command: 'sleep 0.1'}}, \
+             next: {{arcs: [{{step: end}}]}}}}\n"
+        ));
+    }
+    steps.push_str("  - {step: end, tool: {kind: noop}}\n");
+    playbook("{}", &steps)
+}
+
+/// Registers a playbook and starts it so often.
+pub(crate) async fn start(client: &Client, playbook: &str, times: usize) -> Vec<ExecutionId> {
+    client.register(&RegisterRequest::playbook(playbook), false).await.unwrap();
+    let mut started = Vec::new();
+    for _ in 0..times {
+        let request = ExecuteRequest::path("tests/test", serde_json::Map::new());
+        let reply = client.execute(&request).await.unwrap();
+        started.push(ExecutionId::new(reply.execution_id.get()));
+    }
+    started
+}
+
+/// Waits until an execution has ended well, and checks that its log has no gap, ends once, gives ids
+/// in its order, and leaves each step once. Returns the log.
+pub(crate) async fn ended_whole(client: &Client, id: ExecutionId, steps: usize) -> Vec<EventView> {
+    until("the execution to end", async || client.status(id).await.unwrap().status != "RUNNING")
+        .await;
+    assert_eq!(client.status(id).await.unwrap().status, "COMPLETED");
+    let log = client.log(id, 0, 100_000).await.unwrap().events;
+    let mut left: BTreeMap<&str, usize> = BTreeMap::new();
+    let (mut ends, mut newest) = (0, 0);
+    for (place, event) in (1..).zip(&log) {
+        assert_eq!(event.seq, place, "a gap in {id}");
+        assert!(event.event_id.get() > newest, "{id}: the id of {place} is below one before it");
+        newest = event.event_id.get();
+        match event.event_type.as_deref().unwrap_or_default() {
+            "step.exit" => {
+                *left.entry(event.node_name.as_deref().unwrap_or_default()).or_default() += 1;
+            }
+            "playbook.completed" => ends += 1,
+            _ => {}
+        }
+    }
+    assert_eq!((ends, left.len()), (1, steps), "{id}: {left:?}");
+    assert!(left.values().all(|&times| times == 1), "{id}: {left:?}");
+    log
+}
+
+/// Who took commands so far.
+pub(crate) fn workers(log: &[EventView]) -> BTreeSet<String> {
+    let claims = log.iter().filter(|event| event.event_type.as_deref() == Some("command.claimed"));
+    claims.filter_map(|event| event.worker_id.clone()).collect()
+}
+
+/// Waits until this many processes took commands of these executions.
+pub(crate) async fn until_taken(client: &Client, executions: &[ExecutionId], processes: usize) {
+    until("processes to run steps", async || {
+        let mut found = BTreeSet::new();
+        for &id in executions {
+            found.extend(workers(&client.log(id, 0, 100_000).await.unwrap().events));
+        }
+        found.len() >= processes
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_process_ran_is_finished_by_the_other() {
+    let database = TestDatabase::new();
+    let one = DevProcess::start_on(&database.url(), 3, &[]);
+    let other = DevProcess::start_on(&database.url(), 3, &[]);
+    let started = start(&one.client, &fan(10), 6).await;
+    until_taken(&other.client, &started, 2).await;
+    one.kill();
+    let mut again = 0;
+    for id in started {
+        let log = ended_whole(&other.client, id, 12).await;
+        let is_expiry = |event: &&EventView| event.event_type.as_deref() == Some("command.expired");
+        again += log.iter().filter(is_expiry).count();
+    }
+    assert!(again > 0, "the kill hit no running command, so nothing was shown");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_database_is_away_callers_are_told_when_to_come_again() {
+    let mut server = TestServer::start(&["fsync=off"]);
+    let settings = [("POSTGRES_ACQUIRE_TIMEOUT", "1")];
+    let process = DevProcess::start_on(server.url(), 3, &settings);
+    let started = start(&process.client, &fan(10), 1).await;
+    server.stop("fast");
+    let url = format!("{}api/execute", process.client.base());
+    let asked = std::process::Command::new("curl")
+        .args(["-s", "-i", "-H", "content-type: application/json"])
+        .args(["-d", r#"{"path": "tests/test"}"#, &url])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(asked.stdout).unwrap().to_lowercase();
+    assert!(said.starts_with("http/1.1 503") && said.contains("\r\nretry-after: "), "{said}");
+    server.start_again();
+    ended_whole(&process.client, started[0], 12).await;
+}
