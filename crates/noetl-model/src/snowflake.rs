@@ -48,6 +48,12 @@ impl Snowflakes {
         Self { machine, millisecond: -1, sequence: SEQUENCE_MAX }
     }
 
+    /// The smallest id that could be minted at this time: all before it are older.
+    pub fn first_at(at: Timestamp) -> i64 {
+        let millisecond = (at.as_millis() - EPOCH_MS).clamp(0, i64::MAX >> TIME_SHIFT);
+        millisecond << TIME_SHIFT
+    }
+
     /// Mints as this machine from here on. Ids keep growing.
     pub fn change_machine(&mut self, machine: MachineId) {
         self.machine = machine;

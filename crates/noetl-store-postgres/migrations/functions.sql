@@ -516,3 +516,30 @@ begin
     return placed;
 end
 $$;
+
+-- Drops partitions of the log whose ids all come before `first_kept` and that hold no row. One that
+-- is in use at the moment is left for the next time. Returns the names of those that went.
+create or replace function noetl.event_partitions_drop_1(first_kept bigint)
+returns setof text
+language plpgsql as $$
+declare
+    old record;
+    is_empty boolean;
+begin
+    for old in
+        select b.partition as name from noetl.event_bounds_1() b
+        where b.upper_bound <= first_kept order by b.upper_bound
+    loop
+        begin
+            execute format('lock table noetl.%I in access exclusive mode nowait', old.name);
+            execute format('select not exists (select from noetl.%I)', old.name) into is_empty;
+            if is_empty then
+                execute format('drop table noetl.%I', old.name);
+                return next old.name;
+            end if;
+        exception when lock_not_available then
+            raise notice 'partition % is in use', old.name;
+        end;
+    end loop;
+end
+$$;

@@ -5,11 +5,12 @@
 //! the calendar quarter in which executions were started.
 
 use async_trait::async_trait;
-use noetl_model::{ExecutionId, Timestamp};
+use noetl_model::{ExecutionId, Snowflakes, Timestamp};
 use noetl_store::StoreError;
 use noetl_store::retention::{Age, Fate, Policy, Removed, Report, Retention, Tally};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
+use tracing::info;
 
 use crate::PostgresStore;
 use crate::arrays::rows;
@@ -32,16 +33,24 @@ struct Sweep {
 /// The statements of a sweep, from the table and which of its rows go.
 macro_rules! sweep {
     ($table:literal, $goes:literal) => {
+        sweep!($table, "ctid", "t.ctid", $goes)
+    };
+    // A row's place names it in one table only, and not in one that is made of several.
+    ($table:literal, $key:literal, $of_t:literal, $goes:literal) => {
         Sweep {
             count: concat!("select count(*) from noetl.", $table, " t where ", $goes),
             delete: concat!(
                 "delete from noetl.",
                 $table,
-                " where ctid = any (array(select t.ctid from noetl.",
+                " where ",
+                $key,
+                " in (select ",
+                $of_t,
+                " from noetl.",
                 $table,
                 " t where ",
                 $goes,
-                " limit $2))"
+                " limit $2)"
             ),
         }
     };
@@ -56,6 +65,8 @@ const VARIABLES: Sweep = sweep!("transient", "t.expires_at <= $1");
 const RESULTS: Sweep = sweep!("result_store", "t.expires_at <= $1");
 const COMMANDS: Sweep = sweep!(
     "command",
+    "(execution_id, command_id)",
+    "t.execution_id, t.command_id",
     "t.completed_at <= $1 and not exists (select from noetl.execution e \
      where e.execution_id = t.execution_id and e.end_time is null and e.origin = 'own')"
 );
@@ -87,6 +98,9 @@ impl Retention for PostgresStore {
         if let Some(since) = policy.executions.since(now) {
             let purge = Purge { since, commands: policy.commands.since(now), expired, dry_run };
             self.executions_of_age(&purge, &mut tally, &mut removed).await?;
+            if !dry_run {
+                self.drop_empty_parts(since).await?;
+            }
         }
         let (dropped, kept) = tally.finish();
         Ok(Report { removed, dropped, kept })
@@ -122,6 +136,17 @@ impl PostgresStore {
                 return Ok(removed);
             }
         }
+    }
+
+    /// Drops the log's partitions that end before this time and hold nothing any more.
+    async fn drop_empty_parts(&self, since: Timestamp) -> Result<(), StoreError> {
+        let first_kept = Snowflakes::first_at(since);
+        let make = || sqlx::query("select noetl.event_partitions_drop_1($1)").bind(first_kept);
+        let dropped = self.change(ACTION, make, |row| row.try_get::<String, _>(0)).await?;
+        if !dropped.is_empty() {
+            info!(partitions = dropped.join(", "), "empty partitions of the log were dropped");
+        }
+        Ok(())
     }
 
     async fn executions_of_age(

@@ -4,6 +4,7 @@ mod adoption;
 mod conformance;
 mod faults;
 mod keeping;
+mod partitions;
 mod pooled;
 mod replicas;
 mod sharded;

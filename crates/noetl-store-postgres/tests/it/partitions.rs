@@ -1,0 +1,69 @@
+//! The log's partitions: made ahead, and dropped when nothing is left in them.
+
+use noetl_store::retention::{Policy, Retention, Window};
+use noetl_store_postgres::{Options, PostgresStore};
+use noetl_testkit::postgres::TestDatabase;
+
+async fn open(database: &TestDatabase) -> PostgresStore {
+    let options = Options::new(&database.url()).expect("a URL");
+    PostgresStore::open(options).await.expect("a store")
+}
+
+fn parts(database: &TestDatabase) -> Vec<String> {
+    let sql = "select partition from noetl.event_bounds_1() order by upper_bound";
+    database.psql(sql).lines().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn this_quarter_and_four_more_have_their_partitions() {
+    let database = TestDatabase::new();
+    drop(open(&database).await);
+    let made = parts(&database);
+    assert_eq!(made.len(), 6, "{made:?}");
+    assert!(made[0].starts_with("event_before_"), "{made:?}");
+    drop(open(&database).await);
+    assert_eq!(parts(&database), made, "once");
+    let sql = "select count(*) from noetl.event_partitions_ahead_1(now() + interval '3 months')";
+    assert_eq!(database.psql(sql), "1", "one more a quarter later");
+}
+
+#[tokio::test]
+async fn an_old_partition_goes_when_it_is_empty_and_not_before() {
+    let database = TestDatabase::new();
+    let store = open(&database).await;
+    // An execution of 2024 that is unfinished, in the partition of everything before.
+    database.psql(
+        "insert into noetl.event (execution_id, event_id, event_type, node_name, status)
+         values (7, 8, 'subscription.registered', 'sub', 'REGISTERED')",
+    );
+    let policy =
+        Policy { executions: Window::days("days", 1).expect("a number of days"), ..Policy::KEEP };
+    store.purge(&policy, false).await.expect("a purge");
+    assert_eq!(parts(&database).len(), 6, "what is no execution keeps its partition");
+    database.psql("delete from noetl.event");
+    store.purge(&policy, true).await.expect("a purge");
+    assert_eq!(parts(&database).len(), 6, "a dry run drops nothing");
+    store.purge(&policy, false).await.expect("a purge");
+    let left = parts(&database);
+    assert_eq!(left.len(), 5, "{left:?}");
+    assert!(left.iter().all(|name| !name.starts_with("event_before_")), "{left:?}");
+}
+
+/// In an adopted database commands are in several tables, whose rows have places of their own.
+#[tokio::test]
+async fn old_commands_go_from_a_table_that_is_made_of_several() {
+    let database = TestDatabase::new();
+    database.psql(include_str!("old_schema.sql"));
+    let store = open(&database).await;
+    database.psql(
+        "insert into noetl.command (command_id, event_id, execution_id, step_name, status, completed_at)
+         select n, n, n, 'a', 'COMPLETED', case when n % 2 = 0 then now() - interval '9 days' end
+         from generate_series(1, 100) n",
+    );
+    let policy =
+        Policy { commands: Window::days("days", 7).expect("a number of days"), ..Policy::KEEP };
+    let report = store.purge(&policy, false).await.expect("a purge");
+    assert_eq!(report.removed.commands, 50);
+    let left = database.psql("select count(*), bool_and(completed_at is null) from noetl.command");
+    assert_eq!(left, "51|t");
+}
