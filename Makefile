@@ -27,7 +27,10 @@ bench: ## measure the release build; JSON lines on stdout (options in ARGS)
 test-long: ## the tests with 500 kills and many more generated cases (NOETL_KILLS, PROPTEST_CASES)
 	@scripts/test-long.sh
 
+soak: ## two servers and a database under load, killed at random for MINUTES (10); then every log is verified
+	@scripts/soak.sh
+
 clean: ## remove what was built
 	cargo clean
 
-.PHONY: help run build test verify bench test-long clean
+.PHONY: help run build test verify bench test-long soak clean

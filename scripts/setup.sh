@@ -48,6 +48,16 @@ cargo fetch --locked --quiet --target "$host" || {
 if [ "${NOETL_TEST_SERVICES:-}" = off ]; then
   skip "services for tests, because NOETL_TEST_SERVICES=off"
 else
+  scripts/services/postgres.sh install
+  # Tests that need these say so and are skipped without them.
+  scripts/services/pgbouncer.sh install || say "Without pgbouncer; tests through it are skipped."
+  if ! compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null; then
+    (
+      NEEDED_PACKAGES=(faketime)
+      NEEDED_TEXTS=("  libfaketime (shows tests another time): install the package faketime")
+      provide_needs
+    ) || say "Without faketime; tests with wrong clocks are skipped."
+  fi
   scripts/services/s3.sh install || {
     say "The S3 server for tests could not be installed; the reason is above."
     say "With NOETL_TEST_SERVICES=off the tests that need services are left out."

@@ -3,10 +3,18 @@
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
-trap summary EXIT
+
+# The servers that tests share outlive every test, and go with the whole.
+finish() {
+  summary
+  scripts/services/pgbouncer.sh remove-shared || true
+  scripts/services/postgres.sh remove-shared || true
+}
+trap finish EXIT
 
 export NOETL_KILLS=${NOETL_KILLS:-500}
 export PROPTEST_CASES=${PROPTEST_CASES:-10000}
+export NOETL_FAN=${NOETL_FAN:-10000}
 
 run_tests() {
   if has cargo-nextest; then

@@ -4,7 +4,14 @@
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
-trap summary EXIT
+
+# The servers that tests share outlive every test, and go with the whole.
+finish() {
+  summary
+  scripts/services/pgbouncer.sh remove-shared || true
+  scripts/services/postgres.sh remove-shared || true
+}
+trap finish EXIT
 
 run_tests() {
   if has cargo-nextest; then

@@ -107,12 +107,12 @@ impl Client {
 
     /// One execution with the newest part of its log.
     pub async fn execution(&self, id: ExecutionId) -> Result<ExecutionDetail, ClientError> {
-        self.get(format_args!("api/executions/{id}")).await
+        self.get(format!("api/executions/{id}")).await
     }
 
     /// How one execution stands.
     pub async fn status(&self, id: ExecutionId) -> Result<StatusReply, ClientError> {
-        self.get(format_args!("api/executions/{id}/status")).await
+        self.get(format!("api/executions/{id}/status")).await
     }
 
     /// A stretch of one execution's log after a place in it, oldest first.
@@ -122,7 +122,7 @@ impl Client {
         after: u64,
         limit: usize,
     ) -> Result<EventsReply, ClientError> {
-        self.get(format_args!("api/executions/{id}/events?after={after}&limit={limit}")).await
+        self.get(format!("api/executions/{id}/events?after={after}&limit={limit}")).await
     }
 
     /// Stops an execution.
@@ -131,7 +131,7 @@ impl Client {
         id: ExecutionId,
         reason: Option<String>,
     ) -> Result<CancelReply, ClientError> {
-        self.post(format_args!("api/executions/{id}/cancel"), &CancelRequest { reason }).await
+        self.post(format!("api/executions/{id}/cancel"), &CancelRequest { reason }).await
     }
 
     /// Says something about an execution, as a worker does.
@@ -141,13 +141,13 @@ impl Client {
 
     /// One command.
     pub async fn command(&self, id: CommandId) -> Result<Command, ClientError> {
-        self.get(format_args!("api/commands/{id}")).await
+        self.get(format!("api/commands/{id}")).await
     }
 
     /// Takes a command for a worker.
     pub async fn claim(&self, id: CommandId, worker_id: &str) -> Result<ClaimReply, ClientError> {
         let request = ClaimRequest { worker_id: worker_id.to_owned() };
-        self.post(format_args!("api/commands/{id}/claim"), &request).await
+        self.post(format!("api/commands/{id}/claim"), &request).await
     }
 
     /// Whether the control plane is well. One that says it is not is an answer, not an error.

@@ -30,7 +30,7 @@ impl TestDatabase {
 
     /// Its URL through a proxy that pools by transaction; `None`, with a printed reason, when there
     /// is none on this machine.
-    #[expect(clippy::print_stdout, reason = "a test that is left out says why")]
+    #[expect(clippy::print_stdout, reason = "the test it skips says so")]
     pub fn pooled_url(&self) -> Option<String> {
         let output = Command::new(PGBOUNCER).args(["shared", &self.url()]).output();
         let output = output.expect("the script runs");

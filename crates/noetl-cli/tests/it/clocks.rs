@@ -10,7 +10,7 @@ use crate::replicas::{ended_whole, fan, start, until_taken, workers};
 
 /// The library that shows a process another time; `None`, with a printed reason, when it is not
 /// installed.
-#[expect(clippy::print_stdout, reason = "a test that is left out says why")]
+#[expect(clippy::print_stdout, reason = "the test it skips says so")]
 fn other_time() -> Option<String> {
     let below = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
     let places = below.map(|entry| entry.path().join("faketime/libfaketimeMT.so.1"));

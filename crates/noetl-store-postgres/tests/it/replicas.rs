@@ -37,6 +37,12 @@ pub(crate) fn fan(width: usize) -> String {
     text
 }
 
+/// How wide the fan is; `NOETL_FAN` says otherwise.
+#[expect(clippy::disallowed_methods, reason = "how the test is told to run longer")]
+fn width() -> usize {
+    std::env::var("NOETL_FAN").ok().and_then(|text| text.parse().ok()).unwrap_or(1000)
+}
+
 pub(crate) async fn open_commands(store: &dyn Store) -> Vec<CommandRow> {
     store.open_commands(CommandId::new(i64::MIN), 100_000).await.expect("a list")
 }
@@ -69,7 +75,7 @@ pub(crate) async fn work(control: &Control, execution: ExecutionId, command: &Co
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fan_out_reported_through_two_replicas_ends_once_and_whole() {
     let database = TestDatabase::new();
-    let width = 200;
+    let width = width();
     let (one, store) = replica(&database.url(), 1).await;
     let (other, _) = replica(&database.url(), 2).await;
     let tenant = Tenant::default();
