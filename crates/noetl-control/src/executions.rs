@@ -1,6 +1,7 @@
 //! Starting, following and stopping executions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use noetl_engine::{Cancel, Input, Refusal, Start};
 use noetl_model::{CatalogId, Event, ExecutionId, Map, Seq, Tenant};
@@ -14,6 +15,9 @@ use crate::watch::Watch;
 /// How often a start is tried: when its id is taken, which is already a sign of two processes with
 /// one machine number, and when it is not known whether it was kept.
 const TRIES_MAX: usize = 8;
+
+/// How often whoever waits for an end looks whether another process brought it about.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// What to run.
 #[derive(Debug, Clone, Default)]
@@ -194,19 +198,27 @@ impl Executions {
         tenant: &Tenant,
         id: ExecutionId,
     ) -> Result<Option<ExecutionRow>, StoreError> {
-        // Listening before looking: an end between the two is not missed.
-        let end = self.watch.end_of(id);
-        match self.get(tenant, id).await? {
-            Some(row) if !row.status.is_final() => {
+        loop {
+            // Listening before looking: an end between the two is not missed.
+            let end = self.watch.end_of(id);
+            match self.get(tenant, id).await? {
+                Some(row) if !row.status.is_final() => {}
+                row => {
+                    drop(end);
+                    self.watch.forget_gone(id);
+                    return Ok(row);
+                }
+            }
+            if !self.store.is_shared() {
                 // The only other way to resolve is the control plane closing.
                 let _ = end.await;
-                self.get(tenant, id).await
+                return self.get(tenant, id).await;
             }
-            row => {
-                drop(end);
-                self.watch.forget_gone(id);
-                Ok(row)
+            // Another process may be the one that ends it.
+            if let Ok(Err(_)) = tokio::time::timeout(LOOK_EVERY, end).await {
+                return self.get(tenant, id).await;
             }
+            self.watch.forget_gone(id);
         }
     }
 }

@@ -273,7 +273,6 @@ macro_rules! conformance_suite {
                     another_tenant_s_results_do_not_exist,
                 },
                 retention::{
-                    a_finished_execution_goes_with_everything_it_has,
                     an_unfinished_execution_stays_whatever_its_age,
                     an_execution_with_a_recent_event_stays,
                     an_execution_that_waits_for_a_delivery_stays_until_then,
@@ -344,6 +343,10 @@ macro_rules! conformance_cases {
 
 #[cfg(test)]
 mod tests {
+    /// Cases of one database alone, run by the tests of each: over several, secrets that belong to
+    /// an execution are in another than its log, and go when they expire.
+    const ALONE: [&str; 1] = ["a_finished_execution_goes_with_everything_it_has"];
+
     /// A case that is in no list runs nowhere, and nothing else would say so.
     #[test]
     fn every_case_is_in_the_suite() {
@@ -378,6 +381,9 @@ mod tests {
                 continue;
             };
             let name = rest.split('(').next().expect("a name");
+            if ALONE.contains(&name) {
+                continue;
+            }
             assert!(list.contains(&format!("    {name},")), "{name} runs nowhere");
             let is_of_blobs = include_str!("conformance/blobs.rs").contains(line);
             let lists = list.matches(&format!("    {name},")).count();

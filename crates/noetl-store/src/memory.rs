@@ -267,4 +267,11 @@ mod tests {
     crate::conformance_suite!(memory, async || Subject::new(store()));
 
     crate::lapse_suite!(memory_lapse, async |clock| { Subject::new(store().with_clock(clock)) });
+
+    #[tokio::test]
+    async fn a_finished_execution_goes_with_everything_it_has() {
+        let store = std::sync::Arc::new(MemoryStore::new());
+        crate::conformance::retention::a_finished_execution_goes_with_everything_it_has(store)
+            .await;
+    }
 }

@@ -22,3 +22,11 @@ async fn random_histories_read_the_same_as_in_memory() {
         twin::compare(seed, 60, memory.store(), postgres.store()).await;
     }
 }
+
+#[tokio::test]
+async fn a_finished_execution_goes_with_everything_it_has() {
+    let subject = subject().await;
+    let store = subject.store();
+    noetl_store::conformance::retention::a_finished_execution_goes_with_everything_it_has(store)
+        .await;
+}

@@ -171,3 +171,28 @@ async fn a_report_with_one_id_through_two_replicas_is_kept_once() {
     one.close().await;
     other.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_that_another_replica_brings_about_is_waited_for() {
+    let database = TestDatabase::new();
+    let (one, store) = replica(&database.url(), 1).await;
+    let (other, _) = replica(&database.url(), 2).await;
+    let tenant = Tenant::default();
+    let registered = one.catalog.register(&tenant, fan(1), "playbook", false).await;
+    let catalog = Some(registered.expect("a playbook").0.id);
+    let request = StartRequest { catalog, ..StartRequest::default() };
+    let execution = one.executions.start(&tenant, request).await.expect("a start").execution;
+    let waiting = {
+        let (other, tenant) = (other.clone(), tenant.clone());
+        tokio::spawn(async move { other.executions.finished(&tenant, execution).await })
+    };
+    loop {
+        let commands = open_commands(&*store).await;
+        let Some(command) = commands.first() else { break };
+        work(&one, execution, command).await;
+    }
+    let row = waiting.await.expect("a task").expect("a read").expect("a row");
+    assert_eq!(row.status, ExecutionStatus::Completed);
+    one.close().await;
+    other.close().await;
+}

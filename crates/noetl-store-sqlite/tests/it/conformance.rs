@@ -89,3 +89,11 @@ async fn random_keeping_reads_the_same_as_in_memory() {
         twin_keeping::compare(seed, 30, &clock, memory.store(), sqlite.store()).await;
     }
 }
+
+#[tokio::test]
+async fn a_finished_execution_goes_with_everything_it_has() {
+    let (store, _directory) = temporary();
+    let store = std::sync::Arc::new(store);
+    noetl_store::conformance::retention::a_finished_execution_goes_with_everything_it_has(store)
+        .await;
+}

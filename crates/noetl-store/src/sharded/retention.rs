@@ -11,8 +11,8 @@ use crate::retention::{Kept, Policy, Report, Retention};
 
 #[async_trait]
 impl Retention for Sharded {
-    /// A part of the log is dropped when no shard has any of it left; one that a shard keeps says
-    /// which shard.
+    /// A part of the log is dropped when no shard has any of it left. Secrets that belong to an
+    /// execution are in the cluster store and go when they expire, not with it.
     async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Report, StoreError> {
         let reports = self.all(|store| store.purge(policy, dry_run)).await?;
         let mut whole = Report::default();
@@ -21,9 +21,14 @@ impl Retention for Sharded {
             whole.removed.add(&report.removed);
             dropped.extend(report.dropped);
             for Kept { partition, reason } in report.kept {
-                held.insert(partition.clone());
-                let reason = format!("{}: {reason}", shard.name);
-                whole.kept.push(Kept { partition, reason });
+                let known = whole.kept.iter_mut().find(|kept| kept.partition == partition);
+                match known {
+                    Some(kept) => {
+                        kept.reason = format!("{}; {reason} in {}", kept.reason, shard.name)
+                    }
+                    None => whole.kept.push(Kept { partition: partition.clone(), reason }),
+                }
+                held.insert(partition);
             }
         }
         whole.dropped = dropped.difference(&held).cloned().collect();
