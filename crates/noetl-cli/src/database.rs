@@ -199,7 +199,7 @@ fn open_sqlite(options: sqlite::Options) -> Result<OpenStore, Failure> {
 pub(crate) fn postgres_options(url: &str) -> Result<postgres::Options, Failure> {
     let failed = |error: postgres::OpenError| not_opened(&error);
     let mut options = postgres::Options::new(url).map_err(failed)?;
-    if let Some(connections) = number("POSTGRES_MAX_CONNECTIONS", 2..=10_000)? {
+    if let Some(connections) = number("POSTGRES_MAX_CONNECTIONS", 3..=10_000)? {
         options = options.connections(u32::try_from(connections).unwrap_or(u32::MAX));
     }
     if let Some(seconds) = number("POSTGRES_ACQUIRE_TIMEOUT", 1..=3600)? {

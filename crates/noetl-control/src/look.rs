@@ -40,7 +40,11 @@ impl Look {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = self.store.others_left_work() => {}
+                // Not at every word: others may say it with every commit.
+                () = async {
+                    tokio::time::sleep(LOOK_DEAF.min(pause)).await;
+                    self.store.others_left_work().await;
+                } => {}
                 () = self.closing.cancelled() => return,
             }
             pause = match self.look().await {
@@ -60,6 +64,7 @@ impl Look {
         let mut after = CommandId::new(i64::MIN);
         let mut live = None;
         let mut found = 0;
+        let known: HashSet<CommandId> = self.dispatch.waiting();
         loop {
             let open = self.store.open_commands(after, PAGE).await?;
             let Some(last) = open.last() else { return Ok(found) };
@@ -67,16 +72,16 @@ impl Look {
             if live.is_none() && open.iter().any(|row| row.worker.is_some()) {
                 live = Some(self.store.live(LEASES).await?);
             }
-            let known: HashSet<CommandId> = self.dispatch.waiting();
             for row in &open {
-                found += 1;
                 match (&row.state, &row.worker) {
                     (CommandState::Pending, _) if !known.contains(&row.id) => {
+                        found += 1;
                         self.dispatch.wait(Waiting { execution: row.execution, command: row.id });
                     }
                     (_, Some(worker))
                         if identity::is_gone(worker, live.as_deref().unwrap_or_default()) =>
                     {
+                        found += 1;
                         self.expire(row).await;
                     }
                     _ => {}

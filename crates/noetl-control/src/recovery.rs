@@ -92,7 +92,7 @@ async fn resume_one(
 async fn submit(journal: &Journal, row: &CommandRow, input: Input) -> Result<(), SubmitError> {
     loop {
         match journal.submit(row.execution, input.clone()).await {
-            Err(SubmitError::Busy) => tokio::time::sleep(BUSY_REST).await,
+            Err(SubmitError::Busy | SubmitError::Unleased) => tokio::time::sleep(BUSY_REST).await,
             outcome => return outcome.map(|_| ()),
         }
     }

@@ -59,6 +59,8 @@ pub struct Control {
     closing: CancellationToken,
     conflicts: Arc<AtomicU64>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
+    leaving: CancellationToken,
+    identity: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Control {
@@ -144,6 +146,9 @@ impl Control {
                 tasks.push(tokio::spawn(look.run()));
             }
         }
+        // Kept to the very end: what is queued is still decided and committed while this closes.
+        let leaving = CancellationToken::new();
+        let identity = tokio::spawn(identity.keep(ids.clone(), leaving.clone()));
         // Larger than every id in the store, smaller than every id this process issues.
         let newest = ids.event().into();
         let resumed = if options.resume {
@@ -152,7 +157,6 @@ impl Control {
         } else {
             0
         };
-        tasks.push(tokio::spawn(identity.keep(ids.clone(), closing.clone())));
         if let Some(policy) = options.retention {
             let retainer = Retainer {
                 store: store.clone(),
@@ -189,6 +193,8 @@ impl Control {
             closing,
             conflicts,
             tasks: Mutex::new(tasks),
+            leaving,
+            identity: Mutex::new(Some(identity)),
         })
     }
 
@@ -211,6 +217,10 @@ impl Control {
         for task in self.tasks.lock().await.drain(..) {
             // One that panicked has nothing left to do.
             let _ = task.await;
+        }
+        self.leaving.cancel();
+        if let Some(identity) = self.identity.lock().await.take() {
+            let _ = identity.await;
         }
     }
 }

@@ -531,6 +531,8 @@ begin
         where b.upper_bound <= first_kept order by b.upper_bound
     loop
         begin
+            -- A drop locks the whole log; waiting for that would make everybody wait behind it.
+            lock table only noetl.event in access exclusive mode nowait;
             execute format('lock table noetl.%I in access exclusive mode nowait', old.name);
             execute format('select not exists (select from noetl.%I)', old.name) into is_empty;
             if is_empty then

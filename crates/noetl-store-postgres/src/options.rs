@@ -45,10 +45,11 @@ impl Options {
         })
     }
 
-    /// How many connections are kept at most; one of them is the writer's.
+    /// How many connections are kept at most: one is the writer's, and who holds an execution reads
+    /// beside it.
     #[must_use]
     pub fn connections(mut self, connections: u32) -> Self {
-        self.connections = connections.max(2);
+        self.connections = connections.max(3);
         self
     }
 

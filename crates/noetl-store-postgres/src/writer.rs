@@ -135,7 +135,9 @@ impl Task {
                 Err(Failed::Connect(error)) => return Err(store_error(ACTION, error)),
                 Err(Failed::Sent(error)) => {
                     let fate = fate(&error);
-                    if fate == Fate::Unknown {
+                    // A connection that refuses may be to a server that is not the right one any
+                    // more; another costs little.
+                    if fate != Fate::Retry {
                         self.connection = None;
                     }
                     tries += 1;

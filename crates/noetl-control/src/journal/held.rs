@@ -10,6 +10,7 @@ use std::sync::Arc;
 use noetl_engine::Refusal;
 use noetl_model::ExecutionId;
 use noetl_store::{Held, StoreError};
+use tracing::warn;
 
 use super::batch::{Batch, Item, Reply, Sealed};
 use super::claim::claim;
@@ -79,8 +80,20 @@ impl Writer {
                 for job in jobs {
                     let _ = job.reply.send(Err(SubmitError::clone(&error)));
                 }
+                let may_pass = match &error {
+                    SubmitError::Store(error) => !matches!(error.failure(), StoreError::Row(_)),
+                    _ => false,
+                };
                 for (waiting, slot) in claims {
-                    self.parts.dispatch.wait(waiting);
+                    if may_pass {
+                        // Looked at again after a rest, not at once.
+                        self.parts.dispatch.wait(waiting);
+                        self.unread = true;
+                        self.parts.dispatch.set_away(self.parts.shard, true);
+                    } else {
+                        // One that can never be read is no reason to keep all others waiting.
+                        warn!(execution.id = %waiting.execution, %error, "a command is not claimed");
+                    }
                     drop(slot);
                 }
                 return;

@@ -83,6 +83,7 @@ impl Writer {
     fn not_kept(&mut self, pending: Pending, error: &SubmitError) {
         self.cache.take(pending.execution);
         self.broken.insert(pending.execution, self.batch);
+        self.forget_doomed(pending.execution);
         self.wait_again(pending.claims);
         for event in &pending.events {
             self.reported.pop(&(pending.execution, event.id));

@@ -112,6 +112,8 @@ struct UnderWay {
     batches: usize,
     /// Those of their events that hold values, which a decision on top of them may need.
     events: Vec<Arc<Event>>,
+    /// The batch of each.
+    numbers: Vec<u64>,
 }
 
 /// A commit under way: what the store says, and what waits for it.
@@ -204,16 +206,32 @@ impl Writer {
         for (pending, _) in pending.iter().filter(|(_, place)| place.is_some()) {
             let under_way = self.under_way.entry(pending.execution).or_default();
             under_way.batches += 1;
-            let values = pending.events.iter().filter(|event| holds_a_value(event));
-            under_way.events.extend(values.cloned());
+            for event in pending.events.iter().filter(|event| holds_a_value(event)) {
+                under_way.events.push(event.clone());
+                under_way.numbers.push(self.batch);
+            }
+        }
+    }
+
+    /// Forgets the values of batches that cannot be kept, because one before them was not: another
+    /// process may have recorded other events at their places.
+    pub(super) fn forget_doomed(&mut self, execution: ExecutionId) {
+        if let Some(under_way) = self.under_way.get_mut(&execution) {
+            under_way.events.clear();
+            under_way.numbers.clear();
         }
     }
 
     fn arrived(&mut self, waiters: &Waiters) {
         for (pending, _) in waiters.pending.iter().filter(|(_, place)| place.is_some()) {
             if let Entry::Occupied(mut under_way) = self.under_way.entry(pending.execution) {
-                under_way.get_mut().batches -= 1;
-                if under_way.get().batches == 0 {
+                let now = under_way.get_mut();
+                now.batches -= 1;
+                // What has arrived is in the store, or is in no log.
+                let here = now.numbers.partition_point(|number| *number <= waiters.batch);
+                now.events.drain(..here);
+                now.numbers.drain(..here);
+                if now.batches == 0 {
                     under_way.remove();
                 }
             }
