@@ -22,8 +22,10 @@ const READS_MAX: usize = 4;
 /// How often a change is sent again that the server undid because of others.
 const CHANGES_MAX: usize = 10;
 
-/// An idle connection is asked whether it is still there before it is used again.
-const IDLE_MAX: Duration = Duration::from_secs(1);
+/// A connection that was idle for longer is asked whether it is still there before it is used again.
+/// Longer than an idle process rests between two statements, so that it is not asked twice as often
+/// as it speaks; a read that meets a dead one is sent again anyway.
+const IDLE_MAX: Duration = Duration::from_secs(45);
 
 /// A store in a Postgres database.
 #[derive(Debug)]
