@@ -9,6 +9,7 @@ mod raw;
 mod report;
 mod stage;
 mod store;
+mod system;
 mod work;
 
 use clap::Parser;
@@ -51,7 +52,7 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
     if on("sqlite") {
         let medium = Medium::Sqlite;
         let mut raw = None;
-        if wanted("journal") || wanted("chain") {
+        if wanted("journal") || wanted("chain") || wanted("project") {
             let (line, limit) = store::journal(&medium, steps).await?;
             report::print(&line);
             raw = limit;
@@ -63,12 +64,18 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         if wanted("list_50") {
             report::print(&store::list(&medium, [medium.clone(), medium.clone()]).await?);
         }
+        if wanted("outbox") {
+            report::print(&system::outbox(&medium).await?);
+        }
+        if wanted("project") {
+            report::print(&system::project(&medium, steps, raw).await?);
+        }
     }
     if on("postgres") {
         let mut server = Server::start()?;
         let mut fresh = || server.database().map(Medium::Postgres);
         let mut raw = None;
-        if wanted("journal") || wanted("chain") {
+        if wanted("journal") || wanted("chain") || wanted("project") {
             let (line, limit) = store::journal(&fresh()?, steps).await?;
             report::print(&line);
             raw = limit;
@@ -80,6 +87,12 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         if wanted("list_50") {
             let databases = [fresh()?, fresh()?];
             report::print(&store::list(&databases[0].clone(), databases).await?);
+        }
+        if wanted("outbox") {
+            report::print(&system::outbox(&fresh()?).await?);
+        }
+        if wanted("project") {
+            report::print(&system::project(&fresh()?, steps, raw).await?);
         }
         if wanted("replicas") {
             report::print(&store::replicas(&fresh()?, &fresh()?, steps / 4).await?);
