@@ -19,7 +19,7 @@ use super::story::{
     Story, began, called, claimed, completed, entered, every_end, every_fact, expired, failed,
     issued, said, stopped,
 };
-use crate::{Append, ExecutionFilter, ExecutionStatus, NewEntry, Store};
+use crate::{Append, ExecutionFilter, ExecutionStatus, NewEntry, Store, Until};
 
 const TENANTS: [&str; 3] = ["default", "acme", "Default"];
 const PATHS: [&str; 4] = ["demo/a", "demo/B", "prod/ä", "prod/a_b%"];
@@ -217,6 +217,17 @@ impl History {
         let id = story.id();
         let one = left.read(id, Seq::START, 1000).await.expect("a log");
         let other = right.read(id, Seq::START, 1000).await.expect("a log");
+        assert_eq!(one, other, "seed {seed}, execution {id}");
+        for until in
+            [Until::End, Until::Event(story.event_at(4)), Until::Time(story.row.started_at)]
+        {
+            let one = left.read_rows(id, Some(story.event_at(1)), until, 50).await.expect("rows");
+            let other =
+                right.read_rows(id, Some(story.event_at(1)), until, 50).await.expect("rows");
+            assert_eq!(one, other, "seed {seed}, execution {id}, {until:?}");
+        }
+        let one = left.least_id_since(id, Seq(2)).await.expect("an id");
+        let other = right.least_id_since(id, Seq(2)).await.expect("an id");
         assert_eq!(one, other, "seed {seed}, execution {id}");
         for tenant in TENANTS.map(Tenant::new) {
             let one = left.execution(&tenant, id).await.expect("a row");
