@@ -13,6 +13,7 @@ pub mod execute;
 pub mod executions;
 pub mod health;
 mod id;
+pub mod replay;
 mod version;
 
 pub use client::{Client, ClientError};

@@ -16,6 +16,7 @@ pub mod local;
 mod look;
 mod options;
 mod recovery;
+mod replay;
 mod reports;
 mod results;
 mod retention;
@@ -30,6 +31,10 @@ pub use identity::IdentityError;
 pub use journal::{Accepted, Journal, SubmitError};
 pub use local::{Assignment, LOCAL_WORKER, LocalCommands};
 pub use options::Options;
+pub use replay::{
+    Advanced, ORGANIZATION, PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Replay,
+    ReplayRequest, Replayed, Resolution,
+};
 pub use reports::{Report, ReportError, Reports};
 pub use retention::{PurgeError, Purged, purge};
 pub use service::{Control, OpenError};

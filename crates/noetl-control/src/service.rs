@@ -20,6 +20,7 @@ use crate::local::LocalCommands;
 use crate::look::Look;
 use crate::options::Options;
 use crate::recovery;
+use crate::replay::Replay;
 use crate::reports::Reports;
 use crate::results::Results;
 use crate::retention::Retainer;
@@ -48,6 +49,8 @@ pub struct Control {
     pub executions: Executions,
     /// What workers and clients say.
     pub reports: Reports,
+    /// Logs as read models.
+    pub replay: Replay,
     /// What was committed, as it happens.
     pub watch: Watch,
     /// Commands for a worker in this process.
@@ -176,6 +179,7 @@ impl Control {
                 ids.clone(),
                 watch.clone(),
             ),
+            replay: Replay::new(store.clone(), results.clone()),
             reports: Reports::new(store, journal.clone(), ids, results.clone()),
             local: LocalCommands::new(
                 journal,

@@ -7,7 +7,7 @@ use axum::routing::{get, post};
 
 use crate::app::App;
 use crate::http::{access, panics};
-use crate::routes::{catalog, commands, events, execute, executions, fallback, health};
+use crate::routes::{catalog, commands, events, execute, executions, fallback, health, replay};
 
 /// All routes of the control plane.
 pub fn router(app: App) -> Router {
@@ -28,6 +28,7 @@ pub fn router(app: App) -> Router {
         .route("/api/events/batch", post(events::report_batch))
         .route("/api/commands/{event_id}", get(commands::command))
         .route("/api/commands/{event_id}/claim", post(commands::claim))
+        .route("/api/replay/state", get(replay::state))
         .fallback(fallback::unknown_path)
         .method_not_allowed_fallback(fallback::wrong_verb)
         .layer(DefaultBodyLimit::max(app.options.body_limit))

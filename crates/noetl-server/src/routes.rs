@@ -7,4 +7,5 @@ pub(crate) mod execute;
 pub(crate) mod executions;
 pub(crate) mod fallback;
 pub(crate) mod health;
+pub(crate) mod replay;
 mod said;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use noetl_model::row::EventRow;
+use noetl_model::{CommandId, Origin};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
@@ -35,6 +36,10 @@ pub struct ReplayEvent {
     pub reference: Option<Value>,
     /// What helps to read it; empty when it is no object.
     pub meta: Map,
+    /// Whose it is, where the row says so. The fold does not look.
+    pub tenant_id: Option<String>,
+    /// Which part of them, where the row says so. The fold does not look.
+    pub organization_id: Option<String>,
 }
 
 impl ReplayEvent {
@@ -42,15 +47,17 @@ impl ReplayEvent {
     /// less is better than a log that does not replay.
     pub fn of(row: &EventRow) -> Self {
         let meta = row.meta.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let meta: Map = meta.unwrap_or_default();
+        let command = row.command_id.map(|id| id.to_string());
         Self {
             event_id: row.event_id.get(),
             event_type: row.event_type.as_deref().map(str::to_owned),
             status: row.status.as_deref().map(str::to_owned),
             node_name: row.node_name.as_deref().map(str::to_owned),
             worker_id: row.worker_id.as_deref().map(str::to_owned),
-            command_id: row.command_id.map(|id| id.to_string()),
+            command_id: command.or_else(|| reported_command(row, &meta)),
             reference: row.result.as_deref().and_then(reference_in),
-            meta: meta.unwrap_or_default(),
+            meta,
             ..Self::default()
         }
     }
@@ -106,6 +113,15 @@ impl ReplayEvent {
     pub(super) fn is_about(&self, kind: &str) -> bool {
         self.aggregate_type.as_deref() == Some(kind)
     }
+}
+
+/// The command that a worker names in a report about it, by the id that everything else about it
+/// has. Workers know commands as `<execution>:<step>:<id>`.
+fn reported_command(row: &EventRow, meta: &Map) -> Option<String> {
+    let name = meta::at(meta, "command_id").filter(|_| row.origin == Origin::Reported)?;
+    let rest = name.as_str()?.strip_prefix(&row.execution_id.to_string())?.strip_prefix(':')?;
+    let (_, id) = rest.rsplit_once(':')?;
+    id.parse::<CommandId>().ok().map(|id| id.to_string())
 }
 
 /// The reference in a result, without keeping the rest of it, which may be large.

@@ -9,3 +9,4 @@ mod events;
 mod executions;
 mod health;
 mod hostile;
+mod replay;
