@@ -6,6 +6,7 @@
 mod chain;
 mod postgres;
 mod raw;
+mod replay;
 mod report;
 mod stage;
 mod store;
@@ -27,6 +28,9 @@ struct Arguments {
     /// Steps of the one long execution.
     #[arg(long, default_value_t = 100_000)]
     long: usize,
+    /// Events of the log that is replayed.
+    #[arg(long, default_value_t = 1_000_000)]
+    replay: usize,
     /// Only measurements whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
@@ -47,6 +51,9 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
     let steps = arguments.steps;
     if on("memory") {
         chains(&wanted, &Medium::Memory, arguments, None).await?;
+        if wanted("replay") {
+            report::print(&replay::replay(&Medium::Memory, arguments.replay).await?);
+        }
     }
     if on("sqlite") {
         let medium = Medium::Sqlite;
@@ -62,6 +69,9 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         }
         if wanted("list_50") {
             report::print(&store::list(&medium, [medium.clone(), medium.clone()]).await?);
+        }
+        if wanted("replay") {
+            report::print(&replay::replay(&medium, arguments.replay).await?);
         }
     }
     if on("postgres") {
@@ -80,6 +90,9 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         if wanted("list_50") {
             let databases = [fresh()?, fresh()?];
             report::print(&store::list(&databases[0].clone(), databases).await?);
+        }
+        if wanted("replay") {
+            report::print(&replay::replay(&fresh()?, arguments.replay).await?);
         }
         if wanted("replicas") {
             report::print(&store::replicas(&fresh()?, &fresh()?, steps / 4).await?);
