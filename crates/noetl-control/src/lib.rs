@@ -11,10 +11,13 @@ mod due;
 mod executions;
 mod identity;
 mod ids;
+mod intake;
 pub mod journal;
 pub mod local;
 mod look;
+pub mod metrics;
 mod options;
+pub mod outbox;
 mod recovery;
 mod replay;
 mod reports;
@@ -28,9 +31,12 @@ mod watch;
 pub use catalog::{Catalog, PlaybookError, RegisterError};
 pub use executions::{Executions, StartError, StartRequest, Started};
 pub use identity::IdentityError;
+pub use intake::{Intake, Taken};
 pub use journal::{Accepted, Journal, SubmitError};
 pub use local::{Assignment, LOCAL_WORKER, LocalCommands};
+pub use metrics::Metrics;
 pub use options::Options;
+pub use outbox::Outgoing;
 pub use replay::{
     Advanced, ORGANIZATION, PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Replay,
     ReplayRequest, Replayed, Resolution,

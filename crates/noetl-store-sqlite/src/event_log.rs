@@ -122,5 +122,6 @@ fn row_of(row: &Row<'_>) -> rusqlite::Result<EventRow> {
         result: row.get(15)?,
         duration: row.get(16)?,
         idempotency_key: row.get(17)?,
+        more: row.get(18)?,
     })
 }

@@ -16,6 +16,7 @@ mod due;
 mod error;
 mod event_log;
 mod executions;
+mod imports;
 mod keychain;
 pub mod leases;
 mod memory;
@@ -49,6 +50,7 @@ pub use event_log::{
     Append, Committed, EventLog, Held, Malformed, Start, Unshared, Until, first_after,
 };
 pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, path_contains};
+pub use imports::{Import, ImportOutcome, ImportedExecution, Imports};
 pub use keychain::{
     CacheKind, Keychain, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry,
 };
@@ -100,6 +102,7 @@ impl<S> Keeping for S where
 /// Everything a control plane keeps in one place.
 pub trait Store:
     EventLog
+    + Imports
     + Executions
     + Commands
     + Catalog
@@ -118,6 +121,7 @@ pub trait Store:
 
 impl<S> Store for S where
     S: EventLog
+        + Imports
         + Executions
         + Commands
         + Catalog

@@ -49,6 +49,8 @@ impl ReplayEvent {
         let meta = row.meta.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let meta: Map = meta.unwrap_or_default();
         let command = row.command_id.map(|id| id.to_string());
+        let more = row.more.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let more: Map = more.unwrap_or_default();
         Self {
             event_id: row.event_id.get(),
             event_type: row.event_type.as_deref().map(str::to_owned),
@@ -58,7 +60,12 @@ impl ReplayEvent {
             command_id: command.or_else(|| reported_command(row, &meta)),
             reference: row.result.as_deref().and_then(reference_in),
             meta,
-            ..Self::default()
+            stage_id: meta::text(&more, "stage_id"),
+            frame_id: meta::text(&more, "frame_id"),
+            aggregate_type: meta::text(&more, "aggregate_type"),
+            aggregate_id: meta::text(&more, "aggregate_id"),
+            tenant_id: meta::text(&more, "tenant_id"),
+            organization_id: meta::text(&more, "organization_id"),
         }
     }
 

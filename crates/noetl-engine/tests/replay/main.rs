@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use noetl_engine::replay::{Projection, ReplayEvent, ReplayState, Scope};
 use noetl_model::row::EventRow;
-use noetl_model::{CommandId, EventId, ExecutionId, Origin, Seq, Timestamp, Value};
+use noetl_model::{CommandId, EventId, ExecutionId, Map, Origin, Seq, Timestamp, Value};
 
 fn scope() -> Scope {
     Scope {
@@ -20,12 +20,14 @@ fn scope() -> Scope {
     }
 }
 
-/// The event of these columns, by way of a row where rows have them.
+/// The event of the row that has these columns.
 fn event(columns: &Value) -> ReplayEvent {
     let text = |key: &str| columns[key].as_str().map(str::to_owned);
     let number = |key: &str| columns[key].as_i64();
     let json = |key: &str| (!columns[key].is_null()).then(|| columns[key].to_string());
-    let row = EventRow {
+    let further = ["stage_id", "frame_id", "aggregate_type", "aggregate_id"];
+    let more: Map = further.iter().map(|key| ((*key).to_owned(), columns[*key].clone())).collect();
+    ReplayEvent::of(&EventRow {
         execution_id: ExecutionId::new(7),
         event_id: EventId::new(number("event_id").expect("an id")),
         seq: Seq(1),
@@ -44,14 +46,8 @@ fn event(columns: &Value) -> ReplayEvent {
         error: None,
         duration: None,
         idempotency_key: None,
-    };
-    ReplayEvent {
-        stage_id: number("stage_id").map(|id| id.to_string()),
-        frame_id: number("frame_id").map(|id| id.to_string()),
-        aggregate_type: text("aggregate_type"),
-        aggregate_id: text("aggregate_id"),
-        ..ReplayEvent::of(&row)
-    }
+        more: Some(Value::Object(more).to_string()),
+    })
 }
 
 /// Folds events in the order of their ids.
