@@ -55,7 +55,7 @@ pub(super) async fn seeded(
     until: Until,
     limit: Option<u64>,
 ) -> Result<Pass, StoreError> {
-    if !pass.is_of_plain_rows() {
+    if !pass.may_be_kept() {
         return Ok(pass);
     }
     let (tenant, execution) = parts(&pass);
@@ -124,7 +124,7 @@ fn go_on(pass: Pass, state: ReplayState, note: Note) -> Pass {
 pub(super) async fn keep(store: &dyn Store, pass: Pass) -> Result<Pass, StoreError> {
     let (tenant, execution) = parts(&pass);
     let rows = pass.state.event_count;
-    let is_whole = rows == pass.last_place.0 && pass.is_plain && pass.is_of_plain_rows();
+    let is_whole = rows == pass.last_place.0 && pass.is_plain && pass.may_be_kept();
     let Some(version) = pass.last.filter(|_| is_whole && pass.fresh >= ROWS_MIN) else {
         return Ok(pass);
     };
@@ -156,6 +156,10 @@ pub(super) async fn keep(store: &dyn Store, pass: Pass) -> Result<Pass, StoreErr
     let snapshot = Snapshot::new(version.get(), body, meta);
     if let Err(error) = store.save(&tenant, TYPE, &name, snapshot).await {
         warn!(execution.id = %execution, %error, "a state is not kept");
+    }
+    // What was purged meanwhile would leave a state that nothing removes.
+    if store.tenant_of(execution).await?.is_none() {
+        store.forget(&tenant, TYPE, &name).await?;
     }
     Ok(pass)
 }

@@ -24,8 +24,7 @@ pub(super) struct Pass {
     pub(super) newest: Timestamp,
     /// How many rows were folded since the kept state.
     pub(super) fresh: u64,
-    /// Whether every row so far is the tenant's, and of the organization that rows have when they
-    /// name none.
+    /// Whether every row so far is of the organization that rows have when they name none.
     pub(super) is_plain: bool,
     /// Whether a kept state was found that later rows contradict.
     pub(super) is_outdated: bool,
@@ -53,9 +52,11 @@ impl Pass {
         }
     }
 
-    /// Whether a state of rows that name no organization is what this fold is after.
-    pub(super) fn is_of_plain_rows(&self) -> bool {
-        self.is_of_everybody || self.state.organization_id == ORGANIZATION
+    /// Whether a kept state may stand for rows of this fold: it is of an execution that is there,
+    /// and of rows that name no organization.
+    pub(super) fn may_be_kept(&self) -> bool {
+        let is_of_plain_rows = self.is_of_everybody || self.state.organization_id == ORGANIZATION;
+        self.is_theirs && is_of_plain_rows
     }
 
     /// Folds a page. It is plain computation and may be some work, so it leaves the thread that
@@ -98,7 +99,7 @@ impl Pass {
             return;
         }
         self.room = self.room.map(|room| room - 1);
-        self.is_plain &= is_theirs && organization == ORGANIZATION;
+        self.is_plain &= organization == ORGANIZATION;
         self.last_place = self.last_place.max(row.seq);
         self.newest = self.newest.max(row.created_at);
         self.fresh += 1;

@@ -291,6 +291,24 @@ async fn a_kept_state_that_is_damaged_or_somebody_else_s_is_passed_over() {
     plant.close().await;
 }
 
+/// A state may outlive its execution when both go at the same moment.
+#[tokio::test]
+async fn a_kept_state_of_an_execution_that_is_gone_is_not_used() {
+    let store = Arc::new(FrailStore::default());
+    let plant = plant(&store).await;
+    let id = long(&store, 10_500).await.id();
+    replayed(&plant, &all_of(id)).await;
+    let left = kept(&store, id).await.expect("a kept state");
+    let gone = ExecutionId::new(77);
+    let body = left.body.replace("\"execution_id\":10,", "\"execution_id\":77,");
+    let snapshot = Snapshot::new(left.version, body, left.meta);
+    let saved = store.save(&Tenant::default(), KEPT, "execution/77/all", snapshot).await;
+    assert!(saved.unwrap());
+    assert_eq!(replayed(&plant, &all_of(gone)).await.state.event_count, 0);
+    assert!(plant.control.replay.advance(gone).await.unwrap().is_none());
+    plant.close().await;
+}
+
 #[tokio::test]
 async fn another_tenant_s_log_and_one_that_is_not_there_are_empty() {
     let store = Arc::new(FrailStore::default());
