@@ -16,6 +16,7 @@ pub mod journal;
 pub mod local;
 mod look;
 pub mod metrics;
+mod once;
 mod options;
 pub mod outbox;
 mod recovery;
@@ -35,6 +36,7 @@ pub use intake::{Intake, Taken};
 pub use journal::{Accepted, Journal, SubmitError};
 pub use local::{Assignment, LOCAL_WORKER, LocalCommands};
 pub use metrics::Metrics;
+pub use once::{Once, StartedOnce, Starts, WINDOW_MAX};
 pub use options::Options;
 pub use outbox::Outgoing;
 pub use replay::{

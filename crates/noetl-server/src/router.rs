@@ -6,7 +6,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 
 use crate::app::App;
-use crate::http::{access, internal, panics};
+use crate::http::{access, counted, internal, panics};
 use crate::routes::{
     catalog, cleanup, commands, events, execute, executions, fallback, health, intake, metrics,
     outbox, replay, runtime,
@@ -41,6 +41,7 @@ pub fn router(app: App) -> Router {
         .fallback(fallback::unknown_path)
         .method_not_allowed_fallback(fallback::wrong_verb)
         .layer(DefaultBodyLimit::max(app.options.body_limit))
+        .layer(from_fn_with_state(app.clone(), counted::count))
         .layer(from_fn(panics::caught))
         .layer(from_fn_with_state(app.clone(), access::guard))
         .with_state(app)
