@@ -6,6 +6,7 @@
 mod chain;
 mod postgres;
 mod raw;
+mod replay;
 mod report;
 mod stage;
 mod store;
@@ -28,6 +29,9 @@ struct Arguments {
     /// Steps of the one long execution.
     #[arg(long, default_value_t = 100_000)]
     long: usize,
+    /// Events of the log that is replayed.
+    #[arg(long, default_value_t = 1_000_000)]
+    replay: usize,
     /// Only measurements whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
@@ -48,6 +52,9 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
     let steps = arguments.steps;
     if on("memory") {
         chains(&wanted, &Medium::Memory, arguments, None).await?;
+        if wanted("replay") {
+            report::print(&replay::replay(&Medium::Memory, arguments.replay).await?);
+        }
     }
     if on("sqlite") {
         let medium = Medium::Sqlite;
@@ -69,6 +76,8 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         }
         if wanted("project") {
             report::print(&system::project(&medium, steps, raw).await?);
+        if wanted("replay") {
+            report::print(&replay::replay(&medium, arguments.replay).await?);
         }
     }
     if on("postgres") {
@@ -93,6 +102,8 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         }
         if wanted("project") {
             report::print(&system::project(&fresh()?, steps, raw).await?);
+        if wanted("replay") {
+            report::print(&replay::replay(&fresh()?, arguments.replay).await?);
         }
         if wanted("replicas") {
             report::print(&store::replicas(&fresh()?, &fresh()?, steps / 4).await?);

@@ -20,6 +20,7 @@ mod once;
 mod options;
 pub mod outbox;
 mod recovery;
+mod replay;
 mod reports;
 mod results;
 mod retention;
@@ -38,6 +39,10 @@ pub use metrics::Metrics;
 pub use once::{Once, StartedOnce, Starts, WINDOW_MAX};
 pub use options::Options;
 pub use outbox::Outgoing;
+pub use replay::{
+    Advanced, ORGANIZATION, PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Replay,
+    ReplayRequest, Replayed, Resolution,
+};
 pub use reports::{Report, ReportError, Reports};
 pub use retention::{PurgeError, Purged, purge};
 pub use service::{Control, OpenError};

@@ -24,6 +24,7 @@ use crate::once::Starts;
 use crate::options::Options;
 use crate::outbox::Outgoing;
 use crate::recovery;
+use crate::replay::Replay;
 use crate::reports::Reports;
 use crate::results::Results;
 use crate::retention::{PurgeError, Purged, Retainer};
@@ -54,6 +55,8 @@ pub struct Control {
     pub starts: Starts,
     /// What workers and clients say.
     pub reports: Reports,
+    /// Logs as read models.
+    pub replay: Replay,
     /// Rows that system pools hand in.
     pub intake: Intake,
     /// Rows on their way to publishers outside.
@@ -197,6 +200,7 @@ impl Control {
             intake: Intake::new(store.clone(), reports.clone(), ids),
             outbox: Outgoing::new(store.clone()),
             metrics: Arc::new(Metrics::new()),
+            replay: Replay::new(store.clone(), results.clone()),
             reports,
             local: LocalCommands::new(
                 journal,

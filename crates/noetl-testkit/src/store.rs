@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant};
 use noetl_store::{
     Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
     ExecutionRow, Executions, Held, Import, ImportOutcome, Imports, MemoryStore, NewEntry, Store,
-    StoreError, Unshared,
+    StoreError, Unshared, Until,
 };
 use tokio::sync::watch;
 
@@ -121,6 +122,26 @@ impl EventLog for FrailStore {
     ) -> Result<Vec<Event>, StoreError> {
         self.answer()?;
         self.inner.read(execution, after, limit).await
+    }
+
+    async fn read_rows(
+        &self,
+        execution: ExecutionId,
+        after: Option<EventId>,
+        until: Until,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        self.answer()?;
+        self.inner.read_rows(execution, after, until, limit).await
+    }
+
+    async fn least_id_since(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+    ) -> Result<Option<EventId>, StoreError> {
+        self.answer()?;
+        self.inner.least_id_since(execution, after).await
     }
 
     async fn find_event(

@@ -15,4 +15,5 @@ mod intake;
 mod internal;
 mod metrics;
 mod outbox;
+mod replay;
 mod runtime;
