@@ -5,7 +5,7 @@
 //! another. What can only be a bug of the caller refuses the whole transaction.
 
 use noetl_model::row::EventRow;
-use noetl_model::{CommandState, Timestamp};
+use noetl_model::{CatalogId, CommandState, Tenant, Timestamp};
 use noetl_store::commands::stage;
 use noetl_store::{CommandChange, CommandRow, Committed, Malformed, Start, StoreError};
 use rusqlite::{CachedStatement, Connection, params};
@@ -178,28 +178,7 @@ impl<'c> Appender<'c> {
 
     fn insert_event(&mut self, row: &EventRow) -> rusqlite::Result<()> {
         self.position += 1;
-        self.event.execute(params![
-            row.execution_id.get(),
-            place(row.seq),
-            row.event_id.get(),
-            row.created_at.as_micros(),
-            row.origin.as_str(),
-            row.event_type.as_deref(),
-            row.node_name.as_deref(),
-            row.node_type.as_deref(),
-            row.status.as_deref(),
-            row.command_id.map(|id| id.get()),
-            row.parent_execution_id.map(|id| id.get()),
-            row.worker_id.as_deref(),
-            row.meta,
-            row.error,
-            row.context,
-            row.result,
-            row.duration,
-            row.idempotency_key,
-            self.position,
-        ])?;
-        Ok(())
+        insert_event(&mut self.event, row, self.position)
     }
 
     /// Comes after the execution's row, which says whose reference it is.
@@ -243,6 +222,55 @@ impl<'c> Appender<'c> {
             _ => Ok(()),
         }
     }
+}
+
+/// Adds a row to a log that is no execution's, with what goes out of it. Its place in its log is the
+/// caller's to give. The time is given when the outbox is on.
+pub(crate) fn append_row(
+    connection: &Connection,
+    (tenant, catalog): (&Tenant, CatalogId),
+    row: &EventRow,
+    outbox: Option<Timestamp>,
+) -> rusqlite::Result<()> {
+    let position = last_position(connection)? + 1;
+    let sql = include_str!("../queries/event_insert.sql");
+    insert_event(&mut connection.prepare_cached(sql)?, row, position)?;
+    if let Some(now) = outbox {
+        let mut outgoing = Outgoing::new(connection, now)?;
+        outgoing.add_rows(tenant, catalog, std::slice::from_ref(row))?;
+    }
+    let sql = include_str!("../queries/log_head_raise.sql");
+    connection.prepare_cached(sql)?.execute([row.event_id.get(), position])?;
+    Ok(())
+}
+
+fn insert_event(
+    insert: &mut CachedStatement<'_>,
+    row: &EventRow,
+    position: i64,
+) -> rusqlite::Result<()> {
+    insert.execute(params![
+        row.execution_id.get(),
+        place(row.seq),
+        row.event_id.get(),
+        row.created_at.as_micros(),
+        row.origin.as_str(),
+        row.event_type.as_deref(),
+        row.node_name.as_deref(),
+        row.node_type.as_deref(),
+        row.status.as_deref(),
+        row.command_id.map(|id| id.get()),
+        row.parent_execution_id.map(|id| id.get()),
+        row.worker_id.as_deref(),
+        row.meta,
+        row.error,
+        row.context,
+        row.result,
+        row.duration,
+        row.idempotency_key,
+        position,
+    ])?;
+    Ok(())
 }
 
 fn last_position(connection: &Connection) -> rusqlite::Result<i64> {

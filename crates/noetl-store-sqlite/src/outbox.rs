@@ -87,9 +87,19 @@ impl<'c> Outgoing<'c> {
     /// Adds the events of an item that was appended.
     pub(crate) fn add(&mut self, item: &Item) -> rusqlite::Result<()> {
         let (tenant, catalog) = self.sender(item)?;
-        let mut previous = self.event_at(item)?;
-        for row in &item.events {
-            let envelope = Envelope { tenant: &tenant, catalog, previous, row };
+        self.add_rows(&tenant, catalog, &item.events)
+    }
+
+    /// Adds rows of one log that follow each other.
+    pub(crate) fn add_rows(
+        &mut self,
+        tenant: &Tenant,
+        catalog: CatalogId,
+        rows: &[EventRow],
+    ) -> rusqlite::Result<()> {
+        let mut previous = self.event_before(rows)?;
+        for row in rows {
+            let envelope = Envelope { tenant, catalog, previous, row };
             let payload = envelope.payload().map_err(|error| unreadable(0, error))?;
             self.insert.execute(params![
                 tenant.as_str(),
@@ -113,9 +123,9 @@ impl<'c> Outgoing<'c> {
         })
     }
 
-    /// The last event before the item's.
-    fn event_at(&self, item: &Item) -> rusqlite::Result<Option<EventId>> {
-        let Some(EventRow { execution_id, seq, .. }) = item.events.first() else {
+    /// The last event before these.
+    fn event_before(&self, rows: &[EventRow]) -> rusqlite::Result<Option<EventId>> {
+        let Some(EventRow { execution_id, seq, .. }) = rows.first() else {
             return Ok(None);
         };
         let sql = "select event_id from event where execution_id = ?1 and seq = ?2";

@@ -92,10 +92,7 @@ impl EventLog for MemoryStore {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
         let state = self.state();
-        let Some(execution) = state.executions.get(&execution) else {
-            return Ok(Vec::new());
-        };
-        let rows = execution.log.iter().filter(|row| row.seq > after);
+        let rows = state.log(execution).iter().filter(|row| row.seq > after);
         rows.take(limit)
             .map(|row| row.decode().map_err(|error| StoreError::Row(error.into())))
             .collect()
@@ -107,8 +104,7 @@ impl EventLog for MemoryStore {
         event: EventId,
     ) -> Result<Option<Seq>, StoreError> {
         let state = self.state();
-        let log = state.executions.get(&execution).map(|known| &known.log);
-        let mut log = log.into_iter().flatten();
+        let mut log = state.log(execution).iter();
         let is_it = |row: &&noetl_model::row::EventRow| {
             row.event_id == event || row.idempotency_key == Some(event.get())
         };
