@@ -8,6 +8,7 @@ mod arguments;
 mod commands;
 mod database;
 mod failure;
+mod keys;
 mod output;
 mod policy;
 mod results;

@@ -4,7 +4,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use noetl_model::{CatalogId, Clock, DueId, EventId, ExecutionId, MachineId, Snowflakes};
+use noetl_model::{
+    CatalogId, Clock, CredentialId, DueId, EventId, ExecutionId, MachineId, Snowflakes,
+    SubscriptionId,
+};
 
 /// How far another machine's clock may be ahead of this one's.
 const AHEAD_MAX: Duration = Duration::from_secs(60);
@@ -43,6 +46,14 @@ impl Ids {
 
     pub(crate) fn catalog(&self) -> CatalogId {
         CatalogId::new(self.mint())
+    }
+
+    pub(crate) fn subscription(&self) -> SubscriptionId {
+        SubscriptionId::new(self.mint())
+    }
+
+    pub(crate) fn credential(&self) -> CredentialId {
+        CredentialId::new(self.mint())
     }
 
     /// Whether an id from elsewhere may stand in the log: positive, and not from a clock that is

@@ -10,12 +10,14 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{Catalog, Playbooks};
+use crate::credentials::Credentials;
 use crate::dispatch::Dispatch;
 use crate::due::Deliverer;
 use crate::executions::Executions;
 use crate::identity::{Identity, IdentityError};
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
+use crate::listeners::Listeners;
 use crate::local::LocalCommands;
 use crate::look::Look;
 use crate::options::Options;
@@ -24,6 +26,7 @@ use crate::reports::Reports;
 use crate::results::Results;
 use crate::retention::Retainer;
 use crate::snapshots::Snapshots;
+use crate::subscriptions::Subscriptions;
 use crate::watch::Watch;
 
 /// Why a control plane did not start.
@@ -48,6 +51,12 @@ pub struct Control {
     pub executions: Executions,
     /// What workers and clients say.
     pub reports: Reports,
+    /// Subscriptions.
+    pub subscriptions: Subscriptions,
+    /// What gateways have to know of them.
+    pub listeners: Listeners,
+    /// Credentials.
+    pub credentials: Credentials,
     /// What was committed, as it happens.
     pub watch: Watch,
     /// Commands for a worker in this process.
@@ -167,7 +176,10 @@ impl Control {
             };
             tasks.push(tokio::spawn(retainer.run()));
         }
-        let catalog = Catalog::new(store.clone(), clock, ids.clone(), playbooks);
+        let subscriptions = Subscriptions::new(store.clone(), clock.clone(), ids.clone());
+        let credentials = Credentials::new(store.clone(), ids.clone(), options.encryption_key);
+        let listeners = Listeners::new(store.clone(), subscriptions.clone(), credentials.clone());
+        let catalog = Catalog::new(store.clone(), clock, ids.clone(), playbooks, listeners.clone());
         Ok(Self {
             executions: Executions::new(
                 store.clone(),
@@ -176,7 +188,16 @@ impl Control {
                 ids.clone(),
                 watch.clone(),
             ),
-            reports: Reports::new(store, journal.clone(), ids, results.clone()),
+            reports: Reports::new(
+                store,
+                journal.clone(),
+                ids,
+                results.clone(),
+                subscriptions.clone(),
+            ),
+            subscriptions,
+            listeners,
+            credentials,
             local: LocalCommands::new(
                 journal,
                 results,

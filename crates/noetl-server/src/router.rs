@@ -7,7 +7,9 @@ use axum::routing::{get, post};
 
 use crate::app::App;
 use crate::http::{access, panics};
-use crate::routes::{catalog, commands, events, execute, executions, fallback, health};
+use crate::routes::{
+    catalog, commands, credentials, events, execute, executions, fallback, health, subscriptions,
+};
 
 /// All routes of the control plane.
 pub fn router(app: App) -> Router {
@@ -28,6 +30,12 @@ pub fn router(app: App) -> Router {
         .route("/api/events/batch", post(events::report_batch))
         .route("/api/commands/{event_id}", get(commands::command))
         .route("/api/commands/{event_id}/claim", post(commands::claim))
+        .route("/api/subscriptions", get(subscriptions::list).post(subscriptions::register))
+        .route("/api/subscriptions/register", post(subscriptions::register))
+        .route("/api/subscriptions/{id}", get(subscriptions::get))
+        .route("/api/subscriptions/{id}/{action}", post(subscriptions::act))
+        .route("/api/credentials", get(credentials::list).post(credentials::put))
+        .route("/api/credentials/{identifier}", get(credentials::get).delete(credentials::delete))
         .fallback(fallback::unknown_path)
         .method_not_allowed_fallback(fallback::wrong_verb)
         .layer(DefaultBodyLimit::max(app.options.body_limit))

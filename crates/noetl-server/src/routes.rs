@@ -2,9 +2,12 @@
 
 pub(crate) mod catalog;
 pub(crate) mod commands;
+pub(crate) mod credentials;
 pub(crate) mod events;
 pub(crate) mod execute;
 pub(crate) mod executions;
 pub(crate) mod fallback;
 pub(crate) mod health;
+pub(crate) mod ingress;
 mod said;
+pub(crate) mod subscriptions;

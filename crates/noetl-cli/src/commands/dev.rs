@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use crate::arguments::DevArguments;
 use crate::database::Database;
 use crate::failure::{Failure, Kind};
+use crate::keys;
 use crate::output::{self, style};
 use crate::runtime::{Runtime, Setup};
 use crate::signals::StopRequests;
@@ -58,7 +59,15 @@ async fn serve(arguments: DevArguments) -> Result<ExitCode, Failure> {
     let url = arguments.database_url.as_deref();
     let place = Place::chosen(url, Database::in_directory(&arguments.data))?;
     let name = place.name();
-    let setup = Setup { place, slots: arguments.slots, resume: true, grace: GRACE, retention };
+    let encryption_key = Some(keys::of_directory(&arguments.data)?);
+    let setup = Setup {
+        place,
+        slots: arguments.slots,
+        resume: true,
+        grace: GRACE,
+        encryption_key,
+        retention,
+    };
     let stop = StopRequests::listen();
     let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     let runtime = Runtime::open(setup).await?;
