@@ -16,7 +16,8 @@ from (
 ) n
 where e.execution_id = n.execution_id and e.event_id = n.event_id;
 
--- A path may have had several at once; the newest is taken for the one, the others are over.
+-- A path may have had several at once; the one that moved last is taken for the one, as its program
+-- took it, and the others are over.
 insert into noetl.subscription (
     id, tenant_id, path, catalog_id, state, last_event_type, created_at, updated_at, version
 )
@@ -28,7 +29,8 @@ select
 from (
     select l.*,
         row_number() over (
-            partition by l.tenant_id, l.path order by (l.state <> 'DEACTIVATED') desc, l.id desc
+            partition by l.tenant_id, l.path
+            order by (l.state <> 'DEACTIVATED') desc, l.updated_at desc, l.id desc
         ) = 1 as is_newest
     from (
         select distinct on (e.execution_id)
