@@ -15,6 +15,8 @@ pub mod executions;
 pub mod health;
 mod id;
 pub mod ingress;
+pub mod internal;
+pub mod outbox;
 pub mod subscriptions;
 mod version;
 

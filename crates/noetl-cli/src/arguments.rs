@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Check(CheckArguments),
     /// Start the control plane with a worker on an embedded database.
     Dev(DevArguments),
+    /// Start the control plane alone, on a database that is named; workers are other processes.
+    Server(ServerArguments),
     /// Look after the database.
     #[command(subcommand)]
     Db(DbCommand),
@@ -88,6 +90,21 @@ pub(crate) struct DevArguments {
     /// How many steps the worker in this process runs at a time; 0 for those who bring their own.
     #[arg(long, env = "NOETL_SLOTS", default_value_t = 16, value_name = "N", value_parser = slots(0))]
     pub(crate) slots: usize,
+    #[command(flatten, next_help_heading = "What is removed once a day, if any of these is given")]
+    pub(crate) policy: PolicyArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerArguments {
+    /// The address to listen on. There are no users yet, so only a loopback address is taken.
+    #[arg(long, env = "NOETL_HOST", default_value = "127.0.0.1")]
+    pub(crate) host: IpAddr,
+    /// The port to listen on; 0 picks a free one.
+    #[arg(long, env = "NOETL_PORT", default_value_t = 8082)]
+    pub(crate) port: u16,
+    /// The database: `postgres://user:password@host:port/database`, or `sqlite://path`.
+    #[arg(long, env = "NOETL_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    pub(crate) database_url: Option<String>,
     #[command(flatten, next_help_heading = "What is removed once a day, if any of these is given")]
     pub(crate) policy: PolicyArguments,
 }

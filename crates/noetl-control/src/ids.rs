@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use noetl_model::{
     CatalogId, Clock, CredentialId, DueId, EventId, ExecutionId, MachineId, Snowflakes,
-    SubscriptionId,
+    SubscriptionId, Timestamp,
 };
 
 /// How far another machine's clock may be ahead of this one's.
@@ -61,6 +61,10 @@ impl Ids {
     pub(crate) fn is_plausible(&self, id: EventId) -> bool {
         let latest = self.clock.now().plus(AHEAD_MAX);
         id.get() > 0 && Snowflakes::time_of(id.get()) <= latest
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     fn mint(&self) -> i64 {

@@ -268,12 +268,12 @@ impl Default for Dedup {
 }
 
 /// How much may go on at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Limits {
     /// Messages that are being dealt with.
     pub max_in_flight: Option<u64>,
     /// Messages begun within a second.
-    pub max_dispatch_per_sec: Option<u64>,
+    pub max_dispatch_per_sec: Option<f64>,
 }
 
 /// What headers may decide.
@@ -356,10 +356,10 @@ pub struct SpoolRetention {
 }
 
 /// How a spool is emptied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Drain {
     /// How fast.
-    pub rate_per_sec: Option<u64>,
+    pub rate_per_sec: Option<f64>,
     /// How often one message is tried.
     pub max_replay_attempts: Option<u64>,
     /// In which order with what is new.

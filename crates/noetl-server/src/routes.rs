@@ -1,6 +1,7 @@
 //! The handlers, one file per noun: extractors, one call, a reply.
 
 pub(crate) mod catalog;
+pub(crate) mod cleanup;
 pub(crate) mod commands;
 pub(crate) mod credentials;
 pub(crate) mod events;
@@ -9,5 +10,9 @@ pub(crate) mod executions;
 pub(crate) mod fallback;
 pub(crate) mod health;
 pub(crate) mod ingress;
+pub(crate) mod intake;
+pub(crate) mod metrics;
+pub(crate) mod outbox;
+pub(crate) mod runtime;
 mod said;
 pub(crate) mod subscriptions;

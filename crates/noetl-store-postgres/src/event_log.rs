@@ -130,6 +130,7 @@ pub(crate) fn event(row: &PgRow) -> Result<Event, sqlx::Error> {
         duration: row.try_get(16)?,
         // Other programs have keys that are no ids.
         idempotency_key: row.try_get::<Option<&str>, _>(17)?.and_then(|key| key.parse().ok()),
+        more: row.try_get::<Option<String>, _>(18)?.filter(|more| more != "{}"),
     };
     row.decode().map_err(unreadable)
 }

@@ -85,6 +85,7 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
         result: row.get(15)?,
         duration: row.get(16)?,
         idempotency_key: row.get(17)?,
+        more: row.get(18)?,
     };
     event.decode().map_err(|error| unreadable(0, error))
 }

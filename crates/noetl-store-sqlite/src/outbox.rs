@@ -87,31 +87,32 @@ impl<'c> Outgoing<'c> {
     /// Adds the events of an item that was appended.
     pub(crate) fn add(&mut self, item: &Item) -> rusqlite::Result<()> {
         let (tenant, catalog) = self.sender(item)?;
-        self.add_rows(&tenant, catalog, &item.events)
+        let mut previous = self.event_before(&item.events)?;
+        for row in &item.events {
+            self.add_row(&tenant, catalog, previous, row)?;
+            previous = Some(row.event_id);
+        }
+        Ok(())
     }
 
-    /// Adds rows of one log that follow each other.
-    pub(crate) fn add_rows(
+    /// Adds one event.
+    pub(crate) fn add_row(
         &mut self,
         tenant: &Tenant,
         catalog: CatalogId,
-        rows: &[EventRow],
+        previous: Option<EventId>,
+        row: &EventRow,
     ) -> rusqlite::Result<()> {
-        let mut previous = self.event_before(rows)?;
-        for row in rows {
-            let envelope = Envelope { tenant, catalog, previous, row };
-            let payload = envelope.payload().map_err(|error| unreadable(0, error))?;
-            self.insert.execute(params![
-                tenant.as_str(),
-                row.execution_id.get(),
-                row.event_id.get(),
-                subject(row.event_type.as_deref()),
-                payload,
-                CODEC,
-                self.now.as_micros(),
-            ])?;
-            previous = Some(row.event_id);
-        }
+        let payload = Envelope { tenant, catalog, previous, row }.payload();
+        self.insert.execute(params![
+            tenant.as_str(),
+            row.execution_id.get(),
+            row.event_id.get(),
+            subject(row.event_type.as_deref()),
+            payload.map_err(|error| unreadable(0, error))?,
+            CODEC,
+            self.now.as_micros(),
+        ])?;
         Ok(())
     }
 
@@ -124,7 +125,7 @@ impl<'c> Outgoing<'c> {
     }
 
     /// The last event before these.
-    fn event_before(&self, rows: &[EventRow]) -> rusqlite::Result<Option<EventId>> {
+    pub(crate) fn event_before(&self, rows: &[EventRow]) -> rusqlite::Result<Option<EventId>> {
         let Some(EventRow { execution_id, seq, .. }) = rows.first() else {
             return Ok(None);
         };

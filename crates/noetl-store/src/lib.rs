@@ -16,6 +16,7 @@ mod due;
 mod error;
 mod event_log;
 mod executions;
+mod imports;
 mod keychain;
 pub mod leases;
 mod memory;
@@ -47,6 +48,7 @@ pub use due::{Due, DueRow, NewDue};
 pub use error::{BackendError, StoreError};
 pub use event_log::{Append, Committed, EventLog, Held, Malformed, Start, Unshared};
 pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, path_contains};
+pub use imports::{Import, ImportOutcome, ImportedExecution, Imports};
 pub use keychain::{
     CacheKind, Keychain, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry,
 };
@@ -98,6 +100,7 @@ impl<S> Keeping for S where
 /// Everything a control plane keeps in one place.
 pub trait Store:
     EventLog
+    + Imports
     + Executions
     + Commands
     + Catalog
@@ -116,6 +119,7 @@ pub trait Store:
 
 impl<S> Store for S where
     S: EventLog
+        + Imports
         + Executions
         + Commands
         + Catalog

@@ -85,13 +85,11 @@ impl TestAppBuilder {
     /// Starts it.
     pub async fn start(self) -> TestApp {
         let Self { slots, tools, clock, store, over, encryption_key, options } = self;
-        let settings = noetl_control::Options {
-            slots,
-            encryption_key,
-            ..noetl_control::Options::default()
-        };
+        let settings =
+            noetl_control::Options { slots, encryption_key, ..noetl_control::Options::default() };
         let shared = over.unwrap_or_else(|| store.clone());
-        let control = Control::open(settings, shared.clone(), clock).await.expect("a store that answers");
+        let control =
+            Control::open(settings, shared.clone(), clock).await.expect("a store that answers");
         let worker = tokio::spawn(Worker::new(control.local.clone(), tools).run(GRACE));
         let control = Arc::new(control);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

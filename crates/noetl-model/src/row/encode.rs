@@ -210,6 +210,7 @@ fn row(event: &Event, event_type: &'static str, node: &Arc<str>, status: &'stati
         error: None,
         duration: None,
         idempotency_key: None,
+        more: None,
     }
 }
 
@@ -330,6 +331,7 @@ fn reported(event: &Event, reported: &Reported) -> EventRow {
         error: None,
         duration: None,
         idempotency_key: reported.key,
+        more: None,
     }
 }
 
@@ -353,6 +355,7 @@ fn imported(event: &Event, imported: &Imported) -> EventRow {
         error: imported.error.clone(),
         duration: imported.duration,
         idempotency_key: imported.key,
+        more: (!imported.more.is_empty()).then(|| json(&imported.more)),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::diagnostic::Diagnostic;
 use crate::subscription::{
     Activation, Dedup, Dispatch, Limits, Mode, PAYLOAD_FROM, Runtime, Source, Subscription,
 };
-use fields::{flag, needed_text, needed_word, positive, section, text, within, word};
+use fields::{flag, needed_text, needed_word, positive, rate, section, text, within, word};
 
 const KEYS: &[&str] = &["apiVersion", "kind", "metadata", "spec"];
 const API_VERSIONS: &[&str] = &["noetl.io/v1", "noetl.io/v2", "noetl.io/v10"];
@@ -241,6 +241,6 @@ fn limits(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Limits {
     let Some(at) = section(cx, spec, "limits", LIMIT_KEYS) else { return Limits::default() };
     Limits {
         max_in_flight: positive(cx, &at, "max_in_flight"),
-        max_dispatch_per_sec: positive(cx, &at, "max_dispatch_per_sec"),
+        max_dispatch_per_sec: rate(cx, &at, "max_dispatch_per_sec"),
     }
 }

@@ -50,7 +50,8 @@ async fn a_credential_is_kept_replaced_read_and_removed() {
         assert_eq!(by_name["data"], json!({"password": "p-1"}));
         let (_, by_id) = get(app, &format!("/api/credentials/{id}")).answer().await;
         assert_eq!(by_id, first, "what is secret is shown to nobody who does not ask");
-        let (status, second) = put(app, json!({"name": "db", "type": "bearer", "data": "bare"})).await;
+        let (status, second) =
+            put(app, json!({"name": "db", "type": "bearer", "data": "bare"})).await;
         assert_snapshot!(shown(status, second.clone()), @r#"
         200
         {
@@ -92,7 +93,11 @@ async fn credentials_are_listed_by_type_and_text() {
             ("", vec!["a", "b", "orders_hook"], Value::Null),
             ("?type=bearer", vec!["a", "orders_hook"], json!({"type": "bearer"})),
             ("?q=ORDERS", vec!["b", "orders_hook"], json!({"q": "ORDERS"})),
-            ("?type=bearer&q=orders", vec!["orders_hook"], json!({"type": "bearer", "q": "orders"})),
+            (
+                "?type=bearer&q=orders",
+                vec!["orders_hook"],
+                json!({"type": "bearer", "q": "orders"}),
+            ),
             ("?type=nope", vec![], json!({"type": "nope"})),
         ] {
             let (status, body) = get(app, &format!("/api/credentials{query}")).answer().await;
@@ -113,7 +118,8 @@ async fn a_number_is_an_id_first_and_then_a_name() {
         let id = first["id"].as_str().expect("an id");
         put(app, json!({"name": id, "type": "t", "data": 2})).await;
         put(app, json!({"name": "12", "type": "t", "data": 3})).await;
-        let (_, by_id) = get(app, &format!("/api/credentials/{id}?include_data=true")).answer().await;
+        let (_, by_id) =
+            get(app, &format!("/api/credentials/{id}?include_data=true")).answer().await;
         assert_eq!((&by_id["name"], &by_id["data"]), (&"a".into(), &1.into()));
         let (_, by_name) = get(app, "/api/credentials/12?include_data=true").answer().await;
         assert_eq!(by_name["data"], 3);

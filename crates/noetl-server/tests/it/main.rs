@@ -10,5 +10,6 @@ mod events;
 mod executions;
 mod health;
 mod hostile;
+mod ingress;
 mod stores;
 mod subscriptions;

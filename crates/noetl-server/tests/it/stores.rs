@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use noetl_control::EncryptionKey;
+use noetl_server::{InternalToken, Options};
 use noetl_store::Store;
 use noetl_store_postgres::PostgresStore;
 use noetl_store_sqlite::SqliteStore;
-use noetl_testkit::TestApp;
 use noetl_testkit::postgres::TestDatabase;
+use noetl_testkit::{TestApp, TestAppBuilder};
 
 /// A key for tests.
 pub(crate) fn key() -> EncryptionKey {
@@ -15,9 +16,18 @@ pub(crate) fn key() -> EncryptionKey {
     key.expect("a key")
 }
 
+/// The internal token of these apps.
+pub(crate) const TOKEN: &str = "for system pools";
+
+fn builder() -> TestAppBuilder {
+    let internal_token = InternalToken::read_by(|| Some(TOKEN.to_owned()));
+    let options = Options { internal_token, ..Options::default() };
+    TestApp::builder().slots(0).encryption_key(key()).options(options)
+}
+
 /// An app that can keep credentials.
 pub(crate) async fn app() -> TestApp {
-    TestApp::builder().slots(0).encryption_key(key()).start().await
+    builder().start().await
 }
 
 /// Runs a test on an app in memory, on one on SQLite and on one on Postgres.
@@ -34,7 +44,7 @@ pub(crate) async fn on_every_store(test: impl AsyncFn(&TestApp)) {
 }
 
 async fn on(store: Arc<dyn Store>, test: &impl AsyncFn(&TestApp)) {
-    let app = TestApp::builder().slots(0).encryption_key(key()).over(store).start().await;
+    let app = builder().over(store).start().await;
     test(&app).await;
     app.close().await;
 }

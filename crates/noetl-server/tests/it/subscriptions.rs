@@ -121,13 +121,8 @@ async fn a_subscription_goes_through_its_life() {
         assert_eq!(status, 404);
         let counts = app.control.subscriptions.counts().await.expect("counts");
         let counts: Vec<_> = counts.iter().map(|(state, n)| (state.as_str(), *n)).collect();
-        let expected = [
-            ("REGISTERED", 0),
-            ("ACTIVE", 1),
-            ("PAUSED", 0),
-            ("DRAINING", 0),
-            ("DEACTIVATED", 0),
-        ];
+        let expected =
+            [("REGISTERED", 0), ("ACTIVE", 1), ("PAUSED", 0), ("DRAINING", 0), ("DEACTIVATED", 0)];
         assert_eq!(counts, expected);
     })
     .await;
@@ -189,7 +184,8 @@ async fn what_runtimes_report_is_kept_and_moves_nothing() {
             let (status, body) = say(report("subscription.rate_limited", json!("77"))).await;
             assert_eq!((status, body["status"].as_str()), (200, Some("ok")), "{body}");
         }
-        for event_type in ["subscription.deactivated", "subscription.registered", "playbook.failed"] {
+        for event_type in ["subscription.deactivated", "subscription.registered", "playbook.failed"]
+        {
             let (status, body) = say(report(event_type, Value::Null)).await;
             assert_eq!((status, &body["code"]), (422, &"reserved_event_type".into()), "{body}");
         }
@@ -206,7 +202,10 @@ async fn what_runtimes_report_is_kept_and_moves_nothing() {
             "subscription.rate_limited",
         ];
         assert_eq!(types, expected);
-        assert_eq!(log[2].result.as_deref(), Some(r#"{"status":"APPLIED","context":{"message_id":"m-1"}}"#));
+        assert_eq!(
+            log[2].result.as_deref(),
+            Some(r#"{"status":"APPLIED","context":{"message_id":"m-1"}}"#)
+        );
         let batch = json!({
             "execution_id": id,
             "events": [
@@ -292,9 +291,14 @@ async fn ids_that_name_no_subscription_are_said() {
       "message": "Subscription 7 not registered"
     }
     "#);
-    for (id, status) in [("-1", 404), ("9223372036854775807", 404), ("9223372036854775808", 400),
-        ("abc", 400), ("1.5", 400), ("%00", 400)]
-    {
+    for (id, status) in [
+        ("-1", 404),
+        ("9223372036854775807", 404),
+        ("9223372036854775808", 400),
+        ("abc", 400),
+        ("1.5", 400),
+        ("%00", 400),
+    ] {
         assert_eq!(get(&app, &format!("/api/subscriptions/{id}")).answer().await.0, status, "{id}");
         assert_eq!(act(&app, id, "pause").await.0, status, "{id}");
     }

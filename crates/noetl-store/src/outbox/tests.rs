@@ -53,6 +53,7 @@ fn a_payload_has_every_key_the_stream_has() {
         error: None,
         duration: None,
         idempotency_key: None,
+        more: None,
     };
     let (tenant, catalog) = (Tenant::default(), CatalogId::new(7));
     let envelope =

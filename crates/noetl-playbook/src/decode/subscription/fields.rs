@@ -133,6 +133,21 @@ pub(super) fn within(
     number
 }
 
+/// A number above 0, whole or not.
+pub(super) fn rate(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<f64> {
+    let found = at.get(name)?;
+    match found.node.kind {
+        Kind::Float(number) if number > 0.0 && number.is_finite() => Some(number),
+        Kind::Float(_) => {
+            let message = format!("'{name}' is out of range");
+            cx.error("E081", &found, message, "write a number above 0");
+            None
+        }
+        // Rates past 2^53 are no rates; what is lost in rounding does not matter.
+        _ => positive(cx, at, name).map(|number| number as f64),
+    }
+}
+
 /// A list of texts.
 pub(super) fn texts(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Vec<String> {
     let Some(found) = at.get(name) else { return Vec::new() };

@@ -1,6 +1,6 @@
 //! `spool`: what happens to messages while nothing can be started.
 
-use super::fields::{needed_word, positive, section, text, word};
+use super::fields::{needed_word, positive, rate, section, text, word};
 use crate::decode::context::Context;
 use crate::decode::cursor::Cursor;
 use crate::decode::value;
@@ -26,8 +26,13 @@ const DRAIN_KEYS: &[&str] = &["rate_per_sec", "max_replay_attempts", "on_recover
 
 pub(super) fn decode(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<Spool> {
     let at = section(cx, spec, "spool", KEYS)?;
-    let mode = needed_word(cx, &at, "mode", SpoolMode::WORDS).and_then(SpoolMode::from_text);
-    let is_on = mode.is_some_and(|mode| mode != SpoolMode::Off);
+    if at.get("mode").is_none() {
+        let help = "write 'mode: buffer_and_ack', 'mode: hybrid' or 'mode: off'";
+        cx.warning("W114", &at, "a spool without 'mode' is off", help);
+    }
+    let mode = word(cx, &at, "mode", SpoolMode::WORDS)
+        .map_or(SpoolMode::Off, |word| SpoolMode::from_text(word).unwrap_or(SpoolMode::Off));
+    let is_on = mode != SpoolMode::Off;
     let backend = match is_on {
         true => needed_word(cx, &at, "backend", SpoolBackend::WORDS),
         false => word(cx, &at, "backend", SpoolBackend::WORDS),
@@ -35,7 +40,7 @@ pub(super) fn decode(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<Spool> {
     let backend = backend.and_then(SpoolBackend::from_text);
     let ordering = word(cx, &at, "ordering", Ordering::WORDS).and_then(Ordering::from_text);
     let spool = Spool {
-        mode: mode.unwrap_or(SpoolMode::Off),
+        mode,
         backend,
         bucket: text(cx, &at, "bucket"),
         path: text(cx, &at, "path"),
@@ -63,7 +68,7 @@ pub(super) fn decode(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Option<Spool> {
         let help = "write 'on_recovery: ordered_then_live', or 'ordering: per_key'";
         cx.error_at("E081", key, message, help);
     }
-    mode.map(|_| spool)
+    Some(spool)
 }
 
 fn circuit(cx: &mut Context<'_>, at: &Cursor<'_>) -> Circuit {
@@ -98,7 +103,7 @@ fn drain(cx: &mut Context<'_>, at: &Cursor<'_>) -> Drain {
     let Some(at) = section(cx, at, "drain", DRAIN_KEYS) else { return Drain::default() };
     let on_recovery = word(cx, &at, "on_recovery", OnRecovery::WORDS);
     Drain {
-        rate_per_sec: positive(cx, &at, "rate_per_sec"),
+        rate_per_sec: rate(cx, &at, "rate_per_sec"),
         max_replay_attempts: positive(cx, &at, "max_replay_attempts"),
         on_recovery: on_recovery.and_then(OnRecovery::from_text),
     }
