@@ -76,6 +76,7 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         }
         if wanted("project") {
             report::print(&system::project(&medium, steps, raw).await?);
+        }
         if wanted("replay") {
             report::print(&replay::replay(&medium, arguments.replay).await?);
         }
@@ -102,6 +103,7 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         }
         if wanted("project") {
             report::print(&system::project(&fresh()?, steps, raw).await?);
+        }
         if wanted("replay") {
             report::print(&replay::replay(&fresh()?, arguments.replay).await?);
         }
