@@ -106,11 +106,16 @@ impl PostgresStore {
 }
 
 pub(crate) fn event(row: &PgRow) -> Result<Event, sqlx::Error> {
+    event_row(row)?.decode().map_err(unreadable)
+}
+
+/// The columns of a row of the log, from the first on.
+pub(crate) fn event_row(row: &PgRow) -> Result<EventRow, sqlx::Error> {
     let text = |index: usize| -> Result<Option<Arc<str>>, sqlx::Error> {
         let text: Option<&str> = row.try_get(index)?;
         Ok(text.map(Arc::from))
     };
-    let row = EventRow {
+    Ok(EventRow {
         execution_id: ExecutionId::new(row.try_get(0)?),
         seq: Seq(number(row, 1)?),
         event_id: EventId::new(row.try_get(2)?),
@@ -130,6 +135,5 @@ pub(crate) fn event(row: &PgRow) -> Result<Event, sqlx::Error> {
         duration: row.try_get(16)?,
         // Other programs have keys that are no ids.
         idempotency_key: row.try_get::<Option<&str>, _>(17)?.and_then(|key| key.parse().ok()),
-    };
-    row.decode().map_err(unreadable)
+    })
 }

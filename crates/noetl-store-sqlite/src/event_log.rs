@@ -66,7 +66,12 @@ impl EventLog for SqliteStore {
 }
 
 fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
-    let event = EventRow {
+    event_row(row)?.decode().map_err(|error| unreadable(0, error))
+}
+
+/// The columns of a row of the log, from the first on.
+pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
+    Ok(EventRow {
         execution_id: ExecutionId::new(row.get(0)?),
         seq: Seq(count(row, 1)?),
         event_id: EventId::new(row.get(2)?),
@@ -85,6 +90,5 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
         result: row.get(15)?,
         duration: row.get(16)?,
         idempotency_key: row.get(17)?,
-    };
-    event.decode().map_err(|error| unreadable(0, error))
+    })
 }

@@ -30,6 +30,7 @@ mod sharded;
 mod snapshots;
 pub mod subscriptions;
 mod tables;
+pub mod tail;
 mod transient;
 
 #[cfg(any(test, feature = "conformance"))]
@@ -66,6 +67,7 @@ pub use subscriptions::{
     Subscriptions,
 };
 pub use tables::TableSize;
+pub use tail::{Tail, TailRow};
 pub use transient::{NewVariable, Transient, Variable, VariableKind};
 
 /// What is kept beside the executions: secrets, variables, results, objects, content.
@@ -98,6 +100,7 @@ impl<S> Keeping for S where
 /// Everything a control plane keeps in one place.
 pub trait Store:
     EventLog
+    + Tail
     + Executions
     + Commands
     + Catalog
@@ -116,6 +119,7 @@ pub trait Store:
 
 impl<S> Store for S where
     S: EventLog
+        + Tail
         + Executions
         + Commands
         + Catalog

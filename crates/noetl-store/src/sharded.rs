@@ -18,6 +18,7 @@ mod log;
 mod reads;
 mod retention;
 mod spread;
+mod tail;
 mod traffic;
 
 #[cfg(test)]
