@@ -20,6 +20,19 @@ pub(crate) fn settings() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(text)
 }
 
+/// A switch that is off unless it is said to be on.
+pub(crate) fn switch(name: &str) -> Result<bool, Failure> {
+    let text = setting(name).unwrap_or_default();
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "" | "false" | "0" | "no" | "off" => Ok(false),
+        _ => {
+            let message = format!("{name} is true or false, not '{text}'");
+            Err(Failure::new(Kind::Config, message))
+        }
+    }
+}
+
 /// A number within bounds.
 pub(crate) fn number(name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>, Failure> {
     let Some(text) = setting(name) else { return Ok(None) };

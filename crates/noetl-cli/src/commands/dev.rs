@@ -49,6 +49,7 @@ fn start_logging() {
 
 async fn serve(arguments: DevArguments) -> Result<ExitCode, Failure> {
     let retention = arguments.policy.policy_if_any()?;
+    let bus = arguments.bus.setup()?;
     let address = SocketAddr::new(arguments.host, arguments.port);
     let listener = TcpListener::bind(address).await.map_err(|error| {
         Failure::new(Kind::Config, format!("could not listen on {address}: {error}"))
@@ -58,12 +59,14 @@ async fn serve(arguments: DevArguments) -> Result<ExitCode, Failure> {
     let url = arguments.database_url.as_deref();
     let place = Place::chosen(url, Database::in_directory(&arguments.data))?;
     let name = place.name();
-    let setup = Setup { place, slots: arguments.slots, resume: true, grace: GRACE, retention };
+    let slots = arguments.slots;
+    let setup = Setup { place, slots, resume: true, grace: GRACE, retention, bus };
     let stop = StopRequests::listen();
     let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     let runtime = Runtime::open(setup).await?;
     greet(&arguments, &name, address, runtime.control.resumed);
     let app = noetl_server::App::new(runtime.control.clone(), noetl_server::Options::default());
+    let app = app.with_bus(runtime.bus.clone());
     let (stopping, stopped) = oneshot::channel();
     let told_to_stop = async move {
         stop.next().await;
