@@ -86,13 +86,14 @@ impl BusSetup {
         stores: &Stores,
         control: &Control,
     ) -> Option<Publishing> {
-        let (bus, clock): (_, Arc<dyn Clock>) = (bus?, Arc::new(SystemClock));
+        let (bus, commits) = (bus?, control.watch.commits());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Some(match self.way.as_ref()? {
             Way::Tail(options) => {
-                Publishing::tail(options, stores.databases(), bus, &control.watch, &clock)
+                Publishing::tail(options, stores.databases(), bus, &commits, &clock)
             }
             Way::Relay(options) => {
-                Publishing::relay(options, stores.routed.clone(), bus, &control.watch, &clock)
+                Publishing::relay(options, stores.routed.clone(), bus, &commits, &clock)
             }
         })
     }

@@ -10,13 +10,13 @@ use std::time::Duration;
 use noetl_bus::{Consumer, EventStream, StreamSettings};
 use noetl_model::Clock;
 use noetl_store::Store;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::relay::Relay;
 use crate::stream_counts::StreamCounts;
 use crate::tailer::Tailer;
-use crate::watch::Watch;
 
 /// The stream of events.
 const STREAM: &str = "noetl_events";
@@ -101,12 +101,12 @@ pub struct Publishing {
 
 impl Publishing {
     /// Follows the logs of these databases, each with a name for messages. Each is followed by one
-    /// process at a time.
+    /// process at a time. `commits` changes when this process has committed something.
     pub fn tail(
         options: &PublishingOptions,
         databases: Vec<(String, Arc<dyn Store>)>,
         bus: &Arc<dyn EventStream>,
-        watch: &Watch,
+        commits: &watch::Receiver<()>,
         clock: &Arc<dyn Clock>,
     ) -> Self {
         let counts = Arc::new(StreamCounts::new(clock.clone()));
@@ -118,7 +118,7 @@ impl Publishing {
                 bus.clone(),
                 options.clone(),
                 counts.clone(),
-                watch.commits(),
+                commits.clone(),
             );
             tokio::spawn(tailer.run(closing.clone()))
         };
@@ -131,7 +131,7 @@ impl Publishing {
         options: &PublishingOptions,
         store: Arc<dyn Store>,
         bus: &Arc<dyn EventStream>,
-        watch: &Watch,
+        commits: &watch::Receiver<()>,
         clock: &Arc<dyn Clock>,
     ) -> Self {
         let counts = Arc::new(StreamCounts::new(clock.clone()));
@@ -141,7 +141,7 @@ impl Publishing {
             bus: bus.clone(),
             options: options.clone(),
             counts: counts.clone(),
-            woken: watch.commits(),
+            woken: commits.clone(),
         };
         let tasks = vec![tokio::spawn(relay.run(closing.clone()))];
         Self { counts, closing, tasks }

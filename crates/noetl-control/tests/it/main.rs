@@ -5,6 +5,8 @@
 mod dispatch;
 mod faults;
 mod plant;
+mod publishing;
+mod relay;
 mod restart;
 mod retention;
 mod sharded;
