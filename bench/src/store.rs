@@ -125,19 +125,20 @@ pub(crate) async fn replicas(one: &Medium, two: &Medium, steps: usize) -> Outcom
 }
 
 /// Processor seconds of this process per step, and conflicts per step. An execution stays with the
-/// process that started it, as with routing by its hash.
+/// process that started it, as with routing by its hash; each process is as busy as one alone.
 async fn on_replicas(medium: &Medium, count: usize, steps: usize) -> Outcome<(f64, f64)> {
     let mut stages = Vec::new();
     for _ in 0..count {
-        stages.push(Stage::open(medium, WIDTH / count).await?);
+        stages.push(Stage::open(medium, WIDTH).await?);
     }
     let tenant = Tenant::default();
     let text = crate::chain::chain_text(100);
     let (entry, _) = stages[0].control.catalog.register(&tenant, text, "playbook", false).await?;
     let cpu = crate::chain::cpu_seconds();
     let mut lanes = tokio::task::JoinSet::new();
-    let executions = (steps / 100 / WIDTH).max(1);
-    for lane in 0..WIDTH {
+    let width = WIDTH * count;
+    let executions = (steps / 100 / width).max(1);
+    for lane in 0..width {
         let control = stages[lane % count].control.clone();
         let (tenant, catalog) = (tenant.clone(), Some(entry.id));
         lanes.spawn(async move {
@@ -154,7 +155,7 @@ async fn on_replicas(medium: &Medium, count: usize, steps: usize) -> Outcome<(f6
     for lane in lanes.join_all().await {
         lane?;
     }
-    let steps = (executions * WIDTH * 100) as f64;
+    let steps = (executions * width * 100) as f64;
     let cpu = crate::chain::cpu_seconds() - cpu;
     let conflicts: u64 = stages.iter().map(|stage| stage.control.conflicts()).sum();
     for stage in stages {

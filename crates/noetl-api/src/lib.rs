@@ -13,6 +13,8 @@ pub mod execute;
 pub mod executions;
 pub mod health;
 mod id;
+pub mod internal;
+pub mod outbox;
 mod version;
 
 pub use client::{Client, ClientError};

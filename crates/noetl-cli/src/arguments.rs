@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Check(CheckArguments),
     /// Start the control plane with a worker on an embedded database.
     Dev(DevArguments),
+    /// Start the control plane alone, on a database that is named; workers are other processes.
+    Server(ServerArguments),
     /// Look after the database.
     #[command(subcommand)]
     Db(DbCommand),
@@ -101,6 +103,23 @@ pub(crate) struct BusArguments {
     /// cluster are parted by commas. NOETL_EVENT_STREAM_ENABLED or NOETL_OUTBOX_RELAY says how.
     #[arg(long, env = "NOETL_NATS_URL", value_name = "URL", hide_env_values = true)]
     pub(crate) nats_url: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServerArguments {
+    /// The address to listen on. There are no users yet, so only a loopback address is taken.
+    #[arg(long, env = "NOETL_HOST", default_value = "127.0.0.1")]
+    pub(crate) host: IpAddr,
+    /// The port to listen on; 0 picks a free one.
+    #[arg(long, env = "NOETL_PORT", default_value_t = 8082)]
+    pub(crate) port: u16,
+    /// The database: `postgres://user:password@host:port/database`, or `sqlite://path`.
+    #[arg(long, env = "NOETL_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    pub(crate) database_url: Option<String>,
+    #[command(flatten)]
+    pub(crate) bus: BusArguments,
+    #[command(flatten, next_help_heading = "What is removed once a day, if any of these is given")]
+    pub(crate) policy: PolicyArguments,
 }
 
 #[derive(Debug, Subcommand)]

@@ -90,10 +90,12 @@ impl BusSetup {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         Some(match self.way.as_ref()? {
             Way::Tail(options) => {
-                Publishing::tail(options, stores.databases(), bus, &commits, &clock)
+                let databases = stores.databases();
+                Publishing::tail(options, databases, bus, &commits, &clock, &control.metrics)
             }
             Way::Relay(options) => {
-                Publishing::relay(options, stores.routed.clone(), bus, &commits, &clock)
+                let store = stores.routed.clone();
+                Publishing::relay(options, store, bus, &commits, &clock, &control.metrics)
             }
         })
     }

@@ -7,3 +7,5 @@ pub(crate) mod dev;
 mod document;
 mod payload;
 pub(crate) mod run;
+mod serve;
+pub(crate) mod server;

@@ -40,12 +40,17 @@ impl Database {
         }
     }
 
-    /// What the settings say: the URL, else the variables of the original, else `default`.
-    pub(crate) fn chosen(url: Option<&str>, default: Self) -> Result<Self, Failure> {
+    /// What the settings say: the URL, else the variables of the original.
+    pub(crate) fn named(url: Option<&str>) -> Result<Option<Self>, Failure> {
         match url {
-            Some(url) => Self::from_url(url),
-            None => Ok(Self::from_postgres_variables()?.unwrap_or(default)),
+            Some(url) => Self::from_url(url).map(Some),
+            None => Self::from_postgres_variables(),
         }
+    }
+
+    /// What the settings say, else `default`.
+    pub(crate) fn chosen(url: Option<&str>, default: Self) -> Result<Self, Failure> {
+        Ok(Self::named(url)?.unwrap_or(default))
     }
 
     /// The same for programs that keep a file in a data directory unless told otherwise.

@@ -8,6 +8,7 @@ mod arguments;
 mod bus;
 mod commands;
 mod database;
+mod edge;
 mod failure;
 mod output;
 mod policy;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => commands::run::main(arguments),
         Command::Check(arguments) => commands::check::main(&arguments),
         Command::Dev(arguments) => commands::dev::main(arguments),
+        Command::Server(arguments) => commands::server::main(arguments),
         Command::Db(command) => commands::db::main(command),
         Command::Completions(arguments) => commands::completions::main(&arguments),
     };

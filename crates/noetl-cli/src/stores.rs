@@ -29,9 +29,14 @@ impl Place {
     /// What the settings say: the shards, else the URL, else the variables of the original, else
     /// `default`.
     pub(crate) fn chosen(url: Option<&str>, default: Database) -> Result<Self, Failure> {
+        Ok(Self::named(url)?.unwrap_or(Self::One(default)))
+    }
+
+    /// The same for those who have no default.
+    pub(crate) fn named(url: Option<&str>) -> Result<Option<Self>, Failure> {
         match (Shards::from_settings()?, url) {
-            (None, url) => Ok(Self::One(Database::chosen(url, default)?)),
-            (Some(shards), None) => Ok(Self::Spread(shards)),
+            (None, url) => Ok(Database::named(url)?.map(Self::One)),
+            (Some(shards), None) => Ok(Some(Self::Spread(shards))),
             (Some(_), Some(_)) => {
                 let message = format!("{SHARDS} and a database URL are both given");
                 Err(Failure::new(Kind::Config, message).hint("leave one of them out"))

@@ -4,7 +4,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use noetl_model::{CatalogId, Clock, DueId, EventId, ExecutionId, MachineId, Snowflakes};
+use noetl_model::{
+    CatalogId, Clock, DueId, EventId, ExecutionId, MachineId, Snowflakes, Timestamp,
+};
 
 /// How far another machine's clock may be ahead of this one's.
 const AHEAD_MAX: Duration = Duration::from_secs(60);
@@ -50,6 +52,10 @@ impl Ids {
     pub(crate) fn is_plausible(&self, id: EventId) -> bool {
         let latest = self.clock.now().plus(AHEAD_MAX);
         id.get() > 0 && Snowflakes::time_of(id.get()) <= latest
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     fn mint(&self) -> i64 {

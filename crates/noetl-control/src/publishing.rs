@@ -14,8 +14,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::Metrics;
 use crate::relay::Relay;
-use crate::stream_counts::StreamCounts;
+use crate::stream_metrics::StreamMetrics;
 use crate::tailer::Tailer;
 
 /// The stream of events.
@@ -94,7 +95,6 @@ pub(crate) fn pause(failures: u32) -> Duration {
 
 /// Publishing under way. Close it before the stores.
 pub struct Publishing {
-    counts: Arc<StreamCounts>,
     closing: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -108,8 +108,9 @@ impl Publishing {
         bus: &Arc<dyn EventStream>,
         commits: &watch::Receiver<()>,
         clock: &Arc<dyn Clock>,
+        metrics: &Arc<Metrics>,
     ) -> Self {
-        let counts = Arc::new(StreamCounts::new(clock.clone()));
+        let metrics = Arc::new(StreamMetrics::new(metrics.clone(), clock.clone()));
         let closing = CancellationToken::new();
         let follow = |(name, store): (String, Arc<dyn Store>)| {
             let tailer = Tailer::new(
@@ -117,13 +118,13 @@ impl Publishing {
                 store,
                 bus.clone(),
                 options.clone(),
-                counts.clone(),
+                metrics.clone(),
                 commits.clone(),
             );
             tokio::spawn(tailer.run(closing.clone()))
         };
         let tasks = databases.into_iter().map(follow).collect();
-        Self { counts, closing, tasks }
+        Self { closing, tasks }
     }
 
     /// Empties the outbox of this store. Several processes may do so at once.
@@ -133,23 +134,19 @@ impl Publishing {
         bus: &Arc<dyn EventStream>,
         commits: &watch::Receiver<()>,
         clock: &Arc<dyn Clock>,
+        metrics: &Arc<Metrics>,
     ) -> Self {
-        let counts = Arc::new(StreamCounts::new(clock.clone()));
+        let metrics = Arc::new(StreamMetrics::new(metrics.clone(), clock.clone()));
         let closing = CancellationToken::new();
         let relay = Relay {
             store,
             bus: bus.clone(),
             options: options.clone(),
-            counts: counts.clone(),
+            metrics,
             woken: commits.clone(),
         };
         let tasks = vec![tokio::spawn(relay.run(closing.clone()))];
-        Self { counts, closing, tasks }
-    }
-
-    /// What was published so far.
-    pub fn counts(&self) -> &Arc<StreamCounts> {
-        &self.counts
+        Self { closing, tasks }
     }
 
     /// Stops. What is committed and not published is published by the next who follows.

@@ -8,15 +8,16 @@ use std::sync::Arc;
 
 use noetl_bus::{EventStream, Message, PublishError};
 use noetl_model::Origin;
-use noetl_store::outbox::retry_after;
 use noetl_store::tail::by_reference;
 use noetl_store::{OutboxRow, Store, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use crate::metrics::type_label;
+use crate::outbox::delay;
 use crate::publishing::{PublishingOptions, pause, payload_limit};
-use crate::stream_counts::{StreamCounts, label};
+use crate::stream_metrics::StreamMetrics;
 
 /// Rows claimed at a time, at most: their payloads are in memory together.
 const CLAIM_MAX: usize = 200;
@@ -25,7 +26,7 @@ pub(crate) struct Relay {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) bus: Arc<dyn EventStream>,
     pub(crate) options: PublishingOptions,
-    pub(crate) counts: Arc<StreamCounts>,
+    pub(crate) metrics: Arc<StreamMetrics>,
     pub(crate) woken: watch::Receiver<()>,
 }
 
@@ -103,7 +104,8 @@ impl Relay {
             match answer {
                 Ok(_) => {
                     published.push(row.id);
-                    self.counts.add_published(label(Said::of(row).event_type.as_deref()));
+                    self.metrics.metrics.outbox_published.inc();
+                    self.metrics.add_published(type_label(Said::of(row).event_type.as_deref()));
                 }
                 Err(error) => {
                     self.fail(row, &error.to_string()).await?;
@@ -119,19 +121,21 @@ impl Relay {
     }
 
     async fn fail(&self, row: &OutboxRow, error: &str) -> Result<(), StoreError> {
-        let delay = retry_after(i64::from(row.attempts), RETRY_MAX_SECONDS);
+        let attempts = i32::try_from(row.attempts).unwrap_or(i32::MAX);
+        let delay = delay(attempts, RETRY_MAX_SECONDS);
         self.store.mark_failed(row.id, error, delay).await.map(drop)
     }
 
     fn message(&self, row: &OutboxRow, limit: usize) -> Option<Message> {
+        let said = Said::of(row);
         let payload = if row.payload.len() <= limit {
             row.payload.clone()
         } else {
             let smaller = by_reference(&row.payload, limit)?;
-            self.counts.add_by_reference();
+            self.metrics.add_referenced(type_label(said.event_type.as_deref()));
             smaller
         };
-        let id = match Said::of(row).origin.as_deref() {
+        let id = match said.origin.as_deref() {
             Some(origin) if origin == Origin::Decided.as_str() => row.event.to_string(),
             _ => format!("{}:{}", row.event, row.execution),
         };
@@ -153,7 +157,7 @@ impl Said {
 }
 
 /// The longest a failed row waits.
-const RETRY_MAX_SECONDS: i64 = 300;
+const RETRY_MAX_SECONDS: i32 = 300;
 
 /// Why nothing was published.
 enum Idle {

@@ -291,7 +291,7 @@ fn failure_in(said: Option<&Value>) -> Failure {
 }
 
 /// The status text of a report that gives none.
-fn derived_status(event_type: &str) -> &'static str {
+pub(crate) fn derived_status(event_type: &str) -> &'static str {
     let mentions = |words: &[&str]| words.iter().any(|word| event_type.contains(word));
     if mentions(&["done", "exit", "completed"]) {
         "COMPLETED"

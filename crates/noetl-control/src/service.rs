@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use noetl_model::Clock;
-use noetl_store::{Blobs, Store, StoreError};
+use noetl_model::{Clock, Timestamp};
+use noetl_store::{Blobs, Policy, Store, StoreError};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -15,14 +15,17 @@ use crate::due::Deliverer;
 use crate::executions::Executions;
 use crate::identity::{Identity, IdentityError};
 use crate::ids::Ids;
+use crate::intake::Intake;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
 use crate::local::LocalCommands;
 use crate::look::Look;
+use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::outbox::Outgoing;
 use crate::recovery;
 use crate::reports::Reports;
 use crate::results::Results;
-use crate::retention::Retainer;
+use crate::retention::{PurgeError, Purged, Retainer};
 use crate::snapshots::Snapshots;
 use crate::watch::Watch;
 
@@ -48,12 +51,21 @@ pub struct Control {
     pub executions: Executions,
     /// What workers and clients say.
     pub reports: Reports,
+    /// Rows that system pools hand in.
+    pub intake: Intake,
+    /// Rows on their way to publishers outside.
+    pub outbox: Outgoing,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
     /// What was committed, as it happens.
     pub watch: Watch,
     /// Commands for a worker in this process.
     pub local: LocalCommands,
     /// How many commands of an earlier process were found open.
     pub resumed: usize,
+    store: Arc<dyn Store>,
+    blobs: Arc<dyn Blobs>,
+    clock: Arc<dyn Clock>,
     dispatch: Dispatch,
     draining: CancellationToken,
     closing: CancellationToken,
@@ -160,23 +172,27 @@ impl Control {
         if let Some(policy) = options.retention {
             let retainer = Retainer {
                 store: store.clone(),
-                blobs,
+                blobs: blobs.clone(),
                 policy,
                 clock: clock.clone(),
                 closing: closing.clone(),
             };
             tasks.push(tokio::spawn(retainer.run()));
         }
-        let catalog = Catalog::new(store.clone(), clock, ids.clone(), playbooks);
+        let catalog = Catalog::new(store.clone(), clock.clone(), ids.clone(), playbooks);
+        let reports = Reports::new(store.clone(), journal.clone(), ids.clone(), results.clone());
         Ok(Self {
+            intake: Intake::new(store.clone(), reports.clone(), ids.clone()),
+            outbox: Outgoing::new(store.clone()),
+            metrics: Arc::new(Metrics::new()),
             executions: Executions::new(
                 store.clone(),
                 journal.clone(),
                 catalog.clone(),
-                ids.clone(),
+                ids,
                 watch.clone(),
             ),
-            reports: Reports::new(store, journal.clone(), ids, results.clone()),
+            reports,
             local: LocalCommands::new(
                 journal,
                 results,
@@ -188,6 +204,9 @@ impl Control {
             catalog,
             watch,
             resumed,
+            store,
+            blobs,
+            clock,
             dispatch,
             draining,
             closing,
@@ -196,6 +215,27 @@ impl Control {
             leaving,
             identity: Mutex::new(Some(identity)),
         })
+    }
+
+    /// Removes what a policy lets go, and says what went and what stayed. A dry run changes nothing.
+    pub async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Purged, PurgeError> {
+        crate::retention::purge(&*self.store, &*self.blobs, policy, dry_run).await
+    }
+
+    /// Reads what is counted in the store rather than here. What cannot be read keeps its last
+    /// value.
+    pub async fn measure(&self) {
+        match self.store.pending().await {
+            Ok(pending) => {
+                self.metrics.outbox_pending.set(i64::try_from(pending).unwrap_or(i64::MAX));
+            }
+            Err(_) => self.metrics.scrape_errors.inc(),
+        }
+    }
+
+    /// The time, by the clock that new events get.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// How many appends met one of another process first, and were decided again.

@@ -26,7 +26,7 @@ use self::follow::Followed;
 use self::held::Held;
 use crate::ids;
 use crate::publishing::{PublishingOptions, pause};
-use crate::stream_counts::StreamCounts;
+use crate::stream_metrics::StreamMetrics;
 
 /// The name of the lease, and how the names of cursors begin.
 const NAME: &str = "event_stream_tailer";
@@ -41,7 +41,7 @@ pub(crate) struct Tailer {
     store: Arc<dyn Store>,
     bus: Arc<dyn EventStream>,
     options: PublishingOptions,
-    counts: Arc<StreamCounts>,
+    metrics: Arc<StreamMetrics>,
     /// Changes when this process has committed something.
     woken: watch::Receiver<()>,
     holder: String,
@@ -53,14 +53,14 @@ impl Tailer {
         store: Arc<dyn Store>,
         bus: Arc<dyn EventStream>,
         options: PublishingOptions,
-        counts: Arc<StreamCounts>,
+        metrics: Arc<StreamMetrics>,
         woken: watch::Receiver<()>,
     ) -> Self {
         let holder = match store.is_shared() {
             true => format!("{}-{:016x}", std::process::id(), ids::entropy()),
             false => OWNER.to_owned(),
         };
-        Self { database, store, bus, options, counts, woken, holder }
+        Self { database, store, bus, options, metrics, woken, holder }
     }
 
     /// Follows, or waits for its turn, until this is told to close.
@@ -102,7 +102,7 @@ impl Tailer {
     async fn turn(&self) -> Result<Duration, StoreError> {
         let ttl = self.options.lease;
         let Some(held) = Held::take(&*self.store, NAME, &self.holder, ttl).await? else {
-            self.counts.set_oldest(&self.database, None);
+            self.metrics.set_oldest(&self.database, None);
             return Ok(ttl / 3);
         };
         let followed = tokio::select! {

@@ -370,4 +370,7 @@ pub struct Imported {
     pub error: Option<String>,
     /// The id it came with, when the server gave it another.
     pub key: Option<i64>,
+    /// Its further columns, by their names in the published schema: none of ours needs them, so
+    /// they are only kept. Empty when it had none.
+    pub more: Map,
 }

@@ -55,6 +55,8 @@ pub struct EventRow {
     pub duration: Option<f64>,
     /// The id a report came with, when the server gave it another.
     pub idempotency_key: Option<i64>,
+    /// Further columns by name; only on imported rows.
+    pub more: Option<String>,
 }
 
 /// The `event_type` texts of the facts the engine decides.

@@ -37,6 +37,7 @@ fn row(line: &str) -> EventRow {
         error: text("error"),
         duration: columns.get("duration").map(|value| value.as_f64().unwrap()),
         idempotency_key: number("idempotency_key"),
+        more: text("more"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What every route shares.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,8 +26,36 @@ impl Default for CorsOrigins {
     }
 }
 
+/// Where the token of the internal routes comes from. It is asked for with every request.
+#[derive(Clone)]
+pub struct InternalToken(Arc<dyn Fn() -> Option<String> + Send + Sync>);
+
+impl InternalToken {
+    /// A token that is read anew every time; none closes the internal routes.
+    pub fn read_by(read: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+
+    pub(crate) fn read(&self) -> Option<String> {
+        (self.0)()
+    }
+}
+
+impl Default for InternalToken {
+    /// None.
+    fn default() -> Self {
+        Self::read_by(|| None)
+    }
+}
+
+impl fmt::Debug for InternalToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InternalToken")
+    }
+}
+
 /// Settings of the HTTP edge.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// Which web pages may call. Default: those of this machine.
     pub cors_origins: CorsOrigins,
@@ -37,6 +66,10 @@ pub struct Options {
     /// Whether a `Host` that is not loopback is answered. Default: no, so that a web page cannot
     /// reach the control plane under a name of its own.
     pub allow_any_host: bool,
+    /// The token of the internal routes. Default: none, so that they answer nobody.
+    pub internal_token: InternalToken,
+    /// Whether `GET /metrics` answers. Default: yes.
+    pub has_metrics: bool,
 }
 
 impl Default for Options {
@@ -46,6 +79,8 @@ impl Default for Options {
             body_limit: BODY_LIMIT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             allow_any_host: false,
+            internal_token: InternalToken::default(),
+            has_metrics: true,
         }
     }
 }

@@ -69,7 +69,7 @@ impl ApiError {
     }
 
     /// A failure of the control plane that passes.
-    fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self::refused(StatusCode::SERVICE_UNAVAILABLE, code, message)
     }
 
@@ -83,6 +83,12 @@ impl ApiError {
         };
         let code = if status == StatusCode::BAD_REQUEST { "not_yaml" } else { "invalid_document" };
         Self { diagnostics, ..Self::refused(status, code, message) }
+    }
+
+    /// The status.
+    #[cfg(test)]
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
     }
 
     /// The sentence.
@@ -128,6 +134,7 @@ impl From<&StoreError> for ApiError {
             // A failure without the name of its database is none of one of several.
             StoreError::Unknown(_)
             | StoreError::EventTaken(_)
+            | StoreError::Refused(_)
             | StoreError::Backend { .. }
             | StoreError::Shard { .. } => {
                 Self::unavailable("store_unavailable", format!("{which} does not answer"))

@@ -2,4 +2,5 @@
 
 pub(crate) mod access;
 pub(crate) mod extract;
+pub(crate) mod internal;
 pub(crate) mod panics;

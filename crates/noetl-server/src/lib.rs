@@ -14,6 +14,7 @@ mod routes;
 mod serve;
 mod shape;
 
-pub use app::{App, CorsOrigins, Options};
+pub use app::{App, CorsOrigins, InternalToken, Options};
+pub use http::internal::TOKEN_VARIABLE;
 pub use router::router;
 pub use serve::serve;

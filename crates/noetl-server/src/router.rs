@@ -6,12 +6,15 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 
 use crate::app::App;
-use crate::http::{access, panics};
-use crate::routes::{catalog, commands, events, execute, executions, fallback, health};
+use crate::http::{access, internal, panics};
+use crate::routes::{
+    catalog, cleanup, commands, events, execute, executions, fallback, health, intake, metrics,
+    outbox, runtime,
+};
 
 /// All routes of the control plane.
 pub fn router(app: App) -> Router {
-    Router::new()
+    let open = Router::new()
         .route("/health", get(health::alive))
         .route("/api/health", get(health::health))
         .route("/api/catalog/register", post(catalog::register))
@@ -28,10 +31,30 @@ pub fn router(app: App) -> Router {
         .route("/api/events/batch", post(events::report_batch))
         .route("/api/commands/{event_id}", get(commands::command))
         .route("/api/commands/{event_id}/claim", post(commands::claim))
+        .route("/api/runtime/shard-info", get(runtime::shard_info));
+    let open = match app.options.has_metrics {
+        true => open.route("/metrics", get(metrics::metrics)),
+        false => open,
+    };
+    open.merge(internal_routes(&app))
         .fallback(fallback::unknown_path)
         .method_not_allowed_fallback(fallback::wrong_verb)
         .layer(DefaultBodyLimit::max(app.options.body_limit))
         .layer(from_fn(panics::caught))
         .layer(from_fn_with_state(app.clone(), access::guard))
         .with_state(app)
+}
+
+/// What only system pools may ask. The gate comes before anything of a body is read.
+fn internal_routes(app: &App) -> Router<App> {
+    let large = DefaultBodyLimit::max(intake::BODY_LIMIT);
+    Router::new()
+        .route("/api/internal/outbox/claim", post(outbox::claim))
+        .route("/api/internal/outbox/mark-published", post(outbox::mark_published))
+        .route("/api/internal/outbox/mark-failed", post(outbox::mark_failed))
+        .route("/api/internal/outbox/pending-count", get(outbox::pending_count))
+        .route("/api/internal/events/project", post(intake::project).layer(large))
+        .route("/api/internal/events/materialize", post(intake::materialize).layer(large))
+        .route("/api/internal/cleanup/purge", post(cleanup::purge))
+        .route_layer(from_fn_with_state(app.clone(), internal::gate))
 }

@@ -1,10 +1,15 @@
 //! The handlers, one file per noun: extractors, one call, a reply.
 
 pub(crate) mod catalog;
+pub(crate) mod cleanup;
 pub(crate) mod commands;
 pub(crate) mod events;
 pub(crate) mod execute;
 pub(crate) mod executions;
 pub(crate) mod fallback;
 pub(crate) mod health;
+pub(crate) mod intake;
+pub(crate) mod metrics;
+pub(crate) mod outbox;
+pub(crate) mod runtime;
 mod said;

@@ -40,7 +40,7 @@ as $$
 #variable_conflict use_column
 declare
     kept bigint[];
-    events bigint;
+    is_all boolean;
     newest bigint;
     base bigint;
     row record;
@@ -105,19 +105,18 @@ begin
     end loop;
 
     if kept is not null then
-        if cardinality(kept) = cardinality(i_execution) then
-            events := cardinality(e_event);
-            select max(id) into newest from unnest(e_event) id;
-        else
-            select count(*), max(e.event_id) into events, newest
-            from unnest(e_execution, e_event) e (execution_id, event_id)
-            where e.execution_id = any (kept);
-        end if;
+        -- Nearly always; then nothing is looked up among them row by row.
+        is_all := cardinality(kept) = cardinality(i_execution);
+        select max(e.event_id) into newest
+        from unnest(e_execution, e_event) e (execution_id, event_id)
+        where is_all or e.execution_id = any (kept);
 
+        -- Rows that are not kept leave gaps, which nobody minds: positions only have to grow.
         update noetl.lane l
-        set position = l.position + events, newest_event_id = greatest(l.newest_event_id, newest)
+        set position = l.position + cardinality(e_event),
+            newest_event_id = greatest(l.newest_event_id, newest)
         where l.lane = on_lane
-        returning l.position - events into strict base;
+        returning l.position - cardinality(e_event) into strict base;
 
         insert into noetl.event (
             execution_id, seq, event_id, created_at, origin, event_type, node_name, node_type,
@@ -127,7 +126,7 @@ begin
         select
             e.execution_id, e.seq, e.event_id, e.at, e.origin, e.event_type, e.node, e.node_type,
             e.status, e.command, e.parent, e.worker, e.context::json, e.result::json, e.meta::json,
-            e.error, e.key, e.duration, on_lane, base + row_number() over (order by e.place)
+            e.error, e.key, e.duration, on_lane, base + e.place
         from unnest(
             e_execution, e_seq, e_event, e_at, e_origin, e_type, e_node, e_node_type, e_status,
             e_command, e_parent, e_worker, e_context, e_result, e_meta, e_error, e_key,
@@ -136,7 +135,7 @@ begin
             execution_id, seq, event_id, at, origin, event_type, node, node_type, status,
             command, parent, worker, context, result, meta, error, key, duration, place
         )
-        where e.execution_id = any (kept);
+        where is_all or e.execution_id = any (kept);
 
         if cardinality(c_id) > 0 then
             insert into noetl.command (
@@ -153,13 +152,13 @@ begin
                 execution_id, id, issued, step, tool, attempt, state, worker,
                 claimed, started, ended, created
             )
-            where c.execution_id = any (kept);
+            where is_all or c.execution_id = any (kept);
         end if;
 
         for row in
             select * from unnest(m_execution, m_id, m_state, m_stage, m_worker, m_ended, m_at)
                 m (execution_id, id, state, stage, worker, ended, at)
-            where m.execution_id = any (kept)
+            where is_all or m.execution_id = any (kept)
         loop
             update noetl.command c set
                 status = row.state, worker_id = coalesce(row.worker, c.worker_id),
@@ -205,7 +204,7 @@ begin
             select o.execution_id, o.event_id, o.tenant, o.subject, o.body, o_codec
             from unnest(o_execution, o_event, o_tenant, o_subject, o_body)
                 with ordinality o (execution_id, event_id, tenant, subject, body, place)
-            where o.execution_id = any (kept)
+            where is_all or o.execution_id = any (kept)
             order by o.place
             on conflict (execution_id, event_id) do nothing;
         end if;

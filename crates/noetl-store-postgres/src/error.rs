@@ -89,6 +89,8 @@ pub(crate) enum Fate {
     Full,
     /// The server did not take it.
     Refused,
+    /// The server never takes such data.
+    Data,
     /// The connection was lost: nobody knows.
     Unknown,
     /// A row this version cannot read.
@@ -105,6 +107,10 @@ pub(crate) fn fate(error: &Error) -> Fate {
             Some("53100" | "53200" | "53000") => Fate::Full,
             // The server went down under the statement.
             Some("57P01" | "57P02" | "57P04" | "08006" | "08003" | "08000") => Fate::Unknown,
+            // What it was given has a wrong form or size, or breaks a rule.
+            Some(code) if ["22", "23", "54"].iter().any(|class| code.starts_with(class)) => {
+                Fate::Data
+            }
             _ => Fate::Refused,
         },
         // Nothing was sent yet.
@@ -138,7 +144,9 @@ pub(crate) fn store_error(action: &'static str, error: Error) -> StoreError {
             Error::ColumnDecode { source, .. } | Error::Decode(source) => StoreError::Row(source),
             other => StoreError::Row(other.into()),
         },
-        Fate::Retry | Fate::Refused | Fate::Unknown => StoreError::backend(action, error),
+        Fate::Retry | Fate::Refused | Fate::Data | Fate::Unknown => {
+            StoreError::backend(action, error)
+        }
     }
 }
 

@@ -135,5 +135,6 @@ pub(crate) fn event_row(row: &PgRow) -> Result<EventRow, sqlx::Error> {
         duration: row.try_get(16)?,
         // Other programs have keys that are no ids.
         idempotency_key: row.try_get::<Option<&str>, _>(17)?.and_then(|key| key.parse().ok()),
+        more: row.try_get::<Option<String>, _>(18)?.filter(|more| more != "{}"),
     })
 }

@@ -99,7 +99,7 @@ impl Executions for PostgresStore {
     }
 }
 
-fn execution(row: &PgRow) -> Result<ExecutionRow, sqlx::Error> {
+pub(crate) fn execution(row: &PgRow) -> Result<ExecutionRow, sqlx::Error> {
     Ok(ExecutionRow {
         id: ExecutionId::new(row.try_get(0)?),
         catalog: CatalogId::new(row.try_get(1)?),

@@ -17,6 +17,7 @@ mod error;
 mod event_log;
 mod executions;
 mod hold;
+mod imports;
 mod inspect;
 mod keychain;
 mod leases;

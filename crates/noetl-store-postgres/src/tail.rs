@@ -41,9 +41,9 @@ impl Tail for PostgresStore {
 fn tail_row(row: &PgRow) -> Result<TailRow, sqlx::Error> {
     Ok(TailRow {
         row: event_row(row)?,
-        position: row.try_get(18)?,
-        tenant: Tenant::new(row.try_get::<&str, _>(19)?),
-        catalog: row.try_get::<Option<i64>, _>(20)?.map(CatalogId::new),
-        previous: row.try_get::<Option<i64>, _>(21)?.map(EventId::new),
+        position: row.try_get(19)?,
+        tenant: Tenant::new(row.try_get::<&str, _>(20)?),
+        catalog: row.try_get::<Option<i64>, _>(21)?.map(CatalogId::new),
+        previous: row.try_get::<Option<i64>, _>(22)?.map(EventId::new),
     })
 }

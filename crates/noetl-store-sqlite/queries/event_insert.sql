@@ -3,5 +3,7 @@
 insert into event (
     execution_id, seq, event_id, created_at, origin, event_type, node_name, node_type, status,
     command_id, parent_execution_id, worker_id, meta, error, context, result, duration,
-    idempotency_key, position
-) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+    idempotency_key, position, more
+) values (
+    ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20
+)

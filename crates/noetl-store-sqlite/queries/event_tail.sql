@@ -2,7 +2,7 @@
 -- given in its transactions, so none comes later that belongs before one of these.
 select e.execution_id, e.seq, e.event_id, e.created_at, e.origin, e.event_type, e.node_name,
     e.node_type, e.status, e.command_id, e.parent_execution_id, e.worker_id, e.meta, e.error,
-    e.context, e.result, e.duration, e.idempotency_key, e.position,
+    e.context, e.result, e.duration, e.idempotency_key, e.more, e.position,
     coalesce(x.tenant_id, 'default'), x.catalog_id,
     (select p.event_id from event p where p.execution_id = e.execution_id and p.seq = e.seq - 1)
 from event e

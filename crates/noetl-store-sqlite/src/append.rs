@@ -8,7 +8,7 @@ use noetl_model::row::EventRow;
 use noetl_model::{CommandState, Timestamp};
 use noetl_store::commands::stage;
 use noetl_store::{CommandChange, CommandRow, Committed, Malformed, Start, StoreError};
-use rusqlite::{CachedStatement, Connection, params};
+use rusqlite::{CachedStatement, Connection, Statement, params};
 
 use crate::due;
 use crate::error::store_error;
@@ -66,7 +66,8 @@ impl<'c> Appender<'c> {
             return Ok(outcome);
         }
         for event in &item.events {
-            self.insert_event(event).map_err(failed)?;
+            self.position += 1;
+            insert_event(&mut self.event, event, self.position).map_err(failed)?;
         }
         for change in &item.changes {
             self.change(change)?;
@@ -110,10 +111,7 @@ impl<'c> Appender<'c> {
     /// Records the newest id and the last position of what was appended. Comes last in the transaction.
     pub(crate) fn finish(self) -> Result<(), StoreError> {
         let Some(newest) = self.newest else { return Ok(()) };
-        let sql = include_str!("../queries/log_head_raise.sql");
-        let mut raise = self.connection.prepare_cached(sql).map_err(failed)?;
-        raise.execute([newest, self.position]).map_err(failed)?;
-        Ok(())
+        raise(self.connection, newest, self.position).map_err(failed)
     }
 
     fn start(&mut self, start: &Start, item: &Item) -> Result<Committed, StoreError> {
@@ -176,32 +174,6 @@ impl<'c> Appender<'c> {
         Ok(Committed::Conflict { found: noetl_model::Seq(found.unsigned_abs()) })
     }
 
-    fn insert_event(&mut self, row: &EventRow) -> rusqlite::Result<()> {
-        self.position += 1;
-        self.event.execute(params![
-            row.execution_id.get(),
-            place(row.seq),
-            row.event_id.get(),
-            row.created_at.as_micros(),
-            row.origin.as_str(),
-            row.event_type.as_deref(),
-            row.node_name.as_deref(),
-            row.node_type.as_deref(),
-            row.status.as_deref(),
-            row.command_id.map(|id| id.get()),
-            row.parent_execution_id.map(|id| id.get()),
-            row.worker_id.as_deref(),
-            row.meta,
-            row.error,
-            row.context,
-            row.result,
-            row.duration,
-            row.idempotency_key,
-            self.position,
-        ])?;
-        Ok(())
-    }
-
     /// Comes after the execution's row, which says whose reference it is.
     fn refer(&self, item: &Item, digest: &str) -> rusqlite::Result<()> {
         let sql = include_str!("../queries/blob_ref_insert.sql");
@@ -245,7 +217,45 @@ impl<'c> Appender<'c> {
     }
 }
 
-fn last_position(connection: &Connection) -> rusqlite::Result<i64> {
+/// Adds a row at the end of the log.
+pub(crate) fn insert_event(
+    insert: &mut Statement<'_>,
+    row: &EventRow,
+    position: i64,
+) -> rusqlite::Result<()> {
+    insert.execute(params![
+        row.execution_id.get(),
+        place(row.seq),
+        row.event_id.get(),
+        row.created_at.as_micros(),
+        row.origin.as_str(),
+        row.event_type.as_deref(),
+        row.node_name.as_deref(),
+        row.node_type.as_deref(),
+        row.status.as_deref(),
+        row.command_id.map(|id| id.get()),
+        row.parent_execution_id.map(|id| id.get()),
+        row.worker_id.as_deref(),
+        row.meta,
+        row.error,
+        row.context,
+        row.result,
+        row.duration,
+        row.idempotency_key,
+        position,
+        row.more,
+    ])?;
+    Ok(())
+}
+
+/// Records the newest id and the last position.
+pub(crate) fn raise(connection: &Connection, newest: i64, position: i64) -> rusqlite::Result<()> {
+    let sql = include_str!("../queries/log_head_raise.sql");
+    connection.prepare_cached(sql)?.execute([newest, position])?;
+    Ok(())
+}
+
+pub(crate) fn last_position(connection: &Connection) -> rusqlite::Result<i64> {
     let sql = "select coalesce(max(last_position), 0) from log_head";
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
 }

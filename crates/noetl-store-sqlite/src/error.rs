@@ -114,6 +114,9 @@ pub(crate) fn store_error(action: &'static str, error: rusqlite::Error) -> Store
             Some(ErrorCode::SystemIoFailure),
             Some(ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_TRUNCATE | ffi::SQLITE_IOERR_SHMSIZE),
         ) => StoreError::Full(error.into()),
+        (Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch), _) => {
+            StoreError::Refused(error.into())
+        }
         (Some(_), _) => StoreError::backend(action, error),
         (None, _) => match error {
             rusqlite::Error::FromSqlConversionFailure(_, _, source) => StoreError::Row(source),

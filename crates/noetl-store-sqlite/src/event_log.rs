@@ -90,5 +90,6 @@ pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
         result: row.get(15)?,
         duration: row.get(16)?,
         idempotency_key: row.get(17)?,
+        more: row.get(18)?,
     })
 }

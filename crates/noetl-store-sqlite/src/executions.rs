@@ -89,7 +89,7 @@ impl Executions for SqliteStore {
     }
 }
 
-fn execution(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
+pub(crate) fn execution(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
     Ok(ExecutionRow {
         id: ExecutionId::new(row.get(0)?),
         catalog: CatalogId::new(row.get(1)?),

@@ -18,6 +18,7 @@ mod due;
 mod error;
 mod event_log;
 mod executions;
+mod imports;
 mod inspect;
 mod item;
 mod keychain;

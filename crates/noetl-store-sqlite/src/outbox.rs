@@ -89,19 +89,30 @@ impl<'c> Outgoing<'c> {
         let (tenant, catalog) = self.sender(item)?;
         let mut previous = self.event_at(item)?;
         for row in &item.events {
-            let envelope = Envelope { tenant: &tenant, catalog, previous, row };
-            let payload = envelope.payload().map_err(|error| unreadable(0, error))?;
-            self.insert.execute(params![
-                tenant.as_str(),
-                row.execution_id.get(),
-                row.event_id.get(),
-                subject(row.event_type.as_deref()),
-                payload,
-                CODEC,
-                self.now.as_micros(),
-            ])?;
+            self.add_row(&tenant, catalog, previous, row)?;
             previous = Some(row.event_id);
         }
+        Ok(())
+    }
+
+    /// Adds one event.
+    pub(crate) fn add_row(
+        &mut self,
+        tenant: &Tenant,
+        catalog: CatalogId,
+        previous: Option<EventId>,
+        row: &EventRow,
+    ) -> rusqlite::Result<()> {
+        let payload = Envelope { tenant, catalog, previous, row }.payload();
+        self.insert.execute(params![
+            tenant.as_str(),
+            row.execution_id.get(),
+            row.event_id.get(),
+            subject(row.event_type.as_deref()),
+            payload.map_err(|error| unreadable(0, error))?,
+            CODEC,
+            self.now.as_micros(),
+        ])?;
         Ok(())
     }
 

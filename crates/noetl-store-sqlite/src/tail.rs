@@ -56,9 +56,9 @@ impl Tail for SqliteStore {
 fn tail_row(row: &Row<'_>) -> rusqlite::Result<TailRow> {
     Ok(TailRow {
         row: event_row(row)?,
-        position: row.get(18)?,
-        tenant: Tenant::new(&row.get::<_, String>(19)?),
-        catalog: row.get::<_, Option<i64>>(20)?.map(CatalogId::new),
-        previous: row.get::<_, Option<i64>>(21)?.map(EventId::new),
+        position: row.get(19)?,
+        tenant: Tenant::new(&row.get::<_, String>(20)?),
+        catalog: row.get::<_, Option<i64>>(21)?.map(CatalogId::new),
+        previous: row.get::<_, Option<i64>>(22)?.map(EventId::new),
     })
 }

@@ -16,6 +16,7 @@ pub mod credentials;
 pub mod cursors;
 pub mod due;
 pub mod executions;
+pub mod imports;
 pub mod keychain;
 pub mod lapse;
 pub mod leases;
@@ -110,6 +111,17 @@ macro_rules! conformance_suite {
                     an_event_id_is_in_a_log_once,
                     an_execution_ends_once,
                     the_newest_id_is_the_largest_ever_appended,
+                },
+                imports::{
+                    rows_from_elsewhere_are_read_back_as_they_came,
+                    rows_from_elsewhere_are_listed_and_nobody_s_work,
+                    a_row_that_is_there_is_a_duplicate,
+                    an_execution_started_here_takes_no_row_from_elsewhere,
+                    an_execution_from_elsewhere_cannot_be_driven,
+                    another_tenant_s_execution_takes_no_row,
+                    ids_from_elsewhere_do_not_count_as_the_newest,
+                    rows_from_elsewhere_go_out,
+                    many_imports_at_once_keep_every_row_once,
                 },
                 commands::{
                     an_issued_command_waits,

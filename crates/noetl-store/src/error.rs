@@ -18,6 +18,9 @@ pub enum StoreError {
     /// time. Nothing of the call was kept; look for it and decide again.
     #[error("an event of the batch is in its log already")]
     EventTaken(#[source] BackendError),
+    /// The database does not take what was given, and never will. Nothing of the call was kept.
+    #[error("the database refuses what it was given")]
+    Refused(#[source] BackendError),
     /// The call did not take effect.
     #[error("the database could not {action}")]
     Backend {

@@ -16,6 +16,7 @@ mod due;
 mod error;
 mod event_log;
 mod executions;
+mod imports;
 mod keychain;
 pub mod leases;
 mod memory;
@@ -48,6 +49,7 @@ pub use due::{Due, DueRow, NewDue};
 pub use error::{BackendError, StoreError};
 pub use event_log::{Append, Committed, EventLog, Held, Malformed, Start, Unshared};
 pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, path_contains};
+pub use imports::{Import, ImportOutcome, ImportedExecution, Imports};
 pub use keychain::{
     CacheKind, Keychain, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry,
 };
@@ -101,6 +103,7 @@ impl<S> Keeping for S where
 pub trait Store:
     EventLog
     + Tail
+    + Imports
     + Executions
     + Commands
     + Catalog
@@ -120,6 +123,7 @@ pub trait Store:
 impl<S> Store for S where
     S: EventLog
         + Tail
+        + Imports
         + Executions
         + Commands
         + Catalog

@@ -7,6 +7,7 @@
 mod blobs;
 mod credentials;
 mod due;
+mod imports;
 mod kept;
 mod keychain;
 mod leases;
@@ -171,6 +172,7 @@ impl Executions for MemoryStore {
         let open = state
             .executions
             .values()
+            .filter(|known| known.imported.is_none())
             .map(|known| &known.row)
             .filter(|row| row.id > after && !row.status.is_final());
         Ok(open.take(limit).map(|row| row.id).collect())

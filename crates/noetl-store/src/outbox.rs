@@ -63,14 +63,6 @@ pub fn cut(error: &str) -> &str {
     }
 }
 
-/// How long a row waits after its claims so far came to nothing: a second after the first, twice as
-/// long after each further one up to 256 s, and never longer than `seconds_max`, which is at least
-/// one.
-pub fn retry_after(attempts: i64, seconds_max: i64) -> Duration {
-    let doubled = 1_i64 << attempts.saturating_sub(1).clamp(0, 8);
-    Duration::from_secs(doubled.min(seconds_max.max(1)).unsigned_abs())
-}
-
 /// An event as it is published: its row, with what follows from its place in the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Envelope<'a> {

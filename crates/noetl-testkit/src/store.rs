@@ -4,7 +4,7 @@ mod keeping;
 mod retention;
 mod traffic;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -12,7 +12,8 @@ use async_trait::async_trait;
 use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant};
 use noetl_store::{
     Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
-    ExecutionRow, Executions, Held, MemoryStore, NewEntry, StoreError, Unshared,
+    ExecutionRow, Executions, Held, Import, ImportOutcome, Imports, MemoryStore, NewEntry,
+    StoreError, Unshared,
 };
 use tokio::sync::watch;
 
@@ -118,6 +119,22 @@ impl EventLog for FrailStore {
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {
         self.answer()?;
         self.inner.newest_id().await
+    }
+}
+
+#[async_trait]
+impl Imports for FrailStore {
+    async fn import(&self, rows: Vec<Import>) -> Result<Vec<ImportOutcome>, StoreError> {
+        self.answer()?;
+        self.inner.import(rows).await
+    }
+
+    async fn imported(
+        &self,
+        executions: &[ExecutionId],
+    ) -> Result<HashSet<ExecutionId>, StoreError> {
+        self.answer()?;
+        self.inner.imported(executions).await
     }
 }
 

@@ -60,7 +60,7 @@ impl Tailer {
                     self.read(&at, &refused).await?
                 }
             };
-            self.counts.set_oldest(&self.database, page.oldest);
+            self.metrics.set_oldest(&self.database, page.oldest);
             if !self.bus.is_connected() {
                 return Ok(Followed::BusAway);
             }
@@ -94,7 +94,7 @@ impl Tailer {
             let messages = page.messages();
             let (answers, next) =
                 tokio::join!(self.bus.publish(messages), self.read(&ahead, &refused));
-            let outcome = page.outcome(answers, &mut refused, &self.counts);
+            let outcome = page.outcome(answers, &mut refused, &self.metrics);
             self.advance(held, &outcome.reached).await?;
             at.extend(outcome.reached);
             if outcome.is_complete {
@@ -142,7 +142,7 @@ impl Tailer {
                 first
             }
         };
-        self.counts.set_cursor(&self.database, &name, at);
+        self.metrics.set_cursor(&self.database, &name, at);
         Ok(at)
     }
 
@@ -155,7 +155,7 @@ impl Tailer {
         {
             let rows = self.store.tail_adopted(after, self.options.batch).await?;
             if !rows.is_empty() {
-                page.add(Source::Adopted, rows, limit, refused, &self.counts);
+                page.add(Source::Adopted, rows, limit, refused, &self.metrics);
                 return Ok(page);
             }
         }
@@ -170,7 +170,7 @@ impl Tailer {
             self.store.tail(lane, after, share)
         });
         for (&lane, rows) in waiting.iter().zip(join_all(reads).await) {
-            page.add(Source::Lane(lane), rows?, limit, refused, &self.counts);
+            page.add(Source::Lane(lane), rows?, limit, refused, &self.metrics);
         }
         Ok(page)
     }
@@ -179,7 +179,7 @@ impl Tailer {
         let moves = reached.iter().map(|(&source, &position)| async move {
             let name = name(source);
             self.advance_one(held, &name, position).await?;
-            self.counts.set_cursor(&self.database, &name, position);
+            self.metrics.set_cursor(&self.database, &name, position);
             Ok(())
         });
         join_all(moves).await.into_iter().collect()

@@ -9,7 +9,8 @@ use noetl_store::outbox::subject;
 use noetl_store::tail::{by_reference, message_id};
 use tracing::warn;
 
-use crate::stream_counts::{StreamCounts, label};
+use crate::metrics::type_label;
+use crate::stream_metrics::StreamMetrics;
 
 /// What a row without a type is published as.
 const UNTYPED: &str = "unknown";
@@ -79,11 +80,11 @@ impl Page {
         rows: Vec<TailRow>,
         limit: usize,
         refused: &Refused,
-        counts: &StreamCounts,
+        metrics: &StreamMetrics,
     ) {
         for row in rows {
             let is_refused = refused.tries(source, row.position) > 0;
-            let message = message(&row, limit, is_refused, counts);
+            let message = message(&row, limit, is_refused, metrics);
             if message.is_none() {
                 let (execution, event) = (row.row.execution_id, row.row.event_id);
                 warn!(execution.id = %execution, event.id = %event, "an event has no form that can be published");
@@ -93,7 +94,7 @@ impl Page {
             self.entries.push(Entry {
                 source,
                 position: row.position,
-                label: label(row.row.event_type.as_deref()),
+                label: type_label(row.row.event_type.as_deref()),
                 event: message_id(&row.row),
                 is_sent: message.is_some(),
                 message,
@@ -116,7 +117,7 @@ impl Page {
         &self,
         answers: Vec<Result<Stored, PublishError>>,
         refused: &mut Refused,
-        counts: &StreamCounts,
+        metrics: &StreamMetrics,
     ) -> Outcome {
         let mut outcome = Outcome { is_complete: true, ..Outcome::default() };
         let mut broken: Vec<Source> = Vec::new();
@@ -147,8 +148,8 @@ impl Page {
             }
             outcome.reached.insert(entry.source, entry.position);
             match is_kept {
-                true => counts.add_published(entry.label),
-                false => counts.add_skipped(entry.label),
+                true => metrics.add_published(entry.label),
+                false => metrics.add_skipped(entry.label),
             }
         }
         refused.0 = still;
@@ -177,7 +178,7 @@ fn message(
     row: &TailRow,
     limit: usize,
     is_refused: bool,
-    counts: &StreamCounts,
+    metrics: &StreamMetrics,
 ) -> Option<Message> {
     let whole = row.payload().ok()?;
     let payload = if whole.len() <= limit && !is_refused {
@@ -186,7 +187,7 @@ fn message(
         let least = by_reference(&whole, if is_refused { SMALL.min(limit) } else { limit });
         let smaller = least.or_else(|| by_reference(&whole, limit))?;
         if smaller.len() < whole.len() {
-            counts.add_by_reference();
+            metrics.add_referenced(type_label(row.row.event_type.as_deref()));
         }
         smaller
     };

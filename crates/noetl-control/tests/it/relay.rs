@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_bus::{EventStream, MemoryStream};
-use noetl_control::Publishing;
+use noetl_control::{Metrics, Publishing};
 use noetl_model::Clock;
 use noetl_store::conformance::story::{Story, said, write};
 use noetl_store::{MemoryStore, Outbox, OutboxOptions, Store, SystemClock};
@@ -21,7 +21,7 @@ fn start(store: &Arc<MemoryStore>, bus: &Arc<MemoryStream>) -> Publishing {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let store: Arc<dyn Store> = store.clone();
     let (_, commits) = watch::channel(());
-    Publishing::relay(&options(), store, &bus, &commits, &clock)
+    Publishing::relay(&options(), store, &bus, &commits, &clock, &Arc::new(Metrics::new()))
 }
 
 #[tokio::test]

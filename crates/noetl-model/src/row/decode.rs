@@ -297,6 +297,10 @@ impl EventRow {
             meta: self.optional("meta", self.meta.as_deref())?,
             error: self.error.clone(),
             key: self.idempotency_key,
+            more: self
+                .more
+                .as_deref()
+                .map_or(Ok(Map::new()), |more| self.json("more", Some(more)))?,
         })
     }
 

@@ -195,6 +195,7 @@ fn row(event: &Event, event_type: &'static str, node: &Arc<str>, status: &'stati
         error: None,
         duration: None,
         idempotency_key: None,
+        more: None,
     }
 }
 
@@ -296,6 +297,7 @@ fn reported(event: &Event, reported: &Reported) -> EventRow {
         error: None,
         duration: None,
         idempotency_key: reported.key,
+        more: None,
     }
 }
 
@@ -319,6 +321,7 @@ fn imported(event: &Event, imported: &Imported) -> EventRow {
         error: imported.error.clone(),
         duration: imported.duration,
         idempotency_key: imported.key,
+        more: (!imported.more.is_empty()).then(|| json(&imported.more)),
     }
 }
 

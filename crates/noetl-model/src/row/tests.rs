@@ -100,6 +100,7 @@ fn facts() -> Vec<Fact> {
             meta: Some(json!(null)),
             error: Some("went wrong".into()),
             key: Some(5),
+            more: Map::from_iter([("stage_id".to_owned(), json!(7))]),
         })),
     ]
 }

@@ -253,6 +253,7 @@ pub fn imported() -> Fact {
         meta: Some(json!({"z": null})),
         error: Some("none".into()),
         key: Some(99),
+        more: Map::new(),
     }))
 }
 

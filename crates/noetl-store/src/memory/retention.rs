@@ -110,7 +110,8 @@ impl State {
 impl Execution {
     /// Whether something can still move it.
     fn is_live(&self) -> bool {
-        let is_imported = self.log.first().is_some_and(|row| row.origin == Origin::Imported);
+        let is_imported = self.imported.is_some()
+            || self.log.first().is_some_and(|row| row.origin == Origin::Imported);
         !self.row.status.is_final() && !is_imported
     }
 }

@@ -15,8 +15,8 @@ use super::snapshots::SnapshotTable;
 use super::subscriptions::SubscriptionTable;
 use super::tail::Positions;
 use crate::{
-    Append, CatalogEntry, CommandChange, CommandRow, Committed, ExecutionRow, Malformed, NewEntry,
-    Start, StoreError,
+    Append, CatalogEntry, CommandChange, CommandRow, Committed, ExecutionRow, Import,
+    ImportedExecution, Malformed, NewEntry, Start, StoreError,
 };
 
 /// Everything there is.
@@ -43,6 +43,8 @@ pub(super) struct Execution {
     pub(super) tenant: Tenant,
     pub(super) row: ExecutionRow,
     pub(super) log: Vec<EventRow>,
+    /// Given when it was not started here: the event it ended with.
+    pub(super) imported: Option<Option<EventId>>,
     ids: HashSet<EventId>,
     start_key: u64,
 }
@@ -80,6 +82,14 @@ impl State {
         let id = append.row.id;
         let known = self.executions.get(&id);
         let stored = known.and_then(Execution::head);
+        if known.is_some_and(|known| known.imported.is_some()) {
+            // It is nobody's to drive.
+            let found = stored.map_or(Seq::START, |head| head.0);
+            return match append.start {
+                Some(_) => Committed::Taken,
+                None => Committed::Conflict { found },
+            };
+        }
         let found = planned.heads.get(&id).copied().or(stored);
         let started = match planned.starts.get(&id) {
             Some(start) => Some((start.key, &start.tenant)),
@@ -152,6 +162,7 @@ impl State {
                 let execution = Execution {
                     tenant: start.tenant,
                     start_key: start.key,
+                    imported: None,
                     log: rows,
                     ids: ids.collect(),
                     row,
@@ -222,6 +233,29 @@ impl State {
 }
 
 impl Execution {
+    /// One that was not started here, without any event.
+    pub(super) fn of_elsewhere(import: &Import) -> Self {
+        Self {
+            tenant: import.tenant.clone(),
+            row: ImportedExecution::empty(import).row,
+            log: Vec::new(),
+            imported: Some(None),
+            ids: HashSet::new(),
+            start_key: 0,
+        }
+    }
+
+    /// Whether its log has this event.
+    pub(super) fn has(&self, event: EventId) -> bool {
+        self.ids.contains(&event)
+    }
+
+    /// Adds a row at the end of its log.
+    pub(super) fn add(&mut self, row: EventRow) {
+        self.ids.insert(row.event_id);
+        self.log.push(row);
+    }
+
     /// The last place of its log, and the event there.
     fn head(&self) -> Option<(Seq, EventId)> {
         self.log.last().map(|row| (row.seq, row.event_id))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, EventId, ExecutionId, Origin, Seq, Tenant, Timestamp};
 
-use super::{Envelope, cut, retry_after, subject};
+use super::{Envelope, cut, subject};
 
 #[test]
 fn a_type_becomes_a_subject_no_publisher_trips_over() {
@@ -33,25 +33,6 @@ fn an_error_is_cut_between_characters() {
 }
 
 #[test]
-fn a_row_that_fails_waits_twice_as_long_each_time() {
-    for (attempts, seconds_max, seconds) in [
-        (0, 300, 1),
-        (1, 300, 1),
-        (2, 300, 2),
-        (5, 300, 16),
-        (9, 300, 256),
-        (20, 300, 256),
-        (5, 10, 10),
-        (5, -5, 1),
-        (i64::MIN, 0, 1),
-        (i64::MAX, i64::MAX, 256),
-    ] {
-        let expected = std::time::Duration::from_secs(seconds);
-        assert_eq!(retry_after(attempts, seconds_max), expected, "{attempts} {seconds_max}");
-    }
-}
-
-#[test]
 fn a_payload_has_every_key_the_stream_has() {
     let row = EventRow {
         execution_id: ExecutionId::new(10),
@@ -72,6 +53,7 @@ fn a_payload_has_every_key_the_stream_has() {
         error: None,
         duration: None,
         idempotency_key: None,
+        more: None,
     };
     let (tenant, catalog) = (Tenant::default(), CatalogId::new(7));
     let envelope =

@@ -56,7 +56,7 @@ impl TailRow {
         let row = &self.row;
         let mut body = Body::default();
         body.put("execution_id", row.execution_id)?;
-        body.put("catalog_id", self.catalog)?;
+        body.put("catalog_id", self.catalog.filter(|catalog| catalog.get() != 0))?;
         body.put("event_id", row.event_id)?;
         body.put("parent_event_id", ())?;
         body.put("parent_execution_id", row.parent_execution_id)?;
@@ -82,6 +82,9 @@ impl TailRow {
         body.put("ingest_time", zoned(row.created_at))?;
         for name in FURTHER {
             body.put(name, ())?;
+        }
+        if let Some(more) = row.more.as_deref() {
+            body.lay_over(serde_json::from_str(more)?);
         }
         body.put("seq", (row.seq.0 > 0).then_some(row.seq.0))?;
         body.put("origin", row.origin.as_str())?;
@@ -120,6 +123,20 @@ impl Body {
     fn put(&mut self, name: &str, value: impl Serialize) -> Result<(), serde_json::Error> {
         self.0.insert(name.to_owned(), serde_json::value::to_raw_value(&value)?);
         Ok(())
+    }
+
+    /// Lays the columns a row came with over what would stand there: those that are columns of the
+    /// stream, say something, and are not what makes it this row.
+    fn lay_over(&mut self, more: IndexMap<String, Box<RawValue>>) {
+        for (name, value) in more {
+            let is_own = ["execution_id", "event_id", "tenant_id"].contains(&name.as_str());
+            if let Some(column) = self.0.get_mut(&name)
+                && !is_own
+                && value.get() != "null"
+            {
+                *column = value;
+            }
+        }
     }
 
     fn put_json(&mut self, name: &str, text: Option<&str>) -> Result<(), serde_json::Error> {

@@ -30,6 +30,7 @@ fn row() -> TailRow {
             error: None,
             duration: None,
             idempotency_key: None,
+            more: None,
         },
     }
 }
@@ -103,6 +104,30 @@ fn a_payload_has_every_column_and_nothing_but_ours_besides() {
     assert!(payload.contains("\"context\":{\"b\":1.50,\"a\":2}"), "as it was: {payload}");
     let broken = TailRow { row: EventRow { meta: Some("{".into()), ..row().row }, ..row() };
     assert!(broken.payload().is_err());
+}
+
+#[test]
+fn the_columns_an_imported_row_came_with_are_there() {
+    let more = "{\"stage_id\":4,\"prev_event_id\":null,\"catalog_id\":9,\"event_id\":1,\
+                \"node_id\":\"n\",\"organization_id\":\"o\",\"unheard_of\":1}";
+    let row = TailRow {
+        catalog: Some(CatalogId::new(0)),
+        row: EventRow { origin: Origin::Imported, more: Some(more.into()), ..row().row },
+        ..row()
+    };
+    let body = parsed(&row.payload().expect("a payload"));
+    let expected: [(&str, Value); 6] = [
+        ("stage_id", 4.into()),
+        ("prev_event_id", 11.into()),
+        ("catalog_id", 9.into()),
+        ("event_id", 12.into()),
+        ("node_id", "n".into()),
+        ("organization_id", "o".into()),
+    ];
+    for (name, value) in expected {
+        assert_eq!(body[name], value, "{name}");
+    }
+    assert_eq!(body.len(), 46);
 }
 
 #[test]

@@ -1,0 +1,133 @@
+//! A control plane behind an HTTP listener until it is told to stop: what `dev` and `server` share.
+
+use std::net::{IpAddr, SocketAddr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::arguments::{BusArguments, PolicyArguments};
+use crate::edge;
+use crate::failure::{Failure, Kind};
+use crate::output::{self, style};
+use crate::runtime::{Runtime, Setup};
+use crate::signals::StopRequests;
+use crate::stores::Place;
+
+/// How long running steps may take to end after Ctrl-C; what is left goes on at the next start.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How long requests under way may take to be answered after Ctrl-C. An answer takes milliseconds;
+/// this is for a client that is slow to send its question.
+const REQUEST_GRACE: Duration = Duration::from_secs(2);
+
+/// What to serve.
+pub(super) struct Serve {
+    /// The address to listen on.
+    pub(super) host: IpAddr,
+    /// The port; 0 picks a free one.
+    pub(super) port: u16,
+    /// Where everything is kept.
+    pub(super) place: Place,
+    /// How many steps a worker in this process runs at a time.
+    pub(super) slots: usize,
+    /// How long what is kept.
+    pub(super) policy: PolicyArguments,
+    /// Where events are published.
+    pub(super) bus: BusArguments,
+    /// What to say at the end of the greeting, given the address.
+    pub(super) hint: fn(SocketAddr) -> Option<String>,
+}
+
+impl Serve {
+    /// Serves until told to stop.
+    pub(super) fn main(self) -> Result<ExitCode, Failure> {
+        start_logging();
+        if !self.host.is_loopback() {
+            let message = format!("{} is not a loopback address", self.host);
+            return Err(Failure::new(Kind::Config, message).hint(
+                "there are no users yet, so only this machine may call: use 127.0.0.1 or ::1",
+            ));
+        }
+        let runtime = tokio::runtime::Runtime::new();
+        let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+        runtime.block_on(self.serve())
+    }
+
+    async fn serve(self) -> Result<ExitCode, Failure> {
+        let retention = self.policy.policy_if_any()?;
+        let bus = self.bus.setup()?;
+        let options = edge::options()?;
+        let address = SocketAddr::new(self.host, self.port);
+        let listener = TcpListener::bind(address).await.map_err(|error| {
+            Failure::new(Kind::Config, format!("could not listen on {address}: {error}"))
+                .hint("stop what listens there, or choose another with --port")
+        })?;
+        let address = listener.local_addr().unwrap_or(address);
+        let name = self.place.name();
+        let (place, slots) = (self.place, self.slots);
+        let setup = Setup { place, slots, resume: true, grace: GRACE, retention, bus };
+        let stop = StopRequests::listen();
+        let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+        let runtime = Runtime::open(setup).await?;
+        greet(&name, slots, address, runtime.control.resumed);
+        if let Some(hint) = (self.hint)(address) {
+            output::note(&hint);
+        }
+        let app = noetl_server::App::new(runtime.control.clone(), options);
+        let app = app.with_bus(runtime.bus.clone());
+        let (stopping, stopped) = oneshot::channel();
+        let told_to_stop = async move {
+            stop.next().await;
+            output::note("stopping: running steps may end, the rest goes on at the next start");
+            let _ = stopping.send(stop);
+        };
+        let served = tokio::select! {
+            served = noetl_server::serve(listener, app, told_to_stop) => served,
+            () = patience_ends(stopped) => Ok(()),
+        };
+        runtime.close().await;
+        served.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Warnings and worse, unless `RUST_LOG` says otherwise.
+fn start_logging() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    // A log that nobody reads any more is no reason to end, which its own complaint would be.
+    tracing_subscriber::fmt()
+        .with_ansi(style::of_stderr().is_coloured())
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false)
+        .init();
+}
+
+fn greet(database: &str, slots: usize, address: SocketAddr, resumed: usize) {
+    output::note(&format!("noetl listens on http://{address}"));
+    output::note(&format!("  database  {database}"));
+    match slots {
+        0 => output::note("  workers   none in this process"),
+        slots => output::note(&format!("  slots     {slots}")),
+    }
+    if resumed > 0 {
+        let commands = if resumed == 1 { "command" } else { "commands" };
+        output::note(&format!("  resumed   {resumed} {commands} of unfinished executions"));
+    }
+    output::note("  stop      Ctrl-C");
+}
+
+/// Resolves when requests under way have had their time after a request to stop, or at the next
+/// such request: a client that never finishes its own must not keep the process.
+async fn patience_ends(stopped: oneshot::Receiver<StopRequests>) {
+    match stopped.await {
+        Ok(mut stop) => {
+            let _ = tokio::time::timeout(REQUEST_GRACE, stop.next()).await;
+        }
+        // The server ended by itself, and says why.
+        Err(_) => std::future::pending().await,
+    }
+}

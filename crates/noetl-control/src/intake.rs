@@ -1,0 +1,218 @@
+//! Rows that system pools hand in: kept as they are when their execution is another's, taken as
+//! reports when it was started here.
+//!
+//! Nothing handed in can drive an execution: what would only be decided is refused as a report, and
+//! an execution from elsewhere is nobody's to drive.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use noetl_model::event::Imported;
+use noetl_model::{ExecutionId, Map, Tenant, Timestamp, Value};
+use noetl_store::{Import, ImportOutcome, Store, StoreError};
+
+use crate::ids::Ids;
+use crate::journal::SubmitError;
+use crate::reports::{Report, ReportError, Reports, derived_status};
+
+/// Rows that go into one transaction.
+const CHUNK: usize = 1000;
+
+/// Executions whose reports are taken at a time. Those of one go in order.
+const AT_A_TIME: usize = 32;
+
+/// A row with its place in what was handed in.
+type Placed = (usize, Import);
+
+/// What became of rows that were handed in.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// How many were kept.
+    pub kept: usize,
+    /// How many were there before.
+    pub duplicates: usize,
+    /// The places of the rest, and why.
+    pub rejected: Vec<(usize, String)>,
+}
+
+/// Takes rows. Cheap to clone.
+#[derive(Clone)]
+pub struct Intake {
+    store: Arc<dyn Store>,
+    reports: Reports,
+    ids: Ids,
+}
+
+impl Intake {
+    pub(crate) fn new(store: Arc<dyn Store>, reports: Reports, ids: Ids) -> Self {
+        Self { store, reports, ids }
+    }
+
+    /// Takes rows, each with its place in what was handed in. An error means that the store did not
+    /// answer; what was kept by then is a duplicate when all are handed in again.
+    pub async fn take(&self, rows: Vec<Placed>) -> Result<Taken, StoreError> {
+        let mut taken = Taken::default();
+        let mut started_here: BTreeMap<ExecutionId, Vec<Placed>> = BTreeMap::new();
+        let mut waiting = into_chunks(rows);
+        while let Some(chunk) = waiting.pop() {
+            let imports = chunk.iter().map(|(_, row)| row.clone()).collect();
+            let outcomes = match self.store.import(imports).await {
+                Ok(outcomes) => outcomes,
+                Err(error) if matches!(error.failure(), StoreError::Refused(_)) => {
+                    // One row that cannot be kept must not keep the others from it.
+                    match <[Placed; 1]>::try_from(chunk) {
+                        Ok([(place, _)]) => {
+                            tracing::warn!(%error, "a row that was handed in cannot be kept");
+                            let why = "the database does not take this row".to_owned();
+                            taken.rejected.push((place, why));
+                        }
+                        Err(mut chunk) => {
+                            let second = chunk.split_off(chunk.len() / 2);
+                            waiting.extend([second, chunk]);
+                        }
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            for ((place, row), outcome) in chunk.into_iter().zip(outcomes) {
+                match outcome {
+                    ImportOutcome::Kept => taken.kept += 1,
+                    ImportOutcome::Duplicate => taken.duplicates += 1,
+                    ImportOutcome::Foreign => {
+                        let why = format!("execution {} is another tenant's", row.execution);
+                        taken.rejected.push((place, why));
+                    }
+                    ImportOutcome::StartedHere => {
+                        started_here.entry(row.execution).or_default().push((place, row));
+                    }
+                }
+            }
+        }
+        let reports = stream::iter(started_here.into_values().map(|rows| self.report_all(rows)));
+        let reported: Vec<Taken> = reports.buffer_unordered(AT_A_TIME).try_collect().await?;
+        for one in reported {
+            taken.kept += one.kept;
+            taken.duplicates += one.duplicates;
+            taken.rejected.extend(one.rejected);
+        }
+        taken.rejected.sort_by_key(|(place, _)| *place);
+        Ok(taken)
+    }
+
+    /// What a report is when its execution is not of this server.
+    pub fn import_of(&self, tenant: &Tenant, report: Report, at: Option<Timestamp>) -> Import {
+        let status = report.status.unwrap_or_else(|| derived_status(&report.event_type).to_owned());
+        let mut result = Map::from_iter([("status".to_owned(), Value::from(status.as_str()))]);
+        if let Some(Value::Object(mut payload)) = report.payload {
+            if let Some(reference) = payload.remove("reference").filter(Value::is_object) {
+                result.insert("reference".to_owned(), reference);
+            }
+            if !payload.is_empty() {
+                result.insert("context".to_owned(), Value::Object(payload));
+            }
+        }
+        let node_id = ("node_id".to_owned(), Value::from(report.step.as_str()));
+        Import {
+            tenant: tenant.clone(),
+            execution: report.execution,
+            event: report.event.unwrap_or_else(|| self.ids.event()),
+            at: at.unwrap_or_else(|| self.ids.now()),
+            row: Imported {
+                event_type: Some(report.event_type),
+                node_name: Some(report.step.into()),
+                status: Some(status),
+                worker: report.worker.map(Into::into),
+                result: Some(Value::Object(result)),
+                meta: report.meta,
+                more: Map::from_iter([node_id]),
+                ..Imported::default()
+            },
+        }
+    }
+
+    /// Takes rows about one execution of this server, in order.
+    async fn report_all(&self, rows: Vec<Placed>) -> Result<Taken, StoreError> {
+        let mut taken = Taken::default();
+        for (place, row) in rows {
+            if self.store.find_event(row.execution, row.event).await?.is_some() {
+                taken.duplicates += 1;
+                continue;
+            }
+            let (tenant, event) = (row.tenant.clone(), report_of(row));
+            match self.reports.take(&tenant, event).await {
+                Ok(_) => taken.kept += 1,
+                Err(ReportError::Store(error)) => return Err(error),
+                Err(ReportError::Submit(SubmitError::Store(error))) => {
+                    return Err(StoreError::backend("keep a report", error.to_string()));
+                }
+                Err(ReportError::Submit(
+                    busy @ (SubmitError::Busy | SubmitError::Unleased | SubmitError::Stopped),
+                )) => return Err(StoreError::backend("keep a report", busy.to_string())),
+                Err(refused) => taken.rejected.push((place, refused.to_string())),
+            }
+        }
+        Ok(taken)
+    }
+}
+
+/// The last chunk first, so that they are taken in order from the end.
+fn into_chunks(mut rows: Vec<Placed>) -> Vec<Vec<Placed>> {
+    let mut chunks = Vec::new();
+    while !rows.is_empty() {
+        let first = (rows.len() - 1) / CHUNK * CHUNK;
+        chunks.push(rows.split_off(first));
+    }
+    chunks
+}
+
+fn report_of(row: Import) -> Report {
+    let mut payload = None;
+    if let Some(Value::Object(mut result)) = row.row.result {
+        let mut said = match result.remove("context") {
+            Some(Value::Object(context)) => context,
+            _ => Map::new(),
+        };
+        if let Some(reference) = result.remove("reference") {
+            said.insert("reference".to_owned(), reference);
+        }
+        payload = (!said.is_empty()).then_some(Value::Object(said));
+    }
+    Report {
+        execution: row.execution,
+        step: row.row.node_name.as_deref().unwrap_or_default().to_owned(),
+        event_type: row.row.event_type.unwrap_or_default(),
+        status: row.row.status,
+        payload,
+        meta: row.row.meta,
+        worker: row.row.worker.as_deref().map(str::to_owned),
+        event: Some(row.event),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_come_in_order_from_the_end() {
+        let row = |place| {
+            let import = Import {
+                tenant: Tenant::default(),
+                execution: ExecutionId::new(1),
+                event: noetl_model::EventId::new(1),
+                at: Timestamp::from_micros(0),
+                row: Imported::default(),
+            };
+            (place, import)
+        };
+        let mut chunks = into_chunks((0..2500).map(row).collect());
+        let mut places = Vec::new();
+        while let Some(chunk) = chunks.pop() {
+            assert!(chunk.len() <= CHUNK);
+            places.extend(chunk.into_iter().map(|(place, _)| place));
+        }
+        assert_eq!(places, (0..2500).collect::<Vec<_>>());
+    }
+}

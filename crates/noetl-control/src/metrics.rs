@@ -1,0 +1,278 @@
+//! What the control plane counts, under the names dashboards of NoETL know.
+//!
+//! A label never takes a value that a caller can choose freely: an event type that is not one of
+//! ours counts as `other`, so that nobody can grow the list of series.
+
+use prometheus::{
+    Encoder, Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Opts, Registry, TextEncoder,
+};
+
+/// The content type of what [`Metrics::text`] returns.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Event types that have a series of their own.
+const TYPES: [&str; 43] = [
+    "playbook_started",
+    "playbook.completed",
+    "playbook.failed",
+    "playbook.cancelled",
+    "playbook_completed",
+    "playbook_failed",
+    "playbook_cancelled",
+    "step.enter",
+    "step.exit",
+    "step.skipped",
+    "ctx.updated",
+    "tokens.dropped",
+    "command.issued",
+    "command.claimed",
+    "command.started",
+    "command.completed",
+    "command.failed",
+    "command.expired",
+    "command.cancelled",
+    "call.done",
+    "call.error",
+    "loop.done",
+    "loop.shard.done",
+    "loop.shard.failed",
+    "loop.fanin.completed",
+    "stage.opened",
+    "stage.closed",
+    "frame.dispatched",
+    "frame.started",
+    "frame.committed",
+    "frame.failed",
+    "frame.abandoned",
+    "subscription.registered",
+    "subscription.activated",
+    "subscription.paused",
+    "subscription.resumed",
+    "subscription.draining",
+    "subscription.deactivated",
+    "subscription.message.deduplicated",
+    "subscription.message.directives_applied",
+    "subscription.rate_limited",
+    "progress",
+    "note",
+];
+
+/// The label of an event type.
+pub fn type_label(event_type: Option<&str>) -> &'static str {
+    let named = event_type.and_then(|named| TYPES.into_iter().find(|known| *known == named));
+    named.unwrap_or("other")
+}
+
+/// Everything that is counted. One per control plane.
+pub struct Metrics {
+    registry: Registry,
+    /// Events that came from workers and clients, by type and `ok`, `rejected` or `error`.
+    pub events_ingested: IntCounterVec,
+    /// How long each took.
+    pub event_ingest_seconds: HistogramVec,
+    /// Rows that `events/project` kept.
+    pub events_projected: IntCounter,
+    /// Events that `events/materialize` kept.
+    pub events_materialized: IntCounter,
+    /// Rows that neither kept, by route.
+    pub events_rejected: IntCounterVec,
+    /// Snapshots that `projection/advance` brought up to date.
+    pub projections_advanced: IntCounter,
+    /// What a purge removed, by table.
+    pub rows_purged: IntCounterVec,
+    /// Starts, by entry and outcome.
+    pub execute_outcomes: IntCounterVec,
+    /// Requests that write, by endpoint and status.
+    pub write_requests: IntCounterVec,
+    /// How long each took.
+    pub write_request_seconds: HistogramVec,
+    /// Rows the event stream took, by type.
+    pub stream_published: IntCounterVec,
+    /// Rows it did not take and never will, by type.
+    pub stream_skipped: IntCounterVec,
+    /// Rows that went there by reference because of their size, by type.
+    pub stream_referenced: IntCounterVec,
+    /// How far the tailer is, by database and lane.
+    pub stream_cursor: IntGaugeVec,
+    /// The age of the oldest row that is not published, in seconds.
+    pub stream_lag_seconds: Gauge,
+    /// Rows the relay published from the outbox.
+    pub outbox_published: IntCounter,
+    /// Rows of the outbox that can be claimed.
+    pub outbox_pending: IntGauge,
+    /// Commands that wait for a worker.
+    pub commands_pending: IntGaugeVec,
+    /// Subscriptions by state.
+    pub subscription_state: IntGaugeVec,
+    /// Times a reading for this page failed.
+    pub scrape_errors: IntCounter,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Everything at zero.
+    pub fn new() -> Self {
+        let made = Maker { registry: Registry::new() };
+        Self {
+            events_ingested: made.counters(
+                "noetl_events_ingested_total",
+                "Events taken from workers and clients",
+                &["event_type", "status"],
+            ),
+            event_ingest_seconds: made.histograms(
+                "noetl_event_ingest_duration_seconds",
+                "Time to take one event",
+                &["event_type"],
+            ),
+            events_projected: made
+                .counter("noetl_events_projected_total", "Rows kept by events/project"),
+            events_materialized: made
+                .counter("noetl_events_materialized_total", "Events kept by events/materialize"),
+            events_rejected: made.counters(
+                "noetl_events_rejected_total",
+                "Rows not kept by events/project and events/materialize",
+                &["route"],
+            ),
+            projections_advanced: made
+                .counter("noetl_projection_advanced_total", "Snapshots brought up to date"),
+            rows_purged: made.counters(
+                "noetl_cleanup_rows_purged_total",
+                "What cleanup removed",
+                &["table"],
+            ),
+            execute_outcomes: made.counters(
+                "noetl_execute_outcomes_total",
+                "Requests to start an execution",
+                &["entry", "outcome"],
+            ),
+            write_requests: made.counters(
+                "noetl_write_requests_total",
+                "Requests that write",
+                &["endpoint", "status"],
+            ),
+            write_request_seconds: made.histograms(
+                "noetl_write_request_duration_seconds",
+                "Time to answer a request that writes",
+                &["endpoint"],
+            ),
+            stream_published: made.counters(
+                "noetl_event_stream_published_total",
+                "Rows the event stream took",
+                &["event_type"],
+            ),
+            stream_skipped: made.counters(
+                "noetl_event_stream_skipped_total",
+                "Rows the event stream never takes",
+                &["event_type"],
+            ),
+            stream_referenced: made.counters(
+                "noetl_event_stream_referenced_total",
+                "Rows published by reference because of their size",
+                &["event_type"],
+            ),
+            stream_cursor: made.gauges(
+                "noetl_event_stream_cursor",
+                "Position up to which rows are published",
+                &["cursor"],
+            ),
+            stream_lag_seconds: made.gauge(
+                "noetl_event_stream_oldest_unpublished_seconds",
+                "Age of the oldest row that is not published",
+            ),
+            outbox_published: made
+                .counter("noetl_outbox_relay_published_total", "Rows the relay published"),
+            outbox_pending: made
+                .whole_gauge("noetl_outbox_pending", "Rows of the outbox that can be claimed"),
+            commands_pending: made.gauges(
+                "noetl_commands_pending",
+                "Commands that wait for a worker",
+                &["pool"],
+            ),
+            subscription_state: made.gauges(
+                "noetl_subscription_state",
+                "Subscriptions by state",
+                &["state"],
+            ),
+            scrape_errors: made.counter(
+                "noetl_scrape_errors_total",
+                "Readings for this page that the database did not answer",
+            ),
+            registry: made.registry,
+        }
+    }
+
+    /// The page, in the text format of Prometheus.
+    pub fn text(&self) -> String {
+        let mut page = Vec::new();
+        // Writing to memory does not fail, and every family was checked when it was made.
+        let _ = TextEncoder::new().encode(&self.registry.gather(), &mut page);
+        String::from_utf8(page).unwrap_or_default()
+    }
+}
+
+/// Makes families. Their names are constants of this file, so a wrong one is found by any test.
+struct Maker {
+    registry: Registry,
+}
+
+impl Maker {
+    fn add<C: prometheus::core::Collector + Clone + 'static>(
+        &self,
+        made: Result<C, prometheus::Error>,
+    ) -> C {
+        let family = made.expect("a valid name");
+        self.registry.register(Box::new(family.clone())).expect("a name that is used once");
+        family
+    }
+
+    fn counter(&self, name: &str, help: &str) -> IntCounter {
+        self.add(IntCounter::new(name, help))
+    }
+
+    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+        self.add(IntCounterVec::new(Opts::new(name, help), labels))
+    }
+
+    fn gauge(&self, name: &str, help: &str) -> Gauge {
+        self.add(Gauge::new(name, help))
+    }
+
+    fn whole_gauge(&self, name: &str, help: &str) -> IntGauge {
+        self.add(IntGauge::new(name, help))
+    }
+
+    fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+        self.add(IntGaugeVec::new(Opts::new(name, help), labels))
+    }
+
+    fn histograms(&self, name: &str, help: &str, labels: &[&str]) -> HistogramVec {
+        self.add(HistogramVec::new(HistogramOpts::new(name, help), labels))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_that_a_caller_made_up_counts_as_other() {
+        assert_eq!(type_label(Some("call.done")), "call.done");
+        assert_eq!(type_label(Some("made-up-4711")), "other");
+        assert_eq!(type_label(None), "other");
+    }
+
+    #[test]
+    fn the_page_has_what_was_counted() {
+        let metrics = Metrics::new();
+        metrics.events_ingested.with_label_values(&["call.done", "ok"]).inc();
+        let page = metrics.text();
+        let line = "noetl_events_ingested_total{event_type=\"call.done\",status=\"ok\"} 1";
+        assert!(page.lines().any(|found| found == line), "{page}");
+    }
+}

@@ -1,0 +1,110 @@
+//! The gate of the internal routes: one bearer token that only system pools know.
+//!
+//! It is looked at before anything of the body is, and asked for anew with every request, so that
+//! it can be changed while the server runs.
+
+use axum::extract::{Request, State};
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use subtle::ConstantTimeEq;
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// The variable that holds the token, for messages.
+pub const TOKEN_VARIABLE: &str = "NOETL_INTERNAL_API_TOKEN";
+
+/// Lets a request through that has the token.
+pub(crate) async fn gate(State(app): State<App>, request: Request, next: Next) -> Response {
+    let expected = app.options.internal_token.read();
+    match check(expected.as_deref(), request.headers().get(AUTHORIZATION)) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+fn check(expected: Option<&str>, presented: Option<&HeaderValue>) -> Result<(), ApiError> {
+    let expected = expected.map(str::trim).filter(|token| !token.is_empty());
+    let Some(expected) = expected else {
+        let message = format!("internal routes are off: set {TOKEN_VARIABLE} to a secret token");
+        return Err(ApiError::unavailable("internal_token_unset", message));
+    };
+    let Some(presented) = presented else {
+        return Err(forbidden("internal_token_missing", "the Authorization header is missing"));
+    };
+    let form = || {
+        forbidden(
+            "internal_token_malformed",
+            "the Authorization header must be of the form 'Bearer <token>'",
+        )
+    };
+    let text = presented.to_str().map_err(|_| form())?;
+    let (scheme, token) = text.split_once(' ').ok_or_else(form)?;
+    let token = token.trim();
+    if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
+        return Err(form());
+    }
+    // Only the length can be told from how long this takes.
+    if !bool::from(expected.as_bytes().ct_eq(token.as_bytes())) {
+        return Err(forbidden("internal_token_wrong", "Invalid service-account token"));
+    }
+    Ok(())
+}
+
+fn forbidden(code: &'static str, message: &str) -> ApiError {
+    ApiError::refused(StatusCode::FORBIDDEN, code, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The status, or 200, and the sentence.
+    fn answer(expected: Option<&str>, header: Option<&[u8]>) -> (u16, String) {
+        let header = header.map(|header| HeaderValue::from_bytes(header).expect("a header"));
+        match check(expected, header.as_ref()) {
+            Ok(()) => (200, String::new()),
+            Err(refusal) => (refusal.status().as_u16(), refusal.message().to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_token_that_is_not_set_closes_the_gate_for_everybody() {
+        for unset in [None, Some(""), Some(" \n\t")] {
+            let (status, message) = answer(unset, Some(b"Bearer x"));
+            assert_eq!(status, 503);
+            assert!(message.contains(TOKEN_VARIABLE), "{message}");
+        }
+    }
+
+    #[test]
+    fn each_mistake_is_named_and_none_gets_through() {
+        let mistakes: [(Option<&[u8]>, &str); 9] = [
+            (None, "Authorization header"),
+            (Some(b"Bearer"), "'Bearer <token>'"),
+            (Some(b"Bearer "), "'Bearer <token>'"),
+            (Some(b"Bearer    "), "'Bearer <token>'"),
+            (Some(b"Basic secret"), "'Bearer <token>'"),
+            (Some(b"secret"), "'Bearer <token>'"),
+            (Some(b"Bearer secre\xff"), "'Bearer <token>'"),
+            (Some(b"Bearer secre"), "Invalid service-account token"),
+            (Some(b"Bearer Secret"), "Invalid service-account token"),
+        ];
+        for (header, expected) in mistakes {
+            let (status, message) = answer(Some("secret"), header);
+            assert_eq!(status, 403, "{header:?}");
+            assert!(message.contains(expected), "{header:?}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_token_opens_the_gate_with_blanks_around_either_side() {
+        for header in [&b"Bearer secret"[..], b"bearer   secret  ", b"BEARER secret"] {
+            for expected in ["secret", " secret\n"] {
+                assert_eq!(answer(Some(expected), Some(header)).0, 200, "{header:?}");
+            }
+        }
+    }
+}

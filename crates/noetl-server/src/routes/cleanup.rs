@@ -1,0 +1,69 @@
+//! Removing what is old.
+
+use axum::extract::{FromRequest, Request, State};
+use axum::http::header::CONTENT_TYPE;
+use noetl_api::internal::{KeptPart, PurgeReply, PurgeRequest};
+use noetl_control::PurgeError;
+use noetl_store::{Policy, Window};
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::http::extract::Json;
+
+/// Remove what is old
+///
+/// Nothing that can still move is touched, and no subscription. Parts of the log that stay are named
+/// with the reason.
+pub(crate) async fn purge(
+    State(app): State<App>,
+    request: Request,
+) -> Result<Json<PurgeReply>, ApiError> {
+    let asked = match request.headers().contains_key(CONTENT_TYPE) {
+        true => Json::<PurgeRequest>::from_request(request, &()).await?.0,
+        false => PurgeRequest::default(),
+    };
+    let policy = policy(&asked)?;
+    let purged = app.control.purge(&policy, asked.dry_run).await.map_err(|error| match error {
+        PurgeError::Store(error) | PurgeError::Content(noetl_store::BlobError::Place(error)) => {
+            error.into()
+        }
+        PurgeError::Content(error) => ApiError::internal(error.to_string()),
+    })?;
+    let report = purged.report;
+    if !asked.dry_run {
+        let count = |table: &str, rows| {
+            app.control.metrics.rows_purged.with_label_values(&[table]).inc_by(rows);
+        };
+        count("command", report.removed.commands);
+        count("runtime", report.removed.runtimes);
+        count("event_partition", report.dropped.len() as u64);
+        count("execution", report.removed.executions);
+        count("event", report.removed.events);
+    }
+    let kept = report.kept.into_iter();
+    let kept = kept.map(|kept| KeptPart { partition: kept.partition, reason: kept.reason });
+    Ok(Json(PurgeReply {
+        commands_purged: report.removed.commands,
+        runtime_purged: report.removed.runtimes,
+        events_purged: report.dropped.len(),
+        event_partitions_dropped: report.dropped,
+        kept: kept.collect(),
+        dry_run: asked.dry_run,
+    }))
+}
+
+/// What a request lets go. The tables it does not name keep their own times.
+fn policy(asked: &PurgeRequest) -> Result<Policy, ApiError> {
+    let refused = |error: noetl_store::retention::OutOfRange| {
+        ApiError::invalid("out_of_range", error.to_string())
+    };
+    Ok(Policy {
+        executions: Window::days("event_retention_days", asked.event_retention_days)
+            .map_err(refused)?,
+        commands: Window::days("command_retention_days", asked.command_retention_days)
+            .map_err(refused)?,
+        runtimes: Window::minutes("runtime_stale_minutes", asked.runtime_stale_minutes)
+            .map_err(refused)?,
+        ..Policy::default()
+    })
+}

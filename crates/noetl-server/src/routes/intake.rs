@@ -1,0 +1,103 @@
+//! Rows and events that system pools hand in.
+
+mod envelope;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use noetl_api::Id;
+use noetl_api::events::{EventRequest, Rejected};
+use noetl_api::internal::{MaterializeReply, ProjectReply, ProjectRequest};
+use noetl_control::Taken;
+use noetl_store::Import;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::said;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::http::extract::{Json, JsonText, decode, decode_text};
+
+/// The largest body of the routes here: a batch of 200 rows of the stream, each as large as one may
+/// be, is far above what other routes take.
+pub(crate) const BODY_LIMIT: usize = 64 << 20;
+
+/// Keep rows of the event stream
+///
+/// Row by row: what is wrong with one is said in `rejected`, and the rest is kept. A row that is
+/// there already counts as a duplicate.
+pub(crate) async fn project(
+    State(app): State<App>,
+    JsonText(text): JsonText,
+) -> Result<Json<ProjectReply>, ApiError> {
+    let request: ProjectRequest = decode_text(&text)?;
+    if request.events.is_empty() {
+        let message = "events must not be empty";
+        return Err(ApiError::refused(StatusCode::BAD_REQUEST, "empty_request", message));
+    }
+    let now = app.control.now();
+    let decoded = request.events.iter().map(|item| envelope::read(item.get(), now));
+    let (taken, rejected) = take(&app, &request.events, decoded).await?;
+    let metrics = &app.control.metrics;
+    metrics.events_projected.inc_by(taken.kept as u64);
+    metrics.events_rejected.with_label_values(&["project"]).inc_by(rejected.len() as u64);
+    Ok(Json(ProjectReply { projected: taken.kept, duplicates: taken.duplicates, rejected }))
+}
+
+/// Keep events of workers elsewhere
+///
+/// A bare array of what `POST /api/events` takes, taken one by one.
+pub(crate) async fn materialize(
+    State(app): State<App>,
+    JsonText(text): JsonText,
+) -> Result<Json<MaterializeReply>, ApiError> {
+    let items: Vec<Box<RawValue>> = decode_text(&text)?;
+    let decoded = items.iter().map(|item| native(&app, item.get()));
+    let (taken, rejected) = take(&app, &items, decoded).await?;
+    let metrics = &app.control.metrics;
+    metrics.events_materialized.inc_by(taken.kept as u64);
+    metrics.events_rejected.with_label_values(&["materialize"]).inc_by(rejected.len() as u64);
+    Ok(Json(MaterializeReply { materialized: taken.kept, duplicates: taken.duplicates, rejected }))
+}
+
+/// An event of a worker as a row.
+fn native(app: &App, item: &str) -> Result<Import, ApiError> {
+    let request: EventRequest = decode(item.as_bytes())?;
+    let at = request.said.created_at;
+    let report = said::report(request.execution_id.into(), request.said, said::Flags::SINGLE)?;
+    envelope::check_type(&report.event_type)?;
+    envelope::check_depth([&report.payload, &report.meta])?;
+    Ok(app.control.intake.import_of(&app.tenant, report, at))
+}
+
+/// Takes what could be decoded, and names what could not or was not taken.
+async fn take(
+    app: &App,
+    items: &[Box<RawValue>],
+    decoded: impl Iterator<Item = Result<Import, ApiError>>,
+) -> Result<(Taken, Vec<Rejected>), ApiError> {
+    let (mut rows, mut wrong) = (Vec::new(), Vec::new());
+    for (index, decoded) in decoded.enumerate() {
+        match decoded {
+            Ok(row) => rows.push((index, row)),
+            Err(error) => wrong.push((index, error.message().to_owned())),
+        }
+    }
+    let mut taken = app.control.intake.take(rows).await?;
+    wrong.append(&mut taken.rejected);
+    wrong.sort_by_key(|(index, _)| *index);
+    let named = |(index, error): (usize, String)| Rejected {
+        index,
+        event_id: named_event(items[index].get()),
+        error,
+    };
+    Ok((taken, wrong.into_iter().map(named).collect()))
+}
+
+/// The id a row came with, if it can be told.
+fn named_event(item: &str) -> Option<Id> {
+    #[derive(Deserialize)]
+    struct Named {
+        event_id: Option<Id>,
+    }
+    serde_json::from_str::<Named>(item).ok().and_then(|named| named.event_id)
+}

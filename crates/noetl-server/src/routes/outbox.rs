@@ -1,0 +1,80 @@
+//! The outbox, for publishers outside and for whatever scales them.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use noetl_api::Id;
+use noetl_api::outbox::{
+    ClaimReply, ClaimRequest, FailedReply, FailedRequest, OutboxRow, PendingReply, PublishedReply,
+    PublishedRequest,
+};
+use serde_json::value::RawValue;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::http::extract::Json;
+
+/// Claim rows to publish
+///
+/// A claim is a lease: rows that are neither marked published nor failed in time are claimed again.
+pub(crate) async fn claim(
+    State(app): State<App>,
+    Json(request): Json<ClaimRequest>,
+) -> Result<Json<ClaimReply>, ApiError> {
+    let claimed = app.control.outbox.claim(request.limit).await?;
+    let rows: Vec<OutboxRow> = claimed.into_iter().map(shown).collect();
+    Ok(Json(ClaimReply { claimed: rows.len(), rows }))
+}
+
+/// Say that rows are published
+///
+/// Which is final: a repeat counts nothing.
+pub(crate) async fn mark_published(
+    State(app): State<App>,
+    Json(request): Json<PublishedRequest>,
+) -> Result<Json<PublishedReply>, ApiError> {
+    if request.outbox_ids.is_empty() {
+        return Err(empty("outbox_ids must not be empty"));
+    }
+    let marked = app.control.outbox.published(&request.outbox_ids).await?;
+    Ok(Json(PublishedReply { marked }))
+}
+
+/// Say that publishing a row failed
+///
+/// It can be claimed again after a delay that doubles with `attempts`.
+pub(crate) async fn mark_failed(
+    State(app): State<App>,
+    Json(request): Json<FailedRequest>,
+) -> Result<Json<FailedReply>, ApiError> {
+    if request.error.is_empty() {
+        return Err(empty("error must not be empty"));
+    }
+    let FailedRequest { outbox_id, error, attempts, max_delay_seconds } = request;
+    let outbox = &app.control.outbox;
+    let (marked, delay) = outbox.failed(outbox_id, &error, attempts, max_delay_seconds).await?;
+    Ok(Json(FailedReply { marked, available_at_in: delay.as_secs() }))
+}
+
+/// How many rows could be claimed
+pub(crate) async fn pending_count(State(app): State<App>) -> Result<Json<PendingReply>, ApiError> {
+    Ok(Json(PendingReply { pending: app.control.outbox.pending().await? }))
+}
+
+fn empty(message: &str) -> ApiError {
+    ApiError::refused(StatusCode::BAD_REQUEST, "empty_request", message)
+}
+
+fn shown(row: noetl_store::OutboxRow) -> OutboxRow {
+    // One that is not JSON, which only a foreign hand could have written, must not keep the others
+    // from being claimed: it goes out as text.
+    let payload = RawValue::from_string(row.payload).unwrap_or_else(|_| RawValue::NULL.to_owned());
+    OutboxRow {
+        outbox_id: Id::number(row.id),
+        event_id: row.event.into(),
+        execution_id: Some(row.execution.into()),
+        subject: Some(row.subject),
+        payload,
+        payload_codec: row.codec,
+        attempts: row.attempts,
+    }
+}

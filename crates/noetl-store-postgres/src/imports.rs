@@ -1,0 +1,309 @@
+//! Rows from elsewhere: one transaction per call, a handful of statements whatever their number.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use async_trait::async_trait;
+use noetl_model::row::EventRow;
+use noetl_model::{EventId, ExecutionId, Seq, Tenant};
+use noetl_store::outbox::{CODEC, Envelope, subject};
+use noetl_store::{Import, ImportOutcome, ImportedExecution, Imports, StoreError};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+
+use crate::PostgresStore;
+use crate::arrays::{place, plain, replace_nul};
+use crate::column::{At, Utc};
+use crate::error::{Fate, fate, store_error, write_error};
+use crate::executions::execution;
+
+const ACTION: &str = "import rows";
+
+/// How often an import is tried again that the server undid because of others.
+const TRIES_MAX: usize = 10;
+
+#[async_trait]
+impl Imports for PostgresStore {
+    async fn import(&self, rows: Vec<Import>) -> Result<Vec<ImportOutcome>, StoreError> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut tries = 1;
+        loop {
+            let mut transaction = self.begin(ACTION).await?;
+            let imported = Importer::new(self, &mut transaction).import(&rows).await;
+            match imported {
+                Ok(outcomes) => match transaction.commit().await {
+                    Ok(()) => return Ok(outcomes),
+                    Err(error) if fate(&error) == Fate::Full => {
+                        return Err(store_error(ACTION, error));
+                    }
+                    Err(error) => return Err(StoreError::Unknown(error.into())),
+                },
+                Err(error) if fate(&error) == Fate::Retry && tries < TRIES_MAX => tries += 1,
+                // Nothing of it was committed, whatever became of the connection.
+                Err(error) if fate(&error) == Fate::Unknown => {
+                    return Err(store_error(ACTION, error));
+                }
+                Err(error) if fate(&error) == Fate::Data => {
+                    return Err(StoreError::Refused(error.into()));
+                }
+                Err(error) => return Err(write_error(ACTION, error)),
+            }
+        }
+    }
+
+    async fn imported(
+        &self,
+        executions: &[ExecutionId],
+    ) -> Result<HashSet<ExecutionId>, StoreError> {
+        let ids: Vec<i64> = executions.iter().map(|id| id.get()).collect();
+        let sql = "select execution_id from noetl.execution \
+                   where execution_id = any ($1) and origin = 'imported'";
+        let found = self.list(
+            "look for imported executions",
+            || sqlx::query(sql).bind(ids.clone()),
+            |row| Ok(ExecutionId::new(row.try_get(0)?)),
+        );
+        Ok(found.await?.into_iter().collect())
+    }
+}
+
+/// An execution as an import found it, and then leaves it.
+struct Known {
+    tenant: Tenant,
+    is_imported: bool,
+    listed: ImportedExecution,
+    last: Option<EventId>,
+    is_unplaced: bool,
+}
+
+struct Importer<'a> {
+    store: &'a PostgresStore,
+    connection: &'a mut PgConnection,
+}
+
+impl<'a> Importer<'a> {
+    fn new(store: &'a PostgresStore, connection: &'a mut PgConnection) -> Self {
+        Self { store, connection }
+    }
+
+    /// A statement as this connection takes it.
+    fn query<'q>(&self, sql: &'static str) -> crate::store::Statement<'q> {
+        sqlx::query(sql).persistent(!self.store.how().speaker.is_pooled)
+    }
+
+    async fn import(mut self, rows: &[Import]) -> Result<Vec<ImportOutcome>, sqlx::Error> {
+        let mut known = self.open(rows).await?;
+        let mut seen = self.duplicates(rows).await?;
+        let mut kept: Vec<(EventRow, Option<EventId>)> = Vec::new();
+        let mut outcomes = Vec::with_capacity(rows.len());
+        for import in rows {
+            let outcome = match known.get_mut(&import.execution) {
+                None => ImportOutcome::StartedHere,
+                Some(known) if !known.is_imported => ImportOutcome::StartedHere,
+                Some(known) if known.tenant != import.tenant => ImportOutcome::Foreign,
+                Some(_) if !seen.insert((import.execution, import.event)) => {
+                    ImportOutcome::Duplicate
+                }
+                Some(known) => {
+                    let seq = known.listed.add(import);
+                    kept.push((self.row(import, seq), known.last.replace(import.event)));
+                    ImportOutcome::Kept
+                }
+            };
+            outcomes.push(outcome);
+        }
+        if !kept.is_empty() {
+            self.write(&known, &kept).await?;
+        }
+        Ok(outcomes)
+    }
+
+    fn row(&self, import: &Import, seq: Seq) -> EventRow {
+        let mut row = EventRow::from(&import.event(seq));
+        if self.store.how().is_binary {
+            let texts = [&mut row.context, &mut row.result, &mut row.meta, &mut row.more];
+            texts.into_iter().flatten().for_each(replace_nul);
+        }
+        row
+    }
+
+    /// The executions, held until the end. Those nobody knows are made.
+    async fn open(&mut self, rows: &[Import]) -> Result<HashMap<ExecutionId, Known>, sqlx::Error> {
+        let mut first: BTreeMap<ExecutionId, &Import> = BTreeMap::new();
+        for import in rows {
+            first.entry(import.execution).or_insert(import);
+        }
+        let ids: Vec<i64> = first.keys().map(|id| id.get()).collect();
+        let tenants: Vec<&str> = first.values().map(|import| import.tenant.as_str()).collect();
+        let times: Vec<At> = first.values().map(|import| At(import.at)).collect();
+        let open = self.query(include_str!("../queries/import_open.sql"));
+        open.bind(&ids).bind(tenants).bind(times).execute(&mut *self.connection).await?;
+        let lock = self.query(include_str!("../queries/import_lock.sql"));
+        let found = lock.bind(&ids).fetch_all(&mut *self.connection).await?;
+        let mut known = HashMap::with_capacity(found.len());
+        for row in &found {
+            let mut one = decode(row)?;
+            let id = one.listed.row.id;
+            if one.is_imported && (one.is_unplaced || one.listed.row.version == Seq::START) {
+                one.listed.row.version = self.place(id).await?;
+            }
+            known.insert(id, one);
+        }
+        Ok(known)
+    }
+
+    /// Gives the rows of an adopted log their places, and returns the last of them.
+    async fn place(&mut self, execution: ExecutionId) -> Result<Seq, sqlx::Error> {
+        let place = self.query("select noetl.place_imported_1($1)");
+        place.bind(execution.get()).execute(&mut *self.connection).await?;
+        let sql = "select coalesce(max(seq), 0) from noetl.event where execution_id = $1";
+        let last = self.query(sql).bind(execution.get()).fetch_one(&mut *self.connection).await?;
+        Ok(Seq(last.try_get::<i64, _>(0)?.unsigned_abs()))
+    }
+
+    /// Those of the rows that are in the log already.
+    async fn duplicates(
+        &mut self,
+        rows: &[Import],
+    ) -> Result<HashSet<(ExecutionId, EventId)>, sqlx::Error> {
+        let executions: Vec<i64> = rows.iter().map(|row| row.execution.get()).collect();
+        let events: Vec<i64> = rows.iter().map(|row| row.event.get()).collect();
+        // Each by its key: a plan that joins would read whole logs.
+        let sql = "select i.execution_id, i.event_id \
+                   from unnest($1::bigint[], $2::bigint[]) i (execution_id, event_id) \
+                   where (select true from noetl.event e where e.execution_id = i.execution_id \
+                   and e.event_id = i.event_id)";
+        let find = self.query(sql).bind(executions).bind(events);
+        let found = find.fetch_all(&mut *self.connection).await?;
+        found
+            .iter()
+            .map(|row| Ok((ExecutionId::new(row.try_get(0)?), EventId::new(row.try_get(1)?))))
+            .collect()
+    }
+
+    async fn write(
+        &mut self,
+        known: &HashMap<ExecutionId, Known>,
+        kept: &[(EventRow, Option<EventId>)],
+    ) -> Result<(), sqlx::Error> {
+        if self.store.how().has_outbox {
+            self.send(known, kept).await?;
+        }
+        self.close(known).await?;
+        let lane = self.store.how().speaker.lane;
+        let count = i64::try_from(kept.len()).unwrap_or(i64::MAX);
+        let sql = "update noetl.lane set position = position + $2 where lane = $1 \
+                   returning position - $2";
+        let drawn = self.query(sql).bind(lane).bind(count).fetch_one(&mut *self.connection).await?;
+        let base: i64 = drawn.try_get(0)?;
+        let rows = || kept.iter().map(|(row, _)| row);
+        macro_rules! columns {
+            ($query:expr, |$row:ident| $($column:expr),+ $(,)?) => {
+                $query$(.bind(rows().map(|$row| $column).collect::<Vec<_>>()))+
+            };
+        }
+        let insert = self.query(include_str!("../queries/import_events.sql"));
+        let insert = columns!(
+            insert,
+            |row| row.execution_id.get(),
+            place(row.seq),
+            row.event_id.get(),
+            Utc(row.created_at),
+            row.event_type.as_deref().map(plain),
+            row.node_name.as_deref().map(plain),
+            row.node_type.as_deref().map(plain),
+            row.status.as_deref().map(plain),
+            row.command_id.map(|id| id.get()),
+            row.parent_execution_id.map(|id| id.get()),
+            row.worker_id.as_deref().map(plain),
+            row.context.as_deref(),
+            row.result.as_deref(),
+            row.meta.as_deref(),
+            row.error.as_deref().map(plain),
+            row.duration,
+            known[&row.execution_id].tenant.as_str(),
+            row.more.as_deref().unwrap_or("{}"),
+        );
+        insert.bind(lane).bind(base).execute(&mut *self.connection).await?;
+        Ok(())
+    }
+
+    /// Comes before the lane is held, because others wait for that.
+    async fn send(
+        &mut self,
+        known: &HashMap<ExecutionId, Known>,
+        kept: &[(EventRow, Option<EventId>)],
+    ) -> Result<(), sqlx::Error> {
+        let mut bodies = Vec::with_capacity(kept.len());
+        for (row, previous) in kept {
+            let of = &known[&row.execution_id];
+            let (tenant, catalog) = (&of.tenant, of.listed.row.catalog);
+            let envelope = Envelope { tenant, catalog, previous: *previous, row };
+            bodies.push(envelope.payload().map_err(|error| sqlx::Error::Encode(error.into()))?);
+        }
+        let rows = || kept.iter().map(|(row, _)| row);
+        let tenant = |row: &EventRow| known[&row.execution_id].tenant.as_str();
+        let insert = self.query(include_str!("../queries/import_outbox.sql"));
+        insert
+            .bind(rows().map(|row| row.execution_id.get()).collect::<Vec<_>>())
+            .bind(rows().map(|row| row.event_id.get()).collect::<Vec<_>>())
+            .bind(rows().map(tenant).collect::<Vec<_>>())
+            .bind(rows().map(|row| subject(row.event_type.as_deref())).collect::<Vec<_>>())
+            .bind(bodies)
+            .bind(CODEC)
+            .execute(&mut *self.connection)
+            .await?;
+        Ok(())
+    }
+
+    async fn close(&mut self, known: &HashMap<ExecutionId, Known>) -> Result<(), sqlx::Error> {
+        let ours = || known.values().filter(|known| known.is_imported);
+        macro_rules! columns {
+            ($query:expr, |$known:ident, $row:ident| $($column:expr),+ $(,)?) => {
+                $query$(.bind(ours().map(|$known| {
+                    let $row = &$known.listed.row;
+                    // Each column takes what it needs of the two.
+                    let _ = &$row;
+                    $column
+                }).collect::<Vec<_>>()))+
+            };
+        }
+        let close = self.query(include_str!("../queries/import_close.sql"));
+        let close = columns!(
+            close,
+            |known, row| row.id.get(),
+            row.catalog.get(),
+            plain(&row.path),
+            row.path.to_lowercase(),
+            row.parent.map(|parent| parent.get()),
+            row.status.as_str(),
+            place(row.version),
+            At(row.started_at),
+            At(row.updated_at),
+            row.ended_at.map(At),
+            row.error.as_deref().map(plain),
+            i64::from(row.steps_entered),
+            i64::from(row.steps_completed),
+            i64::from(row.steps_failed),
+            row.current_step.as_deref().map(plain),
+            known.last.map_or(0, EventId::get),
+            known.listed.end.map(EventId::get),
+        );
+        close.execute(&mut *self.connection).await?;
+        Ok(())
+    }
+}
+
+fn decode(row: &PgRow) -> Result<Known, sqlx::Error> {
+    Ok(Known {
+        tenant: Tenant::new(row.try_get::<&str, _>(16)?),
+        is_imported: row.try_get::<&str, _>(17)? == "imported",
+        listed: ImportedExecution {
+            row: execution(row)?,
+            end: row.try_get::<Option<i64>, _>(18)?.map(EventId::new),
+        },
+        last: row.try_get::<Option<i64>, _>(19)?.map(EventId::new),
+        is_unplaced: row.try_get(20)?,
+    })
+}

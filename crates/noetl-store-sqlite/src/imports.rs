@@ -1,0 +1,169 @@
+//! Rows from elsewhere.
+
+use std::collections::{HashMap, HashSet};
+
+use async_trait::async_trait;
+use noetl_model::row::EventRow;
+use noetl_model::{EventId, ExecutionId, Tenant, Timestamp};
+use noetl_store::{Import, ImportOutcome, ImportedExecution, Imports, StoreError};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::SqliteStore;
+use crate::append::{insert_event, last_position, raise};
+use crate::executions::execution;
+use crate::item::place;
+use crate::outbox::Outgoing;
+
+#[async_trait]
+impl Imports for SqliteStore {
+    async fn import(&self, rows: Vec<Import>) -> Result<Vec<ImportOutcome>, StoreError> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let has_outbox = self.outbox().is_on;
+        self.write("import rows", move |connection, now| {
+            let mut importer = Importer::new(connection, has_outbox.then_some(now))?;
+            let outcomes = rows.iter().map(|row| importer.import(row)).collect();
+            importer.finish()?;
+            outcomes
+        })
+        .await
+    }
+
+    async fn imported(
+        &self,
+        executions: &[ExecutionId],
+    ) -> Result<HashSet<ExecutionId>, StoreError> {
+        let executions = executions.to_vec();
+        self.read("look for imported executions", move |connection| {
+            let sql = "select origin = 'imported' from execution where id = ?1";
+            let mut find = connection.prepare_cached(sql)?;
+            let mut found = HashSet::new();
+            for id in executions {
+                if find.query_row([id.get()], |row| row.get(0)).optional()?.unwrap_or(false) {
+                    found.insert(id);
+                }
+            }
+            Ok(found)
+        })
+        .await
+    }
+}
+
+/// What an import finds out about an execution once, and writes once.
+enum Known {
+    /// It was started here.
+    Own,
+    /// It was not.
+    Imported(Box<Elsewhere>),
+}
+
+struct Elsewhere {
+    tenant: Tenant,
+    listed: ImportedExecution,
+    last: Option<EventId>,
+    is_changed: bool,
+}
+
+struct Importer<'c> {
+    connection: &'c Connection,
+    known: HashMap<ExecutionId, Known>,
+    position: i64,
+    outgoing: Option<Outgoing<'c>>,
+}
+
+impl<'c> Importer<'c> {
+    fn new(connection: &'c Connection, outbox: Option<Timestamp>) -> rusqlite::Result<Self> {
+        let outgoing = outbox.map(|now| Outgoing::new(connection, now)).transpose()?;
+        let position = last_position(connection)?;
+        Ok(Self { connection, known: HashMap::new(), position, outgoing })
+    }
+
+    fn import(&mut self, import: &Import) -> rusqlite::Result<ImportOutcome> {
+        if !self.known.contains_key(&import.execution) {
+            let found = self.find(import)?;
+            self.known.insert(import.execution, found);
+        }
+        let Some(Known::Imported(known)) = self.known.get_mut(&import.execution) else {
+            return Ok(ImportOutcome::StartedHere);
+        };
+        if known.tenant != import.tenant {
+            return Ok(ImportOutcome::Foreign);
+        }
+        let sql = "select 1 from event where execution_id = ?1 and event_id = ?2";
+        let ids = (import.execution.get(), import.event.get());
+        if self.connection.prepare_cached(sql)?.exists(ids)? {
+            return Ok(ImportOutcome::Duplicate);
+        }
+        let seq = known.listed.add(import);
+        let row = EventRow::from(&import.event(seq));
+        self.position += 1;
+        let sql = include_str!("../queries/event_insert.sql");
+        insert_event(&mut *self.connection.prepare_cached(sql)?, &row, self.position)?;
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.add_row(&known.tenant, known.listed.row.catalog, known.last, &row)?;
+        }
+        known.last = Some(import.event);
+        known.is_changed = true;
+        Ok(ImportOutcome::Kept)
+    }
+
+    fn find(&self, import: &Import) -> rusqlite::Result<Known> {
+        let sql = include_str!("../queries/import_execution_get.sql");
+        let mut get = self.connection.prepare_cached(sql)?;
+        let found = get.query_row([import.execution.get()], |row| {
+            if row.get_ref(17)?.as_str()? != "imported" {
+                return Ok(Known::Own);
+            }
+            let end = row.get::<_, Option<i64>>(18)?.map(EventId::new);
+            Ok(Known::Imported(Box::new(Elsewhere {
+                tenant: Tenant::new(row.get::<_, String>(16)?),
+                listed: ImportedExecution { row: execution(row)?, end },
+                last: row.get::<_, Option<i64>>(19)?.map(EventId::new),
+                is_changed: false,
+            })))
+        });
+        Ok(found.optional()?.unwrap_or_else(|| {
+            Known::Imported(Box::new(Elsewhere {
+                tenant: import.tenant.clone(),
+                listed: ImportedExecution::empty(import),
+                last: None,
+                is_changed: false,
+            }))
+        }))
+    }
+
+    /// Writes the executions' rows and how far the log is.
+    fn finish(self) -> rusqlite::Result<()> {
+        let sql = include_str!("../queries/import_execution_put.sql");
+        let mut put = self.connection.prepare_cached(sql)?;
+        for known in self.known.values() {
+            let Known::Imported(known) = known else { continue };
+            if !known.is_changed {
+                continue;
+            }
+            let row = &known.listed.row;
+            put.execute(params![
+                row.id.get(),
+                known.tenant.as_str(),
+                row.catalog.get(),
+                &*row.path,
+                row.parent.map(|parent| parent.get()),
+                row.status.as_str(),
+                place(row.version),
+                row.started_at.as_micros(),
+                row.updated_at.as_micros(),
+                row.ended_at.map(|at| at.as_micros()),
+                row.error,
+                row.steps_entered,
+                row.steps_completed,
+                row.steps_failed,
+                row.current_step.as_deref(),
+                known.last.map_or(0, EventId::get),
+                known.listed.end.map(EventId::get),
+            ])?;
+        }
+        // Ids from elsewhere may be anything, and are not what ours go past.
+        raise(self.connection, 0, self.position)
+    }
+}
