@@ -9,6 +9,7 @@ mod raw;
 mod report;
 mod stage;
 mod store;
+mod tailer;
 mod work;
 
 use clap::Parser;
@@ -63,6 +64,9 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         if wanted("list_50") {
             report::print(&store::list(&medium, [medium.clone(), medium.clone()]).await?);
         }
+        if wanted("tailer") {
+            report::print(&tailer::tailer(&medium, steps / 4).await?);
+        }
     }
     if on("postgres") {
         let mut server = Server::start()?;
@@ -80,6 +84,9 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         if wanted("list_50") {
             let databases = [fresh()?, fresh()?];
             report::print(&store::list(&databases[0].clone(), databases).await?);
+        }
+        if wanted("tailer") {
+            report::print(&tailer::tailer(&fresh()?, steps / 4).await?);
         }
         if wanted("replicas") {
             report::print(&store::replicas(&fresh()?, &fresh()?, steps / 4).await?);

@@ -4,7 +4,6 @@
 //! each on a bus without a stream.
 #![expect(missing_docs, reason = "the name of a case is its sentence")]
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,25 +21,15 @@ pub trait Inspect: Send + Sync {
     async fn delete(&self);
 }
 
-/// The stream a case runs on, with what has to outlive it. It takes a payload of a MiB and none that
-/// is much larger.
+/// The stream a case runs on, and its other side.
 pub struct Subject {
     pub stream: Arc<dyn EventStream>,
     pub inspect: Arc<dyn Inspect>,
-    _kept: Box<dyn Any + Send>,
 }
 
 impl Subject {
     pub fn new(stream: Arc<dyn EventStream>, inspect: Arc<dyn Inspect>) -> Self {
-        Self::keeping(stream, inspect, ())
-    }
-
-    pub fn keeping(
-        stream: Arc<dyn EventStream>,
-        inspect: Arc<dyn Inspect>,
-        kept: impl Any + Send,
-    ) -> Self {
-        Self { stream, inspect, _kept: Box::new(kept) }
+        Self { stream, inspect }
     }
 }
 

@@ -1,8 +1,13 @@
-//! A real NATS server of a test's own, to be killed, started again and paused.
+//! A real NATS server of a test's own, to be killed, started again and paused, and what it keeps.
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use async_nats::jetstream::consumer::{AckPolicy, pull};
+use async_nats::jetstream::{self, Context};
+use futures::StreamExt;
+use noetl_bus::Kept;
 
 /// A server with JetStream on a port of its own. Removed with this.
 #[derive(Debug)]
@@ -68,6 +73,38 @@ impl TestNats {
     /// Lets it go on.
     pub fn resume(&self) {
         self.signal("CONT");
+    }
+
+    /// Every message of a stream, oldest first; none when there is no such stream.
+    pub async fn kept(&self, stream: &str) -> Vec<Kept> {
+        let Ok(stream) = self.context().await.get_stream(stream).await else { return Vec::new() };
+        let count = stream.get_info().await.expect("its state").state.messages;
+        let config = pull::Config { ack_policy: AckPolicy::None, ..pull::Config::default() };
+        let reader = stream.create_consumer(config).await.expect("a consumer");
+        let mut kept = Vec::new();
+        while (kept.len() as u64) < count {
+            let mut batch = reader.fetch().max_messages(500).messages().await.expect("messages");
+            while let Some(message) = batch.next().await {
+                let message = message.expect("a message");
+                let id = message.headers.as_ref().and_then(|headers| headers.get("Nats-Msg-Id"));
+                kept.push(Kept {
+                    subject: message.subject.to_string(),
+                    id: id.expect("an id").to_string(),
+                    payload: message.payload.to_vec(),
+                });
+            }
+        }
+        kept
+    }
+
+    /// Deletes a stream with everything in it.
+    pub async fn delete(&self, stream: &str) {
+        self.context().await.delete_stream(stream).await.expect("a stream to delete");
+    }
+
+    /// A client of its own.
+    pub async fn context(&self) -> Context {
+        jetstream::new(async_nats::connect(&self.url).await.expect("a connection"))
     }
 
     /// Its URL.

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use noetl_bus::conformance::{Subject, settings};
+use noetl_bus::conformance::Subject;
 use noetl_bus::event_stream_suite;
 use noetl_testkit::nats::TestNats;
 
-use crate::{Client, connect};
+use crate::{Server, connect};
 
 async fn subject() -> Subject {
     let nats = TestNats::start();
-    let client = Arc::new(Client::new(nats.url(), &settings().name).await);
-    Subject::keeping(Arc::new(connect(nats.url()).await), client, nats)
+    let stream = connect(nats.url()).await;
+    Subject::new(Arc::new(stream), Arc::new(Server(nats)))
 }
 
 event_stream_suite!(nats, async || subject().await);

@@ -1,11 +1,11 @@
 //! Servers that are absent, killed and paused.
 
-use noetl_bus::conformance::{Inspect, settings};
+use noetl_bus::conformance::settings;
 use noetl_bus::{EventStream, Message, PublishError, Stored};
 use noetl_bus_nats::{Address, NatsStream};
 use noetl_testkit::nats::TestNats;
 
-use crate::{Client, LONG, connect};
+use crate::{LONG, connect};
 
 fn numbered(numbers: std::ops::Range<u32>) -> Vec<Message> {
     let message = |number: u32| Message {
@@ -56,7 +56,7 @@ async fn a_killed_server_loses_nothing_and_mixes_nothing_up() {
     let mut nats = TestNats::start();
     let stream = connect(nats.url()).await;
     stream.ensure(&settings()).await.expect("a stream");
-    let all = numbered(0..8_000);
+    let all = numbered(0..20_000);
     let publishing = publish_all(&stream, &all, 700);
     let killing = async {
         for _ in 0..3 {
@@ -68,9 +68,9 @@ async fn a_killed_server_loses_nothing_and_mixes_nothing_up() {
         }
     };
     tokio::join!(publishing, killing);
-    let kept = Client::new(nats.url(), &settings().name).await.kept().await;
+    let kept = nats.kept(&settings().name).await;
     let ids: Vec<&str> = kept.iter().map(|kept| &*kept.id).collect();
-    let expected: Vec<String> = (0..8_000).map(|number| number.to_string()).collect();
+    let expected: Vec<String> = (0..20_000).map(|number| number.to_string()).collect();
     assert_eq!(ids, expected, "every message once and in order");
 }
 
@@ -85,7 +85,7 @@ async fn a_server_that_stands_still_is_away_and_comes_back() {
     gone(&stream).await;
     nats.resume();
     publish_all(&stream, &numbered(0..200), 50).await;
-    let kept = Client::new(nats.url(), &settings().name).await.kept().await;
+    let kept = nats.kept(&settings().name).await;
     let ids: Vec<String> = kept.into_iter().map(|kept| kept.id).collect();
     assert_eq!(ids, (0..200).map(|number: u32| number.to_string()).collect::<Vec<_>>());
 }

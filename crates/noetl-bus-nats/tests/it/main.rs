@@ -6,11 +6,11 @@ mod settings;
 
 use std::time::Duration;
 
-use async_nats::jetstream;
 use async_trait::async_trait;
-use noetl_bus::conformance::Inspect;
+use noetl_bus::conformance::{Inspect, settings};
 use noetl_bus::{EventStream, Kept};
 use noetl_bus_nats::{Address, NatsStream};
+use noetl_testkit::nats::TestNats;
 
 /// Nothing takes this long unless it never comes.
 const LONG: Duration = Duration::from_secs(60);
@@ -21,35 +21,16 @@ async fn connect(url: &str) -> NatsStream {
     stream
 }
 
-/// Looks at the stream of the cases with a client of its own.
-struct Client {
-    context: jetstream::Context,
-    stream: String,
-}
-
-impl Client {
-    async fn new(url: &str, stream: &str) -> Self {
-        let client = async_nats::connect(url).await.expect("a connection");
-        Self { context: jetstream::new(client), stream: stream.to_owned() }
-    }
-}
+/// The server as the cases look at it.
+struct Server(TestNats);
 
 #[async_trait]
-impl Inspect for Client {
+impl Inspect for Server {
     async fn kept(&self) -> Vec<Kept> {
-        let stream = self.context.get_stream(&self.stream).await.expect("the stream");
-        let state = stream.get_info().await.expect("its state").state;
-        let mut kept = Vec::new();
-        for sequence in state.first_sequence..=state.last_sequence {
-            let message = stream.get_raw_message(sequence).await.expect("a message");
-            let id = message.headers.get("Nats-Msg-Id").expect("an id").to_string();
-            let payload = message.payload.to_vec();
-            kept.push(Kept { subject: message.subject.to_string(), id, payload });
-        }
-        kept
+        self.0.kept(&settings().name).await
     }
 
     async fn delete(&self) {
-        self.context.delete_stream(&self.stream).await.expect("a stream to delete");
+        self.0.delete(&settings().name).await;
     }
 }

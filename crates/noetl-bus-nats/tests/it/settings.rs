@@ -7,15 +7,15 @@ use noetl_bus::conformance::settings;
 use noetl_bus_nats::{Address, NatsStream};
 use noetl_testkit::nats::TestNats;
 
-use crate::{Client, LONG, connect};
+use crate::{LONG, connect};
 
 #[tokio::test]
 async fn a_stream_and_its_consumers_have_their_settings() {
     let nats = TestNats::start();
     let wanted = settings();
     connect(nats.url()).await.ensure(&wanted).await.expect("a stream");
-    let client = Client::new(nats.url(), &wanted.name).await;
-    let stream = client.context.get_stream(&wanted.name).await.expect("the stream");
+    let context = nats.context().await;
+    let stream = context.get_stream(&wanted.name).await.expect("the stream");
     let found = &stream.cached_info().config;
     assert_eq!(found.subjects, wanted.subjects);
     assert_eq!((found.storage, found.retention), (StorageType::File, RetentionPolicy::Limits));

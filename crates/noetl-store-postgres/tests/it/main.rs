@@ -8,5 +8,6 @@ mod partitions;
 mod pooled;
 mod replicas;
 mod sharded;
+mod tail;
 mod traffic;
 mod verify;
