@@ -15,6 +15,7 @@ pub mod health;
 mod id;
 pub mod internal;
 pub mod outbox;
+pub mod replay;
 mod version;
 
 pub use client::{Client, ClientError};

@@ -16,11 +16,13 @@ pub mod journal;
 pub mod local;
 mod look;
 pub mod metrics;
+mod once;
 mod options;
 pub mod outbox;
 mod publishing;
 mod recovery;
 mod relay;
+mod replay;
 mod reports;
 mod results;
 mod retention;
@@ -38,9 +40,14 @@ pub use intake::{Intake, Taken};
 pub use journal::{Accepted, Journal, SubmitError};
 pub use local::{Assignment, LOCAL_WORKER, LocalCommands};
 pub use metrics::Metrics;
+pub use once::{Once, StartedOnce, Starts, WINDOW_MAX};
 pub use options::Options;
 pub use outbox::Outgoing;
 pub use publishing::{Publishing, PublishingOptions};
+pub use replay::{
+    Advanced, ORGANIZATION, PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Replay,
+    ReplayRequest, Replayed, Resolution,
+};
 pub use reports::{Report, ReportError, Reports};
 pub use retention::{PurgeError, Purged, purge};
 pub use service::{Control, OpenError};

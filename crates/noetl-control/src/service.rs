@@ -20,9 +20,11 @@ use crate::journal::{Journal, SubmitError, Writer, WriterParts};
 use crate::local::LocalCommands;
 use crate::look::Look;
 use crate::metrics::Metrics;
+use crate::once::Starts;
 use crate::options::Options;
 use crate::outbox::Outgoing;
 use crate::recovery;
+use crate::replay::Replay;
 use crate::reports::Reports;
 use crate::results::Results;
 use crate::retention::{PurgeError, Purged, Retainer};
@@ -49,8 +51,12 @@ pub struct Control {
     pub catalog: Catalog,
     /// Executions.
     pub executions: Executions,
+    /// Executions that are to be started once.
+    pub starts: Starts,
     /// What workers and clients say.
     pub reports: Reports,
+    /// Logs as read models.
+    pub replay: Replay,
     /// Rows that system pools hand in.
     pub intake: Intake,
     /// Rows on their way to publishers outside.
@@ -181,17 +187,20 @@ impl Control {
         }
         let catalog = Catalog::new(store.clone(), clock.clone(), ids.clone(), playbooks);
         let reports = Reports::new(store.clone(), journal.clone(), ids.clone(), results.clone());
+        let executions = Executions::new(
+            store.clone(),
+            journal.clone(),
+            catalog.clone(),
+            ids.clone(),
+            watch.clone(),
+        );
         Ok(Self {
-            intake: Intake::new(store.clone(), reports.clone(), ids.clone()),
+            starts: Starts::new(store.clone(), executions.clone(), ids.clone()),
+            executions,
+            intake: Intake::new(store.clone(), reports.clone(), ids),
             outbox: Outgoing::new(store.clone()),
             metrics: Arc::new(Metrics::new()),
-            executions: Executions::new(
-                store.clone(),
-                journal.clone(),
-                catalog.clone(),
-                ids,
-                watch.clone(),
-            ),
+            replay: Replay::new(store.clone(), results.clone()),
             reports,
             local: LocalCommands::new(
                 journal,

@@ -6,10 +6,10 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 
 use crate::app::App;
-use crate::http::{access, internal, panics};
+use crate::http::{access, counted, internal, panics};
 use crate::routes::{
     catalog, cleanup, commands, events, execute, executions, fallback, health, intake, metrics,
-    outbox, runtime,
+    outbox, replay, runtime,
 };
 
 /// All routes of the control plane.
@@ -31,6 +31,7 @@ pub fn router(app: App) -> Router {
         .route("/api/events/batch", post(events::report_batch))
         .route("/api/commands/{event_id}", get(commands::command))
         .route("/api/commands/{event_id}/claim", post(commands::claim))
+        .route("/api/replay/state", get(replay::state))
         .route("/api/runtime/shard-info", get(runtime::shard_info));
     let open = match app.options.has_metrics {
         true => open.route("/metrics", get(metrics::metrics)),
@@ -40,6 +41,7 @@ pub fn router(app: App) -> Router {
         .fallback(fallback::unknown_path)
         .method_not_allowed_fallback(fallback::wrong_verb)
         .layer(DefaultBodyLimit::max(app.options.body_limit))
+        .layer(from_fn_with_state(app.clone(), counted::count))
         .layer(from_fn(panics::caught))
         .layer(from_fn_with_state(app.clone(), access::guard))
         .with_state(app)

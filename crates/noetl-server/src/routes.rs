@@ -11,5 +11,6 @@ pub(crate) mod health;
 pub(crate) mod intake;
 pub(crate) mod metrics;
 pub(crate) mod outbox;
+pub(crate) mod replay;
 pub(crate) mod runtime;
 mod said;

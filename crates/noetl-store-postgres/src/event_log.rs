@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Origin, Seq};
-use noetl_store::{Append, Committed, EventLog, Held, StoreError};
+use noetl_store::{Append, Committed, EventLog, Held, StoreError, Until, first_after};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -64,6 +64,43 @@ impl EventLog for PostgresStore {
             return Ok(found);
         }
         self.read_placed(execution, after, limit).await
+    }
+
+    async fn read_rows(
+        &self,
+        execution: ExecutionId,
+        after: Option<EventId>,
+        until: Until,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let Some(first) = first_after(after) else { return Ok(Vec::new()) };
+        let sql = include_str!("../queries/event_rows.sql");
+        let (last, time) = (until.last_id().get(), until.last_time().map(Utc::within));
+        self.list(
+            "read rows of the event log",
+            || {
+                let read = sqlx::query(sql).bind(execution.get()).bind(first.get()).bind(last);
+                read.bind(time).bind(rows(limit))
+            },
+            event_row,
+        )
+        .await
+    }
+
+    async fn least_id_since(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+    ) -> Result<Option<EventId>, StoreError> {
+        let sql = include_str!("../queries/event_least_since.sql");
+        let least: Option<Option<i64>> = self
+            .one(
+                "look for late events",
+                || sqlx::query(sql).bind(execution.get()).bind(place(after)),
+                |row| row.try_get(0),
+            )
+            .await?;
+        Ok(least.flatten().map(EventId::new))
     }
 
     async fn find_event(

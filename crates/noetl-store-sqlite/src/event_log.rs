@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Origin, Seq, Timestamp};
-use noetl_store::{Append, Committed, EventLog, Held, StoreError, Unshared};
+use noetl_store::{Append, Committed, EventLog, Held, StoreError, Unshared, Until, first_after};
 use rusqlite::{OptionalExtension, Row};
 
 use crate::SqliteStore;
@@ -37,6 +37,39 @@ impl EventLog for SqliteStore {
             let mut read = connection.prepare_cached(sql)?;
             let found = read.query_map((execution.get(), place(after), rows(limit)), event)?;
             found.collect()
+        })
+        .await
+    }
+
+    async fn read_rows(
+        &self,
+        execution: ExecutionId,
+        after: Option<EventId>,
+        until: Until,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let Some(first) = first_after(after) else { return Ok(Vec::new()) };
+        let (last, time) = (until.last_id().get(), until.last_time().map(Timestamp::as_micros));
+        self.read("read rows of the event log", move |connection| {
+            let sql = include_str!("../queries/event_rows.sql");
+            let mut read = connection.prepare_cached(sql)?;
+            let bounds = (execution.get(), first.get(), last, time, rows(limit));
+            read.query_map(bounds, event_row)?.collect()
+        })
+        .await
+    }
+
+    async fn least_id_since(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+    ) -> Result<Option<EventId>, StoreError> {
+        self.read("look for late events", move |connection| {
+            let sql = include_str!("../queries/event_least_since.sql");
+            let mut find = connection.prepare_cached(sql)?;
+            let least: Option<i64> =
+                find.query_row((execution.get(), place(after)), |row| row.get(0))?;
+            Ok(least.map(EventId::new))
         })
         .await
     }

@@ -26,6 +26,7 @@ pub mod payload;
 pub mod references;
 pub mod results;
 pub mod retention;
+pub mod rows;
 pub mod runtimes;
 pub mod schedules;
 pub mod secret_audit;
@@ -111,6 +112,14 @@ macro_rules! conformance_suite {
                     an_event_id_is_in_a_log_once,
                     an_execution_ends_once,
                     the_newest_id_is_the_largest_ever_appended,
+                },
+                rows::{
+                    rows_are_those_of_the_events,
+                    rows_come_in_the_order_of_their_ids,
+                    a_read_of_rows_ends_at_an_id_a_time_or_a_limit,
+                    bounds_at_the_ends_of_all_ids_and_times_are_no_trouble,
+                    the_least_id_since_a_place_is_of_later_rows_only,
+                    an_unknown_execution_has_no_rows,
                 },
                 imports::{
                     rows_from_elsewhere_are_read_back_as_they_came,

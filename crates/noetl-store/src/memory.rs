@@ -27,13 +27,14 @@ mod transient;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant, Timestamp};
 
 use self::state::State;
 use crate::{
     Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
     ExecutionRow, Executions, Held, NewEntry, OutboxOptions, StoreClock, StoreError, Unshared,
-    path_contains,
+    Until, first_after, path_contains,
 };
 
 /// A store in memory.
@@ -103,6 +104,37 @@ impl EventLog for MemoryStore {
             .collect()
     }
 
+    async fn read_rows(
+        &self,
+        execution: ExecutionId,
+        after: Option<EventId>,
+        until: Until,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let state = self.state();
+        let (first, last) = (first_after(after), until.last_id());
+        let (Some(known), Some(first)) = (state.executions.get(&execution), first) else {
+            return Ok(Vec::new());
+        };
+        if first > last {
+            return Ok(Vec::new());
+        }
+        let rows = known.rows_by_id(first, last);
+        let is_early = |row: &&EventRow| until.last_time().is_none_or(|at| row.created_at <= at);
+        Ok(rows.filter(is_early).take(limit).cloned().collect())
+    }
+
+    async fn least_id_since(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+    ) -> Result<Option<EventId>, StoreError> {
+        let state = self.state();
+        let log = state.executions.get(&execution).map(|known| &known.log);
+        let since = log.into_iter().flatten().filter(|row| row.seq > after);
+        Ok(since.map(|row| row.event_id).min())
+    }
+
     async fn find_event(
         &self,
         execution: ExecutionId,
@@ -111,9 +143,8 @@ impl EventLog for MemoryStore {
         let state = self.state();
         let log = state.executions.get(&execution).map(|known| &known.log);
         let mut log = log.into_iter().flatten();
-        let is_it = |row: &&noetl_model::row::EventRow| {
-            row.event_id == event || row.idempotency_key == Some(event.get())
-        };
+        let is_it =
+            |row: &&EventRow| row.event_id == event || row.idempotency_key == Some(event.get());
         Ok(log.find(is_it).map(|row| row.seq))
     }
 

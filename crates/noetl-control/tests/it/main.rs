@@ -7,6 +7,7 @@ mod faults;
 mod plant;
 mod publishing;
 mod relay;
+mod replay;
 mod restart;
 mod retention;
 mod sharded;

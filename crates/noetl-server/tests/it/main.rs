@@ -3,9 +3,17 @@
 mod access;
 mod api;
 mod catalog;
+mod cleanup;
 mod commands;
+mod dedup;
 mod errors;
 mod events;
 mod executions;
 mod health;
 mod hostile;
+mod intake;
+mod internal;
+mod metrics;
+mod outbox;
+mod replay;
+mod runtime;

@@ -2,10 +2,11 @@
 
 use async_trait::async_trait;
 use futures::future::{join_all, select_all};
+use noetl_model::row::EventRow;
 use noetl_model::{DueId, Event, EventId, ExecutionId, Seq};
 
 use super::Sharded;
-use crate::{Append, Committed, EventLog, Held, StoreError};
+use crate::{Append, Committed, EventLog, Held, StoreError, Until};
 
 /// What one shard gets of a batch.
 #[derive(Default)]
@@ -139,6 +140,26 @@ impl EventLog for Sharded {
     ) -> Result<Vec<Event>, StoreError> {
         let shard = self.of_execution(execution);
         shard.named(shard.store.read(execution, after, limit).await)
+    }
+
+    async fn read_rows(
+        &self,
+        execution: ExecutionId,
+        after: Option<EventId>,
+        until: Until,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let shard = self.of_execution(execution);
+        shard.named(shard.store.read_rows(execution, after, until, limit).await)
+    }
+
+    async fn least_id_since(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+    ) -> Result<Option<EventId>, StoreError> {
+        let shard = self.of_execution(execution);
+        shard.named(shard.store.least_id_since(execution, after).await)
     }
 
     async fn find_event(
