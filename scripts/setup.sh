@@ -49,6 +49,7 @@ if [ "${NOETL_TEST_SERVICES:-}" = off ]; then
   skip "services for tests, because NOETL_TEST_SERVICES=off"
 else
   scripts/services/postgres.sh install
+  scripts/services/nats.sh install
   # Tests that need these say so and are skipped without them.
   scripts/services/pgbouncer.sh install || say "Without pgbouncer; tests through it are skipped."
   if ! compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null; then

@@ -11,6 +11,7 @@ mod report;
 mod stage;
 mod store;
 mod system;
+mod tailer;
 mod work;
 
 use clap::Parser;
@@ -80,6 +81,9 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         if wanted("replay") {
             report::print(&replay::replay(&medium, arguments.replay).await?);
         }
+        if wanted("tailer") {
+            report::print(&tailer::tailer(&medium, steps / 4).await?);
+        }
     }
     if on("postgres") {
         let mut server = Server::start()?;
@@ -106,6 +110,9 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         }
         if wanted("replay") {
             report::print(&replay::replay(&fresh()?, arguments.replay).await?);
+        }
+        if wanted("tailer") {
+            report::print(&tailer::tailer(&fresh()?, steps / 4).await?);
         }
         if wanted("replicas") {
             report::print(&store::replicas(&fresh()?, &fresh()?, steps / 4).await?);

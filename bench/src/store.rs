@@ -20,7 +20,7 @@ const WIDTH: usize = 64;
 /// The journal's commits beside plain inserts of the same rows; returns the line and the raw limit.
 pub(crate) async fn journal(medium: &Medium, steps: usize) -> Outcome<(String, Option<f64>)> {
     let place = Place::open(medium).await?;
-    let rows = work::commit(place.store.clone(), steps, WIDTH, raw::CALLERS).await?;
+    let rows = work::commit(place.store.clone(), steps, WIDTH, 0..raw::CALLERS).await?;
     drop(place.close().await);
     let raw = match medium {
         Medium::Memory => None,

@@ -1,5 +1,6 @@
 //! The work a journal hands to a store: steps of many executions, decided beforehand.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -40,17 +41,17 @@ impl Work {
     }
 }
 
-/// Commits `steps` steps through a store, `callers` at a time; returns rows per second.
+/// Commits `steps` steps through a store, by these callers at a time; returns rows per second.
 pub(crate) async fn commit(
     store: Arc<dyn Store>,
     steps: usize,
     width: usize,
-    callers: usize,
+    callers: Range<usize>,
 ) -> Result<f64, Box<dyn std::error::Error>> {
-    let rounds = (steps / width / callers).max(STEPS_EACH);
+    let rounds = (steps / width / callers.len()).max(STEPS_EACH);
     let mut tasks = tokio::task::JoinSet::new();
     let started = Instant::now();
-    for caller in 0..callers {
+    for caller in callers.clone() {
         let store = store.clone();
         tasks.spawn(async move {
             let mut work = Work::new(caller, width);
@@ -67,7 +68,7 @@ pub(crate) async fn commit(
     for done in tasks.join_all().await {
         done?;
     }
-    let rows = rounds * callers * width * ROWS_PER_STEP;
+    let rows = rounds * callers.len() * width * ROWS_PER_STEP;
     Ok(rows as f64 / started.elapsed().as_secs_f64())
 }
 

@@ -16,7 +16,7 @@ pub struct Health {
     pub status: String,
     /// `connected` or `disconnected`.
     pub database: String,
-    /// `not_configured`: commands do not go over a bus.
+    /// `connected`, `disconnected`, or `not_configured` when no bus was named.
     pub nats: String,
     /// Whole seconds since the process began to serve.
     pub uptime_seconds: u64,

@@ -90,8 +90,19 @@ pub(crate) struct DevArguments {
     /// How many steps the worker in this process runs at a time; 0 for those who bring their own.
     #[arg(long, env = "NOETL_SLOTS", default_value_t = 16, value_name = "N", value_parser = slots(0))]
     pub(crate) slots: usize,
+    #[command(flatten)]
+    pub(crate) bus: BusArguments,
     #[command(flatten, next_help_heading = "What is removed once a day, if any of these is given")]
     pub(crate) policy: PolicyArguments,
+}
+
+/// Where events are published.
+#[derive(Debug, Default, Args)]
+pub(crate) struct BusArguments {
+    /// The NATS server events are published to, `nats://user:password@host:port`; several of a
+    /// cluster are parted by commas. NOETL_EVENT_STREAM_ENABLED or NOETL_OUTBOX_RELAY says how.
+    #[arg(long, env = "NOETL_NATS_URL", value_name = "URL", hide_env_values = true)]
+    pub(crate) nats_url: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -105,6 +116,8 @@ pub(crate) struct ServerArguments {
     /// The database: `postgres://user:password@host:port/database`, or `sqlite://path`.
     #[arg(long, env = "NOETL_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub(crate) database_url: Option<String>,
+    #[command(flatten)]
+    pub(crate) bus: BusArguments,
     #[command(flatten, next_help_heading = "What is removed once a day, if any of these is given")]
     pub(crate) policy: PolicyArguments,
 }

@@ -7,6 +7,7 @@ use noetl_store::{Store, StoreError, TableSize};
 use noetl_store_postgres::{self as postgres, PostgresStore};
 use noetl_store_sqlite::{self as sqlite, SqliteStore};
 
+use crate::bus;
 use crate::failure::{Failure, Kind};
 use crate::settings::{number, setting};
 
@@ -195,7 +196,8 @@ impl OpenStore {
 }
 
 fn open_sqlite(options: sqlite::Options) -> Result<OpenStore, Failure> {
-    let options = sqlite::Options { synchronous: synchronous()?, ..options };
+    let outbox = bus::outbox()?;
+    let options = sqlite::Options { synchronous: synchronous()?, outbox, ..options };
     let store = SqliteStore::open(options).map_err(|error| unopened(&error))?;
     Ok(OpenStore::Sqlite(Arc::new(store)))
 }
@@ -203,7 +205,7 @@ fn open_sqlite(options: sqlite::Options) -> Result<OpenStore, Failure> {
 /// How a Postgres store is opened, with every setting that touches it.
 pub(crate) fn postgres_options(url: &str) -> Result<postgres::Options, Failure> {
     let failed = |error: postgres::OpenError| not_opened(&error);
-    let mut options = postgres::Options::new(url).map_err(failed)?;
+    let mut options = postgres::Options::new(url).map_err(failed)?.outbox(bus::outbox()?);
     if let Some(connections) = number("POSTGRES_MAX_CONNECTIONS", 3..=10_000)? {
         options = options.connections(u32::try_from(connections).unwrap_or(u32::MAX));
     }

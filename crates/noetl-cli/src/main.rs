@@ -5,6 +5,7 @@
 //! taken, a full disk), 70 a defect of ours, 130 interrupted.
 
 mod arguments;
+mod bus;
 mod commands;
 mod database;
 mod edge;

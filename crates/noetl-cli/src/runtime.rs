@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Control, EncryptionKey, OpenError, Options, SubmitError};
+use noetl_bus::EventStream;
+use noetl_control::{Control, EncryptionKey, OpenError, Options, Publishing, SubmitError};
 use noetl_model::MachineId;
 use noetl_store::{Policy, SystemClock};
 use noetl_tools::Registry;
 use noetl_worker::Worker;
 use tokio::task::JoinHandle;
 
+use crate::bus::BusSetup;
 use crate::failure::{Failure, Kind};
 use crate::settings::{number, setting};
 use crate::stores::{Place, Stores};
@@ -20,6 +22,9 @@ use crate::{results, signals};
 /// A control plane with its worker.
 pub(crate) struct Runtime {
     pub(crate) control: Arc<Control>,
+    /// Where events are published, if that was named.
+    pub(crate) bus: Option<Arc<dyn EventStream>>,
+    publishing: Option<Publishing>,
     stores: Stores,
     worker: JoinHandle<()>,
 }
@@ -38,6 +43,8 @@ pub(crate) struct Setup {
     pub(crate) encryption_key: Option<EncryptionKey>,
     /// How long what is kept; everything stays when there is none.
     pub(crate) retention: Option<Policy>,
+    /// Where events are published.
+    pub(crate) bus: BusSetup,
 }
 
 impl Runtime {
@@ -60,7 +67,9 @@ impl Runtime {
         let control = Arc::new(control.map_err(|error| not_started(&error))?);
         let worker = Worker::new(control.local.clone(), Registry::standard(tools()));
         let worker = tokio::spawn(worker.run(setup.grace));
-        Ok(Self { control, stores, worker })
+        let bus = setup.bus.open();
+        let publishing = setup.bus.publish(bus.as_ref(), &stores, &control);
+        Ok(Self { control, bus, publishing, stores, worker })
     }
 
     /// Stops taking commands, lets running ones end, and closes the database.
@@ -70,6 +79,9 @@ impl Runtime {
         let _ = self.worker.await;
         self.control.close().await;
         drop(self.control);
+        if let Some(publishing) = self.publishing {
+            publishing.close().await;
+        }
         self.stores.close().await;
     }
 }

@@ -85,6 +85,18 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
+    /// Every database there is, once, with its name in messages.
+    pub(crate) fn databases(&self) -> Vec<(String, Arc<dyn Store>)> {
+        let shards = self.shards.len();
+        let name = |number: usize| match (self.open.len(), number) {
+            (1, _) => "database".to_owned(),
+            (_, number) if number < shards => format!("shard {number}"),
+            _ => "cluster".to_owned(),
+        };
+        let open = self.open.iter().enumerate();
+        open.map(|(number, open)| (name(number), open.store())).collect()
+    }
+
     /// Closes them.
     pub(crate) async fn close(self) {
         let Self { open, routed, shards } = self;

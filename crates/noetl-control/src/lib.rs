@@ -22,7 +22,9 @@ mod once;
 mod options;
 pub mod outbox;
 mod projections;
+mod publishing;
 mod recovery;
+mod relay;
 mod replay;
 mod reports;
 mod results;
@@ -30,6 +32,8 @@ mod retention;
 mod sealing;
 mod service;
 mod snapshots;
+mod stream_metrics;
+mod tailer;
 mod subscriptions;
 mod verify;
 mod watch;
@@ -47,6 +51,7 @@ pub use once::{Once, StartedOnce, Starts, WINDOW_MAX};
 pub use options::Options;
 pub use outbox::Outgoing;
 pub use projections::{Projected, Projections};
+pub use publishing::{Publishing, PublishingOptions};
 pub use replay::{
     Advanced, ORGANIZATION, PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Replay,
     ReplayRequest, Replayed, Resolution,

@@ -19,6 +19,7 @@ pub struct Watch {
     events: broadcast::Sender<Arc<Event>>,
     waiters: Arc<Mutex<Waiters>>,
     trouble: Arc<watch::Sender<Option<Arc<StoreError>>>>,
+    commits: watch::Sender<()>,
 }
 
 impl Watch {
@@ -27,12 +28,18 @@ impl Watch {
             events: broadcast::Sender::new(BACKLOG),
             waiters: Arc::default(),
             trouble: Arc::new(watch::Sender::new(None)),
+            commits: watch::Sender::new(()),
         }
     }
 
     /// Every event committed from here on. A follower that falls behind reads the log.
     pub fn events(&self) -> broadcast::Receiver<Arc<Event>> {
         self.events.subscribe()
+    }
+
+    /// Changes when something was committed in this process.
+    pub fn commits(&self) -> watch::Receiver<()> {
+        self.commits.subscribe()
     }
 
     /// The store's newest failure to commit, `None` while it works.
@@ -59,6 +66,7 @@ impl Watch {
     }
 
     pub(crate) fn committed(&self, events: &[Arc<Event>]) {
+        self.commits.send_replace(());
         if self.events.receiver_count() > 0 {
             for event in events {
                 // Nobody listening any more is no failure.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use noetl_bus::EventStream;
 use noetl_control::Control;
 use noetl_model::Tenant;
 
@@ -91,6 +92,7 @@ pub struct App {
     pub(crate) options: Arc<Options>,
     /// Whose rows callers see. Callers without a token are all the same tenant.
     pub(crate) tenant: Tenant,
+    pub(crate) bus: Option<Arc<dyn EventStream>>,
     since: Instant,
 }
 
@@ -98,7 +100,14 @@ impl App {
     /// Puts an HTTP edge in front of a control plane.
     pub fn new(control: Arc<Control>, options: Options) -> Self {
         let tenant = Tenant::default();
-        Self { control, options: Arc::new(options), tenant, since: Instant::now() }
+        let options = Arc::new(options);
+        Self { control, options, tenant, bus: None, since: Instant::now() }
+    }
+
+    /// The same with the bus whose state `GET /api/health` tells.
+    #[must_use]
+    pub fn with_bus(self, bus: Option<Arc<dyn EventStream>>) -> Self {
+        Self { bus, ..self }
     }
 
     pub(crate) fn uptime(&self) -> Duration {

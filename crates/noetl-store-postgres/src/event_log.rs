@@ -82,7 +82,7 @@ impl EventLog for PostgresStore {
                 let read = sqlx::query(sql).bind(execution.get()).bind(first.get()).bind(last);
                 read.bind(time).bind(rows(limit))
             },
-            row_of,
+            event_row,
         )
         .await
     }
@@ -143,10 +143,11 @@ impl PostgresStore {
 }
 
 pub(crate) fn event(row: &PgRow) -> Result<Event, sqlx::Error> {
-    row_of(row)?.decode().map_err(unreadable)
+    event_row(row)?.decode().map_err(unreadable)
 }
 
-fn row_of(row: &PgRow) -> Result<EventRow, sqlx::Error> {
+/// The columns of a row of the log, from the first on.
+pub(crate) fn event_row(row: &PgRow) -> Result<EventRow, sqlx::Error> {
     let text = |index: usize| -> Result<Option<Arc<str>>, sqlx::Error> {
         let text: Option<&str> = row.try_get(index)?;
         Ok(text.map(Arc::from))

@@ -37,6 +37,7 @@ mod secret_audit;
 mod snapshots;
 mod store;
 mod subscriptions;
+mod tail;
 mod transient;
 mod writer;
 

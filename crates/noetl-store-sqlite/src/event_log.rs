@@ -54,7 +54,7 @@ impl EventLog for SqliteStore {
             let sql = include_str!("../queries/event_rows.sql");
             let mut read = connection.prepare_cached(sql)?;
             let bounds = (execution.get(), first.get(), last, time, rows(limit));
-            read.query_map(bounds, row_of)?.collect()
+            read.query_map(bounds, event_row)?.collect()
         })
         .await
     }
@@ -99,10 +99,11 @@ impl EventLog for SqliteStore {
 }
 
 fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
-    row_of(row)?.decode().map_err(|error| unreadable(0, error))
+    event_row(row)?.decode().map_err(|error| unreadable(0, error))
 }
 
-fn row_of(row: &Row<'_>) -> rusqlite::Result<EventRow> {
+/// The columns of a row of the log, from the first on.
+pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     Ok(EventRow {
         execution_id: ExecutionId::new(row.get(0)?),
         seq: Seq(count(row, 1)?),

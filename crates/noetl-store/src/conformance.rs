@@ -34,6 +34,7 @@ pub mod snapshots;
 pub mod story;
 pub mod subscriptions;
 mod suites;
+pub mod tail;
 pub mod transient;
 pub mod twin;
 pub mod twin_keeping;
@@ -181,6 +182,14 @@ macro_rules! conformance_suite {
                 cursors::{
                     a_cursor_only_moves_forward,
                     a_fenced_cursor_moves_only_under_the_live_holding,
+                },
+                tail::{
+                    every_committed_row_is_followed_once_and_in_order,
+                    a_page_starts_after_a_position_and_ends_at_its_limit,
+                    a_followed_row_has_what_belongs_to_it,
+                    rows_of_a_refused_append_are_not_followed,
+                    a_page_of_large_rows_is_short_and_never_empty,
+                    positions_go_on_after_a_purge,
                 },
                 snapshots::{
                     a_snapshot_is_read_back_to_the_byte,
@@ -386,6 +395,7 @@ mod tests {
             include_str!("conformance/payload.rs"),
             include_str!("conformance/leases.rs"),
             include_str!("conformance/cursors.rs"),
+            include_str!("conformance/tail.rs"),
             include_str!("conformance/snapshots.rs"),
             include_str!("conformance/due.rs"),
             include_str!("conformance/outbox.rs"),

@@ -31,6 +31,7 @@ mod sharded;
 mod snapshots;
 pub mod subscriptions;
 mod tables;
+pub mod tail;
 mod transient;
 
 #[cfg(any(test, feature = "conformance"))]
@@ -70,6 +71,7 @@ pub use subscriptions::{
     SubscriptionState, Subscriptions,
 };
 pub use tables::TableSize;
+pub use tail::{Tail, TailRow};
 pub use transient::{NewVariable, Transient, Variable, VariableKind};
 
 /// What is kept beside the executions: secrets, variables, results, objects, content.
@@ -102,6 +104,7 @@ impl<S> Keeping for S where
 /// Everything a control plane keeps in one place.
 pub trait Store:
     EventLog
+    + Tail
     + Imports
     + Executions
     + Commands
@@ -121,6 +124,7 @@ pub trait Store:
 
 impl<S> Store for S where
     S: EventLog
+        + Tail
         + Imports
         + Executions
         + Commands

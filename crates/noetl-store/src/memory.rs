@@ -21,6 +21,7 @@ mod secret_audit;
 mod snapshots;
 mod state;
 mod subscriptions;
+mod tail;
 mod transient;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

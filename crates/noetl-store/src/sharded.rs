@@ -19,6 +19,7 @@ mod log;
 mod reads;
 mod retention;
 mod spread;
+mod tail;
 mod traffic;
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod app;
 mod clock;
+pub mod nats;
 pub mod postgres;
 mod store;
 mod tools;

@@ -12,6 +12,10 @@ const PURE: [&str; 3] = ["noetl-model", "noetl-playbook", "noetl-engine"];
 const IMPURE: [&str; 8] =
     ["tokio", "sqlx", "rusqlite", "axum", "async-nats", "reqwest", "rand", "object_store"];
 
+/// Crates that say what is asked of a database or a bus, and know no driver of either.
+const SEAMS: [&str; 2] = ["noetl-store", "noetl-bus"];
+const DRIVERS: [&str; 5] = ["sqlx", "rusqlite", "async-nats", "reqwest", "object_store"];
+
 /// Crates that know traits only; which adapter stands behind them is the program's choice.
 const NEUTRAL: [&str; 3] = ["noetl-control", "noetl-server", "noetl-worker"];
 const ADAPTERS: [&str; 3] = ["noetl-store-", "noetl-bus-", "noetl-blobs"];
@@ -24,13 +28,19 @@ pub(super) fn check(metadata: &Value, tree: &Tree) -> Vec<Finding> {
             .filter(|edge| IMPURE.contains(&edge.to.as_str()))
             .map(|edge| edge.finding(tree, crate_name, "take the value as an argument instead"))
     });
+    let seams = SEAMS.iter().flat_map(|crate_name| {
+        reached(metadata, crate_name)
+            .into_iter()
+            .filter(|edge| DRIVERS.contains(&edge.to.as_str()))
+            .map(|edge| edge.finding(tree, crate_name, "put the driver behind an adapter"))
+    });
     let neutral = NEUTRAL.iter().flat_map(|crate_name| {
         reached(metadata, crate_name)
             .into_iter()
             .filter(|edge| ADAPTERS.iter().any(|adapter| edge.to.starts_with(adapter)))
             .map(|edge| edge.finding(tree, crate_name, "name the trait; noetl-cli picks adapters"))
     });
-    pure.chain(neutral).collect()
+    pure.chain(seams).chain(neutral).collect()
 }
 
 /// One dependency of one crate of the workspace.
@@ -120,6 +130,19 @@ mod tests {
         ]});
         let expected = "crates/noetl-store/Cargo.toml:1: noetl-engine reaches tokio through \
                         noetl-store; take the value as an argument instead";
+        assert_eq!(said(&metadata, &[]), [expected]);
+    }
+
+    #[test]
+    fn a_seam_knows_no_driver() {
+        let metadata = json!({"packages": [
+            {"name": "noetl-bus", "dependencies": [
+                {"name": "tokio", "kind": null},
+                {"name": "async-nats", "kind": null},
+            ]},
+        ]});
+        let expected = "crates/noetl-bus/Cargo.toml:1: noetl-bus must not depend on async-nats; \
+                        put the driver behind an adapter";
         assert_eq!(said(&metadata, &[]), [expected]);
     }
 

@@ -19,6 +19,7 @@ pub(crate) fn main(arguments: DevArguments) -> Result<ExitCode, Failure> {
         key_directory: Some(arguments.data),
         slots: arguments.slots,
         policy: arguments.policy,
+        bus: arguments.bus,
         hint: |address| Some(what_to_try(address)),
     };
     serve.main()

@@ -14,6 +14,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::{document, payload};
 use crate::arguments::{Output, RunArguments};
+use crate::bus::BusSetup;
 use crate::database::Database;
 use crate::failure::{Failure, Kind};
 use crate::output::progress::{self, Progress};
@@ -71,6 +72,7 @@ async fn run(arguments: RunArguments, text: String, payload: Map) -> Result<Exit
         grace: GRACE,
         encryption_key: None,
         retention: None,
+        bus: BusSetup::default(),
     };
     // Before the first step: whatever a step starts is told to stop before this process ends.
     let stop = StopRequests::listen();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::arguments::PolicyArguments;
+use crate::arguments::{BusArguments, PolicyArguments};
 use crate::edge;
 use crate::failure::{Failure, Kind};
 use crate::keys;
@@ -38,6 +38,8 @@ pub(super) struct Serve {
     pub(super) slots: usize,
     /// How long what is kept.
     pub(super) policy: PolicyArguments,
+    /// Where events are published.
+    pub(super) bus: BusArguments,
     /// What to say at the end of the greeting, given the address.
     pub(super) hint: fn(SocketAddr) -> Option<String>,
 }
@@ -59,6 +61,7 @@ impl Serve {
 
     async fn serve(self) -> Result<ExitCode, Failure> {
         let retention = self.policy.policy_if_any()?;
+        let bus = self.bus.setup()?;
         let options = edge::options()?;
         let address = SocketAddr::new(self.host, self.port);
         let listener = TcpListener::bind(address).await.map_err(|error| {
@@ -72,7 +75,8 @@ impl Serve {
         };
         let name = self.place.name();
         let (place, slots) = (self.place, self.slots);
-        let setup = Setup { place, slots, resume: true, grace: GRACE, encryption_key, retention };
+        let (resume, grace) = (true, GRACE);
+        let setup = Setup { place, slots, resume, grace, encryption_key, retention, bus };
         let stop = StopRequests::listen();
         let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
         let runtime = Runtime::open(setup).await?;
@@ -81,6 +85,7 @@ impl Serve {
             output::note(&hint);
         }
         let app = noetl_server::App::new(runtime.control.clone(), options);
+        let app = app.with_bus(runtime.bus.clone());
         let (stopping, stopped) = oneshot::channel();
         let told_to_stop = async move {
             stop.next().await;

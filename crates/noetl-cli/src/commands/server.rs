@@ -22,6 +22,7 @@ pub(crate) fn main(arguments: ServerArguments) -> Result<ExitCode, Failure> {
         key_directory: None,
         slots: 0,
         policy: arguments.policy,
+        bus: arguments.bus,
         hint: |_| None,
     };
     serve.main()

@@ -10,6 +10,7 @@ mod dev;
 mod dev_process;
 mod disk;
 mod escapes;
+mod event_stream;
 mod examples;
 mod extremes;
 mod faults;

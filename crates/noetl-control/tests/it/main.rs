@@ -5,6 +5,8 @@
 mod dispatch;
 mod faults;
 mod plant;
+mod publishing;
+mod relay;
 mod replay;
 mod restart;
 mod retention;

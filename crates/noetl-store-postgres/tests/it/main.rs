@@ -9,5 +9,6 @@ mod pooled;
 mod replay;
 mod replicas;
 mod sharded;
+mod tail;
 mod traffic;
 mod verify;

@@ -267,6 +267,12 @@ pub async fn many_executions_and_long_logs_go_in_one_purge(store: Arc<dyn Store>
 }
 
 /// Executions go after a day; nothing else goes.
+/// Removes every execution that ended, whenever that was.
+pub(super) async fn purge_everything_finished(store: &dyn Store) {
+    let report = purge(store, &days_of_executions()).await;
+    assert!(report.removed.executions > 0);
+}
+
 fn days_of_executions() -> Policy {
     Policy { executions: Window::days("days", 1).expect("in range"), ..Policy::KEEP }
 }

@@ -48,6 +48,7 @@ impl State {
         known.row = listed.row;
         known.imported = Some(listed.end);
         known.add(row.clone());
+        self.positions.give(import.execution, seq);
         let known = &self.executions[&import.execution];
         self.outbox.add((&known.tenant, known.row.catalog), &[row], previous, now);
         ImportOutcome::Kept

@@ -13,6 +13,7 @@ use super::runtimes::RuntimeTable;
 use super::schedules::ScheduleTable;
 use super::snapshots::SnapshotTable;
 use super::subscriptions::SubscriptionTable;
+use super::tail::Positions;
 use crate::{
     Append, CatalogEntry, CommandChange, CommandRow, Committed, ExecutionRow, Import,
     ImportedExecution, Malformed, NewEntry, Start, StoreError,
@@ -24,6 +25,7 @@ pub(super) struct State {
     pub(super) executions: BTreeMap<ExecutionId, Execution>,
     pub(super) commands: BTreeMap<CommandId, CommandRow>,
     pub(super) newest: Option<EventId>,
+    pub(super) positions: Positions,
     pub(super) due: DueTable,
     pub(super) leases: LeaseTable,
     pub(super) outbox: OutboxTable,
@@ -155,6 +157,9 @@ impl State {
         self.newest = self.newest.max(newest);
         let rows: Vec<EventRow> =
             events.iter().map(|event| EventRow::from(event.as_ref())).collect();
+        for row in &rows {
+            self.positions.give(execution, row.seq);
+        }
         let outgoing = rows.clone();
         let known = self.executions.get(&execution).and_then(|known| known.log.last());
         let previous = known.map(|known| known.event_id);

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::{DueId, ExecutionId, ScheduleId, SubscriptionId, Tenant, Timestamp};
+use noetl_store::tail::Lane;
 use noetl_store::{
     Advanced, Cursors, Due, DueRow, Lease, Leases, NewNote, NewRuntime, NewSchedule,
     NewSubscription, Noted, Outbox, OutboxRow, Reserved, RuntimeFilter, RuntimeKind, RuntimeRow,
     Runtimes, ScheduleRow, Schedules, Snapshot, Snapshots, Stamp, StoreError, SubscriptionAction,
-    SubscriptionRow, SubscriptionState, Subscriptions,
+    SubscriptionRow, SubscriptionState, Subscriptions, Tail, TailRow,
 };
 
 use super::FrailStore;
@@ -109,4 +110,10 @@ pass_on! { Schedules {
         tenant: &Tenant, id: ScheduleId, due: Timestamp, next: Option<Timestamp>, status: &str,
     ) -> bool;
     fn remove_schedule(tenant: &Tenant, id: ScheduleId) -> bool;
+} }
+
+pass_on! { Tail {
+    fn lanes() -> Vec<Lane>;
+    fn tail(lane: u16, after: i64, limit: usize) -> Vec<TailRow>;
+    fn tail_adopted(after: i64, limit: usize) -> Vec<TailRow>;
 } }

@@ -1,0 +1,153 @@
+//! Where the servers are and who we are to them.
+
+use std::fmt;
+
+use async_nats::ServerAddr;
+
+/// The address is not one of a NATS server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("entry {entry} of the NATS URL is not nats://[user:password@]host[:port]")]
+pub struct AddressError {
+    /// Which of the URLs in the list, from 1.
+    pub entry: usize,
+}
+
+/// Servers of one cluster, with the credentials that stood in their URLs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    servers: Vec<String>,
+    credentials: Credentials,
+}
+
+/// Who we are.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) enum Credentials {
+    #[default]
+    None,
+    Password {
+        user: String,
+        password: String,
+    },
+    Token(String),
+}
+
+impl Address {
+    /// Reads one URL, or several parted by commas. What stands before `@` is taken out of it: a user
+    /// with a password, or a token alone. The first credentials count for all.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let mut address = Self { servers: Vec::new(), credentials: Credentials::None };
+        for (entry, url) in (1..).zip(text.split(',')) {
+            let (server, credentials) = server(url.trim()).ok_or(AddressError { entry })?;
+            if address.credentials == Credentials::None {
+                address.credentials = credentials;
+            }
+            address.servers.push(server);
+        }
+        Ok(address)
+    }
+
+    pub(crate) fn servers(&self) -> Vec<ServerAddr> {
+        // They were parsed before.
+        self.servers.iter().filter_map(|server| server.parse().ok()).collect()
+    }
+
+    pub(crate) fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+}
+
+/// The servers, and nothing of the credentials.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.servers.join(","))
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+fn server(url: &str) -> Option<(String, Credentials)> {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("nats", url));
+    if !matches!(scheme, "nats" | "tls") {
+        return None;
+    }
+    // A password may hold an `@` that nobody escaped; a host never does.
+    let (who, host) = match rest.rsplit_once('@') {
+        Some((who, host)) => (Some(who), host),
+        None => (None, rest),
+    };
+    let host = host.trim_end_matches('/');
+    if host.is_empty() || host.contains(['/', '?', '#', ' ']) {
+        return None;
+    }
+    let server = format!("{scheme}://{host}");
+    server.parse::<ServerAddr>().ok()?;
+    let credentials = match who.map(|who| who.split_once(':').ok_or(who)) {
+        None => Credentials::None,
+        Some(Ok((user, password))) => {
+            Credentials::Password { user: unescaped(user)?, password: unescaped(password)? }
+        }
+        Some(Err(token)) => Credentials::Token(unescaped(token)?),
+    };
+    Some((server, credentials))
+}
+
+/// Text with its `%40` and the like put back.
+fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        match digits.and_then(|digits| std::str::from_utf8(digits).ok()) {
+            Some(digits) if byte == b'%' => {
+                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_taken_out_of_the_url() {
+        let password = |user: &str, password: &str| Credentials::Password {
+            user: user.to_owned(),
+            password: password.to_owned(),
+        };
+        for (text, servers, credentials) in [
+            ("nats://localhost", "nats://localhost", Credentials::None),
+            ("localhost:4222", "nats://localhost:4222", Credentials::None),
+            ("nats://ada:p%40ss:w@db:4222/", "nats://db:4222", password("ada", "p@ss:w")),
+            ("nats://ada:p@ss@db", "nats://db", password("ada", "p@ss")),
+            ("nats://ada:50%@db", "nats://db", password("ada", "50%")),
+            ("tls://s3cr3t@db:1", "tls://db:1", Credentials::Token("s3cr3t".to_owned())),
+            ("nats://u:p@a:1, nats://b:2", "nats://a:1,nats://b:2", password("u", "p")),
+            ("nats://[::1]:4222", "nats://[::1]:4222", Credentials::None),
+        ] {
+            let address = Address::parse(text).expect(text);
+            assert_eq!(address.to_string(), servers, "{text}");
+            assert!(address.credentials == credentials, "{text}");
+            assert!(!format!("{address:?}").contains("p@ss"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_named_by_its_place() {
+        for (text, entry) in
+            [("", 1), ("http://h", 1), ("nats://", 1), ("nats://h:x", 1), ("nats://a,,b", 2)]
+        {
+            assert_eq!(Address::parse(text), Err(AddressError { entry }), "{text}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The stream itself.
+
+use async_nats::jetstream::consumer::pull;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy};
+use async_nats::jetstream::context::{
+    CreateStreamErrorKind, GetStreamErrorKind, PublishAckFuture, PublishErrorKind,
+};
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
+use async_nats::jetstream::{ErrorCode, context};
+use async_trait::async_trait;
+use futures::future::join_all;
+use noetl_bus::{BusError, Consumer, EventStream, Message, PublishError, Stored, StreamSettings};
+use tokio::time::timeout;
+
+use crate::address::Address;
+use crate::connection::{Connection, Session, TIMEOUT};
+
+/// What a message has beside its payload, at most: its id in a header, with room to spare.
+const HEADERS_MAX: usize = 1024;
+
+/// A stream on a NATS server.
+pub struct NatsStream {
+    connection: Connection,
+}
+
+impl NatsStream {
+    /// Begins to connect, and returns at once. Has to be called within a runtime.
+    pub fn open(address: Address) -> Self {
+        Self { connection: Connection::open(address) }
+    }
+
+    fn session(&self) -> Option<Session> {
+        self.connection.session()
+    }
+}
+
+const NOT_CONNECTED: &str = "it is not connected";
+
+#[async_trait]
+impl EventStream for NatsStream {
+    async fn ensure(&self, settings: &StreamSettings) -> Result<(), BusError> {
+        let session = self.session().ok_or_else(|| BusError::Away(NOT_CONNECTED.to_owned()))?;
+        let stream = stream(&session, settings).await?;
+        for consumer in &settings.consumers {
+            let made = stream.get_or_create_consumer(&consumer.name, pull_config(consumer));
+            made.await.map_err(|error| away(&error))?;
+        }
+        Ok(())
+    }
+
+    async fn publish(&self, batch: Vec<Message>) -> Vec<Result<Stored, PublishError>> {
+        let Some(session) = self.session() else {
+            let away = PublishError::Away(NOT_CONNECTED.to_owned());
+            return vec![Err(away); batch.len()];
+        };
+        let mut sent = Vec::with_capacity(batch.len());
+        for message in batch {
+            // After a message that may be lost none is sent: it could be kept before that one.
+            let is_broken = matches!(sent.last(), Some(Err(PublishError::Away(_))));
+            sent.push(match is_broken {
+                true => Err(PublishError::Away("an earlier message is not sent".to_owned())),
+                false => send(&session, message).await,
+            });
+        }
+        join_all(sent.into_iter().map(|sent| answer(&session, sent))).await
+    }
+
+    fn payload_max(&self) -> Option<usize> {
+        self.session().map(|session| payload_max(&session))
+    }
+
+    fn is_connected(&self) -> bool {
+        self.connection.is_there()
+    }
+
+    async fn connected(&self) {
+        self.connection.there().await;
+    }
+}
+
+fn payload_max(session: &Session) -> usize {
+    session.client.server_info().max_payload.saturating_sub(HEADERS_MAX)
+}
+
+/// The stream, made if there is none of its name.
+async fn stream(session: &Session, settings: &StreamSettings) -> Result<Stream, BusError> {
+    let get = session.context.get_stream(&settings.name).await;
+    let missing = match get {
+        Ok(stream) => return Ok(stream),
+        Err(error) => error,
+    };
+    match missing.kind() {
+        GetStreamErrorKind::JetStream(error)
+            if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {}
+        _ => return Err(away(&missing)),
+    }
+    match session.context.create_stream(stream_config(settings)).await {
+        Ok(stream) => Ok(stream),
+        // Somebody else made it in the meantime, with other settings.
+        Err(error) if is_taken(&error) => {
+            session.context.get_stream(&settings.name).await.map_err(|error| away(&error))
+        }
+        Err(error) => Err(BusError::Refused(chain(&error))),
+    }
+}
+
+fn is_taken(error: &context::CreateStreamError) -> bool {
+    matches!(error.kind(), CreateStreamErrorKind::JetStream(error)
+        if error.error_code() == ErrorCode::STREAM_NAME_EXIST)
+}
+
+fn stream_config(settings: &StreamSettings) -> Config {
+    Config {
+        name: settings.name.clone(),
+        subjects: settings.subjects.clone(),
+        retention: RetentionPolicy::Limits,
+        discard: DiscardPolicy::Old,
+        storage: StorageType::File,
+        duplicate_window: settings.duplicate_window,
+        max_age: settings.age_max,
+        ..Config::default()
+    }
+}
+
+fn pull_config(consumer: &Consumer) -> pull::Config {
+    pull::Config {
+        name: Some(consumer.name.clone()),
+        durable_name: Some(consumer.name.clone()),
+        deliver_policy: DeliverPolicy::All,
+        ack_policy: AckPolicy::Explicit,
+        ack_wait: consumer.ack_wait,
+        max_deliver: -1,
+        filter_subject: consumer.filter.clone(),
+        ..pull::Config::default()
+    }
+}
+
+/// A message on its way, with the bytes it has.
+struct Sent {
+    answer: PublishAckFuture,
+    bytes: usize,
+}
+
+async fn send(session: &Session, message: Message) -> Result<Sent, PublishError> {
+    let bytes = message.payload.len();
+    if bytes > payload_max(session) {
+        return Err(PublishError::TooLarge { bytes });
+    }
+    let publish = PublishMessage::build().payload(message.payload.into()).message_id(&message.id);
+    let sent = timeout(TIMEOUT, session.context.send_publish(message.subject, publish)).await;
+    match sent {
+        Ok(Ok(answer)) => Ok(Sent { answer, bytes }),
+        Ok(Err(error)) => Err(publish_error(&error, bytes)),
+        Err(_) => {
+            session.doubt();
+            Err(PublishError::Away("it takes nothing more".to_owned()))
+        }
+    }
+}
+
+async fn answer(
+    session: &Session,
+    sent: Result<Sent, PublishError>,
+) -> Result<Stored, PublishError> {
+    let Sent { answer, bytes } = sent?;
+    match answer.await {
+        Ok(answer) if answer.duplicate => Ok(Stored::Known),
+        Ok(_) => Ok(Stored::New),
+        Err(error) => {
+            if error.kind() == PublishErrorKind::TimedOut {
+                session.doubt();
+            }
+            Err(publish_error(&error, bytes))
+        }
+    }
+}
+
+/// What an error means to whoever publishes. Where the server gives a reason, 400 and the like are
+/// about the message; what it is short of is not.
+fn publish_error(error: &context::PublishError, bytes: usize) -> PublishError {
+    use async_nats::jetstream::Error as Told;
+    let told = std::error::Error::source(error).and_then(|source| source.downcast_ref::<Told>());
+    match (error.kind(), told) {
+        (PublishErrorKind::StreamNotFound, _) => PublishError::NoStream,
+        (PublishErrorKind::MaxPayloadExceeded, _) => PublishError::TooLarge { bytes },
+        (_, Some(told)) if told.error_code() == ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM => {
+            PublishError::TooLarge { bytes }
+        }
+        (_, Some(told)) if told.code() == 400 => PublishError::Refused(told.to_string()),
+        _ => PublishError::Away(chain(error)),
+    }
+}
+
+fn away(error: &(dyn std::error::Error + 'static)) -> BusError {
+    BusError::Away(chain(error))
+}
+
+/// An error with what caused it.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,169 @@
+//! What every event stream has to do, as cases that run against any of them.
+//!
+//! `event_stream_suite!(name, async || Subject::new(stream, inspect))` makes a test of every case,
+//! each on a bus without a stream.
+#![expect(missing_docs, reason = "the name of a case is its sentence")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::{Consumer, EventStream, Kept, Message, PublishError, Stored, StreamSettings};
+
+/// What a case sees of a stream from the other side.
+#[async_trait]
+pub trait Inspect: Send + Sync {
+    /// Every message of the stream, oldest first.
+    async fn kept(&self) -> Vec<Kept>;
+
+    /// Deletes the stream.
+    async fn delete(&self);
+}
+
+/// The stream a case runs on, and its other side.
+pub struct Subject {
+    pub stream: Arc<dyn EventStream>,
+    pub inspect: Arc<dyn Inspect>,
+}
+
+impl Subject {
+    pub fn new(stream: Arc<dyn EventStream>, inspect: Arc<dyn Inspect>) -> Self {
+        Self { stream, inspect }
+    }
+}
+
+/// The stream the cases use.
+pub fn settings() -> StreamSettings {
+    StreamSettings {
+        name: "cases".to_owned(),
+        subjects: vec!["cases.>".to_owned()],
+        duplicate_window: Duration::from_secs(120),
+        age_max: Duration::from_secs(3600),
+        consumers: vec![Consumer {
+            name: "reader".to_owned(),
+            filter: "cases.>".to_owned(),
+            ack_wait: Duration::from_secs(30),
+        }],
+    }
+}
+
+/// Messages with these ids.
+pub fn messages<const N: usize>(ids: [&str; N]) -> Vec<Message> {
+    ids.map(|id| message(id, id)).into()
+}
+
+fn message(id: &str, payload: &str) -> Message {
+    Message { subject: "cases.x".to_owned(), id: id.to_owned(), payload: payload.into() }
+}
+
+/// Makes one test of every case, in a module of this name.
+#[macro_export]
+macro_rules! event_stream_suite {
+    (@cases $make:expr; $($case:ident),* $(,)?) => {$(
+        #[tokio::test]
+        async fn $case() {
+            let subject: $crate::conformance::Subject = ($make)().await;
+            $crate::conformance::$case(&subject).await;
+        }
+    )*};
+    ($name:ident, $make:expr) => {
+        mod $name {
+            use super::*;
+
+            $crate::event_stream_suite! { @cases $make;
+                a_batch_is_kept_in_its_order,
+                an_empty_batch_is_nothing,
+                an_id_is_kept_once,
+                a_stream_that_is_there_stays_as_it_is,
+                without_a_stream_nothing_is_kept,
+                a_deleted_stream_is_made_again,
+                a_message_that_is_too_large_keeps_no_other,
+                who_is_connected_says_so,
+            }
+        }
+    };
+}
+
+pub async fn a_batch_is_kept_in_its_order(subject: &Subject) {
+    subject.stream.ensure(&settings()).await.expect("a stream");
+    let batch: Vec<Message> =
+        (0..300).map(|number| message(&format!("m{number}"), &"x".repeat(number))).collect();
+    let answers = subject.stream.publish(batch.clone()).await;
+    assert_eq!(answers, vec![Ok(Stored::New); 300]);
+    let kept = subject.inspect.kept().await;
+    let as_kept = |sent: &Message| Kept {
+        subject: sent.subject.clone(),
+        id: sent.id.clone(),
+        payload: sent.payload.clone(),
+    };
+    assert_eq!(kept, batch.iter().map(as_kept).collect::<Vec<_>>());
+}
+
+pub async fn an_empty_batch_is_nothing(subject: &Subject) {
+    assert_eq!(subject.stream.publish(Vec::new()).await, []);
+}
+
+pub async fn an_id_is_kept_once(subject: &Subject) {
+    subject.stream.ensure(&settings()).await.expect("a stream");
+    let answers = subject.stream.publish(messages(["a", "b", "a"])).await;
+    assert_eq!(answers, [Ok(Stored::New), Ok(Stored::New), Ok(Stored::Known)]);
+    let again = subject.stream.publish(vec![message("b", "other"), message("c", "c")]).await;
+    assert_eq!(again, [Ok(Stored::Known), Ok(Stored::New)]);
+    assert_eq!(ids(subject).await, ["a", "b", "c"]);
+}
+
+pub async fn a_stream_that_is_there_stays_as_it_is(subject: &Subject) {
+    subject.stream.ensure(&settings()).await.expect("a stream");
+    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::New)]);
+    let other = StreamSettings {
+        age_max: Duration::from_secs(7200),
+        duplicate_window: Duration::from_secs(60),
+        ..settings()
+    };
+    for settings in [settings(), other] {
+        subject.stream.ensure(&settings).await.expect("the same stream");
+    }
+    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::Known)]);
+    assert_eq!(ids(subject).await, ["a"]);
+}
+
+pub async fn without_a_stream_nothing_is_kept(subject: &Subject) {
+    let answers = subject.stream.publish(messages(["a", "b"])).await;
+    assert_eq!(answers, vec![Err(PublishError::NoStream); 2]);
+    subject.stream.ensure(&settings()).await.expect("a stream");
+    let mut batch = messages(["a", "b"]);
+    batch[1].subject = "elsewhere.x".to_owned();
+    let answers = subject.stream.publish(batch).await;
+    assert_eq!(answers, [Ok(Stored::New), Err(PublishError::NoStream)]);
+}
+
+pub async fn a_deleted_stream_is_made_again(subject: &Subject) {
+    subject.stream.ensure(&settings()).await.expect("a stream");
+    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::New)]);
+    subject.inspect.delete().await;
+    assert_eq!(subject.stream.publish(messages(["b"])).await, [Err(PublishError::NoStream)]);
+    subject.stream.ensure(&settings()).await.expect("another stream");
+    assert_eq!(subject.stream.publish(messages(["b"])).await, [Ok(Stored::New)]);
+    assert_eq!(ids(subject).await, ["b"]);
+}
+
+pub async fn a_message_that_is_too_large_keeps_no_other(subject: &Subject) {
+    subject.stream.ensure(&settings()).await.expect("a stream");
+    let most = subject.stream.payload_max().expect("a bus that says so");
+    let large = message("large", &"x".repeat(most + 1));
+    let batch = vec![message("a", "a"), large, message("b", "b")];
+    let answers = subject.stream.publish(batch).await;
+    let too_large = Err(PublishError::TooLarge { bytes: most + 1 });
+    assert_eq!(answers, [Ok(Stored::New), too_large, Ok(Stored::New)]);
+    assert_eq!(ids(subject).await, ["a", "b"]);
+}
+
+pub async fn who_is_connected_says_so(subject: &Subject) {
+    subject.stream.connected().await;
+    assert!(subject.stream.is_connected());
+}
+
+async fn ids(subject: &Subject) -> Vec<String> {
+    subject.inspect.kept().await.into_iter().map(|kept| kept.id).collect()
+}

@@ -1,0 +1,142 @@
+//! The bus that events are published to, and how, from flags and the environment.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_bus::EventStream;
+use noetl_bus_nats::{Address, NatsStream};
+use noetl_control::{Control, Publishing, PublishingOptions};
+use noetl_model::Clock;
+use noetl_store::{OutboxOptions, SystemClock};
+
+use crate::arguments::BusArguments;
+use crate::failure::{Failure, Kind};
+use crate::settings::{number, switch};
+use crate::stores::Stores;
+
+/// Whether committed rows are published as the log has them.
+const STREAM: &str = "NOETL_EVENT_STREAM_ENABLED";
+
+/// Whether the outbox is written.
+const OUTBOX: &str = "NOETL_OUTBOX_ENABLED";
+
+/// Whether this program empties the outbox itself.
+const RELAY: &str = "NOETL_OUTBOX_RELAY";
+
+/// What the settings say of the bus.
+#[derive(Debug, Default)]
+pub(crate) struct BusSetup {
+    address: Option<Address>,
+    way: Option<Way>,
+}
+
+/// How events get to the bus.
+#[derive(Debug)]
+enum Way {
+    Tail(PublishingOptions),
+    Relay(PublishingOptions),
+}
+
+impl BusArguments {
+    /// What is to be done. Nothing is connected yet.
+    pub(crate) fn setup(&self) -> Result<BusSetup, Failure> {
+        let url = self.nats_url.as_deref().map(str::trim).filter(|url| !url.is_empty());
+        let address = url.map(Address::parse).transpose().map_err(|error| {
+            // The value may hold a password, so it is not shown.
+            Failure::new(Kind::Config, format!("NOETL_NATS_URL: {error}"))
+                .hint("use nats://user:password@host:port, several parted by commas")
+        })?;
+        let options = options()?;
+        let is_relayed = switch(RELAY)?;
+        let way = match (switch(STREAM)?, is_relayed) {
+            (true, true) => {
+                let message = format!("{STREAM} and {RELAY} are both on");
+                return Err(Failure::new(Kind::Config, message)
+                    .hint("each publishes every event: leave one of them out"));
+            }
+            (true, false) => Some(Way::Tail(options)),
+            (false, true) => Some(Way::Relay(options)),
+            (false, false) => None,
+        };
+        if is_relayed && !outbox()?.is_on {
+            let message = format!("{RELAY} has nothing to publish without {OUTBOX}");
+            return Err(Failure::new(Kind::Config, message).hint(format!("set {OUTBOX}=true too")));
+        }
+        if way.is_some() && address.is_none() {
+            let name = if is_relayed { RELAY } else { STREAM };
+            let message = format!("{name} is on, and there is no bus to publish to");
+            return Err(Failure::new(Kind::Config, message)
+                .hint("name a NATS server with --nats-url or NOETL_NATS_URL"));
+        }
+        Ok(BusSetup { address, way })
+    }
+}
+
+impl BusSetup {
+    /// Begins to connect, if there is anything to connect to.
+    pub(crate) fn open(&self) -> Option<Arc<dyn EventStream>> {
+        let address = self.address.clone()?;
+        Some(Arc::new(NatsStream::open(address)))
+    }
+
+    /// Begins to publish, if that is wanted.
+    pub(crate) fn publish(
+        &self,
+        bus: Option<&Arc<dyn EventStream>>,
+        stores: &Stores,
+        control: &Control,
+    ) -> Option<Publishing> {
+        let (bus, commits) = (bus?, control.watch.commits());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        Some(match self.way.as_ref()? {
+            Way::Tail(options) => {
+                let databases = stores.databases();
+                Publishing::tail(options, databases, bus, &commits, &clock, &control.metrics)
+            }
+            Way::Relay(options) => {
+                let store = stores.routed.clone();
+                Publishing::relay(options, store, bus, &commits, &clock, &control.metrics)
+            }
+        })
+    }
+}
+
+/// How the stores keep their outbox.
+pub(crate) fn outbox() -> Result<OutboxOptions, Failure> {
+    let defaults = OutboxOptions::default();
+    let lease = seconds("NOETL_OUTBOX_LEASE_SECS", 1, 86_400)?;
+    Ok(OutboxOptions { is_on: switch(OUTBOX)?, lease: lease.unwrap_or(defaults.lease) })
+}
+
+fn options() -> Result<PublishingOptions, Failure> {
+    let defaults = PublishingOptions::default();
+    let batch = number("NOETL_EVENT_STREAM_BATCH", 1..=5000)?;
+    let poll = number("NOETL_EVENT_STREAM_POLL_MS", 1..=3_600_000)?;
+    let poll = poll.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
+    // The window a server takes is no longer than what it keeps.
+    let year = 366 * 86_400;
+    let age_max = seconds("NOETL_EVENT_STREAM_RETENTION_SECS", 1, year)?;
+    let age_max = age_max.unwrap_or(defaults.age_max);
+    let window = seconds("NOETL_EVENT_STREAM_DEDUP_SECS", 1, year)?;
+    let window = window.unwrap_or(defaults.duplicate_window.min(age_max));
+    if window > age_max {
+        let message =
+            "NOETL_EVENT_STREAM_DEDUP_SECS is more than NOETL_EVENT_STREAM_RETENTION_SECS";
+        return Err(Failure::new(Kind::Config, message)
+            .hint("a message that is gone cannot be known any more"));
+    }
+    let lease = seconds("NOETL_EVENT_STREAM_LEASE_SECS", 1, 3600)?;
+    Ok(PublishingOptions {
+        batch: batch.and_then(|rows| usize::try_from(rows).ok()).unwrap_or(defaults.batch),
+        poll: poll.unwrap_or(defaults.poll),
+        backfill: switch("NOETL_EVENT_STREAM_BACKFILL")?,
+        duplicate_window: window,
+        age_max,
+        lease: lease.unwrap_or(defaults.lease),
+    })
+}
+
+fn seconds(name: &str, least: i64, most: i64) -> Result<Option<Duration>, Failure> {
+    let seconds = number(name, least..=most)?;
+    Ok(seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs))
+}

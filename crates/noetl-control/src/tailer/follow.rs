@@ -1,0 +1,203 @@
+//! Reading and publishing under one holding of the lease.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use noetl_store::tail::Lane;
+use noetl_store::{Advanced, StoreError};
+use tracing::warn;
+
+use super::held::Held;
+use super::page::{Page, Refused, Source};
+use super::{NAME, Tailer};
+use crate::publishing::{pause, payload_limit};
+
+/// Why following ended.
+pub(super) enum Followed {
+    /// The lease is another's.
+    Fenced,
+    /// The bus is away.
+    BusAway,
+}
+
+/// How far each source is.
+type Cursors = BTreeMap<Source, i64>;
+
+/// Why a look or a move came to nothing.
+enum Stop {
+    Fenced,
+    Store(StoreError),
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Tailer {
+    /// Publishes what is committed for as long as lease, store and bus last.
+    pub(super) async fn follow(&self, held: &Held) -> Result<Followed, StoreError> {
+        match self.publish_all(held).await {
+            Ok(followed) => Ok(followed),
+            Err(Stop::Fenced) => Ok(Followed::Fenced),
+            Err(Stop::Store(error)) => Err(error),
+        }
+    }
+
+    async fn publish_all(&self, held: &Held) -> Result<Followed, Stop> {
+        let mut at = self.cursors(held).await?;
+        let mut refused = Refused::default();
+        let mut woken = self.woken.clone();
+        let mut failures: u32 = 0;
+        let mut is_ensured = false;
+        let mut read_ahead: Option<Page> = None;
+        loop {
+            let mut page = match read_ahead.take() {
+                Some(page) => page,
+                None => {
+                    woken.borrow_and_update();
+                    self.read(&at, &refused).await?
+                }
+            };
+            self.metrics.set_oldest(&self.database, page.oldest);
+            if !self.bus.is_connected() {
+                return Ok(Followed::BusAway);
+            }
+            if !is_ensured {
+                if let Err(error) = self.bus.ensure(&self.options.stream()).await {
+                    failures += 1;
+                    self.complain(failures, &error);
+                    tokio::time::sleep(pause(failures)).await;
+                    continue;
+                }
+                is_ensured = true;
+            }
+            if page.is_empty() {
+                // Rows without a lane are those of an adopted database, and there come no more.
+                if at.remove(&Source::Adopted).is_some() {
+                    continue;
+                }
+                tokio::select! {
+                    () = tokio::time::sleep(self.options.poll) => {}
+                    // A sender that is gone will say nothing more.
+                    Ok(()) = woken.changed() => {}
+                }
+                continue;
+            }
+            if !held.is_certain() {
+                return Ok(Followed::Fenced);
+            }
+            let mut ahead = at.clone();
+            ahead.extend(page.ends());
+            woken.borrow_and_update();
+            let messages = page.messages();
+            let (answers, next) =
+                tokio::join!(self.bus.publish(messages), self.read(&ahead, &refused));
+            let outcome = page.outcome(answers, &mut refused, &self.metrics);
+            self.advance(held, &outcome.reached).await?;
+            at.extend(outcome.reached);
+            if outcome.is_complete {
+                failures = 0;
+                read_ahead = Some(next?);
+                continue;
+            }
+            is_ensured &= !outcome.has_no_stream;
+            failures += 1;
+            if let Some(error) = &outcome.error {
+                self.complain(failures, error);
+            }
+            tokio::time::sleep(pause(failures)).await;
+        }
+    }
+
+    /// Says once that something is wrong, not at every try.
+    fn complain(&self, failures: u32, error: &dyn std::error::Error) {
+        if failures == 1 {
+            let database = &*self.database;
+            warn!(database, %error, "events cannot be published; trying again");
+        }
+    }
+
+    /// Where to go on in every lane: where the cursor is, else at the newest position or at the
+    /// beginning. That is kept at once, so that a restart does not skip what was committed since.
+    async fn cursors(&self, held: &Held) -> Result<Cursors, Stop> {
+        let mut at = Cursors::new();
+        for Lane { number, newest } in self.store.lanes().await? {
+            let first = if self.options.backfill { 0 } else { newest };
+            at.insert(Source::Lane(number), self.cursor(held, Source::Lane(number), first).await?);
+        }
+        // Rows without a lane were there before everything else, and are published first.
+        let first = if self.options.backfill { i64::MIN } else { i64::MAX };
+        at.insert(Source::Adopted, self.cursor(held, Source::Adopted, first).await?);
+        Ok(at)
+    }
+
+    async fn cursor(&self, held: &Held, source: Source, first: i64) -> Result<i64, Stop> {
+        let name = name(source);
+        let at = match self.store.cursor(&name).await? {
+            Some(at) => at,
+            None => {
+                self.advance_one(held, &name, first).await?;
+                first
+            }
+        };
+        self.metrics.set_cursor(&self.database, &name, at);
+        Ok(at)
+    }
+
+    /// The next rows of every source, the limit shared out among those that have any.
+    async fn read(&self, at: &Cursors, refused: &Refused) -> Result<Page, StoreError> {
+        let limit = payload_limit(&*self.bus);
+        let mut page = Page::default();
+        if let Some(&after) = at.get(&Source::Adopted)
+            && after < i64::MAX
+        {
+            let rows = self.store.tail_adopted(after, self.options.batch).await?;
+            if !rows.is_empty() {
+                page.add(Source::Adopted, rows, limit, refused, &self.metrics);
+                return Ok(page);
+            }
+        }
+        let lanes = self.store.lanes().await?;
+        let has_more = |lane: &&Lane| {
+            at.get(&Source::Lane(lane.number)).is_some_and(|after| *after < lane.newest)
+        };
+        let waiting: Vec<u16> = lanes.iter().filter(has_more).map(|lane| lane.number).collect();
+        let share = (self.options.batch / waiting.len().max(1)).max(1);
+        let reads = waiting.iter().map(|&lane| {
+            let after = at.get(&Source::Lane(lane)).copied().unwrap_or(i64::MAX);
+            self.store.tail(lane, after, share)
+        });
+        for (&lane, rows) in waiting.iter().zip(join_all(reads).await) {
+            page.add(Source::Lane(lane), rows?, limit, refused, &self.metrics);
+        }
+        Ok(page)
+    }
+
+    async fn advance(&self, held: &Held, reached: &Cursors) -> Result<(), Stop> {
+        let moves = reached.iter().map(|(&source, &position)| async move {
+            let name = name(source);
+            self.advance_one(held, &name, position).await?;
+            self.metrics.set_cursor(&self.database, &name, position);
+            Ok(())
+        });
+        join_all(moves).await.into_iter().collect()
+    }
+
+    async fn advance_one(&self, held: &Held, name: &str, position: i64) -> Result<(), Stop> {
+        match self.store.advance(name, position, Some(&held.lease)).await? {
+            Advanced::Moved | Advanced::Kept => Ok(()),
+            Advanced::Fenced => Err(Stop::Fenced),
+        }
+    }
+}
+
+/// The cursor's name.
+fn name(source: Source) -> String {
+    match source {
+        Source::Lane(0) => NAME.to_owned(),
+        Source::Lane(number) => format!("{NAME}:{number}"),
+        Source::Adopted => format!("{NAME}:adopted"),
+    }
+}

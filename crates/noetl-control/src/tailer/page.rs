@@ -1,0 +1,203 @@
+//! Rows as messages, and what became of them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use noetl_bus::{Message, PublishError, Stored};
+use noetl_model::Timestamp;
+use noetl_store::TailRow;
+use noetl_store::outbox::subject;
+use noetl_store::tail::{by_reference, message_id};
+use tracing::warn;
+
+use crate::metrics::type_label;
+use crate::stream_metrics::StreamMetrics;
+
+/// What a row without a type is published as.
+const UNTYPED: &str = "unknown";
+
+/// How often a row that the bus refuses is tried.
+const TRIES_MAX: u32 = 3;
+
+/// Which cursor a row counts for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Source {
+    /// A lane of the log.
+    Lane(u16),
+    /// The rows of an adopted database that have no lane.
+    Adopted,
+}
+
+/// Rows that the bus refused, and how often. Bounded by the rows of one page.
+#[derive(Debug, Default)]
+pub(super) struct Refused(HashMap<(Source, i64), u32>);
+
+impl Refused {
+    fn tries(&self, source: Source, position: i64) -> u32 {
+        self.0.get(&(source, position)).copied().unwrap_or_default()
+    }
+}
+
+/// One row on its way.
+struct Entry {
+    source: Source,
+    position: i64,
+    label: &'static str,
+    event: String,
+    /// None when it is on its way, or when there is nothing that could be published.
+    message: Option<Message>,
+    is_sent: bool,
+}
+
+/// Rows that are published together, those of a source in their order.
+#[derive(Default)]
+pub(super) struct Page {
+    entries: Vec<Entry>,
+    pub(super) oldest: Option<Timestamp>,
+}
+
+/// What became of a page.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// How far each source came without a gap.
+    pub(super) reached: BTreeMap<Source, i64>,
+    /// Whether all of it is done.
+    pub(super) is_complete: bool,
+    /// Whether there is no stream that takes it.
+    pub(super) has_no_stream: bool,
+    /// What the bus said of the first row that is not done.
+    pub(super) error: Option<PublishError>,
+}
+
+impl Page {
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Adds rows of one source.
+    pub(super) fn add(
+        &mut self,
+        source: Source,
+        rows: Vec<TailRow>,
+        limit: usize,
+        refused: &Refused,
+        metrics: &StreamMetrics,
+    ) {
+        for row in rows {
+            let is_refused = refused.tries(source, row.position) > 0;
+            let message = message(&row, limit, is_refused, metrics);
+            if message.is_none() {
+                let (execution, event) = (row.row.execution_id, row.row.event_id);
+                warn!(execution.id = %execution, event.id = %event, "an event has no form that can be published");
+            }
+            let created_at = row.row.created_at;
+            self.oldest = Some(self.oldest.map_or(created_at, |oldest| oldest.min(created_at)));
+            self.entries.push(Entry {
+                source,
+                position: row.position,
+                label: type_label(row.row.event_type.as_deref()),
+                event: message_id(&row.row),
+                is_sent: message.is_some(),
+                message,
+            });
+        }
+    }
+
+    /// The last position of each source.
+    pub(super) fn ends(&self) -> BTreeMap<Source, i64> {
+        self.entries.iter().map(|entry| (entry.source, entry.position)).collect()
+    }
+
+    /// Takes out what there is to publish, in order.
+    pub(super) fn messages(&mut self) -> Vec<Message> {
+        self.entries.iter_mut().filter_map(|entry| entry.message.take()).collect()
+    }
+
+    /// Takes the answers, one for each of [`Self::messages`].
+    pub(super) fn outcome(
+        &self,
+        answers: Vec<Result<Stored, PublishError>>,
+        refused: &mut Refused,
+        metrics: &StreamMetrics,
+    ) -> Outcome {
+        let mut outcome = Outcome { is_complete: true, ..Outcome::default() };
+        let mut broken: Vec<Source> = Vec::new();
+        let mut still: HashMap<(Source, i64), u32> = HashMap::new();
+        let mut answers = answers.into_iter();
+        for entry in &self.entries {
+            let answer = entry.is_sent.then(|| answers.next()).flatten();
+            let (is_done, is_kept) = match answer {
+                Some(Ok(Stored::New | Stored::Known)) => (true, true),
+                None => (true, false),
+                Some(Err(error)) => {
+                    let is_over =
+                        error.is_own_fault() && is_given_up(entry, &error, refused, &mut still);
+                    if !is_over {
+                        outcome.has_no_stream |= error == PublishError::NoStream;
+                        outcome.error.get_or_insert(error);
+                    }
+                    (is_over, false)
+                }
+            };
+            if !is_done {
+                outcome.is_complete = false;
+                broken.push(entry.source);
+            }
+            // What comes after a gap is published again, and counts then.
+            if broken.contains(&entry.source) {
+                continue;
+            }
+            outcome.reached.insert(entry.source, entry.position);
+            match is_kept {
+                true => metrics.add_published(entry.label),
+                false => metrics.add_skipped(entry.label),
+            }
+        }
+        refused.0 = still;
+        outcome
+    }
+}
+
+/// Whether a row that is refused was tried often enough.
+fn is_given_up(
+    entry: &Entry,
+    error: &PublishError,
+    refused: &Refused,
+    still: &mut HashMap<(Source, i64), u32>,
+) -> bool {
+    let tries = refused.tries(entry.source, entry.position) + 1;
+    still.insert((entry.source, entry.position), tries);
+    if tries >= TRIES_MAX {
+        warn!(message.id = entry.event, %error, "an event is skipped: the bus does not take it");
+    }
+    tries >= TRIES_MAX
+}
+
+/// The message of a row: whole where it fits, else by reference. A row that was refused is made as
+/// small as it can be, because the bus may take less than it says.
+fn message(
+    row: &TailRow,
+    limit: usize,
+    is_refused: bool,
+    metrics: &StreamMetrics,
+) -> Option<Message> {
+    let whole = row.payload().ok()?;
+    let payload = if whole.len() <= limit && !is_refused {
+        whole
+    } else {
+        let least = by_reference(&whole, if is_refused { SMALL.min(limit) } else { limit });
+        let smaller = least.or_else(|| by_reference(&whole, limit))?;
+        if smaller.len() < whole.len() {
+            metrics.add_referenced(type_label(row.row.event_type.as_deref()));
+        }
+        smaller
+    };
+    let event_type = row.row.event_type.as_deref().unwrap_or(UNTYPED);
+    Some(Message {
+        subject: subject(Some(event_type)),
+        id: message_id(&row.row),
+        payload: payload.into_bytes(),
+    })
+}
+
+/// Bytes that any bus takes.
+const SMALL: usize = 64 * 1024;

@@ -1,0 +1,97 @@
+//! The relay on a store and a bus in memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_bus::{EventStream, MemoryStream};
+use noetl_control::{Metrics, Publishing};
+use noetl_model::Clock;
+use noetl_store::conformance::story::{Story, said, write};
+use noetl_store::{MemoryStore, Outbox, OutboxOptions, Store, SystemClock};
+use tokio::sync::watch;
+
+use crate::publishing::{options, until};
+
+fn store(lease: Duration) -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::new().with_outbox(OutboxOptions { is_on: true, lease }))
+}
+
+fn start(store: &Arc<MemoryStore>, bus: &Arc<MemoryStream>) -> Publishing {
+    let bus: Arc<dyn EventStream> = bus.clone();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let store: Arc<dyn Store> = store.clone();
+    let (_, commits) = watch::channel(());
+    Publishing::relay(&options(), store, &bus, &commits, &clock, &Arc::new(Metrics::new()))
+}
+
+#[tokio::test]
+async fn the_outbox_is_emptied_in_its_order() {
+    let (store, bus) = (store(Duration::from_secs(60)), Arc::new(MemoryStream::new()));
+    let relay = start(&store, &bus);
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    for round in 0..10 {
+        write(&*store, story.then(vec![said(&round.to_string())])).await;
+    }
+    until("all messages", async || bus.kept().len() == 13).await;
+    let kept = bus.kept();
+    assert_eq!(kept[0].id, story.event_at(1).to_string());
+    assert_eq!(kept[12].id, format!("{}:{}", story.event_at(13), story.id()));
+    assert_eq!(kept[12].subject, "noetl.events.progress");
+    until("their marks", async || {
+        store.purge_published(Duration::ZERO).await.expect("a count") > 0
+            || store.pending().await.expect("a count") == 0
+    })
+    .await;
+    assert_eq!(bus.settings(), Some(options().stream()));
+    relay.close().await;
+}
+
+#[tokio::test]
+async fn what_a_dead_publisher_claimed_is_published_when_its_claim_is_over() {
+    let (store, bus) = (store(Duration::from_millis(100)), Arc::new(MemoryStream::new()));
+    write(&*store, Story::new(10).start()).await;
+    let claimed = store.claim(100).await.expect("rows");
+    assert_eq!(claimed.len(), 3);
+    let relay = start(&store, &bus);
+    until("all messages", async || bus.kept().len() == 3).await;
+    relay.close().await;
+}
+
+#[tokio::test]
+async fn a_message_without_an_answer_is_published_again_and_kept_once() {
+    let (store, bus) = (store(Duration::from_millis(50)), Arc::new(MemoryStream::new()));
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    bus.leave_after(1);
+    let relay = start(&store, &bus);
+    until("the loss", async || !bus.is_connected()).await;
+    write(&*store, story.then(vec![said("meanwhile")])).await;
+    bus.set_connected(true);
+    until("the end", async || {
+        store.purge_published(Duration::ZERO).await.expect("a count");
+        store.pending().await.expect("a count") == 0
+            && store.claim(1).await.expect("rows").is_empty()
+            && bus.kept().len() == 4
+    })
+    .await;
+    relay.close().await;
+}
+
+#[tokio::test]
+async fn a_row_that_is_refused_waits_and_holds_up_nobody() {
+    let (store, bus) = (store(Duration::from_secs(60)), Arc::new(MemoryStream::new()));
+    let mut story = Story::new(10);
+    bus.refuse(&story.event_at(2).to_string());
+    write(&*store, story.start()).await;
+    write(&*store, story.then(vec![said("after it")])).await;
+    let relay = start(&store, &bus);
+    until("the others", async || bus.kept().len() == 3).await;
+    relay.close().await;
+    // It failed, is kept with what was said of it, and comes back after a second at the earliest.
+    assert_eq!(store.pending().await.expect("a count"), 0);
+    until("its time", async || store.pending().await.expect("a count") == 1).await;
+    let waiting = store.claim(10).await.expect("rows");
+    assert_eq!(waiting[0].event, story.event_at(2));
+    assert!(waiting[0].error.as_deref().is_some_and(|error| error.contains("refuses")));
+}

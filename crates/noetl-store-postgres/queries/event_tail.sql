@@ -1,0 +1,40 @@
+-- Rows of a lane after a position, oldest first, up to where their JSON passes so many bytes: those
+-- that begin before that. Whoever appends holds the lane until it has committed, so no row comes
+-- later that belongs before one of these.
+select e.execution_id, coalesce(e.seq, 0), e.event_id, e.created_at, e.origin, e.event_type,
+    e.node_name, e.node_type, e.status, e.command_id, e.parent_execution_id, e.worker_id,
+    e.context::text, e.result::text, e.meta::text, e.error, e.duration, e.idempotency_key,
+    case when e.origin = 'imported' then coalesce(e.more, json_build_object(
+        'node_id', e.node_id, 'catalog_id', e.catalog_id, 'parent_event_id', e.parent_event_id,
+        'prev_event_id', e.prev_event_id, 'stage_id', e.stage_id, 'frame_id', e.frame_id,
+        'current_index', e.current_index, 'current_item', e.current_item,
+        'context_value', e.context_value, 'context_key', e.context_key,
+        'stack_trace', e.stack_trace, 'distributed_state', e.distributed_state,
+        'trace_component', e.trace_component, 'organization_id', e.organization_id,
+        'stream_id', e.stream_id, 'stream_version', e.stream_version,
+        'aggregate_id', e.aggregate_id, 'aggregate_type', e.aggregate_type,
+        'schema_name', e.schema_name, 'schema_version', e.schema_version,
+        'producer', e.producer, 'causation_id', e.causation_id,
+        'correlation_id', e.correlation_id, 'idempotency_key', e.idempotency_key,
+        'envelope_checksum', e.envelope_checksum, 'event_time', e.event_time,
+        'ingest_time', e.ingest_time, 'payload_ref', e.payload_ref
+    ))::text end,
+    e.position, coalesce(x.tenant_id, e.tenant_id), coalesce(e.catalog_id, x.catalog_id),
+    coalesce(e.prev_event_id, (
+        select p.event_id from noetl.event p
+        where p.execution_id = e.execution_id and p.seq = e.seq - 1
+    ))
+from (
+    select p.*, sum(p.bytes) over (order by p.position) - p.bytes as bytes_before
+    from (
+        select n.*, coalesce(octet_length(n.context::text), 0)
+            + coalesce(octet_length(n.result::text), 0)
+            + coalesce(octet_length(n.meta::text), 0) as bytes
+        from noetl.event n
+        where n.lane = $1 and n.position > $2
+        order by n.position limit $3
+    ) p
+) e
+left join noetl.execution x on x.execution_id = e.execution_id
+where e.bytes_before < $4
+order by e.position

