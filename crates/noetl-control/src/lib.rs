@@ -33,8 +33,8 @@ mod sealing;
 mod service;
 mod snapshots;
 mod stream_metrics;
-mod tailer;
 mod subscriptions;
+mod tailer;
 mod verify;
 mod watch;
 

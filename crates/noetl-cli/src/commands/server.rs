@@ -2,9 +2,12 @@
 
 use std::process::ExitCode;
 
+use noetl_control::KEY_VARIABLE;
+
 use super::serve::Serve;
 use crate::arguments::ServerArguments;
 use crate::failure::{Failure, Kind};
+use crate::keys;
 use crate::stores::Place;
 
 pub(crate) fn main(arguments: ServerArguments) -> Result<ExitCode, Failure> {
@@ -15,6 +18,13 @@ pub(crate) fn main(arguments: ServerArguments) -> Result<ExitCode, Failure> {
              NOETL_DATABASE_URL, POSTGRES_HOST and its like, or NOETL_SHARDS",
         )
     })?;
+    if keys::from_settings()?.is_none() {
+        let message = format!("{KEY_VARIABLE} is not set");
+        return Err(Failure::new(Kind::Config, message).hint(
+            "credentials are encrypted with it, by every server alike: set it to the output of \
+             `openssl rand -base64 32` and keep that safe",
+        ));
+    }
     let serve = Serve {
         host: arguments.host,
         port: arguments.port,

@@ -24,3 +24,4 @@ mod run;
 mod sharded;
 mod stopping;
 mod terminal;
+mod tour;
