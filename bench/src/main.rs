@@ -10,6 +10,7 @@ mod replay;
 mod report;
 mod stage;
 mod store;
+mod system;
 mod work;
 
 use clap::Parser;
@@ -58,7 +59,7 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
     if on("sqlite") {
         let medium = Medium::Sqlite;
         let mut raw = None;
-        if wanted("journal") || wanted("chain") {
+        if wanted("journal") || wanted("chain") || wanted("project") {
             let (line, limit) = store::journal(&medium, steps).await?;
             report::print(&line);
             raw = limit;
@@ -70,6 +71,12 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         if wanted("list_50") {
             report::print(&store::list(&medium, [medium.clone(), medium.clone()]).await?);
         }
+        if wanted("outbox") {
+            report::print(&system::outbox(&medium).await?);
+        }
+        if wanted("project") {
+            report::print(&system::project(&medium, steps, raw).await?);
+        }
         if wanted("replay") {
             report::print(&replay::replay(&medium, arguments.replay).await?);
         }
@@ -78,7 +85,7 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         let mut server = Server::start()?;
         let mut fresh = || server.database().map(Medium::Postgres);
         let mut raw = None;
-        if wanted("journal") || wanted("chain") {
+        if wanted("journal") || wanted("chain") || wanted("project") {
             let (line, limit) = store::journal(&fresh()?, steps).await?;
             report::print(&line);
             raw = limit;
@@ -90,6 +97,12 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         if wanted("list_50") {
             let databases = [fresh()?, fresh()?];
             report::print(&store::list(&databases[0].clone(), databases).await?);
+        }
+        if wanted("outbox") {
+            report::print(&system::outbox(&fresh()?).await?);
+        }
+        if wanted("project") {
+            report::print(&system::project(&fresh()?, steps, raw).await?);
         }
         if wanted("replay") {
             report::print(&replay::replay(&fresh()?, arguments.replay).await?);

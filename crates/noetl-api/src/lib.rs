@@ -7,15 +7,18 @@
 pub mod catalog;
 mod client;
 pub mod commands;
+pub mod credentials;
 pub mod error;
 pub mod events;
 pub mod execute;
 pub mod executions;
 pub mod health;
 mod id;
+pub mod ingress;
 pub mod internal;
 pub mod outbox;
 pub mod replay;
+pub mod subscriptions;
 mod version;
 
 pub use client::{Client, ClientError};

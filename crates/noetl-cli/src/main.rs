@@ -9,6 +9,7 @@ mod commands;
 mod database;
 mod edge;
 mod failure;
+mod keys;
 mod output;
 mod policy;
 mod results;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Control, OpenError, Options, SubmitError};
+use noetl_control::{Control, EncryptionKey, OpenError, Options, SubmitError};
 use noetl_model::MachineId;
 use noetl_store::{Policy, SystemClock};
 use noetl_tools::Registry;
@@ -34,6 +34,8 @@ pub(crate) struct Setup {
     pub(crate) resume: bool,
     /// How long running steps may take to end when the process is told to stop.
     pub(crate) grace: Duration,
+    /// What credentials are encrypted with; without it there are none.
+    pub(crate) encryption_key: Option<EncryptionKey>,
     /// How long what is kept; everything stays when there is none.
     pub(crate) retention: Option<Policy>,
 }
@@ -48,6 +50,7 @@ impl Runtime {
             blobs: results::place()?,
             env: Arc::new(template_environment()),
             resume: setup.resume,
+            encryption_key: setup.encryption_key,
             retention: setup.retention,
             lease: lease()?,
             ..Options::default()

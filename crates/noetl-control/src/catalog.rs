@@ -4,15 +4,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use noetl_model::{CatalogId, Clock, Tenant};
-use noetl_playbook::{Checked, Diagnostic, Playbook, Severity, check, describe};
+use noetl_playbook::{
+    Checked, CheckedSubscription, Diagnostic, Playbook, Severity, check, check_subscription,
+    describe,
+};
 use noetl_store::{CatalogEntry, NewEntry, Store, StoreError};
 
 use crate::ids::Ids;
+use crate::listeners::Listeners;
+use crate::subscriptions;
 
 /// Compiled playbooks kept in memory. A large one takes a few megabytes.
 const COMPILED_MAX: usize = 256;
 
-/// Kinds of documents the catalog keeps. Playbooks are checked; the others are kept as they are.
+/// Kinds of documents the catalog keeps. Playbooks and subscriptions are checked; the others are kept
+/// as they are.
 const KINDS: [&str; 6] = ["playbook", "subscription", "agent", "mcp", "credential", "memory"];
 
 /// Why a document was not registered.
@@ -106,6 +112,16 @@ fn unknown_kind(kind: &str) -> Diagnostic {
     of_document("E002", "kind", format!("the catalog keeps no documents of kind '{kind}'"), help)
 }
 
+/// A gateway knows a listener by its name alone, and asks for the first that has it.
+fn shared_listener(name: &str, others: &[String]) -> Diagnostic {
+    let others: Vec<String> = others.iter().map(|other| format!("'{other}'")).collect();
+    let message = format!("listener '{name}' is also that of {}", others.join(", "));
+    let help =
+        "let 'gateway_path' end in a name of its own; the first by path is served".to_owned();
+    let found = of_document("W115", "spec.ingress.gateway_path", message, help);
+    Diagnostic { severity: Severity::Warning, ..found }
+}
+
 /// A finding about a document that is known only by what it describes itself as.
 fn of_document(code: &'static str, path: &str, message: String, help: String) -> Diagnostic {
     Diagnostic {
@@ -126,6 +142,7 @@ pub struct Catalog {
     clock: Arc<dyn Clock>,
     ids: Ids,
     playbooks: Playbooks,
+    listeners: Listeners,
 }
 
 impl Catalog {
@@ -134,12 +151,13 @@ impl Catalog {
         clock: Arc<dyn Clock>,
         ids: Ids,
         playbooks: Playbooks,
+        listeners: Listeners,
     ) -> Self {
-        Self { store, clock, ids, playbooks }
+        Self { store, clock, ids, playbooks, listeners }
     }
 
     /// Registers a document as the next version of its path, with the warnings it deserves. A
-    /// playbook with errors is refused unless `force` is given.
+    /// playbook or subscription with errors is refused unless `force` is given.
     pub async fn register(
         &self,
         tenant: &Tenant,
@@ -162,6 +180,9 @@ impl Catalog {
                 return Err(RegisterError::Invalid(checked.diagnostics));
             }
         }
+        if kind == subscriptions::KIND {
+            checked.diagnostics = self.check_subscription(tenant, &path, &content, force).await?;
+        }
         let entry = NewEntry {
             id: self.ids.catalog(),
             path,
@@ -177,6 +198,33 @@ impl Catalog {
             self.playbooks.keep(entry.id, playbook);
         }
         Ok((entry, checked.diagnostics))
+    }
+
+    /// What there is to say about a subscription; refused when it has errors.
+    async fn check_subscription(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        content: &str,
+        force: bool,
+    ) -> Result<Vec<Diagnostic>, RegisterError> {
+        let text = content.to_owned();
+        let checked = tokio::task::spawn_blocking(move || check_subscription(&text)).await;
+        let Ok(CheckedSubscription { subscription, mut diagnostics }) = checked else {
+            // Only a runtime that shuts down drops the task unrun; nobody waits for the answer then.
+            return Err(RegisterError::Invalid(Vec::new()));
+        };
+        if !force && subscription.is_none() {
+            return Err(RegisterError::Invalid(diagnostics));
+        }
+        if let Some(ingress) = subscription.and_then(|subscription| subscription.ingress) {
+            let others = self.listeners.others(tenant, path, ingress.listener()).await;
+            let others = others.map_err(RegisterError::Store)?;
+            if !others.is_empty() {
+                diagnostics.push(shared_listener(ingress.listener(), &others));
+            }
+        }
+        Ok(diagnostics)
     }
 
     /// The entry with this id.

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use noetl_model::{
-    CatalogId, Clock, DueId, EventId, ExecutionId, MachineId, Snowflakes, Timestamp,
+    CatalogId, Clock, CredentialId, DueId, EventId, ExecutionId, MachineId, Snowflakes,
+    SubscriptionId, Timestamp,
 };
 
 /// How far another machine's clock may be ahead of this one's.
@@ -45,6 +46,14 @@ impl Ids {
 
     pub(crate) fn catalog(&self) -> CatalogId {
         CatalogId::new(self.mint())
+    }
+
+    pub(crate) fn subscription(&self) -> SubscriptionId {
+        SubscriptionId::new(self.mint())
+    }
+
+    pub(crate) fn credential(&self) -> CredentialId {
+        CredentialId::new(self.mint())
     }
 
     /// Whether an id from elsewhere may stand in the log: positive, and not from a clock that is

@@ -4,12 +4,12 @@
 //! Nothing handed in can drive an execution: what would only be decided is refused as a report, and
 //! an execution from elsewhere is nobody's to drive.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use noetl_model::event::Imported;
-use noetl_model::{ExecutionId, Map, Tenant, Timestamp, Value};
+use noetl_model::{ExecutionId, Map, SubscriptionId, Tenant, Timestamp, Value};
 use noetl_store::{Import, ImportOutcome, Store, StoreError};
 
 use crate::ids::Ids;
@@ -54,6 +54,12 @@ impl Intake {
     pub async fn take(&self, rows: Vec<Placed>) -> Result<Taken, StoreError> {
         let mut taken = Taken::default();
         let mut started_here: BTreeMap<ExecutionId, Vec<Placed>> = BTreeMap::new();
+        let subscriptions = self.subscriptions_in(&rows).await?;
+        let (of_subscriptions, rows): (Vec<Placed>, Vec<Placed>) =
+            rows.into_iter().partition(|(_, row)| subscriptions.contains(&row.execution));
+        for (place, row) in of_subscriptions {
+            started_here.entry(row.execution).or_default().push((place, row));
+        }
         let mut waiting = into_chunks(rows);
         while let Some(chunk) = waiting.pop() {
             let imports = chunk.iter().map(|(_, row)| row.clone()).collect();
@@ -130,6 +136,25 @@ impl Intake {
                 ..Imported::default()
             },
         }
+    }
+
+    /// Which of these logs are those of subscriptions of this server. Only rows that speak of one
+    /// are asked about: it is the exception.
+    async fn subscriptions_in(&self, rows: &[Placed]) -> Result<BTreeSet<ExecutionId>, StoreError> {
+        let speaks = |row: &Import| {
+            row.row.event_type.as_deref().is_some_and(|text| text.starts_with("subscription."))
+        };
+        let asked = rows.iter().filter(|(_, row)| speaks(row));
+        let asked: BTreeMap<ExecutionId, &Tenant> =
+            asked.map(|(_, row)| (row.execution, &row.tenant)).collect();
+        let mut found = BTreeSet::new();
+        for (execution, tenant) in asked {
+            let id = SubscriptionId::new(execution.get());
+            if self.store.subscription(tenant, id).await?.is_some() {
+                found.insert(execution);
+            }
+        }
+        Ok(found)
     }
 
     /// Takes rows about one execution of this server, in order.

@@ -6,6 +6,7 @@
 
 mod cache;
 mod catalog;
+mod credentials;
 mod dispatch;
 mod due;
 mod executions;
@@ -13,38 +14,47 @@ mod identity;
 mod ids;
 mod intake;
 pub mod journal;
+mod listeners;
 pub mod local;
 mod look;
 pub mod metrics;
 mod once;
 mod options;
 pub mod outbox;
+mod projections;
 mod recovery;
 mod replay;
 mod reports;
 mod results;
 mod retention;
+mod sealing;
 mod service;
 mod snapshots;
+mod subscriptions;
 mod verify;
 mod watch;
 
 pub use catalog::{Catalog, PlaybookError, RegisterError};
+pub use credentials::{CredentialError, CredentialRequest, Credentials};
 pub use executions::{Executions, StartError, StartRequest, Started};
 pub use identity::IdentityError;
 pub use intake::{Intake, Taken};
 pub use journal::{Accepted, Journal, SubmitError};
+pub use listeners::{Listener, ListenerError, ListenerVerify, Listeners};
 pub use local::{Assignment, LOCAL_WORKER, LocalCommands};
 pub use metrics::Metrics;
 pub use once::{Once, StartedOnce, Starts, WINDOW_MAX};
 pub use options::Options;
 pub use outbox::Outgoing;
+pub use projections::{Projected, Projections};
 pub use replay::{
     Advanced, ORGANIZATION, PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Replay,
     ReplayRequest, Replayed, Resolution,
 };
 pub use reports::{Report, ReportError, Reports};
 pub use retention::{PurgeError, Purged, purge};
+pub use sealing::{EncryptionKey, KEY_VARIABLE, KeyError, SealError};
 pub use service::{Control, OpenError};
+pub use subscriptions::{SubscriptionError, Subscriptions};
 pub use verify::{Problem, Verified, verify};
 pub use watch::Watch;

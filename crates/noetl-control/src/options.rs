@@ -7,6 +7,8 @@ use std::time::Duration;
 use noetl_model::MachineId;
 use noetl_store::{Blobs, Policy};
 
+use crate::sealing::EncryptionKey;
+
 /// Settings of one control plane.
 #[derive(Clone)]
 pub struct Options {
@@ -25,6 +27,8 @@ pub struct Options {
     pub lease: Duration,
     /// Whether unfinished executions found at the start go on.
     pub resume: bool,
+    /// What credentials are encrypted with; without it there are none.
+    pub encryption_key: Option<EncryptionKey>,
     /// How long what is kept, applied once a day; everything stays when `None`.
     pub retention: Option<Policy>,
 }
@@ -39,6 +43,7 @@ impl Default for Options {
             env: Arc::default(),
             lease: Duration::from_secs(90),
             resume: true,
+            encryption_key: None,
             retention: None,
         }
     }

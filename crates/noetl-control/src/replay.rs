@@ -12,7 +12,7 @@ mod payloads;
 use std::sync::Arc;
 
 use noetl_engine::replay::{Projection, ReplayState, Scope};
-use noetl_model::{EventId, ExecutionId, Tenant, Value};
+use noetl_model::{EventId, ExecutionId, SubscriptionId, Tenant, Value};
 use noetl_store::{Store, StoreError, Until};
 use tokio::sync::Semaphore;
 
@@ -101,7 +101,8 @@ impl Replay {
         let folded = match &owner {
             Some(owner) if *owner != request.tenant => pass.sealed().await?,
             owner => {
-                let pass = Pass { is_theirs: owner.is_some(), ..pass };
+                let is_theirs = owner.is_some() || self.is_subscription(request).await?;
+                let pass = Pass { is_theirs, ..pass };
                 self.fold(pass, request.until, request.limit).await?
             }
         };
@@ -133,6 +134,12 @@ impl Replay {
             state,
         });
         Ok(advanced)
+    }
+
+    /// Whether the log is of a subscription of the tenant that asks.
+    async fn is_subscription(&self, request: &ReplayRequest) -> Result<bool, StoreError> {
+        let id = SubscriptionId::new(request.execution.get());
+        Ok(self.store.subscription(&request.tenant, id).await?.is_some())
     }
 
     /// Waits until a long fold may begin; a short one may at once.

@@ -6,17 +6,18 @@
 use std::sync::Arc;
 
 use noetl_engine::{Begin, Claim, Complete, Fail, Input, Keep, Refusal};
-use noetl_model::event::Reported;
+use noetl_model::event::{Lifecycle, Reported};
 use noetl_model::row::types;
 use noetl_model::{
-    CommandId, DEPTH_MAX, EventId, ExecutionId, Fact, Failure, FailureKind, Seq, Tenant, Value,
-    is_deeper_than,
+    CommandId, DEPTH_MAX, EventId, ExecutionId, Fact, Failure, FailureKind, Seq, SubscriptionId,
+    Tenant, Value, is_deeper_than,
 };
 use noetl_store::{CommandRow, Store, StoreError};
 
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError};
 use crate::results::Results;
+use crate::subscriptions::Subscriptions;
 
 /// One thing said.
 #[derive(Debug, Clone)]
@@ -72,11 +73,18 @@ pub struct Reports {
     journal: Journal,
     ids: Ids,
     results: Results,
+    subscriptions: Subscriptions,
 }
 
 impl Reports {
-    pub(crate) fn new(store: Arc<dyn Store>, journal: Journal, ids: Ids, results: Results) -> Self {
-        Self { store, journal, ids, results }
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        journal: Journal,
+        ids: Ids,
+        results: Results,
+        subscriptions: Subscriptions,
+    ) -> Self {
+        Self { store, journal, ids, results, subscriptions }
     }
 
     /// Takes one report. A repeat answers as the first did and changes nothing.
@@ -88,7 +96,7 @@ impl Reports {
         }
         let known = self.store.execution(tenant, report.execution).await;
         if known.map_err(ReportError::Store)?.is_none() {
-            return Err(ReportError::UnknownExecution(report.execution));
+            return self.note(tenant, report).await;
         }
         if let Some(event) = report.event {
             let seen = self.store.find_event(report.execution, event).await;
@@ -189,26 +197,39 @@ impl Reports {
         }
     }
 
+    /// A subscription's runtime reports under the id of the subscription, which no execution has.
+    async fn note(&self, tenant: &Tenant, report: Report) -> Result<EventId, ReportError> {
+        let (execution, event) = (report.execution, report.event);
+        let id = SubscriptionId::new(execution.get());
+        let noted = self.subscriptions.note(tenant, id, said(report), event).await;
+        noted.map_err(ReportError::Store)?.ok_or(ReportError::UnknownExecution(execution))
+    }
+
     async fn keep(&self, report: Report) -> Result<EventId, ReportError> {
-        let status = report.status.unwrap_or_else(|| derived_status(&report.event_type).to_owned());
-        let said = Reported {
-            event_type: report.event_type,
-            step: Arc::from(report.step),
-            status,
-            payload: report.payload.filter(Value::is_object),
-            meta: report.meta,
-            worker: report.worker.map(Arc::from),
-            key: None,
-        };
-        let asked = report.event;
+        let (execution, asked) = (report.execution, report.event);
+        let said = said(report);
         let id = asked.filter(|id| self.ids.is_plausible(*id));
         let key = if id.is_none() { asked.map(EventId::get) } else { None };
         let input = Input::Keep(Box::new(Keep { said, id, key }));
-        let accepted = self.journal.submit(report.execution, input).await;
+        let accepted = self.journal.submit(execution, input).await;
         let accepted = accepted.map_err(ReportError::Submit)?;
         // None when it was kept before.
         let kept = accepted.events.first().map(|event| event.id);
         Ok(kept.or(asked).unwrap_or(EventId::new(0)))
+    }
+}
+
+/// A report as a log keeps it.
+fn said(report: Report) -> Reported {
+    let status = report.status.unwrap_or_else(|| derived_status(&report.event_type).to_owned());
+    Reported {
+        event_type: report.event_type,
+        step: Arc::from(report.step),
+        status,
+        payload: report.payload.filter(Value::is_object),
+        meta: report.meta,
+        worker: report.worker.map(Arc::from),
+        key: None,
     }
 }
 
@@ -220,7 +241,7 @@ fn check_type(event_type: &str) -> Result<(), ReportError> {
     }
     let is_reserved = event_type.starts_with("playbook")
         || event_type.starts_with("step.")
-        || event_type.starts_with("subscription.")
+        || Lifecycle::from_event_type(event_type).is_some()
         || matches!(
             event_type,
             types::COMMAND_ISSUED

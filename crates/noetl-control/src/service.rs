@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use noetl_model::{Clock, Timestamp};
-use noetl_store::{Blobs, Policy, Store, StoreError};
+use noetl_store::{Blobs, Policy, Store, StoreError, SubscriptionState};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{Catalog, Playbooks};
+use crate::credentials::Credentials;
 use crate::dispatch::Dispatch;
 use crate::due::Deliverer;
 use crate::executions::Executions;
@@ -17,18 +18,21 @@ use crate::identity::{Identity, IdentityError};
 use crate::ids::Ids;
 use crate::intake::Intake;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
+use crate::listeners::Listeners;
 use crate::local::LocalCommands;
 use crate::look::Look;
 use crate::metrics::Metrics;
 use crate::once::Starts;
 use crate::options::Options;
 use crate::outbox::Outgoing;
+use crate::projections::Projections;
 use crate::recovery;
 use crate::replay::Replay;
 use crate::reports::Reports;
 use crate::results::Results;
 use crate::retention::{PurgeError, Purged, Retainer};
 use crate::snapshots::Snapshots;
+use crate::subscriptions::Subscriptions;
 use crate::watch::Watch;
 
 /// Why a control plane did not start.
@@ -57,6 +61,14 @@ pub struct Control {
     pub reports: Reports,
     /// Logs as read models.
     pub replay: Replay,
+    /// Subscriptions.
+    pub subscriptions: Subscriptions,
+    /// What gateways have to know of them.
+    pub listeners: Listeners,
+    /// Credentials.
+    pub credentials: Credentials,
+    /// Snapshots for readers elsewhere.
+    pub projections: Projections,
     /// Rows that system pools hand in.
     pub intake: Intake,
     /// Rows on their way to publishers outside.
@@ -185,8 +197,18 @@ impl Control {
             };
             tasks.push(tokio::spawn(retainer.run()));
         }
-        let catalog = Catalog::new(store.clone(), clock.clone(), ids.clone(), playbooks);
-        let reports = Reports::new(store.clone(), journal.clone(), ids.clone(), results.clone());
+        let subscriptions = Subscriptions::new(store.clone(), clock.clone(), ids.clone());
+        let credentials = Credentials::new(store.clone(), ids.clone(), options.encryption_key);
+        let listeners = Listeners::new(store.clone(), subscriptions.clone(), credentials.clone());
+        let catalog =
+            Catalog::new(store.clone(), clock.clone(), ids.clone(), playbooks, listeners.clone());
+        let reports = Reports::new(
+            store.clone(),
+            journal.clone(),
+            ids.clone(),
+            results.clone(),
+            subscriptions.clone(),
+        );
         let executions = Executions::new(
             store.clone(),
             journal.clone(),
@@ -194,14 +216,20 @@ impl Control {
             ids.clone(),
             watch.clone(),
         );
+        let metrics = Arc::new(Metrics::new());
+        let replay = Replay::new(store.clone(), results.clone());
         Ok(Self {
             starts: Starts::new(store.clone(), executions.clone(), ids.clone()),
             executions,
             intake: Intake::new(store.clone(), reports.clone(), ids),
             outbox: Outgoing::new(store.clone()),
-            metrics: Arc::new(Metrics::new()),
-            replay: Replay::new(store.clone(), results.clone()),
+            projections: Projections::new(store.clone(), replay.clone(), metrics.clone()),
+            metrics,
+            replay,
             reports,
+            subscriptions,
+            listeners,
+            credentials,
             local: LocalCommands::new(
                 journal,
                 results,
@@ -237,6 +265,18 @@ impl Control {
         match self.store.pending().await {
             Ok(pending) => {
                 self.metrics.outbox_pending.set(i64::try_from(pending).unwrap_or(i64::MAX));
+            }
+            Err(_) => self.metrics.scrape_errors.inc(),
+        }
+        match self.store.subscription_counts().await {
+            Ok(counts) => {
+                for state in SubscriptionState::ALL {
+                    let found = counts.iter().find(|(counted, _)| *counted == state);
+                    let count = found.map_or(0, |(_, count)| *count);
+                    let gauge =
+                        self.metrics.subscription_state.with_label_values(&[state.as_str()]);
+                    gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+                }
             }
             Err(_) => self.metrics.scrape_errors.inc(),
         }

@@ -65,8 +65,12 @@ impl Execution {
             Fact::PlaybookCancelled { reason } => {
                 self.end(Status::Cancelled, event.at, reason.clone(), trail);
             }
-            // Said by a worker or client, or elsewhere; only what the engine decided drives state.
-            Fact::CallFailed { .. } | Fact::Reported(_) | Fact::Imported(_) => {}
+            // Said by a worker or client, or elsewhere, or of no execution at all; only what the
+            // engine decided drives state.
+            Fact::CallFailed { .. }
+            | Fact::SubscriptionMoved(_)
+            | Fact::Reported(_)
+            | Fact::Imported(_) => {}
         }
     }
 

@@ -69,6 +69,7 @@ pub fn effects_of(state: &Execution, events: &[Arc<Event>]) -> Vec<Effect> {
             | Fact::CommandFailed { .. }
             | Fact::ContextUpdated { .. }
             | Fact::StepExited { .. }
+            | Fact::SubscriptionMoved(_)
             | Fact::Reported(_)
             | Fact::Imported(_) => {}
         }

@@ -104,6 +104,13 @@ impl From<CommandId> for EventId {
     }
 }
 
+impl SubscriptionId {
+    /// The id its log is under. No execution has it.
+    pub const fn log(self) -> ExecutionId {
+        ExecutionId::new(self.get())
+    }
+}
+
 /// Whose rows these are. Part of every key; every read with another tenant is empty.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -10,6 +10,7 @@ mod encode;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::event::Lifecycle;
 use crate::{CommandId, EventId, ExecutionId, Origin, Seq, Timestamp};
 
 pub use decode::RowError;
@@ -99,6 +100,21 @@ pub mod types {
 
 /// The node name of rows about the execution as a whole.
 pub const PLAYBOOK_NODE: &str = "playbook";
+
+/// The node id and the node type of rows about the life of a subscription; their name is its path.
+pub const SUBSCRIPTION_NODE: &str = "subscription";
+
+impl EventRow {
+    /// The node id: the node's name, unless the name is a catalog path.
+    pub fn node_id(&self) -> Option<&str> {
+        let event_type = self.event_type.as_deref().unwrap_or_default();
+        match event_type {
+            types::PLAYBOOK_STARTED => Some(PLAYBOOK_NODE),
+            _ if Lifecycle::from_event_type(event_type).is_some() => Some(SUBSCRIPTION_NODE),
+            _ => self.node_name.as_deref(),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests;

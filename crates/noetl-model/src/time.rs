@@ -57,6 +57,15 @@ impl Timestamp {
         Some((date.year(), (date.month() - 1) / 3 + 1))
     }
 
+    /// Its text with `+00:00` in the place of `Z`, as the fields of subscriptions have it.
+    pub fn with_offset(self) -> String {
+        let text = self.to_string();
+        match text.strip_suffix('Z') {
+            Some(local) => format!("{local}+00:00"),
+            None => text,
+        }
+    }
+
     /// The calendar view, for formatting; `None` outside the years −9999 to 9999.
     pub fn to_jiff(self) -> Option<jiff::Timestamp> {
         jiff::Timestamp::from_microsecond(self.0).ok()
@@ -104,6 +113,9 @@ mod tests {
         let at = Timestamp::from_micros(1_704_067_200_000_001);
         assert_eq!(at.to_string(), "2024-01-01T00:00:00.000001Z");
         assert_eq!("2024-01-01T01:00:00.000001+01:00".parse(), Ok(at));
+        assert_eq!(at.with_offset(), "2024-01-01T00:00:00.000001+00:00");
+        assert_eq!(at.with_offset().parse(), Ok(at));
+        assert_eq!(Timestamp::from_micros(i64::MAX).with_offset(), "9223372036854775807us");
     }
 
     #[test]

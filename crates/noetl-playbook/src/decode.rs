@@ -24,6 +24,7 @@ mod policy;
 mod root;
 mod set;
 mod step;
+mod subscription;
 mod suggest;
 mod tool;
 mod value;
@@ -34,6 +35,9 @@ mod tests;
 
 pub use describe::{Description, describe};
 pub use kinds::KNOWN_KINDS;
+pub use subscription::{
+    CheckedSubscription, check_subscription, is_subscription, subscription_spec,
+};
 
 use context::Context;
 use cursor::Cursor;

@@ -9,9 +9,14 @@ pub mod diagnostic;
 pub mod document;
 mod findings;
 pub mod graph;
+pub mod subscription;
 pub mod template;
 mod yaml;
 
-pub use decode::{Checked, Description, KNOWN_KINDS, check, describe};
+pub use decode::{
+    Checked, CheckedSubscription, Description, KNOWN_KINDS, check, check_subscription, describe,
+    is_subscription, subscription_spec,
+};
 pub use diagnostic::{Diagnostic, Severity};
 pub use document::{Playbook, StepIx};
+pub use subscription::Subscription;

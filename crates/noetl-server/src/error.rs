@@ -10,7 +10,10 @@ use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use noetl_api::{Diagnostic, ErrorBody};
-use noetl_control::{PlaybookError, RegisterError, ReportError, StartError, SubmitError};
+use noetl_control::{
+    CredentialError, ListenerError, PlaybookError, RegisterError, ReportError, StartError,
+    SubmitError, SubscriptionError,
+};
 use noetl_engine::{Refusal, Status};
 use noetl_model::{CommandId, ExecutionId};
 use noetl_store::{ExecutionStatus, StoreError};
@@ -244,6 +247,56 @@ impl From<ReportError> for ApiError {
             ReportError::ClaimedBy(holder) => claimed_by(&holder),
             ReportError::Submit(failure) => failure.into(),
             ReportError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<SubscriptionError> for ApiError {
+    fn from(failure: SubscriptionError) -> Self {
+        let message = failure.to_string();
+        match failure {
+            SubscriptionError::NoDocument(_) | SubscriptionError::Unregistered(_) => {
+                Self::not_found("subscription_not_found", message)
+            }
+            SubscriptionError::WrongKind { .. } => Self::invalid("not_a_subscription", message),
+            SubscriptionError::Illegal { .. } => Self::invalid("illegal_transition", message),
+            SubscriptionError::Replaced { .. } => Self::conflict("subscription_replaced", message),
+            SubscriptionError::Contended(_) => Self::unavailable("busy", message),
+            SubscriptionError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<CredentialError> for ApiError {
+    fn from(failure: CredentialError) -> Self {
+        let message = failure.to_string();
+        match failure {
+            CredentialError::NotFound(_) => Self::not_found("credential_not_found", message),
+            CredentialError::Unnamed(_) => Self::invalid("invalid_credential", message),
+            CredentialError::NoKey => Self::unavailable("no_encryption_key", message),
+            CredentialError::Sealed { .. } => {
+                error!(cause = chain(&failure), "a credential is not usable");
+                Self::refused(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "credential_unreadable",
+                    chain(&failure),
+                )
+            }
+            CredentialError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<ListenerError> for ApiError {
+    fn from(failure: ListenerError) -> Self {
+        let message = failure.to_string();
+        match failure {
+            ListenerError::Unknown(_) => Self::not_found("listener_not_found", message),
+            ListenerError::Incomplete { .. } => Self::invalid("incomplete_subscription", message),
+            ListenerError::NoSecret(_) => Self::invalid("no_secret", message),
+            ListenerError::Credential(failure) => failure.into(),
+            ListenerError::Subscription(failure) => failure.into(),
+            ListenerError::Store(failure) => failure.into(),
         }
     }
 }

@@ -8,8 +8,8 @@ use axum::routing::{get, post};
 use crate::app::App;
 use crate::http::{access, counted, internal, panics};
 use crate::routes::{
-    catalog, cleanup, commands, events, execute, executions, fallback, health, intake, metrics,
-    outbox, replay, runtime,
+    catalog, cleanup, commands, credentials, events, execute, executions, fallback, health,
+    ingress, intake, metrics, outbox, projection, replay, runtime, subscriptions,
 };
 
 /// All routes of the control plane.
@@ -32,6 +32,12 @@ pub fn router(app: App) -> Router {
         .route("/api/commands/{event_id}", get(commands::command))
         .route("/api/commands/{event_id}/claim", post(commands::claim))
         .route("/api/replay/state", get(replay::state))
+        .route("/api/subscriptions", get(subscriptions::list).post(subscriptions::register))
+        .route("/api/subscriptions/register", post(subscriptions::register))
+        .route("/api/subscriptions/{id}", get(subscriptions::get))
+        .route("/api/subscriptions/{id}/{action}", post(subscriptions::act))
+        .route("/api/credentials", get(credentials::list).post(credentials::put))
+        .route("/api/credentials/{identifier}", get(credentials::get).delete(credentials::delete))
         .route("/api/runtime/shard-info", get(runtime::shard_info));
     let open = match app.options.has_metrics {
         true => open.route("/metrics", get(metrics::metrics)),
@@ -57,6 +63,8 @@ fn internal_routes(app: &App) -> Router<App> {
         .route("/api/internal/outbox/pending-count", get(outbox::pending_count))
         .route("/api/internal/events/project", post(intake::project).layer(large))
         .route("/api/internal/events/materialize", post(intake::materialize).layer(large))
+        .route("/api/internal/projection/advance", post(projection::advance))
         .route("/api/internal/cleanup/purge", post(cleanup::purge))
+        .route("/api/internal/ingress/{listener}", get(ingress::get))
         .route_layer(from_fn_with_state(app.clone(), internal::gate))
 }

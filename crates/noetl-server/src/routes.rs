@@ -3,14 +3,18 @@
 pub(crate) mod catalog;
 pub(crate) mod cleanup;
 pub(crate) mod commands;
+pub(crate) mod credentials;
 pub(crate) mod events;
 pub(crate) mod execute;
 pub(crate) mod executions;
 pub(crate) mod fallback;
 pub(crate) mod health;
+pub(crate) mod ingress;
 pub(crate) mod intake;
 pub(crate) mod metrics;
 pub(crate) mod outbox;
+pub(crate) mod projection;
 pub(crate) mod replay;
 pub(crate) mod runtime;
 mod said;
+pub(crate) mod subscriptions;

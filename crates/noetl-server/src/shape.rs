@@ -9,7 +9,7 @@ use noetl_api::executions::{ExecutionView, Progress, StatusReply};
 use noetl_api::{Diagnostic, Id, IdForm};
 use noetl_model::command::ATTEMPTS_MAX;
 use noetl_model::event::{BlobRef, Issued};
-use noetl_model::row::{EventRow, PLAYBOOK_NODE};
+use noetl_model::row::EventRow;
 use noetl_model::{Event, Fact, Failure, Map, Origin, Value, command_name};
 use noetl_playbook::Severity;
 use noetl_store::{CatalogEntry, CommandRow, ExecutionRow, ExecutionStatus};
@@ -116,14 +116,10 @@ pub(crate) fn event(event: &Event, of: &ExecutionRow, ids: IdForm) -> EventView 
     // An imported row is shown as it came.
     let derived = row.command_id.filter(|_| row.origin != Origin::Imported);
     let command = derived.map(|id| command_name(row.execution_id, node, id));
-    let node_id = match event.fact {
-        Fact::PlaybookStarted(_) => Some(PLAYBOOK_NODE.to_owned()),
-        _ => row.node_name.as_deref().map(str::to_owned),
-    };
     EventView {
         seq: row.seq.0,
         event_id: Id::new(row.event_id.get(), ids),
-        node_id,
+        node_id: row.node_id().map(str::to_owned),
         node_name: row.node_name.as_deref().map(str::to_owned),
         node_type: row.node_type.as_deref().map(str::to_owned),
         created_at: row.created_at,

@@ -544,3 +544,58 @@ begin
     end loop;
 end
 $$;
+
+-- Moves a subscription from one state to another, and its log one place on. No row when it is not in
+-- that state, or when its path has another by now that is not deactivated, be it one that comes at
+-- this very moment. Whoever is told of a row holds it until the transaction ends.
+create or replace function noetl.subscription_move_2(
+    of_id bigint, of_tenant text, from_state text, to_state text, event_type text, at timestamptz
+) returns setof noetl.subscription
+language plpgsql as $$
+begin
+    return query
+    update noetl.subscription s
+    set state = to_state, last_event_type = event_type, updated_at = at, version = s.version + 1
+    where s.id = of_id and s.tenant_id = of_tenant and s.state = from_state
+    returning s.*;
+exception when unique_violation then
+    return;
+end
+$$;
+
+-- Adds an event to the log of a subscription, whose row the caller holds. The lane is held until the
+-- commit, as an appender holds it.
+create or replace function noetl.subscription_event_1(
+    on_lane smallint, of_tenant text, of_catalog bigint,
+    e_execution bigint, e_seq bigint, e_event bigint, e_at timestamp, e_origin text, e_type text,
+    e_node_id text, e_node text, e_node_type text, e_status text, e_worker text,
+    e_context text, e_result text, e_meta text, e_key text,
+    o_subject text, o_body text, o_codec text
+) returns void
+language plpgsql as $$
+declare
+    place bigint;
+begin
+    update noetl.lane l
+    set position = l.position + 1, newest_event_id = greatest(l.newest_event_id, e_event)
+    where l.lane = on_lane
+    returning l.position into strict place;
+
+    insert into noetl.event (
+        execution_id, seq, event_id, created_at, origin, event_type, node_id, node_name, node_type,
+        status, worker_id, context, result, meta, idempotency_key, catalog_id, tenant_id, lane,
+        position
+    ) values (
+        e_execution, e_seq, e_event, e_at, e_origin, e_type, e_node_id, e_node, e_node_type,
+        e_status, e_worker, e_context::json, e_result::json, e_meta::json, e_key, of_catalog,
+        of_tenant, on_lane, place
+    );
+
+    if o_body is not null then
+        insert into noetl.outbox (
+            execution_id, event_id, tenant_id, subject, body, payload_codec
+        ) values (e_execution, e_event, of_tenant, o_subject, o_body, o_codec)
+        on conflict (execution_id, event_id) do nothing;
+    end if;
+end
+$$;

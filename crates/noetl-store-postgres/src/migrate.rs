@@ -8,12 +8,13 @@ use tracing::info;
 use crate::OpenError;
 
 /// The migrations in order; a migration's number is its place in this list, from 1.
-const MIGRATIONS: [(&str, &str); 5] = [
+const MIGRATIONS: [(&str, &str); 6] = [
     ("0000_adopt", include_str!("../migrations/0000_adopt.sql")),
     ("0001_core", include_str!("../migrations/0001_core.sql")),
     ("0002_traffic", include_str!("../migrations/0002_traffic.sql")),
     ("0003_keeping", include_str!("../migrations/0003_keeping.sql")),
     ("0004_import", include_str!("../migrations/0004_import.sql")),
+    ("0005_subscriptions", include_str!("../migrations/0005_subscriptions.sql")),
 ];
 
 /// Replaced at the end of every run.

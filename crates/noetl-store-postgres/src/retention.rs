@@ -6,15 +6,15 @@
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Snowflakes, Timestamp};
-use noetl_store::StoreError;
 use noetl_store::retention::{Age, Fate, Policy, Removed, Report, Retention, Tally};
+use noetl_store::{StoreError, SubscriptionState};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use tracing::info;
 
 use crate::PostgresStore;
 use crate::arrays::rows;
-use crate::column::{At, number};
+use crate::column::{At, number, parsed};
 
 const ACTION: &str = "purge";
 
@@ -98,6 +98,7 @@ impl Retention for PostgresStore {
         if let Some(since) = policy.executions.since(now) {
             let purge = Purge { since, commands: policy.commands.since(now), expired, dry_run };
             self.executions_of_age(&purge, &mut tally, &mut removed).await?;
+            removed.events += self.logs_of_subscriptions(&purge, &mut tally).await?;
             if !dry_run {
                 self.drop_empty_parts(since).await?;
             }
@@ -182,6 +183,42 @@ impl PostgresStore {
         }
     }
 
+    /// Removes logs of subscriptions that are over, and counts their events.
+    async fn logs_of_subscriptions(
+        &self,
+        purge: &Purge,
+        tally: &mut Tally,
+    ) -> Result<u64, StoreError> {
+        let sql = include_str!("../queries/subscription_logs.sql");
+        let logs = self.list(ACTION, || sqlx::query(sql), log_of_subscription).await?;
+        let mut removed = 0;
+        for (id, state, updated_at, events) in logs {
+            let fate = Fate::of_subscription(state, updated_at, purge.since);
+            tally.note(id, fate);
+            match fate {
+                Fate::Goes if purge.dry_run => removed += events,
+                Fate::Goes => removed += self.remove_log(id, purge.since).await?,
+                _ => {}
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes the log of a subscription that still is over. How many events.
+    async fn remove_log(&self, id: ExecutionId, since: Timestamp) -> Result<u64, StoreError> {
+        let sql = include_str!("../queries/subscription_log_purge.sql");
+        let mut removed = 0;
+        loop {
+            let make =
+                || sqlx::query(sql).bind(id.get()).bind(At::within(since)).bind(rows(PORTION));
+            let portion = self.touch(ACTION, make).await?;
+            removed += u64::try_from(portion).unwrap_or(u64::MAX);
+            if portion < PORTION {
+                return Ok(removed);
+            }
+        }
+    }
+
     /// Removes executions that still may go, and says which; a dry run only counts.
     async fn remove(
         &self,
@@ -211,6 +248,14 @@ fn aged(row: &PgRow) -> Result<(ExecutionId, Age), sqlx::Error> {
         is_awaited: row.try_get(3)?,
     };
     Ok((ExecutionId::new(row.try_get(0)?), age))
+}
+
+fn log_of_subscription(
+    row: &PgRow,
+) -> Result<(ExecutionId, SubscriptionState, Timestamp, u64), sqlx::Error> {
+    let state = parsed(row, 1, SubscriptionState::from_text)?;
+    let updated_at = row.try_get::<At, _>(2)?.0;
+    Ok((ExecutionId::new(row.try_get(0)?), state, updated_at, number(row, 3)?))
 }
 
 fn gone(row: &PgRow) -> Result<(Vec<i64>, Removed), sqlx::Error> {

@@ -1,20 +1,48 @@
-//! Rows of `subscription` and `subscription_dedup`.
+//! Rows of `subscription` and `subscription_dedup`, and the logs of subscriptions.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::{CatalogId, ExecutionId, SubscriptionId, Tenant};
+use noetl_model::event::Lifecycle;
+use noetl_model::row::EventRow;
+use noetl_model::{CatalogId, Event, EventId, ExecutionId, Seq, SubscriptionId, Tenant};
+use noetl_store::outbox::{CODEC, Envelope, subject};
 use noetl_store::subscriptions::REGISTERED_EVENT;
 use noetl_store::{
-    NewSubscription, Reserved, StoreError, SubscriptionAction, SubscriptionRow, SubscriptionState,
-    Subscriptions,
+    NewNote, NewSubscription, Noted, Reserved, Stamp, StoreError, SubscriptionAction,
+    SubscriptionRow, SubscriptionState, Subscriptions,
 };
-use sqlx::Row;
 use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
 
 use crate::PostgresStore;
-use crate::column::{At, interval, parsed};
-use crate::error::no_row;
+use crate::arrays::{place, plain, replace_nul};
+use crate::column::{At, Utc, interval, number, parsed};
+use crate::error::{Fate, fate, no_row, write_error};
+use crate::hold::How;
+
+/// How often a transaction is begun again that the server undid because of others.
+const TRIES_MAX: usize = 10;
+
+/// Does something in one transaction, and again when the server undid it because of others.
+macro_rules! in_one {
+    ($store:expr, $action:literal, |$connection:ident| $work:expr) => {{
+        let mut tries = 1;
+        loop {
+            let mut transaction = $store.begin($action).await?;
+            let $connection = &mut *transaction;
+            let done = match $work.await {
+                Ok(done) => transaction.commit().await.map(|()| done),
+                Err(error) => Err(error),
+            };
+            match done {
+                Ok(done) => break Ok(done),
+                Err(error) if tries < TRIES_MAX && fate(&error) == Fate::Retry => tries += 1,
+                Err(error) => break Err(write_error($action, error)),
+            }
+        }
+    }};
+}
 
 #[async_trait]
 impl Subscriptions for PostgresStore {
@@ -23,19 +51,12 @@ impl Subscriptions for PostgresStore {
         tenant: &Tenant,
         new: NewSubscription,
     ) -> Result<SubscriptionRow, StoreError> {
-        let action = "register a subscription";
-        let sql = include_str!("../queries/subscription_register.sql");
-        let make = || {
-            sqlx::query(sql)
-                .bind(new.id.get())
-                .bind(tenant.as_str())
-                .bind(&new.path)
-                .bind(new.catalog.get())
-                .bind(SubscriptionState::Registered.as_str())
-                .bind(REGISTERED_EVENT)
-        };
-        let registered = self.change(action, make, subscription).await?;
-        registered.into_iter().next().ok_or_else(|| no_row(action))
+        in_one!(self, "register a subscription", |connection| register(
+            connection,
+            self.how(),
+            tenant,
+            &new
+        ))
     }
 
     async fn subscription(
@@ -54,27 +75,46 @@ impl Subscriptions for PostgresStore {
         self.list("list subscriptions", make, subscription).await
     }
 
+    async fn subscription_counts(&self) -> Result<Vec<(SubscriptionState, u64)>, StoreError> {
+        let sql = "select state, count(*) from noetl.subscription group by state";
+        let decode =
+            |row: &PgRow| Ok((parsed(row, 0, SubscriptionState::from_text)?, number(row, 1)?));
+        self.list("count subscriptions", || sqlx::query(sql), decode).await
+    }
+
     async fn transition(
         &self,
         tenant: &Tenant,
         id: SubscriptionId,
         from: SubscriptionState,
         action: SubscriptionAction,
+        stamp: Stamp,
     ) -> Result<Option<SubscriptionRow>, StoreError> {
         if !action.from().contains(&from) {
             return Ok(None);
         }
-        let sql = include_str!("../queries/subscription_transition.sql");
-        let make = || {
-            sqlx::query(sql)
-                .bind(id.get())
-                .bind(tenant.as_str())
-                .bind(from.as_str())
-                .bind(action.to().as_str())
-                .bind(action.event_type())
-        };
-        let moved = self.change("move a subscription", make, subscription).await?;
-        Ok(moved.into_iter().next())
+        in_one!(self, "move a subscription", |connection| move_on(
+            connection,
+            self.how(),
+            tenant,
+            (id, from),
+            (action, stamp)
+        ))
+    }
+
+    async fn note_subscription(
+        &self,
+        tenant: &Tenant,
+        id: SubscriptionId,
+        said: NewNote,
+    ) -> Result<Option<Noted>, StoreError> {
+        in_one!(self, "note what is said of a subscription", |connection| note(
+            connection,
+            self.how(),
+            tenant,
+            id,
+            &said
+        ))
     }
 
     async fn reserve(
@@ -123,6 +163,136 @@ impl Subscriptions for PostgresStore {
         let sql = "delete from noetl.subscription_dedup where seen_at <= now() - $1";
         self.touch("prune messages", || sqlx::query(sql).bind(interval(older_than))).await
     }
+}
+
+async fn register(
+    connection: &mut PgConnection,
+    how: &How,
+    tenant: &Tenant,
+    new: &NewSubscription,
+) -> Result<SubscriptionRow, sqlx::Error> {
+    let sql = include_str!("../queries/subscription_register.sql");
+    let registered = sqlx::query(sql)
+        .persistent(!how.speaker.is_pooled)
+        .bind(new.id.get())
+        .bind(tenant.as_str())
+        .bind(plain(&new.path))
+        .bind(new.catalog.get())
+        .bind(SubscriptionState::Registered.as_str())
+        .bind(REGISTERED_EVENT)
+        .bind(At(new.stamp.at))
+        .fetch_one(&mut *connection)
+        .await?;
+    let row = subscription(&registered)?;
+    if registered.try_get(7)? {
+        let event = row.moved(Lifecycle::Registered, new.stamp, Seq(1));
+        tell(connection, how, (tenant, row.catalog), &event).await?;
+    }
+    Ok(row)
+}
+
+async fn move_on(
+    connection: &mut PgConnection,
+    how: &How,
+    tenant: &Tenant,
+    (id, from): (SubscriptionId, SubscriptionState),
+    (action, stamp): (SubscriptionAction, Stamp),
+) -> Result<Option<SubscriptionRow>, sqlx::Error> {
+    let sql = include_str!("../queries/subscription_transition.sql");
+    let moved = sqlx::query(sql)
+        .persistent(!how.speaker.is_pooled)
+        .bind(id.get())
+        .bind(tenant.as_str())
+        .bind(from.as_str())
+        .bind(action.to().as_str())
+        .bind(action.event_type())
+        .bind(At(stamp.at))
+        .fetch_optional(&mut *connection)
+        .await?;
+    let Some(moved) = moved else { return Ok(None) };
+    let row = subscription(&moved)?;
+    let event = row.moved(action.lifecycle(), stamp, Seq(number(&moved, 7)?));
+    tell(connection, how, (tenant, row.catalog), &event).await?;
+    Ok(Some(row))
+}
+
+async fn note(
+    connection: &mut PgConnection,
+    how: &How,
+    tenant: &Tenant,
+    id: SubscriptionId,
+    said: &NewNote,
+) -> Result<Option<Noted>, sqlx::Error> {
+    let is_kept = !how.speaker.is_pooled;
+    // Taken before the look, so that of two that come at once the second sees the first.
+    let sql = "select 1 from noetl.subscription where id = $1 and tenant_id = $2 for no key update";
+    let held = sqlx::query(sql).persistent(is_kept).bind(id.get()).bind(tenant.as_str());
+    if held.fetch_optional(&mut *connection).await?.is_none() {
+        return Ok(None);
+    }
+    let sql = include_str!("../queries/event_find.sql");
+    let seen = sqlx::query(sql).persistent(is_kept).bind(id.get()).bind(said.asked().get());
+    if seen.fetch_optional(&mut *connection).await?.is_some() {
+        return Ok(Some(Noted::Repeated));
+    }
+    let sql = include_str!("../queries/subscription_place.sql");
+    let place = sqlx::query(sql).persistent(is_kept).bind(id.get()).bind(tenant.as_str());
+    let place = place.fetch_one(&mut *connection).await?;
+    let event = said.clone().event(id, Seq(number(&place, 1)?));
+    tell(connection, how, (tenant, CatalogId::new(place.try_get(0)?)), &event).await?;
+    Ok(Some(Noted::Kept))
+}
+
+/// Adds an event to the log of a subscription, whose row is held.
+async fn tell(
+    connection: &mut PgConnection,
+    how: &How,
+    (tenant, catalog): (&Tenant, CatalogId),
+    event: &Event,
+) -> Result<(), sqlx::Error> {
+    let is_kept = !how.speaker.is_pooled;
+    let mut row = EventRow::from(event);
+    if how.is_binary {
+        let texts = [&mut row.context, &mut row.result, &mut row.meta];
+        texts.into_iter().flatten().for_each(replace_nul);
+    }
+    let mut body = None;
+    if how.has_outbox {
+        let sql = "select event_id from noetl.event where execution_id = $1 and seq = $2";
+        let find = sqlx::query(sql).persistent(is_kept);
+        let find = find.bind(row.execution_id.get()).bind(place(row.seq) - 1);
+        let found = find.fetch_optional(&mut *connection).await?;
+        let previous = found.map(|found| found.try_get(0).map(EventId::new)).transpose()?;
+        let envelope = Envelope { tenant, catalog, previous, row: &row };
+        let payload = envelope.payload().map_err(|error| sqlx::Error::Encode(error.into()))?;
+        body = Some(payload);
+    }
+    sqlx::query(include_str!("../queries/subscription_event.sql"))
+        .persistent(is_kept)
+        .bind(how.speaker.lane)
+        .bind(tenant.as_str())
+        .bind(catalog.get())
+        .bind(row.execution_id.get())
+        .bind(place(row.seq))
+        .bind(row.event_id.get())
+        .bind(Utc(row.created_at))
+        .bind(row.origin.as_str())
+        .bind(row.event_type.as_deref().map(plain))
+        .bind(row.node_id().map(plain))
+        .bind(row.node_name.as_deref().map(plain))
+        .bind(row.node_type.as_deref().map(plain))
+        .bind(row.status.as_deref().map(plain))
+        .bind(row.worker_id.as_deref().map(plain))
+        .bind(row.context.as_deref())
+        .bind(row.result.as_deref())
+        .bind(row.meta.as_deref())
+        .bind(row.idempotency_key.map(|key| key.to_string()))
+        .bind(subject(row.event_type.as_deref()))
+        .bind(body)
+        .bind(CODEC)
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 fn subscription(row: &PgRow) -> Result<SubscriptionRow, sqlx::Error> {

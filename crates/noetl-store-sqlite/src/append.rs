@@ -5,7 +5,7 @@
 //! another. What can only be a bug of the caller refuses the whole transaction.
 
 use noetl_model::row::EventRow;
-use noetl_model::{CommandState, Timestamp};
+use noetl_model::{CatalogId, CommandState, Tenant, Timestamp};
 use noetl_store::commands::stage;
 use noetl_store::{CommandChange, CommandRow, Committed, Malformed, Start, StoreError};
 use rusqlite::{CachedStatement, Connection, Statement, params};
@@ -215,6 +215,25 @@ impl<'c> Appender<'c> {
             _ => Ok(()),
         }
     }
+}
+
+/// Adds a row to a log that is no execution's, with what goes out of it. Its place in its log is the
+/// caller's to give. The time is given when the outbox is on.
+pub(crate) fn append_row(
+    connection: &Connection,
+    (tenant, catalog): (&Tenant, CatalogId),
+    row: &EventRow,
+    outbox: Option<Timestamp>,
+) -> rusqlite::Result<()> {
+    let position = last_position(connection)? + 1;
+    let sql = include_str!("../queries/event_insert.sql");
+    insert_event(&mut *connection.prepare_cached(sql)?, row, position)?;
+    if let Some(now) = outbox {
+        let mut outgoing = Outgoing::new(connection, now)?;
+        let previous = outgoing.event_before(std::slice::from_ref(row))?;
+        outgoing.add_row(tenant, catalog, previous, row)?;
+    }
+    raise(connection, row.event_id.get(), position)
 }
 
 /// Adds a row at the end of the log.

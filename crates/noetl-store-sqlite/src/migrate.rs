@@ -11,13 +11,14 @@ const APPLICATION_ID: i64 = 0x4e6f_544c;
 
 /// What has to run, in this order, to bring an empty file to the newest schema. A file's
 /// `user_version` counts how many of them it has had.
-pub(crate) const MIGRATIONS: [&str; 6] = [
+pub(crate) const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0001_store.sql"),
     include_str!("../migrations/0002_log.sql"),
     include_str!("../migrations/0003_traffic.sql"),
     include_str!("../migrations/0004_keeping.sql"),
     include_str!("../migrations/0005_retention.sql"),
     include_str!("../migrations/0006_import.sql"),
+    include_str!("../migrations/0007_subscriptions.sql"),
 ];
 
 /// The `user_version` of a file that has had them all.

@@ -87,7 +87,7 @@ impl<'c> Outgoing<'c> {
     /// Adds the events of an item that was appended.
     pub(crate) fn add(&mut self, item: &Item) -> rusqlite::Result<()> {
         let (tenant, catalog) = self.sender(item)?;
-        let mut previous = self.event_at(item)?;
+        let mut previous = self.event_before(&item.events)?;
         for row in &item.events {
             self.add_row(&tenant, catalog, previous, row)?;
             previous = Some(row.event_id);
@@ -124,9 +124,9 @@ impl<'c> Outgoing<'c> {
         })
     }
 
-    /// The last event before the item's.
-    fn event_at(&self, item: &Item) -> rusqlite::Result<Option<EventId>> {
-        let Some(EventRow { execution_id, seq, .. }) = item.events.first() else {
+    /// The last event before these.
+    pub(crate) fn event_before(&self, rows: &[EventRow]) -> rusqlite::Result<Option<EventId>> {
+        let Some(EventRow { execution_id, seq, .. }) = rows.first() else {
             return Ok(None);
         };
         let sql = "select event_id from event where execution_id = ?1 and seq = ?2";

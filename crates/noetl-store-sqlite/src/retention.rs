@@ -6,6 +6,7 @@
 //! `purged_execution`, and from then on it does not exist; then its rows elsewhere go, however many
 //! there are. A purge begins with what an earlier one left of the second step.
 
+mod logs;
 mod remains;
 mod sweep;
 
@@ -50,6 +51,7 @@ impl Retention for SqliteStore {
         removed.commands += self.commands_of_age(&run).await?;
         let mut tally = Tally::default();
         self.executions_of_age(&run, &mut tally, &mut removed).await?;
+        removed.events += self.logs_of_subscriptions(&run, &mut tally).await?;
         let (dropped, kept) = tally.finish();
         Ok(Report { removed, dropped, kept })
     }

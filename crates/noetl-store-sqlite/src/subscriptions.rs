@@ -1,18 +1,21 @@
-//! Rows of `subscription` and `subscription_dedup`.
+//! Rows of `subscription` and `subscription_dedup`, and the logs of subscriptions.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::{CatalogId, ExecutionId, SubscriptionId, Tenant, Timestamp};
+use noetl_model::event::Lifecycle;
+use noetl_model::row::EventRow;
+use noetl_model::{CatalogId, ExecutionId, Seq, SubscriptionId, Tenant, Timestamp};
 use noetl_store::subscriptions::REGISTERED_EVENT;
 use noetl_store::{
-    NewSubscription, Reserved, StoreError, SubscriptionAction, SubscriptionRow, SubscriptionState,
-    Subscriptions,
+    NewNote, NewSubscription, Noted, Reserved, Stamp, StoreError, SubscriptionAction,
+    SubscriptionRow, SubscriptionState, Subscriptions,
 };
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::column::parsed;
+use crate::append::append_row;
+use crate::column::{count, parsed};
 
 #[async_trait]
 impl Subscriptions for SqliteStore {
@@ -21,7 +24,7 @@ impl Subscriptions for SqliteStore {
         tenant: &Tenant,
         new: NewSubscription,
     ) -> Result<SubscriptionRow, StoreError> {
-        let tenant = tenant.clone();
+        let (tenant, has_outbox) = (tenant.clone(), self.outbox().is_on);
         self.write("register a subscription", move |connection, now| {
             let sql = include_str!("../queries/subscription_live.sql");
             let mut live = connection.prepare_cached(sql)?;
@@ -37,9 +40,13 @@ impl Subscriptions for SqliteStore {
                 new.catalog.get(),
                 SubscriptionState::Registered.as_str(),
                 REGISTERED_EVENT,
-                now.as_micros(),
+                new.stamp.at.as_micros(),
             ])?;
-            live.query_row((tenant.as_str(), &new.path), subscription)
+            let row = live.query_row((tenant.as_str(), &new.path), subscription)?;
+            let event = EventRow::from(&row.moved(Lifecycle::Registered, new.stamp, Seq(1)));
+            let outbox = has_outbox.then_some(now);
+            append_row(connection, (&tenant, row.catalog), &event, outbox)?;
+            Ok(row)
         })
         .await
     }
@@ -68,17 +75,29 @@ impl Subscriptions for SqliteStore {
         .await
     }
 
+    async fn subscription_counts(&self) -> Result<Vec<(SubscriptionState, u64)>, StoreError> {
+        self.read("count subscriptions", |connection| {
+            let sql = "select state, count(*) from subscription group by state";
+            let mut counts = connection.prepare_cached(sql)?;
+            let row =
+                |row: &Row<'_>| Ok((parsed(row, 0, SubscriptionState::from_text)?, count(row, 1)?));
+            counts.query_map([], row)?.collect()
+        })
+        .await
+    }
+
     async fn transition(
         &self,
         tenant: &Tenant,
         id: SubscriptionId,
         from: SubscriptionState,
         action: SubscriptionAction,
+        stamp: Stamp,
     ) -> Result<Option<SubscriptionRow>, StoreError> {
         if !action.from().contains(&from) {
             return Ok(None);
         }
-        let tenant = tenant.clone();
+        let (tenant, has_outbox) = (tenant.clone(), self.outbox().is_on);
         self.write("move a subscription", move |connection, now| {
             let sql = include_str!("../queries/subscription_transition.sql");
             let moved = connection.prepare_cached(sql)?.query_row(
@@ -88,11 +107,44 @@ impl Subscriptions for SqliteStore {
                     from.as_str(),
                     action.to().as_str(),
                     action.event_type(),
-                    now.as_micros(),
+                    stamp.at.as_micros(),
                 ],
-                subscription,
+                |row| Ok((subscription(row)?, Seq(count(row, 7)?))),
             );
-            moved.optional()
+            let Some((row, version)) = moved.optional()? else { return Ok(None) };
+            let event = EventRow::from(&row.moved(action.lifecycle(), stamp, version));
+            let outbox = has_outbox.then_some(now);
+            append_row(connection, (&tenant, row.catalog), &event, outbox)?;
+            Ok(Some(row))
+        })
+        .await
+    }
+
+    async fn note_subscription(
+        &self,
+        tenant: &Tenant,
+        id: SubscriptionId,
+        note: NewNote,
+    ) -> Result<Option<Noted>, StoreError> {
+        let (tenant, has_outbox) = (tenant.clone(), self.outbox().is_on);
+        self.write("note what is said of a subscription", move |connection, now| {
+            let sql = "select catalog_id, version + 1 from subscription \
+                       where id = ?1 and tenant_id = ?2";
+            let mut find = connection.prepare_cached(sql)?;
+            let found = find.query_row((id.get(), tenant.as_str()), |row| {
+                Ok((CatalogId::new(row.get(0)?), Seq(count(row, 1)?)))
+            });
+            let Some((catalog, place)) = found.optional()? else { return Ok(None) };
+            let sql = include_str!("../queries/event_find.sql");
+            let mut seen = connection.prepare_cached(sql)?;
+            if seen.exists((id.get(), note.asked().get()))? {
+                return Ok(Some(Noted::Repeated));
+            }
+            let sql = "update subscription set version = version + 1 where id = ?1";
+            connection.prepare_cached(sql)?.execute([id.get()])?;
+            let event = EventRow::from(&note.event(id, place));
+            append_row(connection, (&tenant, catalog), &event, has_outbox.then_some(now))?;
+            Ok(Some(Noted::Kept))
         })
         .await
     }

@@ -123,6 +123,7 @@ impl CommandChange {
             | Fact::PlaybookCompleted { .. }
             | Fact::PlaybookFailed { .. }
             | Fact::PlaybookCancelled { .. }
+            | Fact::SubscriptionMoved(_)
             | Fact::Reported(_)
             | Fact::Imported(_) => None,
         }

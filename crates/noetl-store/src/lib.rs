@@ -66,8 +66,8 @@ pub use secret_audit::{AuditFilter, SecretAudit, SecretUse};
 pub use sharded::{SHARDS_MAX, Sharded};
 pub use snapshots::{Snapshot, Snapshots, checksum};
 pub use subscriptions::{
-    NewSubscription, Reserved, SubscriptionAction, SubscriptionRow, SubscriptionState,
-    Subscriptions,
+    NewNote, NewSubscription, Noted, Reserved, Stamp, SubscriptionAction, SubscriptionRow,
+    SubscriptionState, Subscriptions,
 };
 pub use tables::TableSize;
 pub use transient::{NewVariable, Transient, Variable, VariableKind};

@@ -94,10 +94,7 @@ impl EventLog for MemoryStore {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
         let state = self.state();
-        let Some(execution) = state.executions.get(&execution) else {
-            return Ok(Vec::new());
-        };
-        let rows = execution.log.iter().filter(|row| row.seq > after);
+        let rows = state.log(execution).iter().filter(|row| row.seq > after);
         rows.take(limit)
             .map(|row| row.decode().map_err(|error| StoreError::Row(error.into())))
             .collect()
@@ -112,14 +109,16 @@ impl EventLog for MemoryStore {
     ) -> Result<Vec<EventRow>, StoreError> {
         let state = self.state();
         let (first, last) = (first_after(after), until.last_id());
-        let (Some(known), Some(first)) = (state.executions.get(&execution), first) else {
-            return Ok(Vec::new());
-        };
-        if first > last {
-            return Ok(Vec::new());
-        }
-        let rows = known.rows_by_id(first, last);
+        let Some(first) = first.filter(|first| *first <= last) else { return Ok(Vec::new()) };
         let is_early = |row: &&EventRow| until.last_time().is_none_or(|at| row.created_at <= at);
+        if let Some(known) = state.executions.get(&execution) {
+            let rows = known.rows_by_id(first, last);
+            return Ok(rows.filter(is_early).take(limit).cloned().collect());
+        }
+        // The log of a subscription is short.
+        let mut rows: Vec<&EventRow> = state.log(execution).iter().collect();
+        rows.sort_unstable_by_key(|row| row.event_id);
+        let rows = rows.into_iter().filter(|row| (first..=last).contains(&row.event_id));
         Ok(rows.filter(is_early).take(limit).cloned().collect())
     }
 
@@ -129,8 +128,7 @@ impl EventLog for MemoryStore {
         after: Seq,
     ) -> Result<Option<EventId>, StoreError> {
         let state = self.state();
-        let log = state.executions.get(&execution).map(|known| &known.log);
-        let since = log.into_iter().flatten().filter(|row| row.seq > after);
+        let since = state.log(execution).iter().filter(|row| row.seq > after);
         Ok(since.map(|row| row.event_id).min())
     }
 
@@ -140,8 +138,7 @@ impl EventLog for MemoryStore {
         event: EventId,
     ) -> Result<Option<Seq>, StoreError> {
         let state = self.state();
-        let log = state.executions.get(&execution).map(|known| &known.log);
-        let mut log = log.into_iter().flatten();
+        let mut log = state.log(execution).iter();
         let is_it =
             |row: &&EventRow| row.event_id == event || row.idempotency_key == Some(event.get());
         Ok(log.find(is_it).map(|row| row.seq))

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::row::{EventRow, PLAYBOOK_NODE, types};
+use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Tenant, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -109,10 +109,6 @@ impl Envelope<'_> {
             text.as_deref().map(serde_json::from_str).transpose()
         }
         let row = self.row;
-        let node_id = match row.event_type.as_deref() {
-            Some(types::PLAYBOOK_STARTED) => Some(PLAYBOOK_NODE),
-            _ => row.node_name.as_deref(),
-        };
         serde_json::to_string(&Body {
             event_id: row.event_id,
             execution_id: row.execution_id,
@@ -120,7 +116,7 @@ impl Envelope<'_> {
             event_type: row.event_type.as_deref(),
             status: row.status.as_deref(),
             created_at: row.created_at,
-            node_id,
+            node_id: row.node_id(),
             node_name: row.node_name.as_deref(),
             node_type: row.node_type.as_deref(),
             parent_event_id: None,

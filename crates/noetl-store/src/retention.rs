@@ -1,8 +1,9 @@
 //! Retention: what is removed when it is old enough, table by table.
 //!
 //! Every table that grows has a [`Window`]. Nothing unfinished is ever touched, whatever the policy
-//! says: no execution that can still move, and no subscription. Rows that wait for a delivery are
-//! not part of it, because they go when they are delivered.
+//! says: no execution that can still move, no subscription, and no log of one that is not
+//! deactivated. Rows that wait for a delivery are not part of it, because they go when they are
+//! delivered.
 
 mod fate;
 mod window;
@@ -18,7 +19,8 @@ use crate::StoreError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     /// Finished executions with everything they have, since their last event. Imported ones, which
-    /// nothing here drives, count as finished.
+    /// nothing here drives, count as finished. The logs of deactivated subscriptions go by it too,
+    /// since their deactivation.
     pub executions: Window,
     /// Commands of finished executions, since they ended.
     pub commands: Window,

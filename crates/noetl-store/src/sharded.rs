@@ -117,6 +117,11 @@ impl Sharded {
         &self.shards[self.number_of(execution)]
     }
 
+    /// Whether the cluster store is none of the shards.
+    fn has_cluster_apart(&self) -> bool {
+        !self.shards.iter().any(|shard| Arc::ptr_eq(&shard.store, &self.cluster.store))
+    }
+
     /// Asks every shard at once, and answers in their order; an error if any of them failed.
     async fn all<'a, T, F, A>(&'a self, ask: A) -> Result<Vec<T>, StoreError>
     where

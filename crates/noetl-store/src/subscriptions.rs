@@ -1,12 +1,18 @@
-//! Subscriptions: one row each with its current state, and the messages they have seen.
+//! Subscriptions: one row each with its current state, a log of its life, and the messages they have
+//! seen.
 //!
 //! Which states there are and what leads where is decided here and nowhere else: a store moves a
-//! row only as [`SubscriptionAction`] says.
+//! row only as [`SubscriptionAction`] says. Every move writes its event in the same transaction,
+//! under the subscription's id in the place of an execution's: [`crate::EventLog::read`] reads it.
+//! No execution has that id, and nothing folds such a log.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::{CatalogId, ExecutionId, SubscriptionId, Tenant, Timestamp};
+use noetl_model::event::{Lifecycle, Reported, SubscriptionMoved};
+use noetl_model::{
+    CatalogId, Event, EventId, ExecutionId, Fact, Seq, SubscriptionId, Tenant, Timestamp,
+};
 
 use crate::StoreError;
 
@@ -105,20 +111,34 @@ impl SubscriptionAction {
         }
     }
 
+    /// What happens to a subscription by it.
+    pub const fn lifecycle(self) -> Lifecycle {
+        match self {
+            Self::Activate => Lifecycle::Activated,
+            Self::Pause => Lifecycle::Paused,
+            Self::Resume => Lifecycle::Resumed,
+            Self::Drain => Lifecycle::Draining,
+            Self::Deactivate => Lifecycle::Deactivated,
+        }
+    }
+
     /// The type of the event that tells of it.
     pub const fn event_type(self) -> &'static str {
-        match self {
-            Self::Activate => "subscription.activated",
-            Self::Pause => "subscription.paused",
-            Self::Resume => "subscription.resumed",
-            Self::Drain => "subscription.draining",
-            Self::Deactivate => "subscription.deactivated",
-        }
+        self.lifecycle().event_type()
     }
 }
 
 /// The type of the event that tells of a registration.
-pub const REGISTERED_EVENT: &str = "subscription.registered";
+pub const REGISTERED_EVENT: &str = Lifecycle::Registered.event_type();
+
+/// Which event tells of a change, and when it was asked for. Both are the caller's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// The event's id.
+    pub event: EventId,
+    /// Its time, and the row's.
+    pub at: Timestamp,
+}
 
 /// A subscription to register.
 #[derive(Debug, Clone)]
@@ -129,6 +149,17 @@ pub struct NewSubscription {
     pub path: String,
     /// The version of that document.
     pub catalog: CatalogId,
+    /// The event of its registration, if it is new.
+    pub stamp: Stamp,
+}
+
+/// Something a runtime says about its subscription.
+#[derive(Debug, Clone)]
+pub struct NewNote {
+    /// Its event.
+    pub stamp: Stamp,
+    /// What was said. With a key, that is the id it came with.
+    pub said: Reported,
 }
 
 /// One subscription.
@@ -144,10 +175,44 @@ pub struct SubscriptionRow {
     pub state: SubscriptionState,
     /// The type of the event that brought it there.
     pub last_event: String,
-    /// When it was registered, by the store's clock.
+    /// When it was registered: the time of its first event.
     pub created_at: Timestamp,
-    /// When it last moved, a repeat included, by the store's clock.
+    /// When it last moved, a repeat included: the time of that event.
     pub updated_at: Timestamp,
+}
+
+impl SubscriptionRow {
+    /// The event at this place of its log that says `to` happened to it.
+    pub fn moved(&self, to: Lifecycle, stamp: Stamp, seq: Seq) -> Event {
+        let moved =
+            SubscriptionMoved { to, path: self.path.as_str().into(), catalog: self.catalog };
+        event_of(self.id, stamp, seq, Fact::SubscriptionMoved(Box::new(moved)))
+    }
+}
+
+impl NewNote {
+    /// The id it came with, by which a repeat is known.
+    pub fn asked(&self) -> EventId {
+        self.said.key.map_or(self.stamp.event, EventId::new)
+    }
+
+    /// The event at this place of a subscription's log.
+    pub fn event(self, of: SubscriptionId, seq: Seq) -> Event {
+        event_of(of, self.stamp, seq, Fact::Reported(Box::new(self.said)))
+    }
+}
+
+fn event_of(of: SubscriptionId, stamp: Stamp, seq: Seq, fact: Fact) -> Event {
+    Event { execution: of.log(), id: stamp.event, seq, at: stamp.at, fact }
+}
+
+/// What became of a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noted {
+    /// It is in the log.
+    Kept,
+    /// It was there already.
+    Repeated,
 }
 
 /// Whether a message was seen before.
@@ -159,13 +224,16 @@ pub enum Reserved {
     Known(ExecutionId),
 }
 
-/// Subscriptions by tenant and path, and the messages they have seen.
+/// Subscriptions by tenant and path, their logs, and the messages they have seen.
 ///
-/// A path has at most one subscription that is not deactivated.
+/// A path has at most one subscription that is not deactivated. What is written to a subscription's
+/// log is written in its order, one writer after the other, with a row of the outbox when that is
+/// on, and in the order of commits that readers of the whole log follow.
 #[async_trait]
 pub trait Subscriptions: Send + Sync {
-    /// The path's subscription unless it is deactivated, as it is; else a new one. Callers at once
-    /// get the same. An id that is taken is a bug of the caller, and an error.
+    /// The path's subscription unless it is deactivated, as it is; else a new one, whose log begins
+    /// with the event of its registration. Callers at once get the same. An id that is taken is a
+    /// bug of the caller, and an error.
     async fn register_subscription(
         &self,
         tenant: &Tenant,
@@ -182,18 +250,34 @@ pub trait Subscriptions: Send + Sync {
     /// Every subscription of a tenant, deactivated ones too, in id order.
     async fn subscriptions(&self, tenant: &Tenant) -> Result<Vec<SubscriptionRow>, StoreError>;
 
+    /// How many subscriptions there are in each state, of every tenant. A state that none is in
+    /// is left out.
+    async fn subscription_counts(&self) -> Result<Vec<(SubscriptionState, u64)>, StoreError>;
+
     /// Does `action` to a subscription that is in state `from`, and returns it as it then is.
     ///
     /// None, and no change, when it is unknown or not in that state, when the action is not allowed
     /// from there, or when it was deactivated and its path has another by now. Of several callers
-    /// that saw one state, one moves it, unless it stays in that state.
+    /// that saw one state, one moves it, unless it stays in that state. A move adds its event to
+    /// the log, also one that changes nothing else.
     async fn transition(
         &self,
         tenant: &Tenant,
         id: SubscriptionId,
         from: SubscriptionState,
         action: SubscriptionAction,
+        stamp: Stamp,
     ) -> Result<Option<SubscriptionRow>, StoreError>;
+
+    /// Adds what a runtime says to a subscription's log, and changes nothing of the subscription.
+    /// A repeat is known by the id it came with, as [`crate::EventLog::find_event`] looks for it,
+    /// and is not written. None for an unknown subscription.
+    async fn note_subscription(
+        &self,
+        tenant: &Tenant,
+        id: SubscriptionId,
+        note: NewNote,
+    ) -> Result<Option<Noted>, StoreError>;
 
     /// Claims a message, by its key, for an execution that is about to start. A claim older than
     /// `window` does not count, and is taken over. Of several callers at once one hears

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_api::Client;
-use noetl_control::Control;
-use noetl_model::Clock;
+use noetl_control::{Control, EncryptionKey};
+use noetl_model::row::EventRow;
+use noetl_model::{Clock, ExecutionId, Seq};
 use noetl_server::App;
 use noetl_store::{MemoryStore, OutboxOptions, Store, SystemClock};
 use noetl_tools::Registry;
@@ -26,6 +27,8 @@ pub struct TestAppBuilder {
     tools: Registry,
     clock: Arc<dyn Clock>,
     store: Arc<FrailStore>,
+    over: Option<Arc<dyn Store>>,
+    encryption_key: Option<EncryptionKey>,
     options: noetl_server::Options,
 }
 
@@ -75,6 +78,20 @@ impl TestAppBuilder {
         self
     }
 
+    /// Another store than one in memory; [`TestApp::store`] is then of no use.
+    #[must_use]
+    pub fn over(mut self, store: Arc<dyn Store>) -> Self {
+        self.over = Some(store);
+        self
+    }
+
+    /// What credentials are encrypted with; without it there are none.
+    #[must_use]
+    pub fn encryption_key(mut self, key: EncryptionKey) -> Self {
+        self.encryption_key = Some(key);
+        self
+    }
+
     /// Settings of the HTTP edge.
     #[must_use]
     pub fn options(mut self, options: noetl_server::Options) -> Self {
@@ -84,10 +101,12 @@ impl TestAppBuilder {
 
     /// Starts it.
     pub async fn start(self) -> TestApp {
-        let Self { slots, tools, clock, store, options } = self;
-        let settings = noetl_control::Options { slots, ..noetl_control::Options::default() };
-        let shared: Arc<dyn Store> = store.clone();
-        let control = Control::open(settings, shared, clock).await.expect("a store that answers");
+        let Self { slots, tools, clock, store, over, encryption_key, options } = self;
+        let settings =
+            noetl_control::Options { slots, encryption_key, ..noetl_control::Options::default() };
+        let shared = over.unwrap_or_else(|| store.clone());
+        let control =
+            Control::open(settings, shared.clone(), clock).await.expect("a store that answers");
         let worker = tokio::spawn(Worker::new(control.local.clone(), tools).run(GRACE));
         let control = Arc::new(control);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -103,7 +122,7 @@ impl TestAppBuilder {
         });
         let base = format!("http://{address}");
         let client = Client::new(&base).expect("an address");
-        TestApp { client, base, store, control, stop, server, worker }
+        TestApp { client, base, store, shared, control, stop, server, worker }
     }
 }
 
@@ -113,8 +132,9 @@ pub struct TestApp {
     pub client: Client,
     /// Its address, as `http://127.0.0.1:40123`.
     pub base: String,
-    /// Its store.
+    /// Its store, unless it is over another.
     pub store: Arc<FrailStore>,
+    shared: Arc<dyn Store>,
     /// The control plane behind the edge.
     pub control: Arc<Control>,
     stop: oneshot::Sender<()>,
@@ -130,6 +150,8 @@ impl TestApp {
             tools: Registry::default().with(Echo).with(Noop),
             clock: Arc::new(SystemClock),
             store: Arc::default(),
+            over: None,
+            encryption_key: None,
             options: noetl_server::Options::default(),
         }
     }
@@ -137,6 +159,12 @@ impl TestApp {
     /// Starts an app with so many slots.
     pub async fn start(slots: usize) -> Self {
         Self::builder().slots(slots).start().await
+    }
+
+    /// The rows of a log, as its store has them.
+    pub async fn read_log(&self, id: ExecutionId) -> Vec<EventRow> {
+        let log = self.shared.read(id, Seq::START, 100_000).await.expect("a store that answers");
+        log.iter().map(EventRow::from).collect()
     }
 
     /// Stops taking requests, answers those under way, commits what was submitted, and stops.

@@ -1,8 +1,8 @@
-//! `noetl check`: what is wrong with a playbook, where, and what would be right.
+//! `noetl check`: what is wrong with a playbook or a subscription, where, and what would be right.
 
 use std::process::ExitCode;
 
-use noetl_playbook::Severity;
+use noetl_playbook::{Diagnostic, Severity};
 use serde_json::json;
 
 use super::document;
@@ -32,7 +32,7 @@ pub(crate) fn main(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
                 continue;
             }
         };
-        let found = noetl_playbook::check(&document.text).diagnostics;
+        let found = found_in(&document.text);
         has_errors |= found.iter().any(|found| found.severity == Severity::Error);
         match arguments.output {
             Output::Text => {
@@ -50,4 +50,12 @@ pub(crate) fn main(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
         output::json(&json!(reports))?;
     }
     Ok(if has_errors { ExitCode::from(2) } else { ExitCode::SUCCESS })
+}
+
+/// What there is to say about a document: a subscription if it says so, else a playbook.
+fn found_in(text: &str) -> Vec<Diagnostic> {
+    match noetl_playbook::is_subscription(text) {
+        true => noetl_playbook::check_subscription(text).diagnostics,
+        false => noetl_playbook::check(text).diagnostics,
+    }
 }

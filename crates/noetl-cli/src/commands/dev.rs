@@ -16,6 +16,7 @@ pub(crate) fn main(arguments: DevArguments) -> Result<ExitCode, Failure> {
         host: arguments.host,
         port: arguments.port,
         place,
+        key_directory: Some(arguments.data),
         slots: arguments.slots,
         policy: arguments.policy,
         hint: |address| Some(what_to_try(address)),

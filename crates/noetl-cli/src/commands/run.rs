@@ -69,6 +69,7 @@ async fn run(arguments: RunArguments, text: String, payload: Map) -> Result<Exit
         // Others' executions are none of this command's business; `noetl dev` goes on with them.
         resume: false,
         grace: GRACE,
+        encryption_key: None,
         retention: None,
     };
     // Before the first step: whatever a step starts is told to stop before this process ends.

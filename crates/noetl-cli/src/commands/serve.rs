@@ -1,6 +1,7 @@
 //! A control plane behind an HTTP listener until it is told to stop: what `dev` and `server` share.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use tokio::sync::oneshot;
 use crate::arguments::PolicyArguments;
 use crate::edge;
 use crate::failure::{Failure, Kind};
+use crate::keys;
 use crate::output::{self, style};
 use crate::runtime::{Runtime, Setup};
 use crate::signals::StopRequests;
@@ -30,6 +32,8 @@ pub(super) struct Serve {
     pub(super) port: u16,
     /// Where everything is kept.
     pub(super) place: Place,
+    /// Where a key for credentials is made when no setting names one; without it there is none.
+    pub(super) key_directory: Option<PathBuf>,
     /// How many steps a worker in this process runs at a time.
     pub(super) slots: usize,
     /// How long what is kept.
@@ -62,9 +66,13 @@ impl Serve {
                 .hint("stop what listens there, or choose another with --port")
         })?;
         let address = listener.local_addr().unwrap_or(address);
+        let encryption_key = match &self.key_directory {
+            Some(directory) => Some(keys::of_directory(directory)?),
+            None => keys::from_settings()?,
+        };
         let name = self.place.name();
         let (place, slots) = (self.place, self.slots);
-        let setup = Setup { place, slots, resume: true, grace: GRACE, retention };
+        let setup = Setup { place, slots, resume: true, grace: GRACE, encryption_key, retention };
         let stop = StopRequests::listen();
         let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
         let runtime = Runtime::open(setup).await?;

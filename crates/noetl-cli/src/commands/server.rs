@@ -19,6 +19,7 @@ pub(crate) fn main(arguments: ServerArguments) -> Result<ExitCode, Failure> {
         host: arguments.host,
         port: arguments.port,
         place,
+        key_directory: None,
         slots: 0,
         policy: arguments.policy,
         hint: |_| None,

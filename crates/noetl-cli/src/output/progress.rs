@@ -66,6 +66,7 @@ impl Progress {
             | Fact::CommandFailed { .. }
             | Fact::CommandCancelled { .. }
             | Fact::ContextUpdated { .. }
+            | Fact::SubscriptionMoved(_)
             | Fact::Reported(_)
             | Fact::Imported(_) => {}
         }

@@ -2,7 +2,7 @@
 
 use noetl_engine::replay::{ReplayEvent, ReplayState, Scope};
 use noetl_model::row::{EventRow, types};
-use noetl_model::{EventId, Seq, Tenant, Timestamp, Value};
+use noetl_model::{EventId, Origin, Seq, Tenant, Timestamp, Value};
 use noetl_store::StoreError;
 
 use super::{ORGANIZATION, PAGE};
@@ -101,7 +101,9 @@ impl Pass {
         let event = ReplayEvent::of(row);
         let tenant = event.tenant_id.as_deref().unwrap_or(Tenant::DEFAULT);
         let organization = event.organization_id.as_deref().unwrap_or(ORGANIZATION);
-        let is_theirs = self.is_theirs || tenant == self.state.tenant_id;
+        // What was written here belongs to whom its log does; only rows from elsewhere say it.
+        let says_so = row.origin == Origin::Imported && tenant == self.state.tenant_id;
+        let is_theirs = self.is_theirs || says_so;
         let is_wanted = is_theirs && organization == self.state.organization_id;
         if !is_wanted && !self.is_of_everybody {
             return;

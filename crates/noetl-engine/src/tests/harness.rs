@@ -306,6 +306,7 @@ fn show(event: &Event) -> String {
         Fact::PlaybookFailed { step, failure } => format!("playbook.failed at {step} {failure}"),
         Fact::PlaybookCancelled { .. } => "playbook_cancelled".into(),
         Fact::Reported(reported) => format!("reported {}", reported.event_type),
+        Fact::SubscriptionMoved(moved) => moved.to.event_type().into(),
         Fact::Imported(_) => "imported".into(),
     }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{EventRow, types};
-use crate::event::{BlobRef, Imported, Issued, Reported, Started};
+use crate::event::{BlobRef, Imported, Issued, Lifecycle, Reported, Started, SubscriptionMoved};
 use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Value};
 
 /// A row that is not what this version, or one before it, writes.
@@ -107,6 +107,11 @@ struct StartContext {
 #[derive(Deserialize, Default)]
 struct StartMeta {
     execution_pool: Option<Arc<str>>,
+}
+
+#[derive(Deserialize)]
+struct MovedContext {
+    catalog_id: String,
 }
 
 #[derive(Deserialize)]
@@ -223,10 +228,10 @@ impl EventRow {
             }
             types::PLAYBOOK_CANCELLED => Fact::PlaybookCancelled { reason: self.error.clone() },
             other => {
-                return Err(RowError::UnknownType {
-                    event: self.event_id,
-                    event_type: other.to_owned(),
-                });
+                let to = Lifecycle::from_event_type(other).ok_or_else(|| {
+                    RowError::UnknownType { event: self.event_id, event_type: other.to_owned() }
+                })?;
+                Fact::SubscriptionMoved(Box::new(self.moved(to)?))
             }
         })
     }
@@ -267,6 +272,16 @@ impl EventRow {
             Some(failure) => Outcome::Failed { failure, handled },
         };
         Ok(Fact::StepExited { step: self.node()?, generation, outcome, next })
+    }
+
+    fn moved(&self, to: Lifecycle) -> Result<SubscriptionMoved, RowError> {
+        let context: MovedContext = self.context()?;
+        let catalog = context.catalog_id.parse();
+        Ok(SubscriptionMoved {
+            to,
+            path: self.node()?,
+            catalog: catalog.map_err(|_| self.missing("a decimal context.catalog_id"))?,
+        })
     }
 
     fn reported(&self) -> Result<Reported, RowError> {

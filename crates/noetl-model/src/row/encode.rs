@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{EventRow, PLAYBOOK_NODE, types};
-use crate::event::{BlobRef, Imported, Issued, Reported, Started};
+use super::{EventRow, PLAYBOOK_NODE, SUBSCRIPTION_NODE, types};
+use crate::event::{BlobRef, Imported, Issued, Reported, Started, SubscriptionMoved};
 use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Value};
 
 impl From<&Event> for EventRow {
@@ -72,6 +72,7 @@ impl From<&Event> for EventRow {
                 error: reason.clone(),
                 ..playbook(event, types::PLAYBOOK_CANCELLED, "CANCELLED")
             },
+            Fact::SubscriptionMoved(moved) => subscription_moved(event, moved),
             Fact::Reported(reported) => self::reported(event, reported),
             Fact::Imported(imported) => self::imported(event, imported),
         }
@@ -110,6 +111,20 @@ struct Answered<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reference: Option<&'a BlobRef>,
     context: Data<'a>,
+}
+
+#[derive(Serialize)]
+struct MovedContext<'a> {
+    subscription_id: String,
+    path: &'a str,
+    catalog_id: String,
+}
+
+#[derive(Serialize)]
+struct MovedMeta {
+    emitted_at: String,
+    emitter: &'static str,
+    subscription_lifecycle: bool,
 }
 
 #[derive(Serialize)]
@@ -270,6 +285,25 @@ fn step_exited(
         result: Some(json(&Said { status, context })),
         error: error.map(ToString::to_string),
         ..row(event, types::STEP_EXIT, step, status)
+    }
+}
+
+fn subscription_moved(event: &Event, moved: &SubscriptionMoved) -> EventRow {
+    let context = MovedContext {
+        subscription_id: event.execution.to_string(),
+        path: &moved.path,
+        catalog_id: moved.catalog.to_string(),
+    };
+    let meta = MovedMeta {
+        emitted_at: event.at.with_offset(),
+        emitter: "control_plane",
+        subscription_lifecycle: true,
+    };
+    EventRow {
+        node_type: Some(Arc::from(SUBSCRIPTION_NODE)),
+        context: Some(json(&context)),
+        meta: Some(json(&meta)),
+        ..row(event, moved.to.event_type(), &moved.path, moved.to.state())
     }
 }
 

@@ -3,7 +3,9 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::EventRow;
-use crate::event::{BlobRef, Imported, Issued, Reported, Started, TakenArc};
+use crate::event::{
+    BlobRef, Imported, Issued, Lifecycle, Reported, Started, SubscriptionMoved, TakenArc,
+};
 use crate::{
     CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Origin,
     Outcome, Routing, Seq, Timestamp, Value,
@@ -84,6 +86,11 @@ fn facts() -> Vec<Fact> {
             meta: Some(json!({"n": 1})),
             worker: Some(worker.clone()),
             key: Some(-7),
+        })),
+        Fact::SubscriptionMoved(Box::new(SubscriptionMoved {
+            to: Lifecycle::Resumed,
+            path: Arc::from("sub/orders"),
+            catalog: CatalogId::new(7),
         })),
         Fact::Imported(Box::default()),
         Fact::Imported(Box::new(Imported {
@@ -204,4 +211,42 @@ fn a_reference_stands_beside_the_fields_taken_from_it() {
             r#""media_type":"application/json"},"context":{"data":{"rows":7}}}"#
         ))
     );
+}
+
+#[test]
+fn a_subscription_s_row_reads_as_the_published_one() {
+    let moved = SubscriptionMoved {
+        to: Lifecycle::Draining,
+        path: Arc::from("sub/orders"),
+        catalog: CatalogId::new(7),
+    };
+    let event = Event {
+        execution: ExecutionId::new(5),
+        id: EventId::new(6),
+        seq: Seq(1),
+        at: Timestamp::from_micros(1_704_067_200_000_001),
+        fact: Fact::SubscriptionMoved(Box::new(moved)),
+    };
+    let row = EventRow::from(&event);
+    assert_eq!(row.origin, Origin::Decided);
+    assert_eq!(row.event_type.as_deref(), Some("subscription.draining"));
+    assert_eq!(row.status.as_deref(), Some("DRAINING"));
+    assert_eq!(
+        (row.node_id(), row.node_name.as_deref()),
+        (Some("subscription"), Some("sub/orders"))
+    );
+    assert_eq!(row.node_type.as_deref(), Some("subscription"));
+    let context = r#"{"subscription_id":"5","path":"sub/orders","catalog_id":"7"}"#;
+    assert_eq!(row.context.as_deref(), Some(context));
+    let meta = r#"{"emitted_at":"2024-01-01T00:00:00.000001+00:00","emitter":"control_plane","subscription_lifecycle":true}"#;
+    assert_eq!(row.meta.as_deref(), Some(meta));
+    assert_eq!(row.result, None);
+}
+
+#[test]
+fn every_step_of_a_subscription_s_life_is_read_back() {
+    for moved in Lifecycle::ALL {
+        assert_eq!(Lifecycle::from_event_type(moved.event_type()), Some(moved));
+    }
+    assert_eq!(Lifecycle::from_event_type("subscription.message.spooled"), None);
 }

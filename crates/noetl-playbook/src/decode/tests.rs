@@ -6,6 +6,7 @@ mod mistakes;
 mod older;
 mod properties;
 mod routing;
+mod subscriptions;
 mod templates;
 mod unsupported;
 mod warnings;

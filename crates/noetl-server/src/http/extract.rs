@@ -98,6 +98,10 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        if parts.uri.path().contains("%00") {
+            let message = "a path must not hold NUL characters";
+            return Err(ApiError::refused(StatusCode::BAD_REQUEST, "invalid_path", message));
+        }
         match axum::extract::Path::from_request_parts(parts, state).await {
             Ok(axum::extract::Path(value)) => Ok(Self(value)),
             Err(error) => Err(ApiError::refused(error.status(), "invalid_path", error.body_text())),

@@ -50,7 +50,7 @@ async fn the_page_can_be_left_out_and_bears_a_store_that_is_down() {
     app.close().await;
     let app = system_app().await;
     app.store.set_down(true);
-    assert!(page(&app).await.contains("noetl_scrape_errors_total 1"));
+    assert!(page(&app).await.contains("noetl_scrape_errors_total 2"));
     app.store.set_down(false);
     app.close().await;
 }

@@ -7,7 +7,7 @@ use noetl_model::{EventId, ExecutionId, Fact, Seq, Tenant};
 use noetl_store::conformance::{Subject, outbox_on, twin};
 use noetl_store::{
     Commands, Credentials, EventLog, ExecutionFilter, ExecutionStatus, Executions, MemoryStore,
-    SystemClock,
+    Stamp, SubscriptionAction, SubscriptionState, Subscriptions, SystemClock,
 };
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_testkit::postgres::TestDatabase;
@@ -155,4 +155,45 @@ async fn random_histories_read_the_same_as_in_memory() {
         let memory = Subject::new(MemoryStore::new().with_outbox(outbox_on()));
         twin::compare(seed, 60, memory.store(), adopted.store()).await;
     }
+}
+
+#[tokio::test]
+async fn its_subscriptions_go_on_where_they_were() {
+    let database = old_database();
+    database.psql(
+        "insert into noetl.event (execution_id, catalog_id, event_id, created_at, event_type, \
+         node_name, status) values
+         (281000000000000004, 1000, 281000000000000401, '2026-01-22 12:00:00',
+          'subscription.activated', 'sub', 'ACTIVE'),
+         (281000000000000004, 1000, 281000000000000402, '2026-01-22 13:00:00',
+          'subscription.message.deduplicated', 'ingress', 'DEDUPLICATED'),
+         (281000000000000006, 1000, 281000000000000600, '2026-01-22 11:00:00',
+          'subscription.registered', 'sub', 'REGISTERED'),
+         (281000000000000007, 1000, 281000000000000700, '2026-01-22 11:00:00',
+          'subscription.registered', 'over', 'REGISTERED'),
+         (281000000000000007, 1000, 281000000000000701, '2026-01-22 11:30:00',
+          'subscription.deactivated', 'over', 'DEACTIVATED')",
+    );
+    let store = adopt(&database).await;
+    let tenant = Tenant::default();
+    let rows = store.subscriptions(&tenant).await.expect("a list");
+    let found: Vec<_> = rows.iter().map(|row| (row.id.get(), &*row.path, row.state)).collect();
+    let (one, rival) = (281_000_000_000_000_004, 281_000_000_000_000_006);
+    let expected = [
+        (one, "sub", SubscriptionState::Active),
+        (rival, "sub", SubscriptionState::Deactivated),
+        (281_000_000_000_000_007, "over", SubscriptionState::Deactivated),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(rows[0].created_at.to_string(), "2026-01-22T10:00:00Z");
+    assert_eq!(rows[0].updated_at.to_string(), "2026-01-22T12:00:00Z");
+    // What comes now comes after what was there.
+    let stamp = Stamp { event: EventId::new(900), at: rows[0].updated_at };
+    let (from, action) = (SubscriptionState::Active, SubscriptionAction::Pause);
+    let moved = store.transition(&tenant, rows[0].id, from, action, stamp).await;
+    assert!(moved.expect("an answer").is_some());
+    let log = store.read(ExecutionId::new(one), Seq::START, 10).await.expect("a log");
+    assert_eq!(log.iter().map(|event| event.seq.0).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(log[3].id, stamp.event);
+    assert!(matches!(log[3].fact, Fact::SubscriptionMoved(_)));
 }

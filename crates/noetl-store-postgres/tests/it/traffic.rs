@@ -4,12 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_model::{CatalogId, DueId, ExecutionId, RuntimeId, SubscriptionId, Tenant, Timestamp};
+use noetl_model::{
+    CatalogId, DueId, EventId, ExecutionId, RuntimeId, SubscriptionId, Tenant, Timestamp,
+};
 use noetl_store::conformance::outbox_on;
 use noetl_store::conformance::story::{Story, said, write};
 use noetl_store::{
     Advanced, Append, Cursors, Due, EventLog, Leases, NewDue, NewRuntime, NewSubscription, Outbox,
-    Reserved, RuntimeFilter, RuntimeKind, Runtimes, Schedules, Snapshot, Snapshots,
+    Reserved, RuntimeFilter, RuntimeKind, Runtimes, Schedules, Snapshot, Snapshots, Stamp,
     SubscriptionAction, SubscriptionState, Subscriptions,
 };
 use noetl_store_postgres::{Options, PostgresStore};
@@ -194,19 +196,23 @@ async fn a_subscription_that_comes_back_and_its_successor_are_never_both_live() 
     let database = TestDatabase::new();
     let (one, other) = (open(&database).await, open(&database).await);
     let tenant = Tenant::default();
-    let new = |id, path: &str| NewSubscription {
+    let stamp = |event| Stamp { event: EventId::new(event), at: Timestamp::from_micros(event) };
+    let new = |id: i64, path: &str| NewSubscription {
         id: SubscriptionId::new(id),
         path: path.into(),
         catalog: CatalogId::new(7),
+        stamp: stamp(id * 10),
     };
     for round in 0..20 {
         let (path, first) = (format!("sub/{round}"), SubscriptionId::new(round * 2 + 1));
         one.register_subscription(&tenant, new(first.get(), &path)).await.expect("a first");
         let (from, action) = (SubscriptionState::Registered, SubscriptionAction::Deactivate);
-        one.transition(&tenant, first, from, action).await.expect("an answer").expect("over");
+        let over = stamp(first.get() * 10 + 1);
+        let over = one.transition(&tenant, first, from, action, over).await.expect("an answer");
+        over.expect("over");
         let (from, action) = (SubscriptionState::Deactivated, SubscriptionAction::Activate);
         let (back, next) = tokio::join!(
-            one.transition(&tenant, first, from, action),
+            one.transition(&tenant, first, from, action, stamp(first.get() * 10 + 2)),
             other.register_subscription(&tenant, new(first.get() + 1, &path)),
         );
         let (back, next) = (back.expect("an answer"), next.expect("a subscription"));

@@ -9,7 +9,7 @@ use noetl_store::conformance::story::{Story, log, said, write};
 use noetl_store::{
     Append, Cursors, Due, EventLog, Leases, NewDue, NewSchedule, Outbox, Schedules, Subscriptions,
 };
-use noetl_store::{NewSubscription, SubscriptionState};
+use noetl_store::{NewSubscription, Stamp, SubscriptionState};
 use noetl_store_sqlite::{Options, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -85,6 +85,7 @@ async fn everything_is_there_after_reopening() {
         id: noetl_model::SubscriptionId::new(1),
         path: "sub/a".into(),
         catalog: story.row.catalog,
+        stamp: Stamp { event: EventId::new(900), at: story.row.started_at },
     };
     store.register_subscription(&tenant, new).await.expect("a subscription");
     let schedule = NewSchedule {
@@ -108,7 +109,7 @@ async fn everything_is_there_after_reopening() {
     assert_eq!(next.map(|next| next.epoch), Some(lease.epoch + 1), "the one owner was another");
     assert_eq!(store.cursor("tailer").await.expect("a read"), Some(7));
     assert_eq!(store.take_due(9, LONG).await.expect("an answer").len(), 1);
-    assert_eq!(store.pending().await.expect("a count"), 2, "the claim lasts");
+    assert_eq!(store.pending().await.expect("a count"), 3, "the claim lasts");
     assert_eq!(store.mark_published(&[claimed[0].id]).await.expect("a count"), 1);
     let listed = store.subscriptions(&tenant).await.expect("a list");
     assert_eq!(listed[0].state, SubscriptionState::Registered);

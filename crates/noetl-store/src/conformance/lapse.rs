@@ -16,7 +16,7 @@ use super::runtimes::runtime;
 use super::schedules::schedule;
 use super::secret_audit::used;
 use super::story::{Story, done, write};
-use super::subscriptions::{new, reserve};
+use super::subscriptions::{new, reserve, stamp};
 use super::transient::variable;
 use crate::retention::{Policy, Removed};
 use crate::{
@@ -154,13 +154,16 @@ pub async fn a_reserved_message_counts_for_its_window(store: Arc<dyn Store>, clo
 
 pub async fn a_subscription_knows_when_it_moved(store: Arc<dyn Store>, clock: &HandClock) {
     let tenant = Tenant::default();
-    let row = store.register_subscription(&tenant, new(1, "sub/a")).await.expect("a row");
-    assert_eq!((row.created_at, row.updated_at), (clock.now(), clock.now()));
+    let one = new(1, "sub/a");
+    let row = store.register_subscription(&tenant, one.clone()).await.expect("a row");
+    assert_eq!((row.created_at, row.updated_at), (one.stamp.at, one.stamp.at));
+    // The store's clock has no say in it: the row and its event have one time.
     clock.pass(TTL);
-    let (from, action) = (SubscriptionState::Registered, SubscriptionAction::Activate);
-    let moved = store.transition(&tenant, row.id, from, action).await.expect("an answer");
+    let (from, action, later) =
+        (SubscriptionState::Registered, SubscriptionAction::Activate, stamp());
+    let moved = store.transition(&tenant, row.id, from, action, later).await.expect("an answer");
     let moved = moved.expect("it was registered");
-    assert_eq!((moved.created_at, moved.updated_at), (row.created_at, clock.now()));
+    assert_eq!((moved.created_at, moved.updated_at), (row.created_at, later.at));
 }
 
 pub async fn a_schedule_is_ready_at_its_time(store: Arc<dyn Store>, clock: &HandClock) {

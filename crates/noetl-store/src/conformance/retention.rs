@@ -11,12 +11,12 @@ use super::keychain::entry;
 use super::references::{digests, references};
 use super::results::result;
 use super::story::{Story, commit, completed, done, imported, issued, log, said, started, write};
-use super::subscriptions::{new, reserve};
+use super::subscriptions::{new, reserve, stamp};
 use super::transient::variable;
-use crate::retention::{Policy, Removed, Report, Window};
+use crate::retention::{Kept, Policy, Removed, Report, Window};
 use crate::{
     Append, Committed, ExecutionFilter, KeychainScope, NewKeychainEntry, NewVariable, Reserved,
-    Snapshot, Store, SubscriptionAction, SubscriptionState,
+    Snapshot, Stamp, Store, SubscriptionAction, SubscriptionState,
 };
 
 const FAR_AHEAD: Timestamp = Timestamp::from_millis(4_000_000_000_000);
@@ -172,15 +172,49 @@ pub async fn a_subscription_survives_every_purge(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     let row = store.register_subscription(&tenant, new(1, "sub/a")).await.expect("a row");
     let (from, action) = (SubscriptionState::Registered, SubscriptionAction::Activate);
-    store.transition(&tenant, row.id, from, action).await.expect("an answer").expect("active");
+    store
+        .transition(&tenant, row.id, from, action, stamp())
+        .await
+        .expect("an answer")
+        .expect("active");
     let hour = std::time::Duration::from_secs(3600);
     assert_eq!(reserve(&*store, &tenant, 1, "k", 10, hour).await, Reserved::New);
     let policy = Policy { dedup: shortest(), ..days_of_executions() };
-    assert_eq!(purge(&*store, &policy).await.removed, Removed::default());
+    let report = purge(&*store, &policy).await;
+    assert_eq!(report.removed, Removed::default());
+    let reason = "1 subscription keeps its log".to_owned();
+    assert_eq!(report.kept, [Kept { partition: "event_2024_q1".into(), reason }]);
+    assert_eq!(log(&*store, ExecutionId::new(1)).await.len(), 2);
     let found = store.subscription(&tenant, SubscriptionId::new(1)).await.expect("a read");
     assert_eq!(found.expect("it is there").state, SubscriptionState::Active);
     let known = Reserved::Known(ExecutionId::new(10));
     assert_eq!(reserve(&*store, &tenant, 1, "k", 11, hour).await, known);
+}
+
+pub async fn the_log_of_a_subscription_goes_when_it_is_over(store: Arc<dyn Store>) {
+    let tenant = Tenant::default();
+    let (id, of) = (SubscriptionId::new(1), ExecutionId::new(1));
+    store.register_subscription(&tenant, new(1, "sub/a")).await.expect("a row");
+    let (from, action) = (SubscriptionState::Registered, SubscriptionAction::Deactivate);
+    let recent = Stamp { at: FAR_AHEAD, ..stamp() };
+    store.transition(&tenant, id, from, action, recent).await.expect("an answer").expect("over");
+    assert_eq!(purge(&*store, &days_of_executions()).await.removed, Removed::default());
+    let from = SubscriptionState::Deactivated;
+    store.transition(&tenant, id, from, action, stamp()).await.expect("an answer").expect("over");
+    let removed = Removed { events: 3, ..Removed::default() };
+    let dry = store.purge(&days_of_executions(), true).await.expect("a report");
+    assert_eq!(dry.removed, removed);
+    assert_eq!(log(&*store, of).await.len(), 3);
+    let report = purge(&*store, &days_of_executions()).await;
+    assert_eq!((report.removed, report.kept), (removed, Vec::new()));
+    assert_eq!(report.dropped, ["event_2024_q1"]);
+    assert_eq!(log(&*store, of).await, []);
+    let again = purge(&*store, &days_of_executions()).await;
+    assert_eq!((again.removed, again.dropped), (Removed::default(), Vec::new()));
+    // The row stays; what comes later has a place of its own.
+    let action = SubscriptionAction::Activate;
+    store.transition(&tenant, id, from, action, stamp()).await.expect("an answer").expect("back");
+    assert_eq!(log(&*store, of).await[0].seq, Seq(4));
 }
 
 pub async fn a_late_append_to_what_is_gone_is_a_conflict_at_the_start(store: Arc<dyn Store>) {

@@ -49,7 +49,7 @@ impl State {
         known.imported = Some(listed.end);
         known.add(row.clone());
         let known = &self.executions[&import.execution];
-        self.outbox.add(known, &[row], previous, now);
+        self.outbox.add((&known.tenant, known.row.catalog), &[row], previous, now);
         ImportOutcome::Kept
     }
 }

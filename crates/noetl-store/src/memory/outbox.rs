@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
-use noetl_model::{EventId, ExecutionId, Timestamp};
+use noetl_model::{CatalogId, EventId, ExecutionId, Tenant, Timestamp};
 
 use super::MemoryStore;
-use super::state::Execution;
 use crate::outbox::{CODEC, Envelope, cut, subject};
 use crate::{Outbox, OutboxOptions, OutboxRow, StoreError};
 
@@ -52,7 +51,7 @@ impl OutboxTable {
     /// Adds the events of one append. An event that is in the log twice goes out once.
     pub(super) fn add(
         &mut self,
-        of: &Execution,
+        (tenant, catalog): (&Tenant, CatalogId),
         rows: &[EventRow],
         previous: Option<EventId>,
         now: Timestamp,
@@ -62,7 +61,6 @@ impl OutboxTable {
         }
         let mut previous = previous;
         for event in rows {
-            let (tenant, catalog) = (&of.tenant, of.row.catalog);
             let envelope = Envelope { tenant, catalog, previous, row: event };
             previous = Some(event.event_id);
             if !self.events.insert((event.execution_id, event.event_id)) {
@@ -73,7 +71,7 @@ impl OutboxTable {
             let id = self.last;
             let row = OutboxRow {
                 id,
-                tenant: of.tenant.clone(),
+                tenant: tenant.clone(),
                 event: event.event_id,
                 execution: event.execution_id,
                 subject: subject(event.event_type.as_deref()),

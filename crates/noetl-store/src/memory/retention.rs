@@ -21,7 +21,10 @@ impl Retention for MemoryStore {
             Some(since) => state.going(since, &mut tally),
             None => HashSet::new(),
         };
-        let removed = state.purge(policy, &gone, now, dry_run);
+        let mut removed = state.purge(policy, &gone, now, dry_run);
+        if let Some(since) = policy.executions.since(now) {
+            removed.events += state.subscriptions.purge_logs(since, &mut tally, dry_run);
+        }
         let (dropped, kept) = tally.finish();
         Ok(Report { removed, dropped, kept })
     }

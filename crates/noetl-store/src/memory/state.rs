@@ -137,6 +137,12 @@ impl State {
         Ok(())
     }
 
+    /// The log of an execution, or of a subscription; empty when there is neither.
+    pub(super) fn log(&self, id: ExecutionId) -> &[EventRow] {
+        let execution = self.executions.get(&id).map(|known| &*known.log);
+        execution.or_else(|| self.subscriptions.log(id)).unwrap_or_default()
+    }
+
     /// Makes the changes of an append that [`State::plan`] let through.
     pub(super) fn apply(&mut self, append: Append, now: Timestamp) {
         let Append { start, events, row, due, delivered, blobs, .. } = append;
@@ -172,7 +178,7 @@ impl State {
             (None, None) => {}
         }
         if let Some(sender) = self.executions.get(&execution) {
-            self.outbox.add(sender, &outgoing, previous, now);
+            self.outbox.add((&sender.tenant, sender.row.catalog), &outgoing, previous, now);
             for new in due {
                 self.due.add(&sender.tenant, execution, new);
             }

@@ -4,23 +4,64 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::{ExecutionId, SubscriptionId, Tenant, Timestamp};
+use noetl_model::event::Lifecycle;
+use noetl_model::row::EventRow;
+use noetl_model::{CatalogId, Event, ExecutionId, Seq, SubscriptionId, Tenant, Timestamp};
 
 use super::MemoryStore;
+use super::state::State;
+use crate::retention::{Fate, Tally};
 use crate::subscriptions::REGISTERED_EVENT;
 use crate::{
-    NewSubscription, Reserved, StoreError, SubscriptionAction, SubscriptionRow, SubscriptionState,
-    Subscriptions,
+    NewNote, NewSubscription, Noted, Reserved, Stamp, StoreError, SubscriptionAction,
+    SubscriptionRow, SubscriptionState, Subscriptions,
 };
 
-/// Every subscription there ever was, and the messages they have seen.
+/// Every subscription there ever was with its log, and the messages they have seen.
 #[derive(Debug, Default)]
 pub(super) struct SubscriptionTable {
     rows: BTreeMap<SubscriptionId, (Tenant, SubscriptionRow)>,
+    pub(super) logs: BTreeMap<SubscriptionId, Log>,
     pub(super) seen: BTreeMap<(Tenant, SubscriptionId, String), (ExecutionId, Timestamp)>,
 }
 
+/// A subscription's log. Rows may be gone from its front, so it counts for itself.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    version: Seq,
+    pub(super) rows: Vec<EventRow>,
+}
+
 impl SubscriptionTable {
+    /// The log under this id, if it is a subscription's.
+    pub(super) fn log(&self, id: ExecutionId) -> Option<&[EventRow]> {
+        self.logs.get(&SubscriptionId::new(id.get())).map(|log| &*log.rows)
+    }
+
+    /// Every subscription of every tenant.
+    pub(super) fn every(&self) -> impl Iterator<Item = &SubscriptionRow> {
+        self.rows.values().map(|(_, row)| row)
+    }
+
+    /// Removes logs of subscriptions that are over, and counts their events; a dry run only counts.
+    pub(super) fn purge_logs(&mut self, since: Timestamp, tally: &mut Tally, dry_run: bool) -> u64 {
+        let mut events = 0;
+        for (id, log) in &mut self.logs {
+            let Some((_, row)) = self.rows.get(id).filter(|_| !log.rows.is_empty()) else {
+                continue;
+            };
+            let fate = Fate::of_subscription(row.state, row.updated_at, since);
+            tally.note(id.log(), fate);
+            if fate == Fate::Goes {
+                events += u64::try_from(log.rows.len()).unwrap_or(u64::MAX);
+                if !dry_run {
+                    log.rows.clear();
+                }
+            }
+        }
+        events
+    }
+
     fn of(&self, tenant: &Tenant) -> impl Iterator<Item = &SubscriptionRow> {
         let mine = self.rows.values().filter(move |(owner, _)| owner == tenant);
         mine.map(|(_, row)| row)
@@ -33,6 +74,26 @@ impl SubscriptionTable {
     }
 }
 
+impl State {
+    /// Adds an event to a subscription's log, and to what goes out.
+    fn tell(
+        &mut self,
+        tenant: &Tenant,
+        catalog: CatalogId,
+        id: SubscriptionId,
+        now: Timestamp,
+        event: impl FnOnce(Seq) -> Event,
+    ) {
+        let log = self.subscriptions.logs.entry(id).or_default();
+        log.version = log.version.next();
+        let row = EventRow::from(&event(log.version));
+        let previous = log.rows.last().map(|row| row.event_id);
+        log.rows.push(row.clone());
+        self.newest = self.newest.max(Some(row.event_id));
+        self.outbox.add((tenant, catalog), &[row], previous, now);
+    }
+}
+
 #[async_trait]
 impl Subscriptions for MemoryStore {
     async fn register_subscription(
@@ -42,11 +103,12 @@ impl Subscriptions for MemoryStore {
     ) -> Result<SubscriptionRow, StoreError> {
         let mut state = self.state();
         let now = self.clock.now();
+        let is_execution = state.executions.contains_key(&new.id.log());
         let table = &mut state.subscriptions;
         if let Some(known) = table.live_at(tenant, &new.path) {
             return Ok(known.clone());
         }
-        if table.rows.contains_key(&new.id) {
+        if is_execution || table.rows.contains_key(&new.id) {
             let taken = format!("subscription {} exists already", new.id);
             return Err(StoreError::backend("register a subscription", taken));
         }
@@ -56,10 +118,12 @@ impl Subscriptions for MemoryStore {
             catalog: new.catalog,
             state: SubscriptionState::Registered,
             last_event: REGISTERED_EVENT.into(),
-            created_at: now,
-            updated_at: now,
+            created_at: new.stamp.at,
+            updated_at: new.stamp.at,
         };
         table.rows.insert(row.id, (tenant.clone(), row.clone()));
+        let event = |seq| row.moved(Lifecycle::Registered, new.stamp, seq);
+        state.tell(tenant, row.catalog, row.id, now, event);
         Ok(row)
     }
 
@@ -77,12 +141,22 @@ impl Subscriptions for MemoryStore {
         Ok(self.state().subscriptions.of(tenant).cloned().collect())
     }
 
+    async fn subscription_counts(&self) -> Result<Vec<(SubscriptionState, u64)>, StoreError> {
+        let state = self.state();
+        let counts = SubscriptionState::ALL.map(|of| {
+            let count = state.subscriptions.every().filter(|row| row.state == of).count();
+            (of, u64::try_from(count).unwrap_or(u64::MAX))
+        });
+        Ok(counts.into_iter().filter(|(_, count)| *count > 0).collect())
+    }
+
     async fn transition(
         &self,
         tenant: &Tenant,
         id: SubscriptionId,
         from: SubscriptionState,
         action: SubscriptionAction,
+        stamp: Stamp,
     ) -> Result<Option<SubscriptionRow>, StoreError> {
         let mut state = self.state();
         let now = self.clock.now();
@@ -102,8 +176,31 @@ impl Subscriptions for MemoryStore {
         };
         row.state = action.to();
         row.last_event = action.event_type().into();
-        row.updated_at = now;
-        Ok(Some(row.clone()))
+        row.updated_at = stamp.at;
+        let row = row.clone();
+        let event = |seq| row.moved(action.lifecycle(), stamp, seq);
+        state.tell(tenant, row.catalog, id, now, event);
+        Ok(Some(row))
+    }
+
+    async fn note_subscription(
+        &self,
+        tenant: &Tenant,
+        id: SubscriptionId,
+        note: NewNote,
+    ) -> Result<Option<Noted>, StoreError> {
+        let mut state = self.state();
+        let now = self.clock.now();
+        let found = state.subscriptions.of(tenant).find(|row| row.id == id);
+        let Some(catalog) = found.map(|row| row.catalog) else { return Ok(None) };
+        let (asked, log) = (note.asked(), state.subscriptions.log(id.log()));
+        let is_it =
+            |row: &EventRow| row.event_id == asked || row.idempotency_key == Some(asked.get());
+        if log.unwrap_or_default().iter().any(is_it) {
+            return Ok(Some(Noted::Repeated));
+        }
+        state.tell(tenant, catalog, id, now, |seq| note.event(id, seq));
+        Ok(Some(Noted::Kept))
     }
 
     async fn reserve(

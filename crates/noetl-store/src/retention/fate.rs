@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use noetl_model::{ExecutionId, Snowflakes, Timestamp};
 
 use super::Kept;
+use crate::SubscriptionState;
 
 /// What decides on an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,23 @@ pub enum Fate {
     Recent,
     /// It stays: something it sent is not delivered yet.
     Awaited,
+    /// It stays: it is the log of a subscription that is not deactivated, or was a short time ago.
+    Subscribed,
+}
+
+impl Fate {
+    /// What becomes of the log of a subscription in this state since `updated_at`.
+    pub fn of_subscription(
+        state: SubscriptionState,
+        updated_at: Timestamp,
+        since: Timestamp,
+    ) -> Self {
+        if state == SubscriptionState::Deactivated && updated_at <= since {
+            Self::Goes
+        } else {
+            Self::Subscribed
+        }
+    }
 }
 
 /// The part of the log an execution is in: the calendar quarter its id was minted in.
@@ -69,6 +87,7 @@ struct Quarter {
     unfinished: u64,
     recent: u64,
     awaited: u64,
+    subscribed: u64,
 }
 
 impl Tally {
@@ -81,6 +100,7 @@ impl Tally {
             Fate::Unfinished => &mut quarter.unfinished,
             Fate::Recent => &mut quarter.recent,
             Fate::Awaited => &mut quarter.awaited,
+            Fate::Subscribed => &mut quarter.subscribed,
         };
         *count += 1;
     }
@@ -106,10 +126,16 @@ impl Quarter {
             1 => Some(format!("1 execution {one}")),
             _ => Some(format!("{count} executions {many}")),
         };
+        let subscribed = match self.subscribed {
+            0 => None,
+            1 => Some("1 subscription keeps its log".to_owned()),
+            count => Some(format!("{count} subscriptions keep their logs")),
+        };
         let reasons = [
             said(self.unfinished, "is unfinished", "are unfinished"),
             said(self.recent, "has events within the window", "have events within the window"),
             said(self.awaited, "waits for a delivery", "wait for a delivery"),
+            subscribed,
         ];
         let reasons: Vec<String> = reasons.into_iter().flatten().collect();
         (!reasons.is_empty()).then(|| reasons.join(", "))
@@ -137,13 +163,20 @@ mod tests {
     fn quarters_are_told_in_the_order_of_time_with_every_reason() {
         let mut tally = Tally::default();
         tally.note(ExecutionId::new(1), Fate::Goes);
-        for fate in [Fate::Goes, Fate::Unfinished, Fate::Unfinished, Fate::Recent, Fate::Awaited] {
+        for fate in [
+            Fate::Goes,
+            Fate::Unfinished,
+            Fate::Unfinished,
+            Fate::Recent,
+            Fate::Awaited,
+            Fate::Subscribed,
+        ] {
             tally.note(ExecutionId::new(Q4_2026), fate);
         }
         let (dropped, kept) = tally.finish();
         assert_eq!(dropped, ["event_2024_q1"]);
         let reason = "2 executions are unfinished, 1 execution has events within the window, \
-                      1 execution waits for a delivery";
+                      1 execution waits for a delivery, 1 subscription keeps its log";
         assert_eq!(kept, [Kept { partition: "event_2026_q4".into(), reason: reason.into() }]);
     }
 }

@@ -12,10 +12,10 @@ use super::Sharded;
 use crate::{
     Advanced, AuditFilter, Catalog, CatalogEntry, Credential, CredentialFilter, Credentials,
     Cursors, Keychain, KeychainEntry, KeychainFilter, Lease, Leases, NewCredential, NewEntry,
-    NewKeychainEntry, NewRuntime, NewSchedule, NewSubscription, Object, ObjectSummary, Objects,
-    Plugin, PluginSummary, Plugins, Reserved, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes,
-    ScheduleRow, Schedules, SecretAudit, SecretUse, StoreError, SubscriptionAction,
-    SubscriptionRow, SubscriptionState, Subscriptions,
+    NewKeychainEntry, NewNote, NewRuntime, NewSchedule, NewSubscription, Noted, Object,
+    ObjectSummary, Objects, Plugin, PluginSummary, Plugins, Reserved, RuntimeFilter, RuntimeKind,
+    RuntimeRow, Runtimes, ScheduleRow, Schedules, SecretAudit, SecretUse, Stamp, StoreError,
+    SubscriptionAction, SubscriptionRow, SubscriptionState, Subscriptions,
 };
 
 /// Makes a trait of one that passes every call on to the cluster store.
@@ -68,12 +68,15 @@ in_cluster! { Subscriptions {
     fn register_subscription(tenant: &Tenant, new: NewSubscription) -> SubscriptionRow;
     fn subscription(tenant: &Tenant, id: SubscriptionId) -> Option<SubscriptionRow>;
     fn subscriptions(tenant: &Tenant) -> Vec<SubscriptionRow>;
+    fn subscription_counts() -> Vec<(SubscriptionState, u64)>;
     fn transition(
         tenant: &Tenant,
         id: SubscriptionId,
         from: SubscriptionState,
         action: SubscriptionAction,
+        stamp: Stamp,
     ) -> Option<SubscriptionRow>;
+    fn note_subscription(tenant: &Tenant, id: SubscriptionId, note: NewNote) -> Option<Noted>;
     fn reserve(
         tenant: &Tenant,
         subscription: SubscriptionId,

@@ -1,11 +1,13 @@
 //! The log of every execution, in its shard.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use futures::future::{join_all, select_all};
 use noetl_model::row::EventRow;
 use noetl_model::{DueId, Event, EventId, ExecutionId, Seq};
 
-use super::Sharded;
+use super::{Part, Sharded};
 use crate::{Append, Committed, EventLog, Held, StoreError, Until};
 
 /// What one shard gets of a batch.
@@ -76,6 +78,23 @@ impl Sharded {
         Answers { outcomes, failed }
     }
 
+    /// Whether a log that this shard has nothing of after `after` may be in the cluster store, as
+    /// those of subscriptions are. One that the shard knows is not looked for anywhere else.
+    async fn is_elsewhere(
+        &self,
+        shard: &Part,
+        log: ExecutionId,
+        after: Seq,
+    ) -> Result<bool, StoreError> {
+        if Arc::ptr_eq(&shard.store, &self.cluster.store) {
+            return Ok(false);
+        }
+        if after == Seq::START {
+            return Ok(true);
+        }
+        Ok(shard.named(shard.store.read(log, Seq::START, 1).await)?.is_empty())
+    }
+
     /// Removes what kept appends answered from the shards of its senders. A row that cannot be
     /// removed is delivered again, which whoever acts on it bears; so the commit stands.
     async fn remove_delivered(&self, delivered: &[(usize, Vec<DueId>)]) {
@@ -139,7 +158,11 @@ impl EventLog for Sharded {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
         let shard = self.of_execution(execution);
-        shard.named(shard.store.read(execution, after, limit).await)
+        let found = shard.named(shard.store.read(execution, after, limit).await)?;
+        if !found.is_empty() || limit == 0 || !self.is_elsewhere(shard, execution, after).await? {
+            return Ok(found);
+        }
+        self.cluster.named(self.cluster.store.read(execution, after, limit).await)
     }
 
     async fn read_rows(
@@ -150,7 +173,12 @@ impl EventLog for Sharded {
         limit: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
         let shard = self.of_execution(execution);
-        shard.named(shard.store.read_rows(execution, after, until, limit).await)
+        let found = shard.named(shard.store.read_rows(execution, after, until, limit).await)?;
+        if !found.is_empty() || limit == 0 || !self.is_elsewhere(shard, execution, Seq(1)).await? {
+            return Ok(found);
+        }
+        let cluster = &self.cluster;
+        cluster.named(cluster.store.read_rows(execution, after, until, limit).await)
     }
 
     async fn least_id_since(
@@ -159,7 +187,11 @@ impl EventLog for Sharded {
         after: Seq,
     ) -> Result<Option<EventId>, StoreError> {
         let shard = self.of_execution(execution);
-        shard.named(shard.store.least_id_since(execution, after).await)
+        let found = shard.named(shard.store.least_id_since(execution, after).await)?;
+        if found.is_some() || !self.is_elsewhere(shard, execution, Seq(1)).await? {
+            return Ok(found);
+        }
+        self.cluster.named(self.cluster.store.least_id_since(execution, after).await)
     }
 
     async fn find_event(
@@ -168,11 +200,18 @@ impl EventLog for Sharded {
         event: EventId,
     ) -> Result<Option<Seq>, StoreError> {
         let shard = self.of_execution(execution);
-        shard.named(shard.store.find_event(execution, event).await)
+        let found = shard.named(shard.store.find_event(execution, event).await)?;
+        if found.is_some() || !self.is_elsewhere(shard, execution, Seq(1)).await? {
+            return Ok(found);
+        }
+        self.cluster.named(self.cluster.store.find_event(execution, event).await)
     }
 
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {
-        let newest = self.all(|store| store.newest_id()).await?;
+        let mut newest = self.all(|store| store.newest_id()).await?;
+        if self.has_cluster_apart() {
+            newest.push(self.cluster.named(self.cluster.store.newest_id().await)?);
+        }
         Ok(newest.into_iter().flatten().max())
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use futures::future::join_all;
 
-use super::Sharded;
+use super::{Part, Sharded};
 use crate::{Store, StoreError};
 
 /// What the shards gave.
@@ -53,8 +53,23 @@ impl Sharded {
         A: Fn(&'a dyn Store, usize) -> F,
         F: Future<Output = Result<T, StoreError>>,
     {
+        self.spread_over(&self.shards.iter().collect::<Vec<_>>(), limit, size, ask).await
+    }
+
+    /// The same over these stores, numbered by their place.
+    pub(super) async fn spread_over<'a, T, F, A>(
+        &'a self,
+        parts: &[&'a Part],
+        limit: usize,
+        size: impl Fn(&T) -> usize,
+        ask: A,
+    ) -> Spread<T>
+    where
+        A: Fn(&'a dyn Store, usize) -> F,
+        F: Future<Output = Result<T, StoreError>>,
+    {
         let mut spread = Spread { answers: Vec::new(), failed: Vec::new() };
-        let count = self.shards.len();
+        let count = parts.len();
         let first = self.turn.fetch_add(1, Ordering::Relaxed) % count;
         let mut open: Vec<usize> = (first..count).chain(0..first).collect();
         let mut left = limit;
@@ -62,10 +77,9 @@ impl Sharded {
             let shares: Vec<(usize, usize)> = shares(left, &open).collect();
             // Who gets nothing this time is the first to be asked the next.
             open = open.split_off(shares.len());
-            let asked =
-                shares.iter().map(|&(number, share)| ask(&*self.shards[number].store, share));
+            let asked = shares.iter().map(|&(number, share)| ask(&*parts[number].store, share));
             for ((number, share), answer) in shares.iter().zip(join_all(asked).await) {
-                match self.shards[*number].named(answer) {
+                match parts[*number].named(answer) {
                     Ok(answer) => {
                         let got = size(&answer);
                         left = left.saturating_sub(got);

@@ -63,7 +63,9 @@ impl Due for Sharded {
 #[async_trait]
 impl Outbox for Sharded {
     async fn claim(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
-        let claimed = self.spread(limit, Vec::len, |store, share| store.claim(share));
+        let senders = self.senders();
+        let claimed =
+            self.spread_over(&senders, limit, Vec::len, |store, share| store.claim(share));
         let claimed = claimed.await.work()?;
         let mut rows = Vec::new();
         for (number, claimed) in claimed {
@@ -76,13 +78,14 @@ impl Outbox for Sharded {
     }
 
     async fn mark_published(&self, ids: &[i64]) -> Result<usize, StoreError> {
-        let mut by_shard = vec![Vec::new(); self.shards.len()];
+        let senders = self.senders();
+        let mut by_shard = vec![Vec::new(); senders.len()];
         for (number, id) in ids.iter().copied().filter_map(inward) {
             if let Some(ids) = by_shard.get_mut(number) {
                 ids.push(id);
             }
         }
-        let named = self.shards.iter().zip(&by_shard).filter(|(_, ids)| !ids.is_empty());
+        let named = senders.iter().zip(&by_shard).filter(|(_, ids)| !ids.is_empty());
         let marks = named
             .map(|(shard, ids)| async move { shard.named(shard.store.mark_published(ids).await) });
         join_all(marks).await.into_iter().sum()
@@ -90,20 +93,34 @@ impl Outbox for Sharded {
 
     async fn mark_failed(&self, id: i64, error: &str, delay: Duration) -> Result<bool, StoreError> {
         let Some((number, id)) = inward(id) else { return Ok(false) };
-        let Some(shard) = self.shards.get(number) else { return Ok(false) };
+        let senders = self.senders();
+        let Some(shard) = senders.get(number) else { return Ok(false) };
         shard.named(shard.store.mark_failed(id, error, delay).await)
     }
 
     async fn pending(&self) -> Result<u64, StoreError> {
-        Ok(self.all(|store| store.pending()).await?.into_iter().sum())
+        let asked = self.senders().into_iter();
+        let asked = asked.map(|part| async move { part.named(part.store.pending().await) });
+        join_all(asked).await.into_iter().sum()
     }
 
     async fn purge_published(&self, older_than: Duration) -> Result<usize, StoreError> {
-        Ok(self.all(|store| store.purge_published(older_than)).await?.into_iter().sum())
+        let asked = self
+            .senders()
+            .into_iter()
+            .map(|part| async move { part.named(part.store.purge_published(older_than).await) });
+        join_all(asked).await.into_iter().sum()
     }
 }
 
 impl Sharded {
+    /// The stores that have an outbox, by the number in their rows' ids: the shards, and after them
+    /// the cluster store with the logs of subscriptions, unless it is a shard.
+    fn senders(&self) -> Vec<&Part> {
+        let apart = self.has_cluster_apart().then_some(&self.cluster);
+        self.shards.iter().chain(apart).collect()
+    }
+
     /// Where snapshots of this aggregate are: with the execution its id names, whatever its type.
     fn of_aggregate(&self, id: &str) -> &Part {
         match id.parse() {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::{DueId, ExecutionId, ScheduleId, SubscriptionId, Tenant, Timestamp};
 use noetl_store::{
-    Advanced, Cursors, Due, DueRow, Lease, Leases, NewRuntime, NewSchedule, NewSubscription,
-    Outbox, OutboxRow, Reserved, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes, ScheduleRow,
-    Schedules, Snapshot, Snapshots, StoreError, SubscriptionAction, SubscriptionRow,
-    SubscriptionState, Subscriptions,
+    Advanced, Cursors, Due, DueRow, Lease, Leases, NewNote, NewRuntime, NewSchedule,
+    NewSubscription, Noted, Outbox, OutboxRow, Reserved, RuntimeFilter, RuntimeKind, RuntimeRow,
+    Runtimes, ScheduleRow, Schedules, Snapshot, Snapshots, Stamp, StoreError, SubscriptionAction,
+    SubscriptionRow, SubscriptionState, Subscriptions,
 };
 
 use super::FrailStore;
@@ -81,9 +81,12 @@ pass_on! { Subscriptions {
     fn register_subscription(tenant: &Tenant, new: NewSubscription) -> SubscriptionRow;
     fn subscription(tenant: &Tenant, id: SubscriptionId) -> Option<SubscriptionRow>;
     fn subscriptions(tenant: &Tenant) -> Vec<SubscriptionRow>;
+    fn subscription_counts() -> Vec<(SubscriptionState, u64)>;
     fn transition(
         tenant: &Tenant, id: SubscriptionId, from: SubscriptionState, action: SubscriptionAction,
+        stamp: Stamp,
     ) -> Option<SubscriptionRow>;
+    fn note_subscription(tenant: &Tenant, id: SubscriptionId, note: NewNote) -> Option<Noted>;
     fn reserve(
         tenant: &Tenant, subscription: SubscriptionId, key: &str, execution: ExecutionId,
         window: Duration,

@@ -1,0 +1,102 @@
+//! The key credentials are encrypted with: a setting, or for `dev` a file of its data directory.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use noetl_control::{EncryptionKey, KEY_VARIABLE, KeyError};
+
+use crate::failure::{Failure, Kind};
+use crate::settings::setting;
+
+/// The key's name in a data directory.
+const FILE: &str = "encryption.key";
+
+/// What the environment says, if it says anything. A value that is no key stops the start.
+pub(crate) fn from_settings() -> Result<Option<EncryptionKey>, Failure> {
+    let Some(text) = setting(KEY_VARIABLE) else { return Ok(None) };
+    EncryptionKey::from_base64(&text).map(Some).map_err(|error| not_a_key(KEY_VARIABLE, error))
+}
+
+/// What the environment says, else the key of a data directory, which is made when there is none.
+pub(crate) fn of_directory(data: &Path) -> Result<EncryptionKey, Failure> {
+    if let Some(key) = from_settings()? {
+        return Ok(key);
+    }
+    let file = data.join(FILE);
+    let name = file.display().to_string();
+    let failed = |error: io::Error| {
+        Failure::from_error(Kind::Config, &error).about(&format!("could not keep a key in {name}"))
+    };
+    let text = match fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make(data, &file).map_err(failed)?;
+            fs::read_to_string(&file).map_err(failed)?
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    EncryptionKey::from_base64(&text).map_err(|error| not_a_key(&name, error))
+}
+
+/// Makes the file, whole or not at all. One that another process made meanwhile stays.
+fn make(data: &Path, file: &Path) -> io::Result<()> {
+    fs::create_dir_all(data)?;
+    let draft = data.join(format!("{FILE}.{}", std::process::id()));
+    // One that a process of the same number left behind holds a key that nobody used.
+    match fs::remove_file(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    written.write_all(EncryptionKey::generate().to_base64().as_bytes())?;
+    written.write_all(b"\n")?;
+    written.sync_all()?;
+    // A link, unlike a renaming, never takes the place of what is there.
+    let linked = match fs::hard_link(&draft, file) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    };
+    fs::remove_file(&draft)?;
+    linked?;
+    // Credentials written under a key whose name is lost with the power could not be read again.
+    File::open(data)?.sync_all()
+}
+
+fn not_a_key(place: &str, error: KeyError) -> Failure {
+    Failure::from_error(Kind::Config, &error)
+        .about(place)
+        .hint("a key is base64 of 32 bytes: make one with `openssl rand -base64 32`")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_has_one_key_that_only_its_owner_reads() {
+        let home = tempfile::TempDir::new().expect("a directory");
+        let data = home.path().join("data");
+        let made = of_directory(&data).expect("a key");
+        let again = of_directory(&data).expect("the same key");
+        assert_eq!(*made.to_base64(), *again.to_base64());
+        let mode = fs::metadata(data.join(FILE)).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::read_dir(&data).expect("a list").count(), 1, "no draft stays");
+        make(&data, &data.join(FILE)).expect("another was faster");
+        let kept = of_directory(&data).expect("the first key");
+        assert_eq!(*made.to_base64(), *kept.to_base64());
+    }
+
+    #[test]
+    fn a_file_that_holds_no_key_is_named_and_left_alone() {
+        let home = tempfile::TempDir::new().expect("a directory");
+        fs::write(home.path().join(FILE), "abc").expect("a file");
+        let failure = of_directory(home.path()).expect_err("no key");
+        assert!(failure.text().contains("encryption.key"), "{}", failure.text());
+        assert_eq!(fs::read_to_string(home.path().join(FILE)).expect("a file"), "abc");
+    }
+}

@@ -1,0 +1,147 @@
+//! Credentials: what they hold is encrypted before a store sees it.
+
+use std::sync::Arc;
+
+use noetl_model::{CredentialId, Tenant, Value};
+use noetl_store::{Credential, CredentialFilter, NewCredential, Store, StoreError};
+
+use crate::ids::Ids;
+use crate::sealing::{EncryptionKey, KEY_VARIABLE, SealError};
+
+/// A credential to keep, as its owner gives it.
+#[derive(Clone)]
+pub struct CredentialRequest {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: String,
+    /// What is secret.
+    pub data: Value,
+    /// Whatever its owner notes.
+    pub meta: Option<Value>,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// What it is for.
+    pub description: Option<String>,
+}
+
+/// Why a credential was not kept or read.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialError {
+    /// There is none of that id or name.
+    #[error("Credential '{0}' not found")]
+    NotFound(String),
+    /// It has no name or no type.
+    #[error("a credential needs a {0}")]
+    Unnamed(&'static str),
+    /// There is no key to encrypt with.
+    #[error("{KEY_VARIABLE} is not set, so nothing can be encrypted or decrypted")]
+    NoKey,
+    /// What it holds could not be encrypted or decrypted.
+    #[error("credential '{name}' cannot be used")]
+    Sealed {
+        /// Its name.
+        name: String,
+        /// Why.
+        #[source]
+        source: SealError,
+    },
+    /// The store did not answer.
+    #[error("the store did not answer")]
+    Store(#[source] StoreError),
+}
+
+/// The credential service. Cheap to clone.
+#[derive(Clone)]
+pub struct Credentials {
+    store: Arc<dyn Store>,
+    ids: Ids,
+    key: Option<EncryptionKey>,
+}
+
+impl Credentials {
+    pub(crate) fn new(store: Arc<dyn Store>, ids: Ids, key: Option<EncryptionKey>) -> Self {
+        Self { store, ids, key }
+    }
+
+    /// Keeps a credential. One that has the name is replaced, all of it but its id.
+    pub async fn put(
+        &self,
+        tenant: &Tenant,
+        request: CredentialRequest,
+    ) -> Result<Credential, CredentialError> {
+        for (text, what) in [(&request.name, "name"), (&request.kind, "type")] {
+            if text.trim().is_empty() {
+                return Err(CredentialError::Unnamed(what));
+            }
+        }
+        let sealed = self
+            .key()?
+            .seal(&request.data)
+            .map_err(|source| CredentialError::Sealed { name: request.name.clone(), source })?;
+        let new = NewCredential {
+            id: self.ids.credential(),
+            name: request.name,
+            kind: request.kind,
+            sealed,
+            schema: None,
+            meta: request.meta,
+            tags: request.tags,
+            description: request.description,
+        };
+        self.store.put_credential(tenant, new).await.map_err(CredentialError::Store)
+    }
+
+    /// The credential of this id or, if there is none, of this name. What it holds stays sealed.
+    pub async fn get(
+        &self,
+        tenant: &Tenant,
+        identifier: &str,
+    ) -> Result<Credential, CredentialError> {
+        if let Ok(id) = identifier.parse::<CredentialId>() {
+            let found = self.store.credential(tenant, id).await;
+            if let Some(found) = found.map_err(CredentialError::Store)? {
+                return Ok(found);
+            }
+        }
+        let found = self.store.credential_named(tenant, identifier).await;
+        let found = found.map_err(CredentialError::Store)?;
+        found.ok_or_else(|| CredentialError::NotFound(identifier.to_owned()))
+    }
+
+    /// What a credential holds.
+    pub fn open(&self, credential: &Credential) -> Result<Value, CredentialError> {
+        let opened = self.key()?.open(&credential.kept.sealed);
+        opened.map_err(|source| CredentialError::Sealed {
+            name: credential.kept.name.clone(),
+            source,
+        })
+    }
+
+    /// The credentials a filter takes, by name.
+    pub async fn list(
+        &self,
+        tenant: &Tenant,
+        filter: &CredentialFilter,
+    ) -> Result<Vec<Credential>, CredentialError> {
+        self.store.credentials(tenant, filter).await.map_err(CredentialError::Store)
+    }
+
+    /// Removes the credential of this id or name.
+    pub async fn delete(
+        &self,
+        tenant: &Tenant,
+        identifier: &str,
+    ) -> Result<CredentialId, CredentialError> {
+        let id = self.get(tenant, identifier).await?.kept.id;
+        let removed = self.store.delete_credential(tenant, id).await;
+        match removed.map_err(CredentialError::Store)? {
+            true => Ok(id),
+            false => Err(CredentialError::NotFound(identifier.to_owned())),
+        }
+    }
+
+    fn key(&self) -> Result<&EncryptionKey, CredentialError> {
+        self.key.as_ref().ok_or(CredentialError::NoKey)
+    }
+}

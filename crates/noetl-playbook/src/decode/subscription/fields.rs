@@ -1,0 +1,166 @@
+//! Fields of a subscription: a value of the right type, or nothing once the reason is reported.
+
+use std::ops::RangeInclusive;
+
+use crate::decode::context::Context;
+use crate::decode::cursor::Cursor;
+use crate::decode::keys;
+use crate::yaml::Kind;
+
+/// A mapping, if there is one. Its unknown keys are mentioned.
+pub(super) fn section<'b>(
+    cx: &mut Context<'_>,
+    at: &'b Cursor<'_>,
+    name: &'b str,
+    known: &[&str],
+) -> Option<Cursor<'b>> {
+    let found = at.get(name)?;
+    if !cx.is_map(&found, &format!("write '{name}:' and its keys below")) {
+        return None;
+    }
+    keys::warn_unknown(cx, &found, known, keys::none);
+    Some(found)
+}
+
+/// A text that is not empty.
+pub(super) fn text(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<String> {
+    let found = at.get(name)?;
+    match found.text() {
+        Some("") => {
+            let message = format!("'{name}' is empty");
+            cx.error("E081", &found, message, "write at least one character, or remove it");
+            None
+        }
+        Some(text) => Some(text.to_owned()),
+        None => {
+            cx.expected(&found, "text", "put it in quotes");
+            None
+        }
+    }
+}
+
+/// A text that has to be there.
+pub(super) fn needed_text(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    name: &str,
+    help: &str,
+) -> Option<String> {
+    if at.get(name).is_none() {
+        cx.error("E080", at, format!("'{name}' is missing"), help);
+        return None;
+    }
+    text(cx, at, name)
+}
+
+/// One of some words.
+pub(super) fn word<'w>(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    name: &str,
+    words: &'w [&'w str],
+) -> Option<&'w str> {
+    let found = at.get(name)?;
+    // Written without quotes, some readers of YAML take it for a truth value.
+    let text = match found.node.kind {
+        Kind::Bool(false) if words.contains(&"off") => Some("off"),
+        _ => found.text(),
+    };
+    let word = words.iter().find(|word| Some(**word) == text);
+    if word.is_none() {
+        cx.not_one_of("E081", &found, words);
+    }
+    word.copied()
+}
+
+/// One of some words that has to be there.
+pub(super) fn needed_word<'w>(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    name: &str,
+    words: &'w [&'w str],
+) -> Option<&'w str> {
+    if at.get(name).is_none() {
+        let help = format!("write '{name}: {}', or another of: {}", words[0], words.join(", "));
+        cx.error("E080", at, format!("'{name}' is missing"), help);
+        return None;
+    }
+    word(cx, at, name, words)
+}
+
+/// A truth value.
+pub(super) fn flag(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<bool> {
+    let found = at.get(name)?;
+    match found.node.kind {
+        Kind::Bool(answer) => Some(answer),
+        _ => {
+            cx.expected(&found, "true or false", "write true or false");
+            None
+        }
+    }
+}
+
+/// A whole number above 0.
+pub(super) fn positive(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<u64> {
+    within(cx, at, name, 1..=u64::MAX)
+}
+
+/// A whole number within bounds.
+pub(super) fn within(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    name: &str,
+    bounds: RangeInclusive<u64>,
+) -> Option<u64> {
+    let found = at.get(name)?;
+    let number = match found.node.kind {
+        Kind::Int(number) => u64::try_from(number).ok(),
+        Kind::Large(number) => Some(number),
+        Kind::Float(_) => None,
+        _ => {
+            cx.expected(&found, "a whole number", "write a number without quotes");
+            return None;
+        }
+    };
+    let number = number.filter(|number| bounds.contains(number));
+    if number.is_none() {
+        let help = match *bounds.end() {
+            u64::MAX => format!("write a whole number that is at least {}", bounds.start()),
+            end => format!("write a whole number from {} to {end}", bounds.start()),
+        };
+        cx.error("E081", &found, format!("'{name}' is out of range"), help);
+    }
+    number
+}
+
+/// A number above 0, whole or not.
+pub(super) fn rate(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<f64> {
+    let found = at.get(name)?;
+    match found.node.kind {
+        Kind::Float(number) if number > 0.0 && number.is_finite() => Some(number),
+        Kind::Float(_) => {
+            let message = format!("'{name}' is out of range");
+            cx.error("E081", &found, message, "write a number above 0");
+            None
+        }
+        // Rates past 2^53 are no rates; what is lost in rounding does not matter.
+        _ => positive(cx, at, name).map(|number| number as f64),
+    }
+}
+
+/// A list of texts.
+pub(super) fn texts(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Vec<String> {
+    let Some(found) = at.get(name) else { return Vec::new() };
+    if !found.is_list() {
+        cx.expected(&found, "a list", "write '[a, b]'");
+        return Vec::new();
+    }
+    let mut texts = Vec::new();
+    for item in found.items() {
+        match item.text() {
+            Some(text) => texts.push(text.to_owned()),
+            None => cx.expected(&item, "text", "put it in quotes"),
+        }
+    }
+    texts
+}

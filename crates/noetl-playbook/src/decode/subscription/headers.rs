@@ -1,0 +1,88 @@
+//! `headers`: what the headers of a message may decide.
+
+use serde_json::Map;
+
+use super::fields::{flag, needed_text, section, text, texts, word};
+use crate::decode::context::Context;
+use crate::decode::cursor::Cursor;
+use crate::decode::{keys, suggest, value};
+use crate::subscription::{Directive, Headers, Propagate};
+
+const KEYS: &[&str] = &["normalize", "directives", "trace", "passthrough"];
+const DIRECTIVE_KEYS: &[&str] = &["header", "controls", "allowed", "map"];
+const TRACE_KEYS: &[&str] = &["propagate", "baggage_allowlist"];
+
+/// What a header can decide.
+const CONTROLS: &[&str] = &[
+    "dispatch.playbook",
+    "dispatch.execution_pool",
+    "priority",
+    "idempotency_key",
+    "content_type",
+    "schema_hint",
+];
+
+pub(super) fn decode(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Headers {
+    let mut headers = Headers {
+        normalize: true,
+        directives: Vec::new(),
+        propagate: Propagate::W3c,
+        baggage_allowlist: Vec::new(),
+        passthrough: None,
+        written: None,
+    };
+    let Some(at) = section(cx, spec, "headers", KEYS) else { return headers };
+    headers.written = Some(value::literal(cx, &at));
+    headers.normalize = flag(cx, &at, "normalize").unwrap_or(true);
+    headers.passthrough = text(cx, &at, "passthrough");
+    if let Some(trace) = section(cx, &at, "trace", TRACE_KEYS) {
+        let propagate = word(cx, &trace, "propagate", Propagate::WORDS);
+        headers.propagate = propagate.and_then(Propagate::from_text).unwrap_or(Propagate::W3c);
+        headers.baggage_allowlist = texts(cx, &trace, "baggage_allowlist");
+    }
+    if let Some(directives) = at.get("directives") {
+        if !directives.is_list() {
+            let help = "write '- {header: x-noetl-route, controls: dispatch.playbook}'";
+            cx.expected(&directives, "a list", help);
+        }
+        headers.directives = directives.items().filter_map(|item| directive(cx, &item)).collect();
+    }
+    headers
+}
+
+fn directive(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Directive> {
+    let help = "write '{header: x-noetl-route, controls: dispatch.playbook, allowed: [a/b]}'";
+    if !cx.is_map(at, help) {
+        return None;
+    }
+    keys::warn_unknown(cx, at, DIRECTIVE_KEYS, keys::none);
+    let header = needed_text(cx, at, "header", help);
+    let controls = needed_text(cx, at, "controls", help);
+    let allowed = texts(cx, at, "allowed");
+    let mut map = Map::new();
+    if let Some(found) = at.get("map").filter(|found| cx.is_map(found, "write '{value: pool}'")) {
+        let entries = found.entries();
+        map = entries.map(|(key, to)| (key.name.to_string(), value::literal(cx, &to))).collect();
+    }
+    let (header, controls) = (header?, controls?);
+    if let Some(found) = at.get("controls") {
+        match &*controls {
+            "dispatch.playbook" | "dispatch.execution_pool" if allowed.is_empty() => {
+                let message = format!("no value of this header counts for '{controls}'");
+                cx.warning("W114", &found, message, "name the values that do in 'allowed'");
+            }
+            "priority" if map.is_empty() => {
+                let message = "no value of this header counts for 'priority'";
+                cx.warning("W114", &found, message, "say which pool a value means in 'map'");
+            }
+            known if CONTROLS.contains(&known) => {}
+            unknown => {
+                let close = suggest::among(unknown, CONTROLS).unwrap_or_default();
+                let message = format!("no header decides on '{unknown}'");
+                let help = format!("{close}write {}", suggest::list(CONTROLS));
+                cx.warning("W114", &found, message, help);
+            }
+        }
+    }
+    Some(Directive { header, controls, allowed, map })
+}

@@ -1,0 +1,407 @@
+//! Subscription documents: what they mean, and what is wrong with them.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::subscription::{
+    Activation, Mode, OnFull, OnRecovery, Ordering, Propagate, Source, SpoolBackend, SpoolMode,
+    VerifyKind,
+};
+use crate::{Subscription, check_subscription, is_subscription, subscription_spec};
+
+/// Three lines in front of the spec of a test, so that its first key is on line 5.
+const HEAD: &str = "apiVersion: noetl.io/v1\nkind: Subscription\nmetadata: {name: orders, path: sub/orders}\nspec:\n";
+
+/// Everything found in a document, one finding per line with its help below.
+fn report(text: &str) -> String {
+    let checked = check_subscription(text);
+    let has_errors =
+        checked.diagnostics.iter().any(|found| found.severity == crate::Severity::Error);
+    assert_eq!(checked.subscription.is_none(), has_errors);
+    let mut report = String::new();
+    for found in checked.diagnostics {
+        report.push_str(&format!("{found}\n"));
+        if let Some(help) = found.help {
+            report.push_str(&format!("  help: {help}\n"));
+        }
+    }
+    report
+}
+
+fn report_spec(spec: &str) -> String {
+    report(&format!("{HEAD}{spec}"))
+}
+
+fn subscription(spec: &str) -> Subscription {
+    let text = format!("{HEAD}{spec}");
+    check_subscription(&text).subscription.unwrap_or_else(|| panic!("{}", report(&text)))
+}
+
+const PULL: &str = "  source: nats\n  mode: pull\n  dispatch: {playbook: a/b}\n";
+
+/// The smallest push subscription with this verification.
+fn push(verify: &str) -> String {
+    format!(
+        "  source: webhook\n  mode: push\n  dispatch: {{playbook: a/b}}\n  \
+         ingress: {{gateway_path: /in/orders, verify: {verify}}}\n"
+    )
+}
+
+#[test]
+fn a_small_subscription_has_defaults() {
+    let found = subscription(PULL);
+    assert_eq!((found.name.as_str(), found.path.as_str()), ("orders", "sub/orders"));
+    assert_eq!((found.source, found.mode), (Source::Nats, Mode::Pull));
+    assert_eq!(found.activation, Activation::Continuous);
+    assert_eq!(found.dispatch.playbook, "a/b");
+    assert_eq!(found.dispatch.payload_from, "message.json");
+    assert_eq!((found.dispatch.batch_dispatch, found.dispatch.batch_max), (false, 100));
+    assert_eq!((found.dedup.enabled, found.dedup.window_secs), (false, 300));
+    assert_eq!((found.limits.max_in_flight, found.limits.max_dispatch_per_sec), (None, None));
+    assert!(found.headers.normalize && found.headers.written.is_none());
+    assert_eq!(found.headers.propagate, Propagate::W3c);
+    assert_eq!((found.ingress, found.spool), (None, None));
+}
+
+#[test]
+fn every_field_is_read() {
+    let found = subscription(
+        "
+  source: kafka
+  mode: pull
+  activation: scheduled
+  auth: kafka_prod
+  brokers: [a:9092, b:9092]
+  topic: orders
+  group: noetl
+  runtime: {target: dedicated-pool, pool: x, batch: 50, timeout_ms: 2000}
+  dispatch: {playbook: p/q, payload_from: message.body, execution_pool: sub, batch_dispatch: true, batch_max: 1000}
+  dedup: {enabled: true, window_secs: 60}
+  limits: {max_in_flight: 5, max_dispatch_per_sec: 0.5}
+  headers:
+    normalize: false
+    directives:
+      - {header: X-Prio, controls: priority, map: {high: fast}}
+      - {header: x-route, controls: dispatch.playbook, allowed: [p/q]}
+    trace: {propagate: none, baggage_allowlist: [user]}
+    passthrough: data
+  spool:
+    mode: hybrid
+    backend: s3
+    bucket: spool
+    credential: s3_prod
+    ordering: per_key
+    ordering_key: order_id
+    circuit: {trip_after: 3, probe_after_ms: 100, probe_interval_ms: 200, downstream: [{name: db, type: tcp, target: x}]}
+    retention: {max_age_hours: 24, max_bytes: 1000000, on_full: drop_to_dlq}
+    drain: {rate_per_sec: 10, max_replay_attempts: 5, on_recovery: interleave}
+",
+    );
+    assert_eq!(found.activation, Activation::Scheduled);
+    assert_eq!(found.auth.as_deref(), Some("kafka_prod"));
+    let connection = json!({"topic": "orders", "group": "noetl", "brokers": ["a:9092", "b:9092"]});
+    assert_eq!(Some(&found.connection), connection.as_object());
+    assert_eq!(found.runtime.target.as_deref(), Some("dedicated-pool"));
+    assert_eq!((found.runtime.batch, found.runtime.timeout_ms), (Some(50), Some(2000)));
+    assert_eq!(found.dispatch.execution_pool.as_deref(), Some("sub"));
+    assert_eq!((found.dispatch.batch_dispatch, found.dispatch.batch_max), (true, 1000));
+    assert_eq!((found.dedup.enabled, found.dedup.window_secs), (true, 60));
+    assert_eq!(
+        (found.limits.max_in_flight, found.limits.max_dispatch_per_sec),
+        (Some(5), Some(0.5))
+    );
+    assert!(!found.headers.normalize);
+    assert_eq!(found.headers.directives[0].map["high"], "fast");
+    assert_eq!(found.headers.directives[1].allowed, ["p/q"]);
+    assert_eq!(found.headers.propagate, Propagate::None);
+    assert_eq!(found.headers.baggage_allowlist, ["user"]);
+    assert_eq!(found.headers.passthrough.as_deref(), Some("data"));
+    assert_eq!(found.headers.written.expect("as written")["normalize"], false);
+    let spool = found.spool.expect("a spool");
+    assert_eq!((spool.mode, spool.backend), (SpoolMode::Hybrid, Some(SpoolBackend::S3)));
+    assert_eq!((spool.bucket.as_deref(), spool.ordering), (Some("spool"), Ordering::PerKey));
+    assert_eq!(spool.ordering_key.as_deref(), Some("order_id"));
+    assert_eq!((spool.circuit.trip_after, spool.circuit.downstream.len()), (Some(3), 1));
+    assert_eq!(spool.retention.on_full, Some(OnFull::DropToDlq));
+    assert_eq!(spool.drain.on_recovery, Some(OnRecovery::Interleave));
+    assert_eq!(spool.drain.max_replay_attempts, Some(5));
+}
+
+#[test]
+fn a_push_subscription_says_how_senders_are_known() {
+    let found = subscription(&push("{type: hmac_sha256, header: X-Sig, secret: alias}"));
+    let ingress = found.ingress.expect("an ingress");
+    assert_eq!((ingress.gateway_path.as_str(), ingress.listener()), ("/in/orders", "orders"));
+    assert_eq!(ingress.verify.kind, VerifyKind::HmacSha256);
+    assert_eq!(ingress.verify.header.as_deref(), Some("X-Sig"));
+    for verify in
+        ["{type: bearer, secret: alias}", "{type: pubsub_oidc, audience: a, service_account: b}"]
+    {
+        assert_eq!(report_spec(&push(verify)), "");
+    }
+    assert_snapshot!(report_spec(&push("{type: hmac_sha256}")), @r"
+    error[E080] at 8:47, spec.ingress.verify: verification by hmac_sha256 needs 'header'
+      help: add 'header: …'
+    error[E080] at 8:47, spec.ingress.verify: verification by hmac_sha256 needs 'secret'
+      help: add 'secret: …'
+    ");
+    assert_snapshot!(report_spec(&push("{type: bearer}")), @r"
+    error[E080] at 8:47, spec.ingress.verify: verification by bearer needs 'secret'
+      help: add 'secret: …'
+    ");
+    assert_snapshot!(report_spec(&push("{type: pubsub_oidc, audience: ''}")), @r"
+    error[E080] at 8:47, spec.ingress.verify: verification by pubsub_oidc needs 'service_account'
+      help: add 'service_account: …'
+    error[E081] at 8:77, spec.ingress.verify.audience: 'audience' is empty
+      help: write at least one character, or remove it
+    ");
+    assert_snapshot!(report_spec(&push("{type: none}")), @r"
+    error[E081] at 8:54, spec.ingress.verify.type: a listener without verification would start playbooks for anybody
+      help: say how senders are known: 'verify: {type: bearer, secret: alias}'
+    ");
+    assert_snapshot!(report_spec(&push("{type: hmac_sha1}")), @r"
+    error[E081] at 8:54, spec.ingress.verify.type: 'hmac_sha1' is not possible here
+      help: did you mean 'hmac_sha256'? write hmac_sha256, bearer or pubsub_oidc
+    ");
+    assert_snapshot!(report_spec(&push("{}")), @r"
+    error[E080] at 8:47, spec.ingress.verify: 'type' is missing
+      help: say how senders are known: 'verify: {type: bearer, secret: alias}'
+    ");
+    assert_snapshot!(report_spec(&push("7")), @r"
+    error[E009] at 8:47, spec.ingress.verify: expected a mapping, found a number
+      help: write 'verify:' and its keys below
+    ");
+}
+
+#[test]
+fn a_gateway_path_is_absolute_and_names_a_listener() {
+    let with = |ingress: &str| {
+        let spec = "  source: webhook\n  mode: push\n  dispatch: {playbook: a/b}\n";
+        report_spec(&format!("{spec}  ingress: {ingress}\n"))
+    };
+    assert_snapshot!(with("{verify: {type: bearer, secret: a}}"), @r"
+    error[E080] at 8:12, spec.ingress: 'gateway_path' is missing
+      help: write the path of the gateway's route: 'gateway_path: /ingress/orders'
+    ");
+    assert_snapshot!(with("{gateway_path: in/orders, verify: {type: bearer, secret: a}}"), @r"
+    error[E081] at 8:27, spec.ingress.gateway_path: 'in/orders' does not begin with '/'
+      help: write '/in/orders'
+    ");
+    assert_snapshot!(with("{gateway_path: '', verify: {type: bearer, secret: a}}"), @r"
+    error[E081] at 8:27, spec.ingress.gateway_path: 'gateway_path' is empty
+      help: write at least one character, or remove it
+    ");
+    assert_snapshot!(with("{gateway_path: //, verify: {type: bearer, secret: a}}"), @r"
+    error[E081] at 8:27, spec.ingress.gateway_path: the path names no listener
+      help: write the path of the gateway's route: 'gateway_path: /ingress/orders'
+    ");
+    assert_snapshot!(with("{gateway_path: /in}"), @r"
+    error[E080] at 8:12, spec.ingress: 'verify' is missing
+      help: say how senders are known: 'verify: {type: bearer, secret: alias}'
+    ");
+    assert_snapshot!(with("[]"), @r"
+    error[E009] at 8:12, spec.ingress: expected a mapping, found a list
+      help: write 'ingress:' and its keys below
+    ");
+}
+
+#[test]
+fn what_is_missing_is_named_all_at_once() {
+    assert_snapshot!(report("kind: Subscription\n"), @r"
+    error[E003] at 1:1: the subscription has no 'metadata'
+      help: add 'metadata: {name: orders, path: subscriptions/orders}'
+    error[E080] at 1:1: the subscription has no 'spec'
+      help: add 'spec: {source: …, mode: …, dispatch: {playbook: …}}'
+    ");
+    assert_snapshot!(report("kind: subscription\nmetadata: {}\nspec: {}\n"), @r"
+    error[E003] at 2:11, metadata: the subscription has neither name nor path
+      help: add 'metadata: {name: orders, path: subscriptions/orders}'
+    error[E080] at 3:7, spec: 'source' is missing
+      help: write 'source: nats', or another of: nats, pubsub, kafka, webhook
+    error[E080] at 3:7, spec: 'mode' is missing
+      help: write 'mode: pull', or another of: pull, push
+    error[E080] at 3:7, spec: the subscription has no 'dispatch'
+      help: say what a message starts: 'dispatch: {playbook: path/of/playbook}'
+    ");
+    assert_snapshot!(report_spec("  source: nats\n  mode: push\n"), @r"
+    error[E080] at 5:3, spec: a subscription with 'mode: push' needs 'ingress'
+      help: add 'ingress: {gateway_path: /ingress/orders, verify: {type: …}}'
+    error[E080] at 5:3, spec: the subscription has no 'dispatch'
+      help: say what a message starts: 'dispatch: {playbook: path/of/playbook}'
+    ");
+    assert_snapshot!(report("kind: Playbook\napiVersion: noetl.io/v7\nmetadata: {path: 7}\nspec: []\n"), @r"
+    error[E002] at 1:7, kind: the document is not a Subscription
+      help: write 'kind: Subscription'
+    error[E001] at 2:13, apiVersion: the API version is not supported
+      help: write 'apiVersion: noetl.io/v1'
+    error[E009] at 3:18, metadata.path: expected text, found a number
+      help: put it in quotes
+    error[E009] at 4:7, spec: expected a mapping, found a list
+      help: write 'spec:' and its keys below
+    ");
+    assert_snapshot!(report("[]"), @r"
+    error[E009] at 1:1: expected a mapping, found a list
+      help: a subscription begins with 'apiVersion: noetl.io/v1' and 'kind: Subscription'
+    ");
+    assert_snapshot!(report("a: [1"), @r"
+    error[E000] at 2:1: this is not valid YAML: while parsing a flow sequence, expected ',' or ']'
+      help: check indentation, quotes and brackets on this line and the one before it
+    ");
+}
+
+#[test]
+fn words_and_numbers_are_those_that_are_possible() {
+    assert_snapshot!(report_spec("
+  source: rabbit
+  mode: pul
+  activation: sometimes
+  dispatch: {playbook: '', batch_dispatch: 'yes', batch_max: 1001}
+  dedup: {enabled: 1, window_secs: 0}
+  limits: {max_in_flight: -1, max_dispatch_per_sec: -.5}
+  runtime: {batch: many}
+  auth: 7
+"), @r"
+    error[E081] at 6:11, spec.source: 'rabbit' is not possible here
+      help: write nats, pubsub, kafka or webhook
+    error[E081] at 7:9, spec.mode: 'pul' is not possible here
+      help: did you mean 'pull'? write pull or push
+    error[E081] at 8:15, spec.activation: 'sometimes' is not possible here
+      help: write continuous or scheduled
+    error[E081] at 9:24, spec.dispatch.playbook: 'playbook' is empty
+      help: write at least one character, or remove it
+    error[E009] at 9:44, spec.dispatch.batch_dispatch: expected true or false, found text
+      help: write true or false
+    error[E081] at 9:62, spec.dispatch.batch_max: 'batch_max' is out of range
+      help: write a whole number from 1 to 1000
+    error[E009] at 10:20, spec.dedup.enabled: expected true or false, found a number
+      help: write true or false
+    error[E081] at 10:36, spec.dedup.window_secs: 'window_secs' is out of range
+      help: write a whole number that is at least 1
+    error[E081] at 11:27, spec.limits.max_in_flight: 'max_in_flight' is out of range
+      help: write a whole number that is at least 1
+    error[E081] at 11:53, spec.limits.max_dispatch_per_sec: 'max_dispatch_per_sec' is out of range
+      help: write a number above 0
+    error[E009] at 12:20, spec.runtime.batch: expected a whole number, found text
+      help: write a number without quotes
+    error[E009] at 13:9, spec.auth: expected text, found a number
+      help: put it in quotes
+    ");
+    assert_snapshot!(report_spec(&format!("{PULL}  dedup: on\n  limits: [1]\n  headers: x\n  spool: y\n")), @r"
+    error[E009] at 8:10, spec.dedup: expected a mapping, found text
+      help: write 'dedup:' and its keys below
+    error[E009] at 9:11, spec.limits: expected a mapping, found a list
+      help: write 'limits:' and its keys below
+    error[E009] at 10:12, spec.headers: expected a mapping, found text
+      help: write 'headers:' and its keys below
+    error[E009] at 11:10, spec.spool: expected a mapping, found text
+      help: write 'spool:' and its keys below
+    ");
+}
+
+#[test]
+fn a_directive_names_its_header_and_what_it_decides() {
+    let with =
+        |directives: &str| report_spec(&format!("{PULL}  headers: {{directives: {directives}}}\n"));
+    assert_snapshot!(with("[{header: x}, {controls: priority}, {header: 7, controls: [a]}, text]"), @r"
+    error[E080] at 8:26, spec.headers.directives[0]: 'controls' is missing
+      help: write '{header: x-noetl-route, controls: dispatch.playbook, allowed: [a/b]}'
+    error[E080] at 8:39, spec.headers.directives[1]: 'header' is missing
+      help: write '{header: x-noetl-route, controls: dispatch.playbook, allowed: [a/b]}'
+    error[E009] at 8:70, spec.headers.directives[2].header: expected text, found a number
+      help: put it in quotes
+    error[E009] at 8:83, spec.headers.directives[2].controls: expected text, found a list
+      help: put it in quotes
+    error[E009] at 8:89, spec.headers.directives[3]: expected a mapping, found text
+      help: write '{header: x-noetl-route, controls: dispatch.playbook, allowed: [a/b]}'
+    ");
+    assert_snapshot!(with("[{header: x, controls: dispatch.playbok}, {header: x, controls: dispatch.playbook}, {header: x, controls: priority}]"), @r"
+    warning[W114] at 8:48, spec.headers.directives[0].controls: no header decides on 'dispatch.playbok'
+      help: did you mean 'dispatch.playbook'? write dispatch.playbook, dispatch.execution_pool, priority, idempotency_key, content_type or schema_hint
+    warning[W114] at 8:89, spec.headers.directives[1].controls: no value of this header counts for 'dispatch.playbook'
+      help: name the values that do in 'allowed'
+    warning[W114] at 8:131, spec.headers.directives[2].controls: no value of this header counts for 'priority'
+      help: say which pool a value means in 'map'
+    ");
+    assert_snapshot!(with("{header: x}"), @r"
+    error[E009] at 8:25, spec.headers.directives: expected a list, found a mapping
+      help: write '- {header: x-noetl-route, controls: dispatch.playbook}'
+    ");
+}
+
+#[test]
+fn a_spool_has_a_place_unless_it_is_off() {
+    let with = |spool: &str| report_spec(&format!("{PULL}  spool: {spool}\n"));
+    assert_eq!(with("{mode: off}"), "");
+    assert_eq!(with("{mode: 'off', backend: s3}"), "");
+    assert_eq!(with("{mode: buffer_and_ack, backend: local_disk, path: /var/spool}"), "");
+    assert_snapshot!(with("{}"), @r"
+    warning[W114] at 8:10, spec.spool: a spool without 'mode' is off
+      help: write 'mode: buffer_and_ack', 'mode: hybrid' or 'mode: off'
+    ");
+    assert_snapshot!(with("{mode: hybrid}"), @r"
+    error[E080] at 8:10, spec.spool: 'backend' is missing
+      help: write 'backend: nats_object', or another of: nats_object, local_disk, gcs, s3
+    ");
+    assert_snapshot!(with("{mode: hybrid, backend: nats_object}"), @r"
+    error[E080] at 8:10, spec.spool: a spool in nats_object needs 'bucket'
+      help: add 'bucket: …'
+    ");
+    assert_snapshot!(with("{mode: hybrid, backend: local_disk, bucket: b}"), @r"
+    error[E080] at 8:10, spec.spool: a spool in local_disk needs 'path'
+      help: add 'path: …'
+    ");
+    assert_snapshot!(with("{mode: on, backend: tape, ordering: any, retention: {on_full: x}, drain: {on_recovery: y}}"), @r"
+    error[E081] at 8:17, spec.spool.mode: 'on' is not possible here
+      help: write off, buffer_and_ack or hybrid
+    error[E081] at 8:30, spec.spool.backend: 'tape' is not possible here
+      help: write nats_object, local_disk, gcs or s3
+    error[E081] at 8:46, spec.spool.ordering: 'any' is not possible here
+      help: write global, per_key or none
+    error[E081] at 8:72, spec.spool.retention.on_full: 'x' is not possible here
+      help: write stop_acking, drop_to_dlq or alert_only
+    error[E081] at 8:97, spec.spool.drain.on_recovery: 'y' is not possible here
+      help: write ordered_then_live or interleave
+    ");
+    let both = "{mode: hybrid, backend: gcs, bucket: b, ordering: global, drain: {on_recovery: interleave}}";
+    assert_snapshot!(with(both), @r"
+    error[E081] at 8:50, spec.spool.ordering: 'ordering: global' and 'drain.on_recovery: interleave' exclude each other
+      help: write 'on_recovery: ordered_then_live', or 'ordering: per_key'
+    ");
+    assert_eq!(with(&both.replace("global", "per_key")), "");
+}
+
+#[test]
+fn what_has_no_effect_is_mentioned() {
+    assert_snapshot!(report_spec(&format!("{PULL}  ingress: {{gateway_path: /a}}\n  strem: x\n  spol: 1\n")), @r"
+    warning[W114] at 8:3, spec.ingress: 'ingress' has no effect on a subscription that fetches its messages
+      help: remove it, or write 'mode: push'
+    warning[W102] at 9:3, spec.strem: unknown key 'strem', which has no effect
+      help: did you mean 'stream'?
+    warning[W102] at 10:3, spec.spol: unknown key 'spol', which has no effect
+      help: did you mean 'spool'?
+    ");
+    let push = push("{type: bearer, secret: a, tokn: b}");
+    assert_snapshot!(report_spec(&format!("{push}  activation: continuous\n")), @r"
+    warning[W102] at 8:73, spec.ingress.verify.tokn: unknown key 'tokn', which has no effect
+      help: remove it; known here: type, header, secret, audience, service_account
+    warning[W114] at 9:3, spec.activation: 'activation' has no effect on a subscription that is handed its messages
+      help: remove it, or write 'mode: pull'
+    ");
+}
+
+#[test]
+fn a_document_is_known_by_its_kind_whatever_the_case() {
+    assert!(is_subscription("kind: subscription"));
+    assert!(is_subscription(&format!("{HEAD}{PULL}")));
+    for text in ["kind: Playbook", "", "a: [1", "kind: [Subscription]", "[]"] {
+        assert!(!is_subscription(text), "{text}");
+    }
+}
+
+#[test]
+fn a_spec_is_data_whatever_is_wrong_with_it() {
+    assert_eq!(subscription_spec("spec: {mode: 7}"), Some(json!({"mode": 7})));
+    for text in ["spec:", "a: [1", "", "[]", "spec: {a: .nan}"] {
+        assert_eq!(subscription_spec(text), None, "{text}");
+    }
+}

@@ -1,0 +1,93 @@
+//! Credentials: keeping, listing, reading, removing.
+
+use axum::extract::State;
+use noetl_api::Id;
+use noetl_api::credentials::{
+    CredentialDeleted, CredentialFilterView, CredentialList, CredentialView, PutCredential,
+};
+use noetl_control::CredentialRequest;
+use noetl_store::{Credential, CredentialFilter};
+use serde::Deserialize;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::http::extract::{Json, Path, Query};
+
+/// What `GET /api/credentials/{identifier}` can be asked.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct CredentialQuery {
+    /// Whether what is secret is shown.
+    #[serde(default)]
+    include_data: bool,
+}
+
+/// Keep a credential
+///
+/// One that has the name is replaced, all of it but its id. What is secret is not shown again.
+pub(crate) async fn put(
+    State(app): State<App>,
+    Json(request): Json<PutCredential>,
+) -> Result<Json<CredentialView>, ApiError> {
+    let request = CredentialRequest {
+        name: request.name,
+        kind: request.kind,
+        data: request.data,
+        meta: request.meta,
+        tags: request.tags.unwrap_or_default(),
+        description: request.description,
+    };
+    let kept = app.control.credentials.put(&app.tenant, request).await?;
+    Ok(Json(view(kept)))
+}
+
+/// List credentials
+///
+/// Of one type, or with a text in their name or description, when that is asked for.
+pub(crate) async fn list(
+    State(app): State<App>,
+    Query(asked): Query<CredentialFilterView>,
+) -> Result<Json<CredentialList>, ApiError> {
+    let filter = CredentialFilter { kind: asked.kind.clone(), text: asked.q.clone() };
+    let items = app.control.credentials.list(&app.tenant, &filter).await?;
+    let filter = (asked != CredentialFilterView::default()).then_some(asked);
+    Ok(Json(CredentialList { items: items.into_iter().map(view).collect(), filter }))
+}
+
+/// Read a credential
+///
+/// By id, else by name; with what is secret when `include_data` is given.
+pub(crate) async fn get(
+    State(app): State<App>,
+    Path(identifier): Path<String>,
+    Query(query): Query<CredentialQuery>,
+) -> Result<Json<CredentialView>, ApiError> {
+    let credentials = &app.control.credentials;
+    let found = credentials.get(&app.tenant, &identifier).await?;
+    let data = query.include_data.then(|| credentials.open(&found)).transpose()?;
+    Ok(Json(CredentialView { data, ..view(found) }))
+}
+
+/// Remove a credential
+pub(crate) async fn delete(
+    State(app): State<App>,
+    Path(identifier): Path<String>,
+) -> Result<Json<CredentialDeleted>, ApiError> {
+    let id = app.control.credentials.delete(&app.tenant, &identifier).await?;
+    let message = "Credential deleted successfully".to_owned();
+    Ok(Json(CredentialDeleted { message, id: Id::text(id.get()) }))
+}
+
+fn view(credential: Credential) -> CredentialView {
+    let Credential { kept, created_at, updated_at } = credential;
+    CredentialView {
+        id: Id::text(kept.id.get()),
+        name: kept.name,
+        kind: kept.kind,
+        meta: kept.meta,
+        tags: (!kept.tags.is_empty()).then_some(kept.tags),
+        description: kept.description,
+        created_at,
+        updated_at,
+        data: None,
+    }
+}

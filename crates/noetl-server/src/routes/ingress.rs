@@ -1,0 +1,43 @@
+//! What a gateway has to know of a listener. Behind the internal token: it hands out secrets.
+
+use axum::extract::State;
+use noetl_api::Id;
+use noetl_api::ingress::{IngressDispatch, IngressVerify, IngressView};
+use noetl_control::Listener;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::http::extract::{Json, Path};
+
+/// Read a listener
+///
+/// The first asking registers its subscription. Neither its state nor its mode is looked at.
+pub(crate) async fn get(
+    State(app): State<App>,
+    Path(listener): Path<String>,
+) -> Result<Json<IngressView>, ApiError> {
+    let found = app.control.listeners.get(&app.tenant, &listener).await?;
+    Ok(Json(view(found)))
+}
+
+fn view(listener: Listener) -> IngressView {
+    IngressView {
+        listener: listener.name,
+        catalog_path: listener.path,
+        source: listener.source,
+        subscription_id: Id::text(listener.subscription.get()),
+        verify: IngressVerify {
+            kind: listener.verify.kind.as_str().to_owned(),
+            header: listener.verify.header,
+            secret: listener.verify.secret,
+            audience: listener.verify.audience,
+            service_account: listener.verify.service_account,
+        },
+        dispatch: IngressDispatch {
+            playbook: listener.playbook,
+            payload_from: listener.payload_from,
+            execution_pool: listener.execution_pool,
+        },
+        directives: listener.headers,
+    }
+}

@@ -1,0 +1,76 @@
+//! The logs of subscriptions that are over.
+
+use noetl_model::{SubscriptionId, Timestamp};
+use noetl_store::retention::{Fate, Tally};
+use noetl_store::{StoreError, SubscriptionState};
+use rusqlite::Row;
+
+use super::{ACTION, Run};
+use crate::SqliteStore;
+use crate::column::{count, parsed};
+use crate::item::rows;
+
+/// Rows removed in one transaction: a few milliseconds of the writer.
+const PORTION: usize = 1000;
+
+/// A subscription that has events.
+struct Log {
+    of: SubscriptionId,
+    state: SubscriptionState,
+    updated_at: Timestamp,
+    events: u64,
+}
+
+impl SqliteStore {
+    /// Removes logs of subscriptions that are over, and counts their events; a dry run only counts.
+    pub(super) async fn logs_of_subscriptions(
+        &self,
+        run: &Run,
+        tally: &mut Tally,
+    ) -> Result<u64, StoreError> {
+        let Some(since) = run.policy.executions.since(run.now) else { return Ok(0) };
+        let logs = self.read(ACTION, |connection| {
+            let sql = include_str!("../../queries/subscription_logs.sql");
+            let mut read = connection.prepare_cached(sql)?;
+            read.query_map([], log)?.collect()
+        });
+        let logs: Vec<Log> = logs.await?;
+        let mut removed = 0;
+        for log in logs {
+            let fate = Fate::of_subscription(log.state, log.updated_at, since);
+            tally.note(log.of.log(), fate);
+            match fate {
+                Fate::Goes if run.dry_run => removed += log.events,
+                Fate::Goes => removed += self.remove_log(log.of, since).await?,
+                _ => {}
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes the log of a subscription that still is over. How many events.
+    async fn remove_log(&self, of: SubscriptionId, since: Timestamp) -> Result<u64, StoreError> {
+        let mut removed = 0;
+        loop {
+            let portion = self.write(ACTION, move |connection, _| {
+                let sql = include_str!("../../queries/subscription_log_purge.sql");
+                let mut delete = connection.prepare_cached(sql)?;
+                delete.execute((of.get(), since.as_micros(), rows(PORTION)))
+            });
+            let portion = portion.await?;
+            removed += u64::try_from(portion).unwrap_or(u64::MAX);
+            if portion < PORTION {
+                return Ok(removed);
+            }
+        }
+    }
+}
+
+fn log(row: &Row<'_>) -> rusqlite::Result<Log> {
+    Ok(Log {
+        of: SubscriptionId::new(row.get(0)?),
+        state: parsed(row, 1, SubscriptionState::from_text)?,
+        updated_at: Timestamp::from_micros(row.get(2)?),
+        events: count(row, 3)?,
+    })
+}
