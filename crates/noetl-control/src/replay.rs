@@ -1,7 +1,7 @@
 //! Replaying a log: what its events say up to some event, time or number of them.
 //!
 //! Rows are read in pages in the order of their ids and folded one by one, so that a log of any
-//! length costs the memory of its state and of one page. The fold goes on from a kept state
+//! length costs the memory of its state and of two pages. The fold goes on from a kept state
 //! when there is one that no later row contradicts ([`kept`]); that only ever saves work, and the
 //! answer has the same checksum with and without it.
 
@@ -24,7 +24,7 @@ pub use self::payloads::{PayloadLabel, PayloadResolution, Payloads, PayloadsSumm
 /// The organization of rows that name none.
 pub const ORGANIZATION: &str = "default";
 
-/// Rows that are in memory at a time: enough that a read costs more than asking for it, and a few
+/// Rows of a page, of which two are in memory at a time: enough that a read costs more than asking for it, and a few
 /// megabytes as rows go.
 const PAGE: usize = 5_000;
 
@@ -155,15 +155,25 @@ impl Replay {
         let execution = ExecutionId::new(pass.state.execution_id);
         let mut pass = kept::seeded(&*self.store, pass, until, limit).await?;
         pass.room = limit.map(|limit| limit.saturating_sub(pass.state.event_count));
-        loop {
-            // One more than there is room for shows whether the limit cuts.
-            let room = pass.room.map_or(PAGE, |room| usize::try_from(room).unwrap_or(PAGE));
-            let wanted = room.saturating_add(1).min(PAGE);
-            let rows = self.store.read_rows(execution, pass.last, until, wanted).await?;
-            let is_end = rows.len() < wanted;
-            pass = pass.take(rows).await?;
-            if is_end || pass.is_truncated {
+        let (mut after, mut ahead) = (pass.last, None);
+        while !pass.is_truncated {
+            let wanted = pass.wanted();
+            let (rows, asked) = match ahead.take() {
+                Some(ahead) => ahead,
+                None => (self.store.read_rows(execution, after, until, wanted).await?, wanted),
+            };
+            after = rows.last().map(|row| row.event_id);
+            if rows.len() < asked {
+                pass = pass.take(rows).await?;
                 break;
+            }
+            if pass.has_room_beyond(rows.len()) {
+                // The next page is read while this one is folded.
+                let next = self.store.read_rows(execution, after, until, PAGE);
+                let (folded, next) = tokio::join!(pass.take(rows), next);
+                (pass, ahead) = (folded?, Some((next?, PAGE)));
+            } else {
+                pass = pass.take(rows).await?;
             }
         }
         if until == Until::End && !pass.is_truncated {

@@ -5,7 +5,7 @@ use noetl_model::row::{EventRow, types};
 use noetl_model::{EventId, Origin, Seq, Tenant, Timestamp, Value};
 use noetl_store::StoreError;
 
-use super::ORGANIZATION;
+use super::{ORGANIZATION, PAGE};
 
 /// A fold under way, and what is known of the rows it took.
 pub(super) struct Pass {
@@ -57,6 +57,18 @@ impl Pass {
     pub(super) fn may_be_kept(&self) -> bool {
         let is_of_plain_rows = self.is_of_everybody || self.state.organization_id == ORGANIZATION;
         self.is_theirs && is_of_plain_rows
+    }
+
+    /// How many rows are worth reading: one more than there is room for shows whether the limit
+    /// cuts.
+    pub(super) fn wanted(&self) -> usize {
+        let room = self.room.map_or(PAGE, |room| usize::try_from(room).unwrap_or(PAGE));
+        room.saturating_add(1).min(PAGE)
+    }
+
+    /// Whether there is certainly room left after this many rows.
+    pub(super) fn has_room_beyond(&self, rows: usize) -> bool {
+        self.room.is_none_or(|room| usize::try_from(room).is_ok_and(|room| room > rows))
     }
 
     /// Folds a page. It is plain computation and may be some work, so it leaves the thread that

@@ -2,7 +2,7 @@ use insta::assert_snapshot;
 use noetl_testkit::TestApp;
 use serde_json::{Value, json};
 
-use crate::api::{finished, get, post, started};
+use crate::api::{finished, get, post, post_as_system, started, system_app};
 
 async fn state(app: &TestApp, query: &str) -> (u16, Value) {
     get(app, &format!("/api/replay/state?{query}")).answer().await
@@ -140,6 +140,41 @@ async fn what_was_reported_is_in_it_and_references_are_looked_up_when_asked_for(
     assert_eq!(body["payload_resolution"], json!([]));
     let summary = &body["payload_resolution_summary"];
     assert_eq!((&summary["total"], &summary["all_resolved"]), (&json!(0), &json!(true)));
+    app.close().await;
+}
+
+#[tokio::test]
+async fn rows_from_elsewhere_replay_in_the_order_of_their_ids_with_whatever_they_lack() {
+    let app = system_app().await;
+    let rows = json!({"events": [
+        {"execution_id": 77, "event_id": 30, "event_type": "frame.committed", "frame_id": 9,
+         "result": {"status": "ok", "reference": {"ref": "noetl://execution/77/result/r/1"}},
+         "meta": {"row_count": 5, "stage_id": null}, "created_at": "2026-01-31T12:00:03Z"},
+        {"execution_id": 77, "event_id": 20, "stage_id": 8, "created_at": "2026-01-31T12:00:01Z"},
+        {"execution_id": 77, "event_id": 25, "event_type": "order.created",
+         "aggregate_type": "business_object", "aggregate_id": "business_object/order/4",
+         "created_at": "2026-01-31T12:00:02Z"},
+        {"execution_id": 77, "event_id": 10, "event_type": "stage.opened", "stage_id": 8,
+         "organization_id": "lab", "created_at": "2026-01-31T12:00:00Z"},
+    ]});
+    let project = "/api/internal/events/project";
+    let (status, body) = post_as_system(&app, project, rows.to_string()).answer().await;
+    assert_eq!((status, &body["projected"]), (200, &json!(4)), "{body}");
+    let (status, body) = state(&app, "execution_id=77&resolve_payloads=true").await;
+    assert_eq!(status, 200, "{body}");
+    assert_eq!((&body["event_count"], &body["last_event_id"]), (&json!(3), &json!(30)));
+    let stages = body["stages"].as_object().expect("stages");
+    assert_eq!(stages.keys().collect::<Vec<_>>(), ["8"], "a null is no stage");
+    assert_eq!(stages["8"]["status"], "UNKNOWN");
+    assert_eq!(body["frames"]["9"]["row_count"], 5);
+    assert_eq!(body["business_objects"]["order/4"]["status"], "ACTIVE");
+    let summary = &body["payload_resolution_summary"];
+    assert_eq!((&summary["total"], &summary["unresolved"]), (&json!(2), &json!(2)));
+    let (_, body) = state(&app, "execution_id=77&organization_id=lab").await;
+    assert_eq!(body["stages"]["8"]["status"], "OPEN");
+    assert_eq!(body["event_count"], 1);
+    let (_, body) = state(&app, "execution_id=77&as_of_time=2026-01-31T13:00:01%2B01:00").await;
+    assert_eq!((&body["event_count"], &body["last_event_id"]), (&json!(1), &json!(20)));
     app.close().await;
 }
 
