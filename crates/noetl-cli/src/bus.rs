@@ -113,7 +113,7 @@ fn options() -> Result<PublishingOptions, Failure> {
     let batch = number("NOETL_EVENT_STREAM_BATCH", 1..=5000)?;
     let poll = number("NOETL_EVENT_STREAM_POLL_MS", 1..=3_600_000)?;
     let poll = poll.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
-    // The window a server takes is no longer than what it keeps.
+    // A server refuses a window that is longer than what it keeps.
     let year = 366 * 86_400;
     let age_max = seconds("NOETL_EVENT_STREAM_RETENTION_SECS", 1, year)?;
     let age_max = age_max.unwrap_or(defaults.age_max);

@@ -154,15 +154,14 @@ async fn a_leader_that_stands_still_is_replaced_and_changes_nothing_when_it_wake
     odd_rows(&database);
     logs.extend(run(&other, 3).await);
     reconcile(&nats, &logs).await;
-    let cursors = "select string_agg(name || '=' || position, ',' order by name) \
-                   from noetl.stream_cursor where name like 'event_stream_tailer%'";
+    let before = cursors(&database);
     kill_process(first, Signal::CONT).unwrap();
     nats_is(&one, "connected").await;
-    let before = database.psql(cursors);
     logs.extend(run(&other, 3).await);
     reconcile(&nats, &logs).await;
-    assert_ne!(database.psql(cursors), before);
-    assert_ne!(leader(&database), Some(first), "who woke up follows nothing");
+    let after = cursors(&database);
+    assert!(before.iter().all(|(name, position)| after[name] >= *position), "{before:?} {after:?}");
+    assert_ne!(before, after);
     let odd: Vec<Kept> =
         nats.kept(STREAM).await.into_iter().filter(|kept| of(kept).0.get() == 5).collect();
     let subjects: Vec<&str> = odd.iter().map(|kept| &*kept.subject).collect();
@@ -172,6 +171,18 @@ async fn a_leader_that_stands_still_is_replaced_and_changes_nothing_when_it_wake
     assert!(large["result"]["reference"]["bytes"].as_i64() > Some(5_000_000));
     one.stop(Signal::TERM);
     other.stop(Signal::TERM);
+}
+
+/// How far the lanes are.
+fn cursors(database: &TestDatabase) -> BTreeMap<String, i64> {
+    let sql = "select name, position from noetl.stream_cursor \
+               where name ~ '^event_stream_tailer(:[0-9]+)?$'";
+    let rows = database.psql(sql);
+    let row = |line: &str| {
+        let (name, position) = line.split_once('|').unwrap();
+        (name.to_owned(), position.parse().unwrap())
+    };
+    rows.lines().map(row).collect()
 }
 
 /// Rows as another program might have put them there.
@@ -184,6 +195,20 @@ fn odd_rows(database: &TestDatabase) {
          select 5, 11, null, json_build_object('status', 'ok', 'context', \
          json_build_object('text', repeat('x', 5000000))), 7, position, 'imported' from drawn",
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_database_of_several_is_followed() {
+    let home = Home::new();
+    let nats = TestNats::start();
+    let at = |name: &str| format!("sqlite://{}", home.path().join(name).display());
+    let mut settings = streaming(&nats);
+    settings.push(("NOETL_SHARDS", format!("{},{},{}", at("0.db"), at("1.db"), at("2.db"))));
+    settings.push(("NOETL_CLUSTER_DSN", at("cluster.db")));
+    let server = DevProcess::start_with(home.path(), &borrowed(&settings));
+    let logs = run(&server, 12).await;
+    reconcile(&nats, &logs).await;
+    server.stop(Signal::TERM);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,6 +21,8 @@ fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
       run          Run a playbook to its end, here and now
       check        Check playbooks and say what is wrong with them, where, and what would be right
       dev          Start the control plane with a worker on an embedded database
+      server       Start the control plane alone, on a database that is named; workers are other
+                   processes
       db           Look after the database
       completions  Print a completion script for a shell
       help         Print this message or the help of the given subcommand(s)
@@ -122,6 +124,10 @@ fn the_help_of_dev_is_stable() {
                                 `postgres://user:password@host:port/database` [env: NOETL_DATABASE_URL]
           --slots <N>           How many steps the worker in this process runs at a time; 0 for those
                                 who bring their own [env: NOETL_SLOTS=] [default: 16]
+          --nats-url <URL>      The NATS server events are published to,
+                                `nats://user:password@host:port`; several of a cluster are parted by
+                                commas. NOETL_EVENT_STREAM_ENABLED or NOETL_OUTBOX_RELAY says how [env:
+                                NOETL_NATS_URL]
       -h, --help                Print help
 
     What is removed once a day, if any of these is given:
