@@ -6,9 +6,11 @@
 mod chain;
 mod postgres;
 mod raw;
+mod replay;
 mod report;
 mod stage;
 mod store;
+mod system;
 mod work;
 
 use clap::Parser;
@@ -27,6 +29,9 @@ struct Arguments {
     /// Steps of the one long execution.
     #[arg(long, default_value_t = 100_000)]
     long: usize,
+    /// Events of the log that is replayed.
+    #[arg(long, default_value_t = 1_000_000)]
+    replay: usize,
     /// Only measurements whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
@@ -47,11 +52,14 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
     let steps = arguments.steps;
     if on("memory") {
         chains(&wanted, &Medium::Memory, arguments, None).await?;
+        if wanted("replay") {
+            report::print(&replay::replay(&Medium::Memory, arguments.replay).await?);
+        }
     }
     if on("sqlite") {
         let medium = Medium::Sqlite;
         let mut raw = None;
-        if wanted("journal") || wanted("chain") {
+        if wanted("journal") || wanted("chain") || wanted("project") {
             let (line, limit) = store::journal(&medium, steps).await?;
             report::print(&line);
             raw = limit;
@@ -63,12 +71,21 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         if wanted("list_50") {
             report::print(&store::list(&medium, [medium.clone(), medium.clone()]).await?);
         }
+        if wanted("outbox") {
+            report::print(&system::outbox(&medium).await?);
+        }
+        if wanted("project") {
+            report::print(&system::project(&medium, steps, raw).await?);
+        }
+        if wanted("replay") {
+            report::print(&replay::replay(&medium, arguments.replay).await?);
+        }
     }
     if on("postgres") {
         let mut server = Server::start()?;
         let mut fresh = || server.database().map(Medium::Postgres);
         let mut raw = None;
-        if wanted("journal") || wanted("chain") {
+        if wanted("journal") || wanted("chain") || wanted("project") {
             let (line, limit) = store::journal(&fresh()?, steps).await?;
             report::print(&line);
             raw = limit;
@@ -80,6 +97,15 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         if wanted("list_50") {
             let databases = [fresh()?, fresh()?];
             report::print(&store::list(&databases[0].clone(), databases).await?);
+        }
+        if wanted("outbox") {
+            report::print(&system::outbox(&fresh()?).await?);
+        }
+        if wanted("project") {
+            report::print(&system::project(&fresh()?, steps, raw).await?);
+        }
+        if wanted("replay") {
+            report::print(&replay::replay(&fresh()?, arguments.replay).await?);
         }
         if wanted("replicas") {
             report::print(&store::replicas(&fresh()?, &fresh()?, steps / 4).await?);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use noetl_model::event::{Issued, TakenArc};
-use noetl_model::{CommandId, Fact, Outcome, Routing};
+use noetl_model::{CommandId, ExecutionId, Fact, Outcome, Routing};
 use noetl_store::conformance::story::{Story, map};
 use noetl_store::{Append, Committed, Store};
 use serde_json::json;
@@ -69,6 +69,27 @@ pub(crate) async fn commit(
     }
     let rows = rounds * callers * width * ROWS_PER_STEP;
     Ok(rows as f64 / started.elapsed().as_secs_f64())
+}
+
+/// Writes one execution of about this many events; returns it and how many they are.
+pub(crate) async fn long(
+    store: &dyn Store,
+    events: usize,
+) -> Result<(ExecutionId, usize), Box<dyn std::error::Error>> {
+    /// Steps per transaction.
+    const STEPS: usize = 100;
+    let mut execution = begin(0, 0, 0);
+    let (mut rows, mut is_start) = (0, true);
+    while rows < events {
+        let batch: Vec<Append> =
+            (0..STEPS).map(|_| step(&mut execution, std::mem::take(&mut is_start))).collect();
+        rows += batch.iter().map(|append| append.events.len()).sum::<usize>();
+        let outcomes = store.commit(batch).await?;
+        if outcomes.iter().any(|outcome| *outcome != Committed::Appended) {
+            return Err("an append was not kept".into());
+        }
+    }
+    Ok((execution.0.id(), rows))
 }
 
 /// Ids as large as real ones, so that they cost as many bytes.

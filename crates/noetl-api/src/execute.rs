@@ -1,6 +1,6 @@
 //! Starting an execution.
 
-use noetl_model::{Map, Value};
+use noetl_model::Map;
 use serde::{Deserialize, Serialize};
 
 use crate::{Id, Version};
@@ -31,7 +31,23 @@ pub struct ExecuteRequest {
     pub trace: Option<Map>,
     /// A window in which the same key starts nothing again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dedup: Option<Value>,
+    pub dedup: Option<Dedup>,
+}
+
+/// When a start counts as a repeat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dedup {
+    /// What is the same in a repeat.
+    pub key: String,
+    /// For how long, in seconds.
+    #[serde(default = "Dedup::default_window")]
+    pub window_secs: u64,
+}
+
+impl Dedup {
+    const fn default_window() -> u64 {
+        300
+    }
 }
 
 impl ExecuteRequest {
@@ -46,7 +62,7 @@ impl ExecuteRequest {
 pub struct ExecuteReply {
     /// The execution, as text.
     pub execution_id: Id,
-    /// `started`.
+    /// `started`, or `duplicate` when an execution was started for the same key before.
     pub status: String,
     /// How many commands its first step led to.
     pub commands_generated: usize,

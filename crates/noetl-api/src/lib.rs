@@ -17,6 +17,7 @@ mod id;
 pub mod ingress;
 pub mod internal;
 pub mod outbox;
+pub mod replay;
 pub mod subscriptions;
 mod version;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use noetl_engine::{Cancel, Input, Refusal, Start};
 use noetl_model::{CatalogId, Event, ExecutionId, Map, Seq, Tenant};
+use noetl_playbook::Playbook;
 use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, Store, StoreError};
 
 use crate::catalog::{Catalog, PlaybookError};
@@ -34,6 +35,20 @@ pub struct StartRequest {
     pub parent: Option<ExecutionId>,
     /// Which workers its commands go to.
     pub pool: Option<String>,
+}
+
+/// What is to be started, with its playbook.
+pub(crate) struct Ready {
+    start: Start,
+    playbook: Arc<Playbook>,
+}
+
+/// An execution whose id is known before it is started. Starting it again with the same key is a
+/// repeat.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fixed {
+    pub(crate) execution: ExecutionId,
+    pub(crate) key: u64,
 }
 
 /// What was started.
@@ -92,8 +107,28 @@ impl Executions {
         tenant: &Tenant,
         request: StartRequest,
     ) -> Result<Started, StartError> {
+        let ready = self.prepare(tenant, request).await?;
+        for _ in 0..TRIES_MAX {
+            let fixed = Fixed { execution: self.ids.execution(), key: ids::entropy() };
+            match self.start_as(tenant, &ready, fixed).await {
+                Err(StartError::Submit(SubmitError::Taken)) => {}
+                Err(StartError::Submit(SubmitError::Refused(Refusal::AlreadyStarted))) => {
+                    return Ok(Started { execution: fixed.execution, commands: 0 });
+                }
+                answer => return answer,
+            }
+        }
+        Err(StartError::Submit(SubmitError::Taken))
+    }
+
+    /// Finds what is asked for, and makes it ready. Nothing is written.
+    pub(crate) async fn prepare(
+        &self,
+        tenant: &Tenant,
+        request: StartRequest,
+    ) -> Result<Ready, StartError> {
         let entry = self.find(tenant, &request).await?;
-        let input = Start {
+        let start = Start {
             catalog: entry.id,
             path: Arc::from(entry.path.as_str()),
             version: entry.version,
@@ -102,10 +137,20 @@ impl Executions {
             pool: request.pool.filter(|pool| !pool.is_empty()).map(Arc::from),
         };
         let playbook = self.catalog.compile(entry).await.map_err(StartError::Playbook)?;
-        let (mut execution, mut key) = (self.ids.execution(), ids::entropy());
-        for tries in 0..TRIES_MAX {
-            let start = StartOf { key, tenant: tenant.clone(), playbook: playbook.clone() };
-            let input = Input::Start(Box::new(input.clone()));
+        Ok(Ready { start, playbook })
+    }
+
+    /// Starts this very execution, unless it was started with the same key, which is
+    /// [`Refusal::AlreadyStarted`] here.
+    pub(crate) async fn start_as(
+        &self,
+        tenant: &Tenant,
+        ready: &Ready,
+        Fixed { execution, key }: Fixed,
+    ) -> Result<Started, StartError> {
+        for tries in 1.. {
+            let start = StartOf { key, tenant: tenant.clone(), playbook: ready.playbook.clone() };
+            let input = Input::Start(Box::new(ready.start.clone()));
             match self.journal.start(execution, input, start).await {
                 Ok(accepted) => {
                     let is_command = |event: &&Arc<Event>| {
@@ -114,16 +159,9 @@ impl Executions {
                     let commands = accepted.events.iter().filter(is_command).count();
                     return Ok(Started { execution, commands });
                 }
-                Err(SubmitError::Taken) => {
-                    (execution, key) = (self.ids.execution(), ids::entropy());
-                }
-                // It was kept, and asked for again before that was known.
-                Err(SubmitError::Refused(Refusal::AlreadyStarted)) if tries > 0 => {
-                    return Ok(Started { execution, commands: 0 });
-                }
                 // It may have been kept. Asking again with the same key does not start it twice.
                 Err(SubmitError::Store(error))
-                    if matches!(error.failure(), StoreError::Unknown(_)) => {}
+                    if matches!(error.failure(), StoreError::Unknown(_)) && tries < TRIES_MAX => {}
                 Err(error) => return Err(StartError::Submit(error)),
             }
         }

@@ -18,9 +18,12 @@ mod listeners;
 pub mod local;
 mod look;
 pub mod metrics;
+mod once;
 mod options;
 pub mod outbox;
+mod projections;
 mod recovery;
+mod replay;
 mod reports;
 mod results;
 mod retention;
@@ -40,8 +43,14 @@ pub use journal::{Accepted, Journal, SubmitError};
 pub use listeners::{Listener, ListenerError, ListenerVerify, Listeners};
 pub use local::{Assignment, LOCAL_WORKER, LocalCommands};
 pub use metrics::Metrics;
+pub use once::{Once, StartedOnce, Starts, WINDOW_MAX};
 pub use options::Options;
 pub use outbox::Outgoing;
+pub use projections::{Projected, Projections};
+pub use replay::{
+    Advanced, ORGANIZATION, PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Replay,
+    ReplayRequest, Replayed, Resolution,
+};
 pub use reports::{Report, ReportError, Reports};
 pub use retention::{PurgeError, Purged, purge};
 pub use sealing::{EncryptionKey, KEY_VARIABLE, KeyError, SealError};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use noetl_model::{Clock, Timestamp};
-use noetl_store::{Blobs, Policy, Store, StoreError};
+use noetl_store::{Blobs, Policy, Store, StoreError, SubscriptionState};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -22,9 +22,12 @@ use crate::listeners::Listeners;
 use crate::local::LocalCommands;
 use crate::look::Look;
 use crate::metrics::Metrics;
+use crate::once::Starts;
 use crate::options::Options;
 use crate::outbox::Outgoing;
+use crate::projections::Projections;
 use crate::recovery;
+use crate::replay::Replay;
 use crate::reports::Reports;
 use crate::results::Results;
 use crate::retention::{PurgeError, Purged, Retainer};
@@ -52,14 +55,20 @@ pub struct Control {
     pub catalog: Catalog,
     /// Executions.
     pub executions: Executions,
+    /// Executions that are to be started once.
+    pub starts: Starts,
     /// What workers and clients say.
     pub reports: Reports,
+    /// Logs as read models.
+    pub replay: Replay,
     /// Subscriptions.
     pub subscriptions: Subscriptions,
     /// What gateways have to know of them.
     pub listeners: Listeners,
     /// Credentials.
     pub credentials: Credentials,
+    /// Snapshots for readers elsewhere.
+    pub projections: Projections,
     /// Rows that system pools hand in.
     pub intake: Intake,
     /// Rows on their way to publishers outside.
@@ -200,17 +209,23 @@ impl Control {
             results.clone(),
             subscriptions.clone(),
         );
+        let executions = Executions::new(
+            store.clone(),
+            journal.clone(),
+            catalog.clone(),
+            ids.clone(),
+            watch.clone(),
+        );
+        let metrics = Arc::new(Metrics::new());
+        let replay = Replay::new(store.clone(), results.clone());
         Ok(Self {
-            intake: Intake::new(store.clone(), reports.clone(), ids.clone()),
+            starts: Starts::new(store.clone(), executions.clone(), ids.clone()),
+            executions,
+            intake: Intake::new(store.clone(), reports.clone(), ids),
             outbox: Outgoing::new(store.clone()),
-            metrics: Arc::new(Metrics::new()),
-            executions: Executions::new(
-                store.clone(),
-                journal.clone(),
-                catalog.clone(),
-                ids,
-                watch.clone(),
-            ),
+            projections: Projections::new(store.clone(), replay.clone(), metrics.clone()),
+            metrics,
+            replay,
             reports,
             subscriptions,
             listeners,
@@ -250,6 +265,18 @@ impl Control {
         match self.store.pending().await {
             Ok(pending) => {
                 self.metrics.outbox_pending.set(i64::try_from(pending).unwrap_or(i64::MAX));
+            }
+            Err(_) => self.metrics.scrape_errors.inc(),
+        }
+        match self.store.subscription_counts().await {
+            Ok(counts) => {
+                for state in SubscriptionState::ALL {
+                    let found = counts.iter().find(|(counted, _)| *counted == state);
+                    let count = found.map_or(0, |(_, count)| *count);
+                    let gauge =
+                        self.metrics.subscription_state.with_label_values(&[state.as_str()]);
+                    gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+                }
             }
             Err(_) => self.metrics.scrape_errors.inc(),
         }

@@ -12,6 +12,7 @@ mod execution;
 mod flow;
 mod loaded;
 mod places;
+pub mod replay;
 mod scope;
 mod snapshot;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What every request passes through: who may ask, how a request is read, what a panic becomes.
 
 pub(crate) mod access;
+pub(crate) mod counted;
 pub(crate) mod extract;
 pub(crate) mod internal;
 pub(crate) mod panics;

@@ -6,10 +6,10 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 
 use crate::app::App;
-use crate::http::{access, internal, panics};
+use crate::http::{access, counted, internal, panics};
 use crate::routes::{
     catalog, cleanup, commands, credentials, events, execute, executions, fallback, health,
-    ingress, intake, metrics, outbox, runtime, subscriptions,
+    ingress, intake, metrics, outbox, projection, replay, runtime, subscriptions,
 };
 
 /// All routes of the control plane.
@@ -31,6 +31,7 @@ pub fn router(app: App) -> Router {
         .route("/api/events/batch", post(events::report_batch))
         .route("/api/commands/{event_id}", get(commands::command))
         .route("/api/commands/{event_id}/claim", post(commands::claim))
+        .route("/api/replay/state", get(replay::state))
         .route("/api/subscriptions", get(subscriptions::list).post(subscriptions::register))
         .route("/api/subscriptions/register", post(subscriptions::register))
         .route("/api/subscriptions/{id}", get(subscriptions::get))
@@ -46,6 +47,7 @@ pub fn router(app: App) -> Router {
         .fallback(fallback::unknown_path)
         .method_not_allowed_fallback(fallback::wrong_verb)
         .layer(DefaultBodyLimit::max(app.options.body_limit))
+        .layer(from_fn_with_state(app.clone(), counted::count))
         .layer(from_fn(panics::caught))
         .layer(from_fn_with_state(app.clone(), access::guard))
         .with_state(app)
@@ -61,6 +63,7 @@ fn internal_routes(app: &App) -> Router<App> {
         .route("/api/internal/outbox/pending-count", get(outbox::pending_count))
         .route("/api/internal/events/project", post(intake::project).layer(large))
         .route("/api/internal/events/materialize", post(intake::materialize).layer(large))
+        .route("/api/internal/projection/advance", post(projection::advance))
         .route("/api/internal/cleanup/purge", post(cleanup::purge))
         .route("/api/internal/ingress/{listener}", get(ingress::get))
         .route_layer(from_fn_with_state(app.clone(), internal::gate))

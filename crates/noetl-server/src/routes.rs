@@ -13,6 +13,8 @@ pub(crate) mod ingress;
 pub(crate) mod intake;
 pub(crate) mod metrics;
 pub(crate) mod outbox;
+pub(crate) mod projection;
+pub(crate) mod replay;
 pub(crate) mod runtime;
 mod said;
 pub(crate) mod subscriptions;

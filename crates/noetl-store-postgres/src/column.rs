@@ -40,6 +40,13 @@ pub(crate) fn interval(span: Duration) -> PgInterval {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Utc(pub(crate) Timestamp);
 
+impl Utc {
+    /// The moment, or the first that the database can hold.
+    pub(crate) fn within(at: Timestamp) -> Self {
+        Self(At::within(at).0)
+    }
+}
+
 fn encode(at: Timestamp, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
     let micros = at.as_micros().checked_sub(EPOCH_2000).ok_or("a time before the database's")?;
     <i64 as Encode<'_, Postgres>>::encode(micros, buffer)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Origin, Seq};
-use noetl_store::{Append, Committed, EventLog, Held, StoreError};
+use noetl_store::{Append, Committed, EventLog, Held, StoreError, Until, first_after};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -66,6 +66,43 @@ impl EventLog for PostgresStore {
         self.read_placed(execution, after, limit).await
     }
 
+    async fn read_rows(
+        &self,
+        execution: ExecutionId,
+        after: Option<EventId>,
+        until: Until,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let Some(first) = first_after(after) else { return Ok(Vec::new()) };
+        let sql = include_str!("../queries/event_rows.sql");
+        let (last, time) = (until.last_id().get(), until.last_time().map(Utc::within));
+        self.list(
+            "read rows of the event log",
+            || {
+                let read = sqlx::query(sql).bind(execution.get()).bind(first.get()).bind(last);
+                read.bind(time).bind(rows(limit))
+            },
+            row_of,
+        )
+        .await
+    }
+
+    async fn least_id_since(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+    ) -> Result<Option<EventId>, StoreError> {
+        let sql = include_str!("../queries/event_least_since.sql");
+        let least: Option<Option<i64>> = self
+            .one(
+                "look for late events",
+                || sqlx::query(sql).bind(execution.get()).bind(place(after)),
+                |row| row.try_get(0),
+            )
+            .await?;
+        Ok(least.flatten().map(EventId::new))
+    }
+
     async fn find_event(
         &self,
         execution: ExecutionId,
@@ -106,11 +143,15 @@ impl PostgresStore {
 }
 
 pub(crate) fn event(row: &PgRow) -> Result<Event, sqlx::Error> {
+    row_of(row)?.decode().map_err(unreadable)
+}
+
+fn row_of(row: &PgRow) -> Result<EventRow, sqlx::Error> {
     let text = |index: usize| -> Result<Option<Arc<str>>, sqlx::Error> {
         let text: Option<&str> = row.try_get(index)?;
         Ok(text.map(Arc::from))
     };
-    let row = EventRow {
+    Ok(EventRow {
         execution_id: ExecutionId::new(row.try_get(0)?),
         seq: Seq(number(row, 1)?),
         event_id: EventId::new(row.try_get(2)?),
@@ -131,6 +172,5 @@ pub(crate) fn event(row: &PgRow) -> Result<Event, sqlx::Error> {
         // Other programs have keys that are no ids.
         idempotency_key: row.try_get::<Option<&str>, _>(17)?.and_then(|key| key.parse().ok()),
         more: row.try_get::<Option<String>, _>(18)?.filter(|more| more != "{}"),
-    };
-    row.decode().map_err(unreadable)
+    })
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Origin, Seq, Timestamp};
-use noetl_store::{Append, Committed, EventLog, Held, StoreError, Unshared};
+use noetl_store::{Append, Committed, EventLog, Held, StoreError, Unshared, Until, first_after};
 use rusqlite::{OptionalExtension, Row};
 
 use crate::SqliteStore;
@@ -41,6 +41,39 @@ impl EventLog for SqliteStore {
         .await
     }
 
+    async fn read_rows(
+        &self,
+        execution: ExecutionId,
+        after: Option<EventId>,
+        until: Until,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let Some(first) = first_after(after) else { return Ok(Vec::new()) };
+        let (last, time) = (until.last_id().get(), until.last_time().map(Timestamp::as_micros));
+        self.read("read rows of the event log", move |connection| {
+            let sql = include_str!("../queries/event_rows.sql");
+            let mut read = connection.prepare_cached(sql)?;
+            let bounds = (execution.get(), first.get(), last, time, rows(limit));
+            read.query_map(bounds, row_of)?.collect()
+        })
+        .await
+    }
+
+    async fn least_id_since(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+    ) -> Result<Option<EventId>, StoreError> {
+        self.read("look for late events", move |connection| {
+            let sql = include_str!("../queries/event_least_since.sql");
+            let mut find = connection.prepare_cached(sql)?;
+            let least: Option<i64> =
+                find.query_row((execution.get(), place(after)), |row| row.get(0))?;
+            Ok(least.map(EventId::new))
+        })
+        .await
+    }
+
     async fn find_event(
         &self,
         execution: ExecutionId,
@@ -66,7 +99,11 @@ impl EventLog for SqliteStore {
 }
 
 fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
-    let event = EventRow {
+    row_of(row)?.decode().map_err(|error| unreadable(0, error))
+}
+
+fn row_of(row: &Row<'_>) -> rusqlite::Result<EventRow> {
+    Ok(EventRow {
         execution_id: ExecutionId::new(row.get(0)?),
         seq: Seq(count(row, 1)?),
         event_id: EventId::new(row.get(2)?),
@@ -86,6 +123,5 @@ fn event(row: &Row<'_>) -> rusqlite::Result<Event> {
         duration: row.get(16)?,
         idempotency_key: row.get(17)?,
         more: row.get(18)?,
-    };
-    event.decode().map_err(|error| unreadable(0, error))
+    })
 }

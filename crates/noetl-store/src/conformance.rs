@@ -26,11 +26,13 @@ pub mod payload;
 pub mod references;
 pub mod results;
 pub mod retention;
+pub mod rows;
 pub mod runtimes;
 pub mod schedules;
 pub mod secret_audit;
 pub mod snapshots;
 pub mod story;
+pub mod subscription_logs;
 pub mod subscriptions;
 mod suites;
 pub mod transient;
@@ -110,6 +112,14 @@ macro_rules! conformance_suite {
                     an_event_id_is_in_a_log_once,
                     an_execution_ends_once,
                     the_newest_id_is_the_largest_ever_appended,
+                },
+                rows::{
+                    rows_are_those_of_the_events,
+                    rows_come_in_the_order_of_their_ids,
+                    a_read_of_rows_ends_at_an_id_a_time_or_a_limit,
+                    bounds_at_the_ends_of_all_ids_and_times_are_no_trouble,
+                    the_least_id_since_a_place_is_of_later_rows_only,
+                    an_unknown_execution_has_no_rows,
                 },
                 imports::{
                     rows_from_elsewhere_are_read_back_as_they_came,
@@ -212,6 +222,13 @@ macro_rules! conformance_suite {
                     stale_runtimes_are_purged_and_others_stay,
                     concurrent_registrations_of_a_runtime_make_one,
                 },
+                subscription_logs::{
+                    every_move_is_told_in_the_subscription_s_log,
+                    what_is_told_of_a_subscription_goes_out,
+                    a_note_is_kept_once_and_moves_nothing,
+                    concurrent_words_of_a_subscription_have_places_of_their_own,
+                    subscriptions_are_counted_by_state,
+                },
                 subscriptions::{
                     a_registered_subscription_is_read_back,
                     a_path_keeps_its_subscription_until_it_is_deactivated,
@@ -220,11 +237,6 @@ macro_rules! conformance_suite {
                     every_action_moves_from_where_it_is_allowed,
                     a_subscription_moves_only_from_the_state_that_was_seen,
                     a_replaced_subscription_stays_deactivated,
-                    every_move_is_told_in_the_subscription_s_log,
-                    what_is_told_of_a_subscription_goes_out,
-                    a_note_is_kept_once_and_moves_nothing,
-                    concurrent_words_of_a_subscription_have_places_of_their_own,
-                    subscriptions_are_counted_by_state,
                     a_message_is_reserved_once,
                     a_message_outside_its_window_is_new,
                     a_message_is_given_back_by_its_execution_only,
@@ -381,6 +393,7 @@ mod tests {
             include_str!("conformance/due.rs"),
             include_str!("conformance/outbox.rs"),
             include_str!("conformance/runtimes.rs"),
+            include_str!("conformance/subscription_logs.rs"),
             include_str!("conformance/subscriptions.rs"),
             include_str!("conformance/schedules.rs"),
             include_str!("conformance/lapse.rs"),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use noetl_model::{CommandId, DueId, Event, EventId, ExecutionId, Seq, Tenant};
+use noetl_model::row::EventRow;
+use noetl_model::{CommandId, DueId, Event, EventId, ExecutionId, Seq, Tenant, Timestamp};
 
 use crate::{Digest, ExecutionRow, NewDue, StoreError};
 
@@ -176,6 +177,44 @@ pub enum Committed {
     },
 }
 
+/// Where a read in the order of event ids ends. The bound itself is still part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Until {
+    /// At the largest id.
+    #[default]
+    End,
+    /// At this id.
+    Event(EventId),
+    /// Nowhere, but rows made later than this are passed over.
+    Time(Timestamp),
+}
+
+impl Until {
+    /// The largest id that is part of it.
+    pub fn last_id(self) -> EventId {
+        match self {
+            Self::Event(last) => last,
+            Self::End | Self::Time(_) => EventId::new(i64::MAX),
+        }
+    }
+
+    /// The latest time that is part of it; every time is when there is none.
+    pub fn last_time(self) -> Option<Timestamp> {
+        match self {
+            Self::Time(last) => Some(last),
+            Self::End | Self::Event(_) => None,
+        }
+    }
+}
+
+/// The smallest id after this one; the smallest of all after none, and none after the largest.
+pub fn first_after(after: Option<EventId>) -> Option<EventId> {
+    match after {
+        None => Some(EventId::new(i64::MIN)),
+        Some(after) => after.get().checked_add(1).map(EventId::new),
+    }
+}
+
 /// The append-only log of every execution.
 #[async_trait]
 pub trait EventLog: Send + Sync {
@@ -224,6 +263,27 @@ pub trait EventLog: Send + Sync {
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError>;
+
+    /// Returns up to `limit` rows of a log with an id above `after`, in the order of ids, which
+    /// need not be the order in which they were recorded.
+    ///
+    /// Rows come as they are stored, so that one which this version cannot decode is still among
+    /// them. A row of an adopted database that has no place yet is at [`Seq::START`].
+    async fn read_rows(
+        &self,
+        execution: ExecutionId,
+        after: Option<EventId>,
+        until: Until,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError>;
+
+    /// The smallest id among the rows that were recorded after this place, those that have no place
+    /// yet among them.
+    async fn least_id_since(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+    ) -> Result<Option<EventId>, StoreError>;
 
     /// The place in this execution's log of the event that has this id, or of the first report that
     /// came with it and was given another.

@@ -46,7 +46,9 @@ pub use cursors::{Advanced, Cursors};
 pub use digest::{Digest, DigestError};
 pub use due::{Due, DueRow, NewDue};
 pub use error::{BackendError, StoreError};
-pub use event_log::{Append, Committed, EventLog, Held, Malformed, Start, Unshared};
+pub use event_log::{
+    Append, Committed, EventLog, Held, Malformed, Start, Unshared, Until, first_after,
+};
 pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, path_contains};
 pub use imports::{Import, ImportOutcome, ImportedExecution, Imports};
 pub use keychain::{

@@ -26,13 +26,14 @@ mod transient;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant, Timestamp};
 
 use self::state::State;
 use crate::{
     Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
     ExecutionRow, Executions, Held, NewEntry, OutboxOptions, StoreClock, StoreError, Unshared,
-    path_contains,
+    Until, first_after, path_contains,
 };
 
 /// A store in memory.
@@ -99,6 +100,38 @@ impl EventLog for MemoryStore {
             .collect()
     }
 
+    async fn read_rows(
+        &self,
+        execution: ExecutionId,
+        after: Option<EventId>,
+        until: Until,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let state = self.state();
+        let (first, last) = (first_after(after), until.last_id());
+        let Some(first) = first.filter(|first| *first <= last) else { return Ok(Vec::new()) };
+        let is_early = |row: &&EventRow| until.last_time().is_none_or(|at| row.created_at <= at);
+        if let Some(known) = state.executions.get(&execution) {
+            let rows = known.rows_by_id(first, last);
+            return Ok(rows.filter(is_early).take(limit).cloned().collect());
+        }
+        // The log of a subscription is short.
+        let mut rows: Vec<&EventRow> = state.log(execution).iter().collect();
+        rows.sort_unstable_by_key(|row| row.event_id);
+        let rows = rows.into_iter().filter(|row| (first..=last).contains(&row.event_id));
+        Ok(rows.filter(is_early).take(limit).cloned().collect())
+    }
+
+    async fn least_id_since(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+    ) -> Result<Option<EventId>, StoreError> {
+        let state = self.state();
+        let since = state.log(execution).iter().filter(|row| row.seq > after);
+        Ok(since.map(|row| row.event_id).min())
+    }
+
     async fn find_event(
         &self,
         execution: ExecutionId,
@@ -106,9 +139,8 @@ impl EventLog for MemoryStore {
     ) -> Result<Option<Seq>, StoreError> {
         let state = self.state();
         let mut log = state.log(execution).iter();
-        let is_it = |row: &&noetl_model::row::EventRow| {
-            row.event_id == event || row.idempotency_key == Some(event.get())
-        };
+        let is_it =
+            |row: &&EventRow| row.event_id == event || row.idempotency_key == Some(event.get());
         Ok(log.find(is_it).map(|row| row.seq))
     }
 

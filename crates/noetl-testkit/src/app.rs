@@ -8,7 +8,7 @@ use noetl_control::{Control, EncryptionKey};
 use noetl_model::row::EventRow;
 use noetl_model::{Clock, ExecutionId, Seq};
 use noetl_server::App;
-use noetl_store::{Store, SystemClock};
+use noetl_store::{MemoryStore, OutboxOptions, Store, SystemClock};
 use noetl_tools::Registry;
 use noetl_worker::Worker;
 use tokio::net::TcpListener;
@@ -58,6 +58,23 @@ impl TestAppBuilder {
     #[must_use]
     pub fn store(mut self, store: Arc<FrailStore>) -> Self {
         self.store = store;
+        self
+    }
+
+    /// A store with its outbox on.
+    #[must_use]
+    pub fn outbox(self) -> Self {
+        let options = OutboxOptions { is_on: true, ..OutboxOptions::default() };
+        let store = MemoryStore::new().with_outbox(options);
+        self.store(Arc::new(FrailStore::over(Arc::new(store))))
+    }
+
+    /// The token of the internal routes.
+    #[must_use]
+    pub fn internal_token(mut self, token: &str) -> Self {
+        let token = token.to_owned();
+        self.options.internal_token =
+            noetl_server::InternalToken::read_by(move || Some(token.clone()));
         self
     }
 

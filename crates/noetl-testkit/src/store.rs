@@ -1,19 +1,20 @@
-//! A memory store that a test can make unreachable.
+//! A store that a test can make unreachable.
 
 mod keeping;
 mod retention;
 mod traffic;
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant};
 use noetl_store::{
     Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
-    ExecutionRow, Executions, Held, Import, ImportOutcome, Imports, MemoryStore, NewEntry,
-    StoreError, Unshared,
+    ExecutionRow, Executions, Held, Import, ImportOutcome, Imports, MemoryStore, NewEntry, Store,
+    StoreError, Unshared, Until,
 };
 use tokio::sync::watch;
 
@@ -28,11 +29,10 @@ pub enum CommitFault {
     Lost,
 }
 
-/// Keeps everything in memory, answers nothing while it is down, and fails the commits it is told
+/// Keeps everything in memory unless told otherwise, answers nothing while it is down, and fails the commits it is told
 /// to fail.
-#[derive(Debug, Default)]
 pub struct FrailStore {
-    inner: MemoryStore,
+    inner: Arc<dyn Store>,
     is_down: AtomicBool,
     commits: AtomicUsize,
     faults: Mutex<BTreeMap<usize, CommitFault>>,
@@ -40,7 +40,24 @@ pub struct FrailStore {
     holds: watch::Sender<bool>,
 }
 
+impl Default for FrailStore {
+    fn default() -> Self {
+        Self::over(Arc::new(MemoryStore::new()))
+    }
+}
+
 impl FrailStore {
+    /// One that keeps everything in another store.
+    pub fn over(inner: Arc<dyn Store>) -> Self {
+        Self {
+            inner,
+            is_down: AtomicBool::default(),
+            commits: AtomicUsize::default(),
+            faults: Mutex::default(),
+            holds: watch::Sender::default(),
+        }
+    }
+
     /// Makes it unreachable, or reachable again. What it holds stays.
     pub fn set_down(&self, is_down: bool) {
         self.is_down.store(is_down, Ordering::SeqCst);
@@ -105,6 +122,26 @@ impl EventLog for FrailStore {
     ) -> Result<Vec<Event>, StoreError> {
         self.answer()?;
         self.inner.read(execution, after, limit).await
+    }
+
+    async fn read_rows(
+        &self,
+        execution: ExecutionId,
+        after: Option<EventId>,
+        until: Until,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        self.answer()?;
+        self.inner.read_rows(execution, after, until, limit).await
+    }
+
+    async fn least_id_since(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+    ) -> Result<Option<EventId>, StoreError> {
+        self.answer()?;
+        self.inner.least_id_since(execution, after).await
     }
 
     async fn find_event(

@@ -5,6 +5,7 @@
 mod dispatch;
 mod faults;
 mod plant;
+mod replay;
 mod restart;
 mod retention;
 mod sharded;

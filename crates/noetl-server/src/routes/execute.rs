@@ -1,9 +1,12 @@
 //! Starting executions.
 
+use std::time::Duration;
+
 use axum::extract::State;
 use noetl_api::Id;
-use noetl_api::execute::{ExecuteReply, ExecuteRequest};
-use noetl_control::StartRequest;
+use noetl_api::execute::{Dedup, ExecuteReply, ExecuteRequest};
+use noetl_control::{Once, StartRequest, Started, StartedOnce, WINDOW_MAX};
+use noetl_model::{ExecutionId, SubscriptionId};
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -11,32 +14,72 @@ use crate::http::extract::Json;
 
 /// Start an execution
 ///
+/// With `dedup`, a key that was used within its window starts nothing again.
 /// When this answers, the beginning is durable and the execution will go on, whatever becomes of
 /// this process.
 pub(crate) async fn execute(
     State(app): State<App>,
     Json(request): Json<ExecuteRequest>,
 ) -> Result<Json<ExecuteReply>, ApiError> {
-    let started = app.control.executions.start(&app.tenant, wanted(request)?).await?;
-    Ok(Json(ExecuteReply {
+    let outcome = start(&app, request).await;
+    let label = match &outcome {
+        Ok(reply) if reply.status == DUPLICATE => "duplicate",
+        Ok(_) => "new",
+        Err(_) => "error",
+    };
+    app.control.metrics.execute_outcomes.with_label_values(&["single", label]).inc();
+    outcome.map(Json)
+}
+
+/// What a start answers with that was one before.
+const DUPLICATE: &str = "duplicate";
+
+async fn start(app: &App, mut request: ExecuteRequest) -> Result<ExecuteReply, ApiError> {
+    let dedup = request.dedup.take();
+    let request = wanted(request);
+    let Some(dedup) = dedup else {
+        return Ok(started(app.control.executions.start(&app.tenant, request).await?));
+    };
+    let once = once(dedup, &request)?;
+    Ok(match app.control.starts.once(&app.tenant, request, once).await? {
+        StartedOnce::New(new) => started(new),
+        StartedOnce::Duplicate(execution) => ExecuteReply {
+            execution_id: Id::text(execution.get()),
+            status: DUPLICATE.to_owned(),
+            commands_generated: 0,
+        },
+    })
+}
+
+fn started(started: Started) -> ExecuteReply {
+    ExecuteReply {
         execution_id: Id::text(started.execution.get()),
         status: "started".to_owned(),
         commands_generated: started.commands,
-    }))
+    }
 }
 
-fn wanted(request: ExecuteRequest) -> Result<StartRequest, ApiError> {
-    if request.dedup.is_some() {
-        // Starting a second execution is what the caller wanted to rule out.
-        let message = "dedup is not available in this version";
-        return Err(ApiError::invalid("dedup_not_available", message));
+fn once(dedup: Dedup, request: &StartRequest) -> Result<Once, ApiError> {
+    if dedup.key.is_empty() {
+        return Err(ApiError::invalid("invalid_dedup", "dedup.key must not be empty"));
     }
-    Ok(StartRequest {
+    let window = Duration::from_secs(dedup.window_secs);
+    if window.is_zero() || window > WINDOW_MAX {
+        let most = WINDOW_MAX.as_secs();
+        let message = format!("dedup.window_secs is a number from 1 to {most}");
+        return Err(ApiError::invalid("invalid_dedup", message));
+    }
+    let scope = SubscriptionId::new(request.parent.map_or(0, ExecutionId::get));
+    Ok(Once { scope, key: dedup.key, window })
+}
+
+fn wanted(request: ExecuteRequest) -> StartRequest {
+    StartRequest {
         catalog: request.catalog_id.map(Into::into),
         path: request.path,
         version: request.version.unwrap_or_default().number(),
         payload: request.payload,
         parent: request.parent_execution_id.map(Into::into),
         pool: request.execution_pool,
-    })
+    }
 }

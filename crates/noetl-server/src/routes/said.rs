@@ -2,6 +2,7 @@
 
 use noetl_api::Id;
 use noetl_api::events::{BatchReply, BatchRequest, Rejected, Said};
+use noetl_control::metrics::type_label;
 use noetl_control::{Report, SubscriptionError};
 use noetl_model::{EventId, ExecutionId, Map, SubscriptionId, Value};
 use serde::Deserialize;
@@ -85,8 +86,19 @@ async fn take_item(
 /// Hands a report to the control plane.
 pub(super) async fn take(app: &App, report: Report) -> Result<EventId, ApiError> {
     let id = report.execution;
+    let label = type_label(Some(&report.event_type));
+    let metrics = &app.control.metrics;
+    let timer = metrics.event_ingest_seconds.with_label_values(&[label]).start_timer();
     let taken = app.control.reports.take(&app.tenant, report).await;
-    taken.map_err(|failure| not_taken(id, failure))
+    timer.observe_duration();
+    let taken = taken.map_err(|failure| not_taken(id, failure));
+    let status = match &taken {
+        Ok(_) => "ok",
+        Err(error) if error.is_callers() => "rejected",
+        Err(_) => "error",
+    };
+    metrics.events_ingested.with_label_values(&[label, status]).inc();
+    taken
 }
 
 /// What the control plane takes, in its one spelling.

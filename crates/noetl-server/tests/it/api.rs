@@ -44,6 +44,24 @@ pub(crate) fn post<'a>(app: &'a TestApp, path: &str, body: impl Into<String>) ->
     ask(app, Method::POST, path).header("content-type", "application/json").body(body)
 }
 
+/// The token of the internal routes in these tests.
+pub(crate) const TOKEN: &str = "letmein";
+
+/// An app with internal routes and an outbox.
+pub(crate) async fn system_app() -> TestApp {
+    TestApp::builder().outbox().slots(0).internal_token(TOKEN).start().await
+}
+
+/// As [`get`], with the token of the internal routes.
+pub(crate) fn get_as_system<'a>(app: &'a TestApp, path: &str) -> Ask<'a> {
+    get(app, path).header("authorization", &format!("Bearer {TOKEN}"))
+}
+
+/// As [`post`], with the token of the internal routes.
+pub(crate) fn post_as_system<'a>(app: &'a TestApp, path: &str, body: impl Into<String>) -> Ask<'a> {
+    post(app, path, body).header("authorization", &format!("Bearer {TOKEN}"))
+}
+
 pub(crate) fn ask<'a>(app: &'a TestApp, method: Method, path: &str) -> Ask<'a> {
     // The typed client has set up what reqwest needs.
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");

@@ -97,16 +97,6 @@ async fn what_cannot_be_started_is_said() {
       "message": "Failed to deserialize the JSON body into the target type: duplicate field `payload` at line 1 column 35"
     }
     "#);
-    assert_snapshot!(execute(r#"{"path":"a","dedup":{"key":"k"}}"#).await, @r#"
-    422
-    {
-      "error": "dedup is not available in this version",
-      "status": 422,
-      "code": "dedup_not_available",
-      "detail": "dedup is not available in this version",
-      "message": "dedup is not available in this version"
-    }
-    "#);
     app.close().await;
 }
 

@@ -6,6 +6,7 @@ mod faults;
 mod keeping;
 mod partitions;
 mod pooled;
+mod replay;
 mod replicas;
 mod sharded;
 mod traffic;

@@ -3,6 +3,7 @@
 mod conformance;
 mod durability;
 mod opening;
+mod replay;
 mod retention;
 mod traffic;
 mod verify;

@@ -43,7 +43,8 @@ pub(super) struct Execution {
     pub(super) log: Vec<EventRow>,
     /// Given when it was not started here: the event it ended with.
     pub(super) imported: Option<Option<EventId>>,
-    ids: HashSet<EventId>,
+    /// Where in its log an event is.
+    ids: BTreeMap<EventId, usize>,
     start_key: u64,
 }
 
@@ -116,7 +117,7 @@ impl State {
         let execution = append.row.id;
         let known = self.executions.get(&execution);
         for event in &append.events {
-            let is_taken = known.is_some_and(|known| known.ids.contains(&event.id));
+            let is_taken = known.is_some_and(|known| known.ids.contains_key(&event.id));
             if is_taken || !planned.events.insert((execution, event.id)) {
                 return Err(Malformed::EventTaken { execution, event: event.id });
             }
@@ -152,7 +153,6 @@ impl State {
         }
         let newest = events.iter().map(|event| event.id).max();
         self.newest = self.newest.max(newest);
-        let ids = events.iter().map(|event| event.id);
         let rows: Vec<EventRow> =
             events.iter().map(|event| EventRow::from(event.as_ref())).collect();
         let outgoing = rows.clone();
@@ -160,19 +160,19 @@ impl State {
         let previous = known.map(|known| known.event_id);
         match (start, self.executions.get_mut(&row.id)) {
             (Some(start), _) => {
-                let execution = Execution {
+                let mut execution = Execution {
                     tenant: start.tenant,
                     start_key: start.key,
                     imported: None,
-                    log: rows,
-                    ids: ids.collect(),
+                    log: Vec::with_capacity(rows.len()),
+                    ids: BTreeMap::new(),
                     row,
                 };
+                rows.into_iter().for_each(|row| execution.add(row));
                 self.executions.insert(execution.row.id, execution);
             }
             (None, Some(execution)) => {
-                execution.log.extend(rows);
-                execution.ids.extend(ids);
+                rows.into_iter().for_each(|row| execution.add(row));
                 execution.update(row);
             }
             (None, None) => {}
@@ -241,20 +241,29 @@ impl Execution {
             row: ImportedExecution::empty(import).row,
             log: Vec::new(),
             imported: Some(None),
-            ids: HashSet::new(),
+            ids: BTreeMap::new(),
             start_key: 0,
         }
     }
 
     /// Whether its log has this event.
     pub(super) fn has(&self, event: EventId) -> bool {
-        self.ids.contains(&event)
+        self.ids.contains_key(&event)
     }
 
     /// Adds a row at the end of its log.
     pub(super) fn add(&mut self, row: EventRow) {
-        self.ids.insert(row.event_id);
+        self.ids.insert(row.event_id, self.log.len());
         self.log.push(row);
+    }
+
+    /// Its rows from one id to another, in the order of ids.
+    pub(super) fn rows_by_id(
+        &self,
+        first: EventId,
+        last: EventId,
+    ) -> impl Iterator<Item = &EventRow> {
+        self.ids.range(first..=last).filter_map(|(_, place)| self.log.get(*place))
     }
 
     /// The last place of its log, and the event there.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::{join_all, select_all};
+use noetl_model::row::EventRow;
 use noetl_model::{DueId, Event, EventId, ExecutionId, Seq};
 
 use super::{Part, Sharded};
-use crate::{Append, Committed, EventLog, Held, StoreError};
+use crate::{Append, Committed, EventLog, Held, StoreError, Until};
 
 /// What one shard gets of a batch.
 #[derive(Default)]
@@ -162,6 +163,35 @@ impl EventLog for Sharded {
             return Ok(found);
         }
         self.cluster.named(self.cluster.store.read(execution, after, limit).await)
+    }
+
+    async fn read_rows(
+        &self,
+        execution: ExecutionId,
+        after: Option<EventId>,
+        until: Until,
+        limit: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let shard = self.of_execution(execution);
+        let found = shard.named(shard.store.read_rows(execution, after, until, limit).await)?;
+        if !found.is_empty() || limit == 0 || !self.is_elsewhere(shard, execution, Seq(1)).await? {
+            return Ok(found);
+        }
+        let cluster = &self.cluster;
+        cluster.named(cluster.store.read_rows(execution, after, until, limit).await)
+    }
+
+    async fn least_id_since(
+        &self,
+        execution: ExecutionId,
+        after: Seq,
+    ) -> Result<Option<EventId>, StoreError> {
+        let shard = self.of_execution(execution);
+        let found = shard.named(shard.store.least_id_since(execution, after).await)?;
+        if found.is_some() || !self.is_elsewhere(shard, execution, Seq(1)).await? {
+            return Ok(found);
+        }
+        self.cluster.named(self.cluster.store.least_id_since(execution, after).await)
     }
 
     async fn find_event(

@@ -1,0 +1,91 @@
+//! What it costs to replay one long log: rows per second beside reading the same rows without
+//! folding them, and how much memory it takes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use noetl_control::{ORGANIZATION, ReplayRequest};
+use noetl_engine::replay::Projection;
+use noetl_model::{ExecutionId, Tenant};
+use noetl_store::{Store, Until};
+
+use crate::report::line;
+use crate::stage::{Medium, Stage};
+use crate::work;
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// As many rows as replay reads at a time.
+const PAGE: usize = 5_000;
+
+/// One execution of `events` events, replayed whole.
+pub(crate) async fn replay(medium: &Medium, events: usize) -> Outcome<String> {
+    let stage = Stage::open(medium, 0).await?;
+    let store = stage.place.store.clone();
+    let (execution, rows) = work::long(&*store, events).await?;
+    let raw = raw_rows_per_second(store, execution, rows).await?;
+    let request = ReplayRequest {
+        execution,
+        tenant: Tenant::default(),
+        organization: ORGANIZATION.to_owned(),
+        until: Until::End,
+        projection: Projection::All,
+        limit: None,
+        resolve_payloads: false,
+    };
+    let before = memory("VmRSS")?;
+    // Lets the peak begin anew.
+    std::fs::write("/proc/self/clear_refs", "5")?;
+    let started = Instant::now();
+    let replayed = stage.control.replay.state(&request).await?;
+    let took = started.elapsed().as_secs_f64();
+    let growth = memory("VmHWM")? - before;
+    if replayed.state.event_count != u64::try_from(rows)? {
+        return Err(format!("{} events of {rows}", replayed.state.event_count).into());
+    }
+    drop(replayed);
+    let started = Instant::now();
+    stage.control.replay.state(&request).await?;
+    let again = started.elapsed().as_secs_f64();
+    drop(stage.close().await.close().await);
+    let rate = rows as f64 / took;
+    let fields = [
+        ("events", rows as f64),
+        ("rows_per_second", rate),
+        ("raw_read_rows_per_second", raw),
+        ("of_raw", rate / raw),
+        ("memory_growth_mib", growth / 1024.0),
+        ("again_ms", again * 1e3),
+    ];
+    Ok(line("replay", medium.name(), &fields))
+}
+
+/// The pages a replay reads, and nothing done with them.
+async fn raw_rows_per_second(
+    store: Arc<dyn Store>,
+    execution: ExecutionId,
+    expected: usize,
+) -> Outcome<f64> {
+    let started = Instant::now();
+    let (mut last, mut rows) = (None, 0);
+    loop {
+        let page = store.read_rows(execution, last, Until::End, PAGE).await?;
+        rows += page.len();
+        match page.last() {
+            Some(row) if page.len() == PAGE => last = Some(row.event_id),
+            _ => break,
+        }
+    }
+    if rows != expected {
+        return Err(format!("{rows} rows of {expected}").into());
+    }
+    Ok(rows as f64 / started.elapsed().as_secs_f64())
+}
+
+/// A line of the process's status, in kibibytes.
+fn memory(name: &str) -> Outcome<f64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find(|line| line.starts_with(name)).ok_or("no such line")?;
+    let number = line.split_whitespace().nth(1).ok_or("no number")?;
+    Ok(number.parse()?)
+}

@@ -1,0 +1,103 @@
+//! Starting an execution once for a key, however often it is asked for within a window.
+//!
+//! What is asked for is found and compiled before anything is noted, so a request that cannot be
+//! started leaves no trace. The note names the execution, and the start follows it: whoever meets a
+//! note without its execution, because a process died in between, starts that very execution. So a
+//! message is never lost, and never becomes two executions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_engine::Refusal;
+use noetl_model::{ExecutionId, SubscriptionId, Tenant};
+use noetl_store::{Reserved, Store};
+use tracing::warn;
+
+use crate::executions::{Executions, Fixed, StartError, StartRequest, Started};
+use crate::ids::Ids;
+use crate::journal::SubmitError;
+
+/// The longest window: as long as notes are kept when nothing else is said.
+pub const WINDOW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// What tells one message from another, and for how long.
+#[derive(Debug, Clone)]
+pub struct Once {
+    /// What the key is unique in: a subscription or another execution; 0 for nothing.
+    pub scope: SubscriptionId,
+    /// The message.
+    pub key: String,
+    /// For how long a repeat is one.
+    pub window: Duration,
+}
+
+/// What became of a start.
+#[derive(Debug, Clone)]
+pub enum StartedOnce {
+    /// It was started.
+    New(Started),
+    /// It had been, as this execution.
+    Duplicate(ExecutionId),
+}
+
+/// Starts executions once. Cheap to clone.
+#[derive(Clone)]
+pub struct Starts {
+    store: Arc<dyn Store>,
+    executions: Executions,
+    ids: Ids,
+}
+
+impl Starts {
+    pub(crate) fn new(store: Arc<dyn Store>, executions: Executions, ids: Ids) -> Self {
+        Self { store, executions, ids }
+    }
+
+    /// Starts an execution unless one was started for the key within the window.
+    pub async fn once(
+        &self,
+        tenant: &Tenant,
+        request: StartRequest,
+        once: Once,
+    ) -> Result<StartedOnce, StartError> {
+        let ready = self.executions.prepare(tenant, request).await?;
+        let mine = self.ids.execution();
+        let Once { scope, key, window } = &once;
+        let reserved = self.store.reserve(tenant, *scope, key, mine, *window).await;
+        let (execution, is_mine) = match reserved.map_err(StartError::Store)? {
+            Reserved::New => (mine, true),
+            Reserved::Known(execution) => (execution, false),
+        };
+        let known = self.store.tenant_of(execution).await.map_err(StartError::Store)?;
+        if known.is_some() {
+            return Ok(StartedOnce::Duplicate(execution));
+        }
+        // Whoever starts it does so with the same key.
+        let fixed = Fixed { execution, key: execution.get().cast_unsigned() };
+        match self.executions.start_as(tenant, &ready, fixed).await {
+            Ok(started) => Ok(StartedOnce::New(started)),
+            Err(StartError::Submit(
+                SubmitError::Taken | SubmitError::Refused(Refusal::AlreadyStarted),
+            )) => Ok(StartedOnce::Duplicate(execution)),
+            Err(error) => {
+                if is_mine && is_final(&error) {
+                    self.give_back(tenant, &once, execution).await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// So that the next try need not start what was refused.
+    async fn give_back(&self, tenant: &Tenant, once: &Once, execution: ExecutionId) {
+        let given = self.store.unreserve(tenant, once.scope, &once.key, execution).await;
+        if let Err(error) = given {
+            warn!(%error, execution.id = %execution, "a message is still noted as started");
+        }
+    }
+}
+
+/// Whether nothing was started for sure.
+fn is_final(error: &StartError) -> bool {
+    !matches!(error, StartError::Submit(SubmitError::Store(_)) | StartError::Store(_))
+}

@@ -1,0 +1,174 @@
+//! Replaying a log: what its events say up to some event, time or number of them.
+//!
+//! Rows are read in pages in the order of their ids and folded one by one, so that a log of any
+//! length costs the memory of its state and of one page. The fold goes on from a kept state
+//! when there is one that no later row contradicts ([`kept`]); that only ever saves work, and the
+//! answer has the same checksum with and without it.
+
+mod kept;
+mod pass;
+mod payloads;
+
+use std::sync::Arc;
+
+use noetl_engine::replay::{Projection, ReplayState, Scope};
+use noetl_model::{EventId, ExecutionId, SubscriptionId, Tenant, Value};
+use noetl_store::{Store, StoreError, Until};
+use tokio::sync::Semaphore;
+
+use self::pass::Pass;
+use crate::results::Results;
+
+pub use self::payloads::{PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Resolution};
+
+/// The organization of rows that name none.
+pub const ORGANIZATION: &str = "default";
+
+/// Rows that are in memory at a time: enough that a read costs more than asking for it, and a few
+/// megabytes as rows go.
+const PAGE: usize = 5_000;
+
+/// Folds of more events than this wait for each other, because their states may be large too.
+const LONG: u64 = 100_000;
+const LONG_AT_ONCE: usize = 2;
+
+/// What to replay.
+#[derive(Debug, Clone)]
+pub struct ReplayRequest {
+    /// The execution.
+    pub execution: ExecutionId,
+    /// Whose it has to be; another's has no events.
+    pub tenant: Tenant,
+    /// Whose its rows have to be; rows that name none are of [`ORGANIZATION`].
+    pub organization: String,
+    /// Up to where.
+    pub until: Until,
+    /// What the caller is interested in; it is noted, and everything is folded.
+    pub projection: Projection,
+    /// How many events at most, the oldest first; all of them when `None`.
+    pub limit: Option<u64>,
+    /// Whether to look up what the references refer to.
+    pub resolve_payloads: bool,
+}
+
+/// What a replay came to.
+#[derive(Debug, Clone)]
+pub struct Replayed {
+    /// The state, sealed.
+    pub state: ReplayState,
+    /// Whether there are more events than the limit let in.
+    pub is_truncated: bool,
+    /// What became of the references, when that was asked for.
+    pub payloads: Option<Payloads>,
+}
+
+/// An execution folded to its present end.
+#[derive(Debug, Clone)]
+pub struct Advanced {
+    /// The state, sealed.
+    pub state: ReplayState,
+    /// The largest event id in it.
+    pub version: EventId,
+    /// How many events are in it.
+    pub events: u64,
+    /// The `meta` of the event it began with.
+    pub start_meta: Option<Value>,
+}
+
+/// The replay service. Cheap to clone.
+#[derive(Clone)]
+pub struct Replay {
+    store: Arc<dyn Store>,
+    results: Results,
+    long: Arc<Semaphore>,
+}
+
+impl Replay {
+    pub(crate) fn new(store: Arc<dyn Store>, results: Results) -> Self {
+        Self { store, results, long: Arc::new(Semaphore::new(LONG_AT_ONCE)) }
+    }
+
+    /// Replays a log. One that does not exist, or is another tenant's, has no events.
+    pub async fn state(&self, request: &ReplayRequest) -> Result<Replayed, StoreError> {
+        let _turn = self.turn(request.limit).await;
+        let pass = Pass::new(Scope {
+            tenant_id: request.tenant.to_string(),
+            organization_id: request.organization.clone(),
+            execution_id: request.execution.get(),
+            projection: request.projection,
+        });
+        let owner = self.store.tenant_of(request.execution).await?;
+        let folded = match &owner {
+            Some(owner) if *owner != request.tenant => pass.sealed().await?,
+            owner => {
+                let is_theirs = owner.is_some() || self.is_subscription(request).await?;
+                let pass = Pass { is_theirs, ..pass };
+                self.fold(pass, request.until, request.limit).await?
+            }
+        };
+        let payloads = match request.resolve_payloads {
+            true => Some(self.resolve(&request.tenant, &folded.state).await?),
+            false => None,
+        };
+        let Pass { state, is_truncated, .. } = folded;
+        Ok(Replayed { state, is_truncated, payloads })
+    }
+
+    /// Folds an execution to its present end, from where it was folded to before when that is
+    /// known. `None` when it has no events.
+    pub async fn advance(&self, execution: ExecutionId) -> Result<Option<Advanced>, StoreError> {
+        let _turn = self.turn(None).await;
+        let owner = self.store.tenant_of(execution).await?;
+        let pass = Pass::new(Scope {
+            tenant_id: owner.clone().unwrap_or_default().to_string(),
+            organization_id: ORGANIZATION.to_owned(),
+            execution_id: execution.get(),
+            projection: Projection::All,
+        });
+        let pass = Pass { is_theirs: owner.is_some(), is_of_everybody: true, ..pass };
+        let Pass { state, start_meta, .. } = self.fold(pass, Until::End, None).await?;
+        let advanced = state.last_event_id.map(|version| Advanced {
+            version: EventId::new(version),
+            events: state.event_count,
+            start_meta,
+            state,
+        });
+        Ok(advanced)
+    }
+
+    /// Whether the log is of a subscription of the tenant that asks.
+    async fn is_subscription(&self, request: &ReplayRequest) -> Result<bool, StoreError> {
+        let id = SubscriptionId::new(request.execution.get());
+        Ok(self.store.subscription(&request.tenant, id).await?.is_some())
+    }
+
+    /// Waits until a long fold may begin; a short one may at once.
+    async fn turn(&self, limit: Option<u64>) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        match limit {
+            Some(limit) if limit <= LONG => None,
+            // The semaphore is never closed.
+            _ => self.long.acquire().await.ok(),
+        }
+    }
+
+    async fn fold(&self, pass: Pass, until: Until, limit: Option<u64>) -> Result<Pass, StoreError> {
+        let execution = ExecutionId::new(pass.state.execution_id);
+        let mut pass = kept::seeded(&*self.store, pass, until, limit).await?;
+        pass.room = limit.map(|limit| limit.saturating_sub(pass.state.event_count));
+        loop {
+            // One more than there is room for shows whether the limit cuts.
+            let room = pass.room.map_or(PAGE, |room| usize::try_from(room).unwrap_or(PAGE));
+            let wanted = room.saturating_add(1).min(PAGE);
+            let rows = self.store.read_rows(execution, pass.last, until, wanted).await?;
+            let is_end = rows.len() < wanted;
+            pass = pass.take(rows).await?;
+            if is_end || pass.is_truncated {
+                break;
+            }
+        }
+        if until == Until::End && !pass.is_truncated {
+            pass = kept::keep(&*self.store, pass).await?;
+        }
+        pass.sealed().await
+    }
+}

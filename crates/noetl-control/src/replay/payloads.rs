@@ -1,0 +1,310 @@
+//! What references refer to: looked up and measured, never handed out.
+
+use std::collections::HashMap;
+
+use noetl_engine::replay::{Checksum, PayloadSummary, ReplayState, canonical};
+use noetl_model::event::BlobRef;
+use noetl_model::{ExecutionId, Map, ResultId, Tenant, Value};
+use noetl_store::{Digest, StoreError};
+use serde::Serialize;
+
+use super::Replay;
+use super::pass::aside;
+
+/// Different places that are looked at in one replay. Each may be a read of a large value.
+const PLACES_MAX: usize = 10_000;
+
+/// What became of the references of a state.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Payloads {
+    /// Every reference, in the order of the execution, its frames and its business objects.
+    pub payload_resolution: Vec<PayloadResolution>,
+    /// All of them in numbers.
+    pub payload_resolution_summary: PayloadsSummary,
+}
+
+/// What became of one reference.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PayloadResolution {
+    /// Where in the state it is.
+    #[serde(flatten)]
+    pub label: PayloadLabel,
+    /// What the reference says about what it refers to.
+    pub reference_summary: PayloadSummary,
+    /// What is there.
+    pub resolution: Resolution,
+}
+
+/// Where in a state a reference is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PayloadLabel {
+    /// `execution`, `frame` or `business_object`.
+    pub scope: &'static str,
+    /// The event that brought it.
+    pub event_id: Option<i64>,
+    /// The frame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame_id: Option<String>,
+    /// The business object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object_key: Option<String>,
+}
+
+/// What a reference led to. What does not apply is null.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Resolution {
+    /// Where it was looked for.
+    #[serde(rename = "ref")]
+    pub locator: Option<String>,
+    /// Whether it was found.
+    pub resolved: bool,
+    /// The SHA-256 of its canonical JSON, or of its bytes when it is no JSON.
+    pub checksum: Option<String>,
+    /// How many bytes that is of.
+    pub size_bytes: Option<u64>,
+    /// How many rows: of a list, or of the list at `rows`.
+    pub row_count: Option<u64>,
+    /// `null`, `boolean`, `number`, `string`, `array`, `object`, or `bytes` when it is no JSON.
+    pub value_type: Option<&'static str>,
+    /// Why it was not found.
+    pub error: Option<String>,
+}
+
+/// All references in numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PayloadsSummary {
+    /// How many there are.
+    pub total: usize,
+    /// How many of them led to something.
+    pub resolved: usize,
+    /// How many did not.
+    pub unresolved: usize,
+    /// How many different places they name.
+    pub unique_refs: usize,
+    /// Whether all of them led to something.
+    pub all_resolved: bool,
+    /// The SHA-256 of the canonical JSON of all resolutions.
+    pub checksum: String,
+}
+
+impl Replay {
+    /// Looks up what the references of a state refer to. A place that does not answer is an error;
+    /// one that has nothing there is an answer.
+    pub(super) async fn resolve(
+        &self,
+        tenant: &Tenant,
+        state: &ReplayState,
+    ) -> Result<Payloads, StoreError> {
+        let mut found: HashMap<String, Resolution> = HashMap::new();
+        let mut rows = Vec::new();
+        for (label, reference) in references(state) {
+            let resolution = match locator(reference) {
+                None => unresolved(None, "the reference names no place"),
+                Some(place) => match found.get(&place) {
+                    Some(known) => known.clone(),
+                    None if found.len() >= PLACES_MAX => {
+                        let why = format!("not looked at: more than {PLACES_MAX} places");
+                        unresolved(Some(place), &why)
+                    }
+                    None => {
+                        let resolution = self.look_up(tenant, &place, reference).await?;
+                        found.insert(place, resolution.clone());
+                        resolution
+                    }
+                },
+            };
+            let reference_summary = PayloadSummary::of(reference);
+            rows.push(PayloadResolution { label, reference_summary, resolution });
+        }
+        let resolved = rows.iter().filter(|row| row.resolution.resolved).count();
+        let checksum = serde_json::to_value(&rows).map(|rows| Checksum::of(&rows).value);
+        Ok(Payloads {
+            payload_resolution_summary: PayloadsSummary {
+                total: rows.len(),
+                resolved,
+                unresolved: rows.len() - resolved,
+                unique_refs: found.len(),
+                all_resolved: resolved == rows.len(),
+                checksum: checksum.expect("maps with text keys always have a JSON form"),
+            },
+            payload_resolution: rows,
+        })
+    }
+
+    async fn look_up(
+        &self,
+        tenant: &Tenant,
+        place: &str,
+        reference: &Value,
+    ) -> Result<Resolution, StoreError> {
+        if let Some((execution, name, id)) = result_named(place) {
+            let value = self.store.result_data(tenant, execution, name, id).await?;
+            return match value {
+                Some(value) => measured(place.to_owned(), value).await,
+                None => Ok(unresolved(Some(place.to_owned()), "there is no such result")),
+            };
+        }
+        let Some(blob) = blob_named(place, reference) else {
+            return Ok(unresolved(Some(place.to_owned()), "it is kept elsewhere"));
+        };
+        match self.results.read(&blob).await {
+            Ok(bytes) => measured_bytes(place.to_owned(), bytes).await,
+            Err(error) if error.is_passing() => Err(StoreError::backend("read a result", error)),
+            Err(error) => Ok(unresolved(Some(place.to_owned()), &error.to_string())),
+        }
+    }
+}
+
+/// The references of a state, and where in it they are.
+fn references(state: &ReplayState) -> impl Iterator<Item = (PayloadLabel, &Value)> {
+    let label =
+        |scope, event_id| PayloadLabel { scope, event_id, frame_id: None, object_key: None };
+    let of_execution = state
+        .execution
+        .payload_refs
+        .iter()
+        .map(move |entry| (label("execution", Some(entry.event_id)), &entry.reference));
+    let of_frames = state.frames.values().filter_map(move |frame| {
+        let bare = label("frame", frame.terminal_event_id);
+        let label = PayloadLabel { frame_id: Some(frame.frame_id.clone()), ..bare };
+        Some((label, frame.output_ref.as_ref()?))
+    });
+    let of_objects = state.business_objects.values().flat_map(move |object| {
+        object.payload_refs.iter().map(move |entry| {
+            let bare = label("business_object", Some(entry.event_id));
+            let label = PayloadLabel { object_key: Some(object.object_key.clone()), ..bare };
+            (label, &entry.reference)
+        })
+    });
+    of_execution.chain(of_frames).chain(of_objects)
+}
+
+/// The place a reference names; for our own content that is its digest.
+fn locator(reference: &Value) -> Option<String> {
+    let text = |fields: &Map, keys: &[&str]| {
+        keys.iter().find_map(|key| fields.get(*key)?.as_str().map(str::to_owned))
+    };
+    let fields = match reference {
+        Value::String(place) => return Some(place.clone()),
+        Value::Object(fields) => fields,
+        _ => return None,
+    };
+    if fields.get("kind").is_some_and(|kind| kind == "payload_store") {
+        return text(fields, &["uri", "sha256"]);
+    }
+    let keys = ["ref", "uri", "locator"];
+    let inside = || text(fields.get("rows_ref")?.as_object()?, &keys);
+    text(fields, &keys).or_else(inside).or_else(|| text(fields, &["digest"]))
+}
+
+/// A result by its name: `noetl://execution/<id>/result/<name>/<id>`, where the name may hold
+/// slashes.
+fn result_named(place: &str) -> Option<(ExecutionId, &str, ResultId)> {
+    let rest = place.strip_prefix("noetl://execution/")?;
+    let (execution, rest) = rest.split_once("/result/")?;
+    let (name, id) = rest.rsplit_once('/')?;
+    Some((execution.parse().ok()?, name, id.parse().ok()?))
+}
+
+/// Content by its digest, with the length the reference gives.
+fn blob_named(place: &str, reference: &Value) -> Option<BlobRef> {
+    let digest: Digest = place.parse().ok()?;
+    let fields = reference.as_object()?;
+    let media_type = fields.get("media_type").and_then(Value::as_str).unwrap_or_default();
+    Some(BlobRef {
+        digest: digest.to_string().into(),
+        bytes: fields.get("bytes")?.as_u64()?,
+        media_type: media_type.into(),
+    })
+}
+
+fn unresolved(locator: Option<String>, why: &str) -> Resolution {
+    Resolution { locator, error: Some(why.to_owned()), ..Resolution::default() }
+}
+
+async fn measured_bytes(place: String, bytes: Vec<u8>) -> Result<Resolution, StoreError> {
+    match serde_json::from_slice(&bytes) {
+        Ok(value) => measured(place, value).await,
+        Err(_) => Ok(Resolution {
+            locator: Some(place),
+            resolved: true,
+            checksum: Some(Digest::of(&bytes).to_string()),
+            size_bytes: u64::try_from(bytes.len()).ok(),
+            row_count: None,
+            value_type: Some("bytes"),
+            error: None,
+        }),
+    }
+}
+
+async fn measured(place: String, value: Value) -> Result<Resolution, StoreError> {
+    aside(move || {
+        let text = canonical::text(&value);
+        let rows = match &value {
+            Value::Array(rows) => Some(rows.len()),
+            Value::Object(fields) => {
+                fields.get("rows").and_then(Value::as_array).map(|rows| rows.len())
+            }
+            _ => None,
+        };
+        Resolution {
+            locator: Some(place),
+            resolved: true,
+            checksum: Some(Digest::of(text.as_bytes()).to_string()),
+            size_bytes: u64::try_from(text.len()).ok(),
+            row_count: rows.and_then(|rows| u64::try_from(rows).ok()),
+            value_type: Some(kind_of(&value)),
+            error: None,
+        }
+    })
+    .await
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_reference_names_its_place_in_one_of_several_ways() {
+        for (reference, place) in [
+            (json!("noetl://x"), Some("noetl://x")),
+            (json!({"kind": "payload_store", "uri": "u", "sha256": "s", "ref": "no"}), Some("u")),
+            (json!({"kind": "payload_store", "sha256": "s", "ref": "no"}), Some("s")),
+            (json!({"kind": "payload_store", "ref": "no"}), None),
+            (json!({"ref": "r", "uri": "u", "locator": "l"}), Some("r")),
+            (json!({"uri": "u", "locator": "l", "rows_ref": {"ref": "no"}}), Some("u")),
+            (json!({"locator": "l"}), Some("l")),
+            (json!({"rows_ref": {"uri": "u"}}), Some("u")),
+            (json!({"ref": null, "rows_ref": {"locator": "l"}, "digest": "no"}), Some("l")),
+            (json!({"digest": "d", "bytes": 3}), Some("d")),
+            (json!({}), None),
+            (json!(5), None),
+        ] {
+            assert_eq!(locator(&reference).as_deref(), place, "{reference}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_result_may_hold_slashes() {
+        let (execution, name, id) =
+            result_named("noetl://execution/7/result/a/b/9").expect("a result");
+        assert_eq!((execution.get(), name, id.get()), (7, "a/b", 9));
+        for other in ["noetl://execution/x/result/a/9", "noetl://execution/7/result/9", "s3://b/k"]
+        {
+            assert_eq!(result_named(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! Logs folded to any event, in pages, from kept states, and for those they belong to.
+
+use std::sync::Arc;
+
+use noetl_control::{Options, Replay, ReplayRequest, Replayed};
+use noetl_engine::replay::{Projection, ReplayEvent, ReplayState, Scope};
+use noetl_model::event::{Imported, Reported};
+use noetl_model::{Event, EventId, ExecutionId, Fact, ResultId, Tenant, Value};
+use noetl_store::conformance::story::{Story, said, write};
+use noetl_store::{
+    Append, EventLog, NewResult, ResultStore, ResultSummary, Snapshot, Snapshots, Until,
+};
+use noetl_testkit::FrailStore;
+use serde_json::json;
+
+use crate::plant::{Gate, Plant};
+
+const KEPT: &str = "replay_state";
+
+fn all_of(execution: ExecutionId) -> ReplayRequest {
+    ReplayRequest {
+        execution,
+        tenant: Tenant::default(),
+        organization: "default".into(),
+        until: Until::End,
+        projection: Projection::All,
+        limit: None,
+        resolve_payloads: false,
+    }
+}
+
+/// A control plane that drives nothing, for logs that a test writes.
+async fn plant(store: &Arc<FrailStore>) -> Plant {
+    let options = Options { slots: 0, resume: false, ..Options::default() };
+    Plant::with(store, options, &Gate::new()).await
+}
+
+async fn replayed(plant: &Plant, request: &ReplayRequest) -> Replayed {
+    plant.control.replay.state(request).await.unwrap()
+}
+
+/// A log of so many rows, and its story.
+async fn long(store: &FrailStore, rows: usize) -> Story {
+    let mut story = Story::new(10);
+    write(store, story.start()).await;
+    grow(store, &mut story, rows - 3).await;
+    story
+}
+
+async fn grow(store: &FrailStore, story: &mut Story, rows: usize) {
+    let mut left = rows;
+    while left > 0 {
+        let portion = left.min(1_000);
+        write(store, story.then((0..portion).map(|_| said("on")).collect())).await;
+        left -= portion;
+    }
+}
+
+/// What the engine folds of everything in the store, without pages and kept states.
+async fn folded(store: &FrailStore, id: ExecutionId, until: Until, limit: usize) -> ReplayState {
+    let mut state = ReplayState::new(Scope {
+        tenant_id: "default".into(),
+        organization_id: "default".into(),
+        execution_id: id.get(),
+        projection: Projection::All,
+    });
+    for row in store.read_rows(id, None, until, limit).await.unwrap() {
+        state.apply(&ReplayEvent::of(&row));
+    }
+    state.seal();
+    state
+}
+
+async fn kept(store: &FrailStore, id: ExecutionId) -> Option<Snapshot> {
+    store.snapshot(&Tenant::default(), KEPT, &format!("execution/{id}/all")).await.unwrap()
+}
+
+/// Changes the kept state so that a fold from it can be told from any other.
+async fn mark(store: &FrailStore, id: ExecutionId) {
+    let (tenant, name) = (Tenant::default(), format!("execution/{id}/all"));
+    let found = kept(store, id).await.expect("a kept state");
+    let mut body: Value = serde_json::from_str(&found.body).unwrap();
+    body["execution"]["last_node_name"] = json!("marked");
+    store.forget(&tenant, KEPT, &name).await.unwrap();
+    let marked = Snapshot::new(found.version, body.to_string(), found.meta);
+    assert!(store.save(&tenant, KEPT, &name, marked).await.unwrap());
+}
+
+fn is_marked(replayed: &Replayed) -> bool {
+    replayed.state.execution.last_node_name.as_deref() == Some("marked")
+}
+
+#[tokio::test]
+async fn an_execution_of_ours_fills_what_it_has() {
+    let store = Arc::new(FrailStore::default());
+    let plant = Plant::open(&store, 2, &Gate::new()).await;
+    let large = "  - step: make\n    tool: {kind: python, code: x, input: {text: '{{ \"x\" * 70000 }}', n: 7}}\n    \
+                 next: {arcs: [{step: end}]}\n  - step: end\n    tool: {kind: noop}\n";
+    let id = plant.start(large).await;
+    plant.finished(id).await;
+    let request = ReplayRequest { resolve_payloads: true, ..all_of(id) };
+    let Replayed { state, is_truncated, payloads } = replayed(&plant, &request).await;
+    let log = plant.log(id).await;
+    assert!(!is_truncated);
+    assert_eq!(state.event_count, u64::try_from(log.len()).unwrap());
+    assert_eq!(state.last_event_id, log.iter().map(|event| event.id.get()).max());
+    assert_eq!(state.execution.status, "COMPLETED");
+    assert_eq!(state.execution.last_node_name.as_deref(), Some("end"));
+    assert_eq!(state.commands.len(), 2);
+    for (id, command) in &state.commands {
+        assert_eq!(command.status, "COMPLETED");
+        assert_eq!(command.issued_event_id.map(|id| id.to_string()), Some(id.clone()));
+        assert!(command.claimed_event_id.is_some() && command.terminal_event_id.is_some());
+        assert!(command.worker_id.is_some());
+    }
+    let [reference] = &*state.execution.payload_refs else { panic!("{state:?}") };
+    assert_eq!(reference.summary.media_type.as_deref(), Some("application/json"));
+    let payloads = payloads.expect("they were asked for");
+    let found = &payloads.payload_resolution[0];
+    assert_eq!(found.label.scope, "execution");
+    assert_eq!(found.label.event_id, Some(reference.event_id));
+    assert!(found.resolution.resolved, "{found:?}");
+    assert_eq!(found.resolution.locator, reference.summary.sha256);
+    assert_eq!(found.resolution.value_type, Some("object"));
+    assert!(found.resolution.size_bytes.unwrap() > 70_000);
+    assert!(payloads.payload_resolution_summary.all_resolved);
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn a_report_about_a_command_is_found_with_the_command() {
+    let store = Arc::new(FrailStore::default());
+    let plant = plant(&store).await;
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let command = story.command_at(3);
+    let name = noetl_model::command_name(story.id(), "a", command);
+    let report = Reported {
+        event_type: "command.heartbeat".into(),
+        step: Arc::from("a"),
+        status: "ALIVE".into(),
+        payload: None,
+        meta: Some(json!({"command_id": name})),
+        worker: None,
+        key: None,
+    };
+    write(&*store, story.then(vec![Fact::Reported(Box::new(report))])).await;
+    let state = replayed(&plant, &all_of(story.id())).await.state;
+    assert_eq!(state.commands.keys().collect::<Vec<_>>(), [&command.to_string()]);
+    assert_eq!(state.commands[&command.to_string()].status, "ALIVE");
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn every_cut_is_the_fold_of_what_is_before_it() {
+    let store = Arc::new(FrailStore::default());
+    let plant = plant(&store).await;
+    let story = long(&store, 12_345).await;
+    let id = story.id();
+    let cuts = [1, 4_999, 5_000, 5_001, 10_000, 12_344, 12_345, 20_000];
+    for place in cuts {
+        let until = Until::Event(story.event_at(place));
+        let found = replayed(&plant, &ReplayRequest { until, ..all_of(id) }).await;
+        assert_eq!(found.state, folded(&store, id, until, usize::MAX).await, "until {place}");
+        assert!(!found.is_truncated);
+
+        let limited = ReplayRequest { limit: Some(place), ..all_of(id) };
+        let found = replayed(&plant, &limited).await;
+        let limit = usize::try_from(place).unwrap();
+        assert_eq!(found.state, folded(&store, id, Until::End, limit).await, "limit {place}");
+        assert_eq!(found.is_truncated, place < 12_345, "limit {place}");
+    }
+    let log = store.read(id, noetl_model::Seq(6_000), 1).await.unwrap();
+    let until = Until::Time(log[0].at);
+    let found = replayed(&plant, &ReplayRequest { until, ..all_of(id) }).await;
+    assert_eq!(found.state.event_count, 6_001);
+    assert_eq!(found.state, folded(&store, id, until, usize::MAX).await);
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn a_long_fold_is_kept_and_gone_on_from() {
+    let store = Arc::new(FrailStore::default());
+    let plant = plant(&store).await;
+    let mut story = long(&store, 9_999).await;
+    let id = story.id();
+    replayed(&plant, &all_of(id)).await;
+    assert_eq!(kept(&store, id).await, None, "too few rows to be worth it");
+    grow(&store, &mut story, 2_000).await;
+    let cut = ReplayRequest { limit: Some(11_000), ..all_of(id) };
+    replayed(&plant, &cut).await;
+    let until = Until::Event(story.event_at(11_000));
+    replayed(&plant, &ReplayRequest { until, ..all_of(id) }).await;
+    assert_eq!(kept(&store, id).await, None, "they are not the whole log");
+    let whole = ReplayRequest { projection: Projection::Loop, ..all_of(id) };
+    let first = replayed(&plant, &whole).await;
+    let snapshot = kept(&store, id).await.expect("a kept state");
+    assert_eq!(snapshot.version, story.event_at(11_999).get());
+    assert_eq!(snapshot.meta["rows"], 11_999);
+    assert_eq!(replayed(&plant, &whole).await.state, first.state, "to the checksum");
+    assert_eq!(first.state.projection, Projection::Loop);
+
+    grow(&store, &mut story, 700).await;
+    let found = replayed(&plant, &all_of(id)).await;
+    assert_eq!(found.state, folded(&store, id, Until::End, usize::MAX).await);
+    mark(&store, id).await;
+    assert!(is_marked(&replayed(&plant, &all_of(id)).await), "it began at the kept state");
+    let advanced = plant.control.replay.advance(id).await.unwrap().expect("events");
+    assert_eq!(advanced.state.execution.last_node_name.as_deref(), Some("marked"));
+    assert_eq!((advanced.events, advanced.version), (12_699, story.event_at(12_699)));
+    let start_meta = advanced.start_meta.expect("the beginning's");
+    assert_eq!(start_meta["execution_pool"], "gpu", "also of a fold that did not read it");
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn a_kept_state_is_not_used_where_it_says_too_much() {
+    let store = Arc::new(FrailStore::default());
+    let plant = plant(&store).await;
+    let story = long(&store, 10_500).await;
+    let id = story.id();
+    replayed(&plant, &all_of(id)).await;
+    mark(&store, id).await;
+    let at = |place: u64| store.read(id, noetl_model::Seq(place - 1), 1);
+    let (last, before) = (at(10_500).await.unwrap()[0].at, at(10_499).await.unwrap()[0].at);
+    let until = |until| ReplayRequest { until, ..all_of(id) };
+    for (request, uses) in [
+        (until(Until::Event(story.event_at(10_500))), true),
+        (until(Until::Event(story.event_at(10_499))), false),
+        (until(Until::Time(last)), true),
+        (until(Until::Time(before)), false),
+        (ReplayRequest { limit: Some(10_500), ..all_of(id) }, true),
+        (ReplayRequest { limit: Some(10_499), ..all_of(id) }, false),
+        (ReplayRequest { organization: "acme".into(), ..all_of(id) }, false),
+        (ReplayRequest { tenant: Tenant::new("acme"), ..all_of(id) }, false),
+    ] {
+        assert_eq!(is_marked(&replayed(&plant, &request).await), uses, "{request:?}");
+    }
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn a_late_row_with_a_small_id_puts_a_kept_state_out_of_use() {
+    let store = Arc::new(FrailStore::default());
+    let plant = plant(&store).await;
+    let mut story = long(&store, 10_500).await;
+    let id = story.id();
+    replayed(&plant, &all_of(id)).await;
+    mark(&store, id).await;
+    let mut late = story.then(vec![said("late")]);
+    let early = Event { id: EventId::new(5), ..Event::clone(&late.events[0]) };
+    late.events[0] = Arc::new(early);
+    write(&*store, late).await;
+    let found = replayed(&plant, &all_of(id)).await;
+    assert_eq!(found.state.event_count, 10_501);
+    assert_eq!(found.state, folded(&store, id, Until::End, usize::MAX).await);
+    let snapshot = kept(&store, id).await.expect("a kept state");
+    assert_eq!(snapshot.meta["rows"], 10_501, "the old one gave way, at the same version");
+    assert_eq!(replayed(&plant, &all_of(id)).await.state, found.state);
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn a_kept_state_that_is_damaged_or_somebody_else_s_is_passed_over() {
+    let store = Arc::new(FrailStore::default());
+    let plant = plant(&store).await;
+    let story = long(&store, 10_500).await;
+    let id = story.id();
+    let right = replayed(&plant, &all_of(id)).await.state;
+    let good = kept(&store, id).await.expect("a kept state");
+    let mut of_another: Value = serde_json::from_str(&good.body).unwrap();
+    of_another["execution_id"] = json!(11);
+    let mut shorter: Value = serde_json::from_str(&good.body).unwrap();
+    shorter["event_count"] = json!(10_499);
+    let other_form = json!({"form": "noetl-replay-0", "rows": 10_500, "newest_us": 0});
+    for (body, meta) in [
+        ("not JSON".to_owned(), good.meta.clone()),
+        ("{}".to_owned(), good.meta.clone()),
+        (of_another.to_string(), good.meta.clone()),
+        (shorter.to_string(), good.meta.clone()),
+        (r#"{"marked": true}"#.to_owned(), json!({"applied_count": 3})),
+        (good.body.replace("UNKNOWN", "MARKED"), other_form),
+        (good.body.replace("UNKNOWN", "MARKED"), json!(null)),
+    ] {
+        let (tenant, name) = (Tenant::default(), format!("execution/{id}/all"));
+        store.forget(&tenant, KEPT, &name).await.unwrap();
+        let bad = Snapshot::new(good.version, body, meta);
+        assert!(store.save(&tenant, KEPT, &name, bad.clone()).await.unwrap());
+        assert_eq!(replayed(&plant, &all_of(id)).await.state, right, "{}", bad.meta);
+    }
+    plant.close().await;
+}
+
+/// A state may outlive its execution when both go at the same moment.
+#[tokio::test]
+async fn a_kept_state_of_an_execution_that_is_gone_is_not_used() {
+    let store = Arc::new(FrailStore::default());
+    let plant = plant(&store).await;
+    let id = long(&store, 10_500).await.id();
+    replayed(&plant, &all_of(id)).await;
+    let left = kept(&store, id).await.expect("a kept state");
+    let gone = ExecutionId::new(77);
+    let body = left.body.replace("\"execution_id\":10,", "\"execution_id\":77,");
+    let snapshot = Snapshot::new(left.version, body, left.meta);
+    let saved = store.save(&Tenant::default(), KEPT, "execution/77/all", snapshot).await;
+    assert!(saved.unwrap());
+    assert_eq!(replayed(&plant, &all_of(gone)).await.state.event_count, 0);
+    assert!(plant.control.replay.advance(gone).await.unwrap().is_none());
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn another_tenant_s_log_and_one_that_is_not_there_are_empty() {
+    let store = Arc::new(FrailStore::default());
+    let plant = plant(&store).await;
+    write(&*store, Story::new(10).of("acme").start()).await;
+    let id = ExecutionId::new(10);
+    let theirs = ReplayRequest { tenant: Tenant::new("acme"), ..all_of(id) };
+    assert_eq!(replayed(&plant, &theirs).await.state.event_count, 3);
+    let elsewhere = ReplayRequest { organization: "lab".into(), ..theirs.clone() };
+    for request in [all_of(id), elsewhere, all_of(ExecutionId::new(-1))] {
+        let found = replayed(&plant, &request).await;
+        assert_eq!((found.state.event_count, found.is_truncated), (0, false));
+        assert_eq!(found.state.execution.status, "UNKNOWN");
+        assert!(found.state.checksum.is_some() && found.state.projection_checksums.is_some());
+    }
+    assert!(plant.control.replay.advance(ExecutionId::new(-1)).await.unwrap().is_none());
+    let advanced = plant.control.replay.advance(id).await.unwrap().expect("events");
+    assert_eq!((advanced.events, &*advanced.state.tenant_id), (3, "acme"));
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn references_are_looked_up_once_and_what_is_missing_is_said() {
+    let store = Arc::new(FrailStore::default());
+    let plant = plant(&store).await;
+    let mut story = Story::new(10);
+    let data = json!({"rows": [{"b": 1, "a": 2}, {}]});
+    let summary = ResultSummary {
+        id: ResultId::new(5),
+        execution: story.id(),
+        name: "a/b".into(),
+        scope: "execution".into(),
+        source_step: None,
+        bytes: 1,
+        sha256: String::new(),
+        media_type: "application/json".into(),
+        expires_at: None,
+    };
+    let new = NewResult { summary, data };
+    assert!(store.put_result(&Tenant::default(), new).await.unwrap());
+    write(&*store, story.start()).await;
+    let own = "noetl://execution/10/result/a/b/5";
+    let carrying = |reference: Value, meta: Value| {
+        let result = Some(json!({"status": "ok", "reference": reference}));
+        let event_type = Some("frame.committed".into());
+        Fact::Imported(Box::new(Imported {
+            event_type,
+            result,
+            meta: Some(meta),
+            ..Imported::default()
+        }))
+    };
+    let facts = vec![
+        carrying(json!({"ref": own, "row_count": 2}), json!({"frame_id": "f"})),
+        carrying(json!(own), json!({"object_type": "o", "object_id": "1"})),
+        carrying(json!({"uri": "s3://elsewhere"}), json!({})),
+        carrying(json!({"digest": "0".repeat(64), "bytes": 3, "media_type": "x"}), json!({})),
+        carrying(json!("noetl://execution/10/result/a/b/6"), json!({})),
+        carrying(json!({"nothing": 1}), json!({})),
+    ];
+    let append: Append = story.then(facts);
+    write(&*store, append).await;
+    let request = ReplayRequest { resolve_payloads: true, ..all_of(story.id()) };
+    let found = replayed(&plant, &request).await;
+    let shown = serde_json::to_value(found.payloads.expect("they were asked for")).unwrap();
+    let rows = shown["payload_resolution"].as_array().unwrap();
+    let what: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let at =
+                ["scope", "frame_id", "object_key"].map(|key| row[key].as_str().unwrap_or("-"));
+            format!("{} {}", at.join(" "), row["resolution"]["resolved"])
+        })
+        .collect();
+    assert_eq!(
+        what,
+        [
+            "execution - - true",
+            "execution - - true",
+            "execution - - false",
+            "execution - - false",
+            "execution - - false",
+            "execution - - false",
+            "frame f - true",
+            "business_object - o/1 true",
+        ]
+    );
+    let text = r#"{"rows":[{"a":2,"b":1},{}]}"#;
+    assert_eq!(
+        rows[0],
+        json!({
+            "scope": "execution", "event_id": story.event_at(4).get(),
+            "reference_summary": {"row_count": 2, "ref": own},
+            "resolution": {
+                "ref": own, "resolved": true, "checksum": noetl_store::Digest::of(text.as_bytes()).to_string(),
+                "size_bytes": text.len(), "row_count": 2, "value_type": "object", "error": null,
+            },
+        })
+    );
+    assert_eq!(rows[2]["resolution"]["error"], "it is kept elsewhere");
+    assert_eq!(rows[4]["resolution"]["error"], "there is no such result");
+    assert_eq!(rows[5]["resolution"]["error"], "the reference names no place");
+    assert_eq!(rows[5]["resolution"]["ref"], json!(null));
+    assert!(!shown.to_string().contains("\"a\":2"), "bodies stay where they are");
+    let summary = &shown["payload_resolution_summary"];
+    let numbers =
+        ["total", "resolved", "unresolved", "unique_refs"].map(|key| summary[key].as_u64());
+    assert_eq!(numbers, [8, 4, 4, 4].map(Some));
+    assert_eq!(summary["all_resolved"], false);
+    let checksum = noetl_engine::replay::Checksum::of(&shown["payload_resolution"]).value;
+    assert_eq!(summary["checksum"], checksum);
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_is_an_error() {
+    let store = Arc::new(FrailStore::default());
+    let plant = plant(&store).await;
+    let story = long(&store, 10).await;
+    let replay: Replay = plant.control.replay.clone();
+    store.set_down(true);
+    assert!(replay.state(&all_of(story.id())).await.is_err());
+    assert!(replay.advance(story.id()).await.is_err());
+    store.set_down(false);
+    assert!(replay.state(&all_of(story.id())).await.is_ok());
+    plant.close().await;
+}

@@ -1,0 +1,203 @@
+//! Checksums of a state and of its parts.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::canonical::{put, write_string, write_value};
+use super::meta::Value;
+use super::state::ReplayState;
+
+/// A SHA-256 over canonical JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checksum {
+    /// `sha256`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The digest in lower-case hexadecimal digits.
+    pub value: String,
+}
+
+impl Checksum {
+    /// The checksum of a value's canonical text.
+    pub fn of(value: &Value) -> Self {
+        let mut hash = Hash::default();
+        write_value(&mut hash, value);
+        hash.finish()
+    }
+}
+
+/// The checksum of every part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProjectionChecksums {
+    /// Of `business_objects`.
+    pub business_object: Checksum,
+    /// Of `commands`.
+    pub command: Checksum,
+    /// Of `execution`.
+    pub execution: Checksum,
+    /// Of `frames`.
+    pub frame: Checksum,
+    /// Of `loops`.
+    pub r#loop: Checksum,
+    /// Of `stages`.
+    pub stage: Checksum,
+}
+
+impl ReplayState {
+    /// Adds the checksums. The state is written part by part into the hash, so its text is never in
+    /// memory as a whole.
+    pub fn seal(&mut self) {
+        let mut whole = Hash::default();
+        let mut fields = Fields::new(&mut whole);
+        // In the order of their names, as everywhere in canonical text. What is stored for a
+        // missing field is nothing.
+        let business_object = fields.part("business_objects", &Part::Map(&self.business_objects));
+        let command = fields.part("commands", &Part::Map(&self.commands));
+        fields.value("event_count", &self.event_count);
+        let execution = fields.part("execution", &Part::<()>::Value(json(&self.execution)));
+        fields.value("execution_id", &self.execution_id);
+        let frame = fields.part("frames", &Part::Map(&self.frames));
+        fields.optional("last_event_id", self.last_event_id.as_ref());
+        fields.optional("last_event_type", self.last_event_type.as_ref());
+        let r#loop = fields.part("loops", &Part::Map(&self.loops));
+        fields.value("organization_id", &self.organization_id);
+        fields.value("projection", &self.projection);
+        let stages = Part::Map(&self.stages);
+        let stage = stages.checksum();
+        let parts =
+            ProjectionChecksums { business_object, command, execution, frame, r#loop, stage };
+        fields.value("projection_checksums", &parts);
+        fields.optional("replay_snapshot", self.replay_snapshot.as_ref());
+        fields.part("stages", &stages);
+        fields.value("tenant_id", &self.tenant_id);
+        fields.optional("upcaster_registry_digest", self.upcaster_registry_digest.as_ref());
+        put(&mut whole, "}");
+        self.projection_checksums = Some(parts);
+        self.checksum = Some(whole.finish());
+    }
+}
+
+/// A part of the state that has a checksum of its own.
+enum Part<'a, T> {
+    Map(&'a BTreeMap<String, T>),
+    Value(Value),
+}
+
+impl<T: Serialize> Part<'_, T> {
+    fn write(&self, out: &mut impl Write) {
+        match self {
+            Self::Value(value) => write_value(out, value),
+            Self::Map(entries) => {
+                put(out, "{");
+                for (place, (key, entry)) in entries.iter().enumerate() {
+                    put(out, if place == 0 { "" } else { "," });
+                    write_string(out, key);
+                    put(out, ":");
+                    write_value(out, &json(entry));
+                }
+                put(out, "}");
+            }
+        }
+    }
+
+    fn checksum(&self) -> Checksum {
+        let mut hash = Hash::default();
+        self.write(&mut hash);
+        hash.finish()
+    }
+}
+
+/// Writes the fields of an object.
+struct Fields<'a> {
+    out: &'a mut Hash,
+    is_first: bool,
+}
+
+impl<'a> Fields<'a> {
+    fn new(out: &'a mut Hash) -> Self {
+        put(out, "{");
+        Self { out, is_first: true }
+    }
+
+    fn name(&mut self, name: &str) {
+        put(self.out, if self.is_first { "" } else { "," });
+        self.is_first = false;
+        write_string(self.out, name);
+        put(self.out, ":");
+    }
+
+    fn value(&mut self, name: &str, value: &impl Serialize) {
+        self.name(name);
+        write_value(self.out, &json(value));
+    }
+
+    fn optional(&mut self, name: &str, value: Option<&impl Serialize>) {
+        if let Some(value) = value {
+            self.value(name, value);
+        }
+    }
+
+    /// Writes a part and returns its own checksum.
+    fn part<T: Serialize>(&mut self, name: &str, part: &Part<'_, T>) -> Checksum {
+        self.name(name);
+        let mut both = Both { whole: self.out, part: Hash::default() };
+        part.write(&mut both);
+        both.part.finish()
+    }
+}
+
+fn json(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).expect("maps with text keys always have a JSON form")
+}
+
+/// Bytes that are gathered before they are hashed: a piece of JSON is often a single character.
+const GATHERED_MAX: usize = 4096;
+
+/// A hash that is written to as text.
+#[derive(Default)]
+struct Hash {
+    gathered: String,
+    state: Sha256,
+}
+
+impl Hash {
+    fn finish(mut self) -> Checksum {
+        self.state.update(&self.gathered);
+        let mut value = String::with_capacity(64);
+        for byte in self.state.finalize() {
+            let _ = write!(value, "{byte:02x}");
+        }
+        Checksum { kind: "sha256".to_owned(), value }
+    }
+}
+
+impl Write for Hash {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.gathered.len() + text.len() > GATHERED_MAX {
+            self.state.update(&self.gathered);
+            self.gathered.clear();
+        }
+        if text.len() > GATHERED_MAX {
+            self.state.update(text);
+        } else {
+            self.gathered.push_str(text);
+        }
+        Ok(())
+    }
+}
+
+/// Writes to two hashes at once.
+struct Both<'a> {
+    whole: &'a mut Hash,
+    part: Hash,
+}
+
+impl Write for Both<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.whole.write_str(text)?;
+        self.part.write_str(text)
+    }
+}

@@ -1,0 +1,55 @@
+//! Loops: a step done once per item.
+
+use serde::{Deserialize, Serialize};
+
+use super::event::ReplayEvent;
+use super::meta;
+
+/// One loop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Loop {
+    /// Its id.
+    pub loop_id: String,
+    /// Its step, as its first event said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_name: Option<String>,
+    /// How many items it has, as its first event said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<i64>,
+    /// How many ended well.
+    pub done: u64,
+    /// How many ended badly.
+    pub failed: u64,
+    /// Whether it is over.
+    pub completed: bool,
+    /// Its newest event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_event_id: Option<i64>,
+}
+
+impl Loop {
+    /// A loop as its first event shows it.
+    pub(super) fn new(loop_id: String, event: &ReplayEvent) -> Self {
+        let total = || meta::integer(&event.meta, "total");
+        Self {
+            loop_id,
+            step_name: event.node_name.clone(),
+            total: meta::integer(&event.meta, "collection_size").or_else(total),
+            done: 0,
+            failed: 0,
+            completed: false,
+            last_event_id: None,
+        }
+    }
+
+    /// Takes one of its events in.
+    pub(super) fn apply(&mut self, event: &ReplayEvent) {
+        self.last_event_id = Some(event.event_id);
+        match event.kind() {
+            "command.completed" | "loop.shard.done" => self.done += 1,
+            "command.failed" | "loop.shard.failed" => self.failed += 1,
+            "loop.done" | "loop.fanin.completed" => self.completed = true,
+            _ => {}
+        }
+    }
+}

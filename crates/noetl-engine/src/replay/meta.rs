@@ -1,0 +1,77 @@
+//! Looking things up in `meta`, which anybody may have written.
+//!
+//! A null is absent. Texts are taken from any value; integers only from integers.
+
+pub(super) use noetl_model::{Map, Value};
+
+use super::canonical;
+
+/// The value at this key, unless it is null.
+pub(super) fn at<'a>(fields: &'a Map, key: &str) -> Option<&'a Value> {
+    fields.get(key).filter(|value| !value.is_null())
+}
+
+/// The object at this key.
+pub(super) fn object<'a>(fields: &'a Map, key: &str) -> Option<&'a Map> {
+    at(fields, key)?.as_object()
+}
+
+/// The value at this key as text: a text as it is, anything else as its JSON.
+pub(super) fn text(fields: &Map, key: &str) -> Option<String> {
+    let value = at(fields, key)?;
+    Some(match value {
+        Value::String(text) => text.clone(),
+        other => canonical::text(other),
+    })
+}
+
+/// The first of these keys that has a value, as text.
+pub(super) fn first_text(fields: &Map, keys: &[&str]) -> Option<String> {
+    keys.iter().find_map(|key| text(fields, key))
+}
+
+/// The integer at this key. A text of digits is not one.
+pub(super) fn integer(fields: &Map, key: &str) -> Option<i64> {
+    at(fields, key)?.as_i64()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn texts_come_from_any_value_but_null() {
+        let Value::Object(fields) = json!({
+            "text": "a", "empty": "", "float": 1.5, "whole": 3.0, "large": u64::MAX, "yes": true,
+            "list": [1, {"b": 1, "a": null}], "null": null,
+        }) else {
+            panic!("an object")
+        };
+        let found = |key| text(&fields, key);
+        assert_eq!(found("text").as_deref(), Some("a"));
+        assert_eq!(found("empty").as_deref(), Some(""));
+        assert_eq!(found("float").as_deref(), Some("1.5"));
+        assert_eq!(found("whole").as_deref(), Some("3.0"));
+        assert_eq!(found("large").as_deref(), Some("18446744073709551615"));
+        assert_eq!(found("yes").as_deref(), Some("true"));
+        assert_eq!(found("list").as_deref(), Some(r#"[1,{"a":null,"b":1}]"#));
+        assert_eq!(found("null"), None);
+        assert_eq!(found("missing"), None);
+        assert_eq!(first_text(&fields, &["null", "yes", "text"]).as_deref(), Some("true"));
+    }
+
+    #[test]
+    fn integers_come_from_integers_only() {
+        let Value::Object(fields) =
+            json!({"n": -3, "text": "3", "float": 3.0, "huge": u64::MAX, "null": null})
+        else {
+            panic!("an object")
+        };
+        assert_eq!(integer(&fields, "n"), Some(-3));
+        for key in ["text", "float", "huge", "null", "missing"] {
+            assert_eq!(integer(&fields, key), None, "{key}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! All that the events of one log say.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::business::{BusinessObject, Identity};
+use super::checksum::{Checksum, ProjectionChecksums};
+use super::command::ReplayedCommand;
+use super::event::ReplayEvent;
+use super::execution::ReplayedExecution;
+use super::frame::Frame;
+use super::loops::Loop;
+use super::seed::ReplaySnapshot;
+use super::stage::Stage;
+
+/// The status of what no event has given one.
+pub(super) const UNKNOWN: &str = "UNKNOWN";
+
+/// Which part of the state a caller is interested in. It is noted in the state and changes nothing
+/// else: all of them are always folded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Projection {
+    /// The execution.
+    Execution,
+    /// Its stages.
+    Stage,
+    /// Its frames.
+    Frame,
+    /// Its commands.
+    Command,
+    /// Its business objects.
+    BusinessObject,
+    /// Its loops.
+    Loop,
+    /// All of it.
+    #[default]
+    All,
+}
+
+/// A text that names no projection.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown projection \"{0}\"; expected one of: execution, stage, frame, command, \
+     business_object, loop, all"
+)]
+pub struct UnknownProjection(String);
+
+impl Projection {
+    /// Its text.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Execution => "execution",
+            Self::Stage => "stage",
+            Self::Frame => "frame",
+            Self::Command => "command",
+            Self::BusinessObject => "business_object",
+            Self::Loop => "loop",
+            Self::All => "all",
+        }
+    }
+}
+
+impl FromStr for Projection {
+    type Err = UnknownProjection;
+
+    fn from_str(text: &str) -> Result<Self, UnknownProjection> {
+        let all = [
+            Self::Execution,
+            Self::Stage,
+            Self::Frame,
+            Self::Command,
+            Self::BusinessObject,
+            Self::Loop,
+            Self::All,
+        ];
+        let named = all.into_iter().find(|projection| projection.as_str() == text);
+        named.ok_or_else(|| UnknownProjection(text.chars().take(80).collect()))
+    }
+}
+
+/// Whose log is folded, and for what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    /// Whose execution it is.
+    pub tenant_id: String,
+    /// Which part of them.
+    pub organization_id: String,
+    /// The execution.
+    pub execution_id: i64,
+    /// What the caller is interested in.
+    pub projection: Projection,
+}
+
+/// What the events of one log say, up to some event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplayState {
+    /// Whose execution it is.
+    pub tenant_id: String,
+    /// Which part of them.
+    pub organization_id: String,
+    /// The execution.
+    pub execution_id: i64,
+    /// What the caller is interested in.
+    pub projection: Projection,
+    /// How many events were folded.
+    pub event_count: u64,
+    /// The newest of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_event_id: Option<i64>,
+    /// Its type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_event_type: Option<String>,
+    /// The execution as a whole.
+    pub execution: ReplayedExecution,
+    /// Stages by id.
+    pub stages: BTreeMap<String, Stage>,
+    /// Frames by id.
+    pub frames: BTreeMap<String, Frame>,
+    /// Commands by id.
+    pub commands: BTreeMap<String, ReplayedCommand>,
+    /// Business objects by type and id.
+    pub business_objects: BTreeMap<String, BusinessObject>,
+    /// Loops by id.
+    pub loops: BTreeMap<String, Loop>,
+    /// What old shapes of events were brought up to date by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upcaster_registry_digest: Option<String>,
+    /// The snapshot the fold began at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay_snapshot: Option<ReplaySnapshot>,
+    /// The checksum of all of the above and of the checksums below, once sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<Checksum>,
+    /// The checksums of the parts, once sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub projection_checksums: Option<ProjectionChecksums>,
+}
+
+impl ReplayState {
+    /// The state before the first event.
+    pub fn new(scope: Scope) -> Self {
+        Self {
+            tenant_id: scope.tenant_id,
+            organization_id: scope.organization_id,
+            execution_id: scope.execution_id,
+            projection: scope.projection,
+            event_count: 0,
+            last_event_id: None,
+            last_event_type: None,
+            execution: ReplayedExecution::default(),
+            stages: BTreeMap::new(),
+            frames: BTreeMap::new(),
+            commands: BTreeMap::new(),
+            business_objects: BTreeMap::new(),
+            loops: BTreeMap::new(),
+            upcaster_registry_digest: None,
+            replay_snapshot: None,
+            checksum: None,
+            projection_checksums: None,
+        }
+    }
+
+    /// Takes one event in. Events come in the order of their ids.
+    pub fn apply(&mut self, event: &ReplayEvent) {
+        (self.checksum, self.projection_checksums) = (None, None);
+        self.event_count += 1;
+        self.last_event_id = Some(event.event_id);
+        self.last_event_type.clone_from(&event.event_type);
+        self.execution.apply(event);
+        if let Some(id) = event.stage() {
+            let stage = self.stages.entry(id);
+            stage.or_insert_with_key(|id| Stage::new(id.clone(), event)).apply(event);
+        }
+        if let Some(id) = event.frame() {
+            let frame = self.frames.entry(id);
+            frame.or_insert_with_key(|id| Frame::new(id.clone())).apply(event);
+        }
+        if let Some(id) = event.command() {
+            let command = self.commands.entry(id);
+            command.or_insert_with_key(|id| ReplayedCommand::new(id.clone())).apply(event);
+        }
+        if let Some(identity) = Identity::of(event) {
+            let object = self.business_objects.entry(identity.key());
+            object.or_insert_with(|| BusinessObject::new(identity)).apply(event);
+        }
+        if let Some(id) = event.loop_id() {
+            let found = self.loops.entry(id);
+            found.or_insert_with_key(|id| Loop::new(id.clone(), event)).apply(event);
+        }
+    }
+}

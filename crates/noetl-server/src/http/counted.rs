@@ -1,0 +1,28 @@
+//! Counts requests that write, by route and status.
+
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::Response;
+
+use crate::app::App;
+
+/// Counts a request unless it only reads. The route is the pattern it matched, never the path that
+/// was asked for, which a caller chooses.
+pub(crate) async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let writes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let started = Instant::now();
+    let response = next.run(request).await;
+    if let Some(path) = path.filter(|_| writes) {
+        let metrics = &app.control.metrics;
+        let endpoint = path.as_str();
+        let status = response.status();
+        metrics.write_requests.with_label_values(&[endpoint, status.as_str()]).inc();
+        let seconds = started.elapsed().as_secs_f64();
+        metrics.write_request_seconds.with_label_values(&[endpoint]).observe(seconds);
+    }
+    response
+}

@@ -1,0 +1,38 @@
+//! Snapshots for readers elsewhere.
+
+use std::collections::HashSet;
+
+use axum::extract::State;
+use noetl_api::Id;
+use noetl_api::internal::{AdvanceReply, AdvanceRequest, Advanced, NotAdvanced};
+use noetl_model::ExecutionId;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::http::extract::Json;
+
+/// Bring snapshots of executions up to date
+///
+/// One after the other, each for itself: one that fails does not keep the others.
+pub(crate) async fn advance(
+    State(app): State<App>,
+    Json(request): Json<AdvanceRequest>,
+) -> Result<Json<AdvanceReply>, ApiError> {
+    let mut reply = AdvanceReply { advanced: Vec::new(), failed: Vec::new() };
+    let mut seen = HashSet::new();
+    for id in request.execution_ids.into_iter().filter(|id| seen.insert(*id)) {
+        let execution_id = Id::number(id);
+        let error = match app.control.projections.advance(ExecutionId::new(id)).await {
+            Ok(Some(done)) => {
+                let (version, events) = (done.version.get(), done.events);
+                reply.advanced.push(Advanced { execution_id, version, events });
+                continue;
+            }
+            Ok(None) => "Validation error: No events found for execution".to_owned(),
+            // What the database said is for the log; whoever reads it here can only come again.
+            Err(error) => format!("Database error: {}", ApiError::from(error).message()),
+        };
+        reply.failed.push(NotAdvanced { execution_id, error });
+    }
+    Ok(Json(reply))
+}

@@ -1,0 +1,94 @@
+use std::collections::HashSet;
+use std::time::Duration;
+
+use noetl_model::{ExecutionId, SubscriptionId, Tenant};
+use noetl_store::{Reserved, Subscriptions};
+use noetl_testkit::TestApp;
+use serde_json::{Value, json};
+
+use crate::api::{GREET, post, register};
+
+async fn execute(app: &TestApp, body: Value) -> (u16, Value) {
+    post(app, "/api/execute", body.to_string()).answer().await
+}
+
+#[tokio::test]
+async fn the_same_key_starts_one_execution() {
+    let app = TestApp::start(0).await;
+    register(&app, GREET).await;
+    let request = json!({"path": "tests/greet", "dedup": {"key": "order-7"}});
+    let (status, first) = execute(&app, request.clone()).await;
+    assert_eq!((status, &first["status"]), (200, &json!("started")));
+    let (status, again) = execute(&app, request).await;
+    assert_eq!(status, 200);
+    let expected = json!({
+        "execution_id": first["execution_id"], "status": "duplicate", "commands_generated": 0,
+    });
+    assert_eq!(again, expected);
+    // Another scope and another key are other messages.
+    for other in [
+        json!({"path": "tests/greet", "dedup": {"key": "order-8"}}),
+        json!({"path": "tests/greet", "parent_execution_id": 5, "dedup": {"key": "order-7"}}),
+    ] {
+        assert_eq!(execute(&app, other).await.1["status"], "started");
+    }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn many_at_once_start_one() {
+    let app = TestApp::start(0).await;
+    register(&app, GREET).await;
+    let request = json!({"path": "tests/greet", "dedup": {"key": "k", "window_secs": 60}});
+    let asked = (0..50).map(|_| execute(&app, request.clone()));
+    let answers = futures::future::join_all(asked).await;
+    let ids: HashSet<_> =
+        answers.iter().map(|(_, body)| body["execution_id"].to_string()).collect();
+    assert_eq!(ids.len(), 1, "{answers:?}");
+    let started = answers.iter().filter(|(_, body)| body["status"] == "started").count();
+    assert_eq!(started, 1);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_start_that_fails_does_not_use_up_its_key() {
+    let app = TestApp::start(0).await;
+    let request = json!({"path": "tests/greet", "dedup": {"key": "k"}});
+    assert_eq!(execute(&app, request.clone()).await.0, 404);
+    register(&app, GREET).await;
+    assert_eq!(execute(&app, request).await.1["status"], "started");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_note_whose_execution_was_never_started_is_made_good() {
+    let app = TestApp::start(0).await;
+    register(&app, GREET).await;
+    let (lost, scope) = (ExecutionId::new(4711), SubscriptionId::new(0));
+    let window = Duration::from_secs(60);
+    let noted = app.store.reserve(&Tenant::default(), scope, "k", lost, window).await;
+    assert_eq!(noted.expect("a note"), Reserved::New);
+    let request = json!({"path": "tests/greet", "dedup": {"key": "k"}});
+    let (status, body) = execute(&app, request.clone()).await;
+    assert_eq!((status, &body["execution_id"]), (200, &json!("4711")));
+    assert_eq!(execute(&app, request).await.1["status"], "duplicate");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_key_or_window_that_makes_no_sense_is_refused() {
+    let app = TestApp::start(0).await;
+    register(&app, GREET).await;
+    for dedup in [
+        json!({"key": ""}),
+        json!({"key": "k", "window_secs": 0}),
+        json!({"key": "k", "window_secs": 604_801}),
+        json!({"key": "k", "window_secs": -1}),
+        json!({"window_secs": 5}),
+        json!("k"),
+    ] {
+        let (status, body) = execute(&app, json!({"path": "tests/greet", "dedup": dedup})).await;
+        assert_eq!(status, 422, "{dedup}: {body}");
+    }
+    app.close().await;
+}

@@ -1,0 +1,56 @@
+use noetl_server::Options;
+use noetl_testkit::TestApp;
+
+use crate::api::{get, post_as_system, started, system_app};
+
+async fn page(app: &TestApp) -> String {
+    let answer = get(app, "/metrics").send().await;
+    assert_eq!(answer.status(), 200);
+    let kind = answer.headers().get("content-type").and_then(|kind| kind.to_str().ok());
+    assert_eq!(kind, Some("text/plain; version=0.0.4; charset=utf-8"));
+    answer.text().await.expect("a page")
+}
+
+#[tokio::test]
+async fn the_page_tells_what_was_taken() {
+    let app = system_app().await;
+    started(&app).await;
+    let rows = r#"{"events":[{"event_id":1,"execution_id":2},{"event_id":"x"}]}"#;
+    post_as_system(&app, "/api/internal/events/project", rows).answer().await;
+    let page = page(&app).await;
+    for line in [
+        "noetl_events_projected_total 1",
+        "noetl_events_rejected_total{route=\"project\"} 1",
+        "noetl_outbox_pending 4",
+        "noetl_execute_outcomes_total{entry=\"single\",outcome=\"new\"} 1",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} in:\n{page}");
+    }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn an_event_type_that_somebody_made_up_is_no_label() {
+    let app = system_app().await;
+    let id = started(&app).await;
+    let said = format!(r#"{{"execution_id":{id},"step":"a","event_type":"made.up.4711"}}"#);
+    assert_eq!(crate::api::post(&app, "/api/events", said).answer().await.0, 200);
+    let page = page(&app).await;
+    assert!(!page.contains("4711"), "{page}");
+    let line = "noetl_events_ingested_total{event_type=\"other\",status=\"ok\"} 1";
+    assert!(page.lines().any(|found| found == line), "{page}");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn the_page_can_be_left_out_and_bears_a_store_that_is_down() {
+    let options = Options { has_metrics: false, ..Options::default() };
+    let app = TestApp::builder().slots(0).options(options).start().await;
+    assert_eq!(get(&app, "/metrics").answer().await.0, 404);
+    app.close().await;
+    let app = system_app().await;
+    app.store.set_down(true);
+    assert!(page(&app).await.contains("noetl_scrape_errors_total 2"));
+    app.store.set_down(false);
+    app.close().await;
+}

@@ -1,0 +1,108 @@
+//! A log in the order of its event ids.
+
+use std::sync::Arc;
+
+use noetl_model::row::EventRow;
+use noetl_model::{Event, EventId, ExecutionId, Seq, Timestamp};
+
+use super::story::{Story, every_fact, log, said, write};
+use crate::{Append, Store, Until};
+
+const NONE: [i64; 0] = [];
+
+/// Gives the events of an append these ids.
+fn with_ids(mut append: Append, ids: &[i64]) -> Append {
+    for (event, id) in append.events.iter_mut().zip(ids) {
+        *event = Arc::new(Event { id: EventId::new(*id), ..Event::clone(event) });
+    }
+    append
+}
+
+/// A log whose ids go down, up and below zero: 10 000 001 to 10 000 003, 7, 20 000 000 and -5.
+async fn out_of_order(store: &dyn Store) -> Story {
+    let mut story = Story::new(10);
+    write(store, story.start()).await;
+    write(store, with_ids(story.then(vec![said("early"), said("late")]), &[7, 20_000_000])).await;
+    let last = story.then(vec![said("before all")]);
+    write(store, Append { after: Some(EventId::new(20_000_000)), ..with_ids(last, &[-5]) }).await;
+    story
+}
+
+async fn ids(store: &dyn Store, after: Option<i64>, until: Until, limit: usize) -> Vec<i64> {
+    let after = after.map(EventId::new);
+    let rows = store.read_rows(ExecutionId::new(10), after, until, limit).await;
+    rows.expect("a read").iter().map(|row| row.event_id.get()).collect()
+}
+
+pub async fn rows_are_those_of_the_events(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    write(&*store, story.then(every_fact(story.command_at(3)))).await;
+    let events = log(&*store, story.id()).await;
+    let rows = store.read_rows(story.id(), None, Until::End, usize::MAX).await.expect("a read");
+    assert_eq!(rows, events.iter().map(EventRow::from).collect::<Vec<_>>());
+}
+
+pub async fn rows_come_in_the_order_of_their_ids(store: Arc<dyn Store>) {
+    let story = out_of_order(&*store).await;
+    let rows = store.read_rows(story.id(), None, Until::End, 100).await.expect("a read");
+    let found: Vec<_> = rows.iter().map(|row| (row.event_id.get(), row.seq.0)).collect();
+    let started = [(10_000_001, 1), (10_000_002, 2), (10_000_003, 3)];
+    assert_eq!(found[..2], [(-5, 6), (7, 4)]);
+    assert_eq!(found[2..5], started);
+    assert_eq!(found[5..], [(20_000_000, 5)]);
+}
+
+pub async fn a_read_of_rows_ends_at_an_id_a_time_or_a_limit(store: Arc<dyn Store>) {
+    let store = &*store;
+    let story = out_of_order(store).await;
+    assert_eq!(ids(store, Some(7), Until::End, 2).await, [10_000_001, 10_000_002]);
+    assert_eq!(ids(store, Some(8), Until::End, 1).await, [10_000_001]);
+    assert_eq!(ids(store, None, Until::End, 0).await, NONE);
+    let until = |id| Until::Event(EventId::new(id));
+    assert_eq!(ids(store, None, until(10_000_001), 100).await, [-5, 7, 10_000_001]);
+    assert_eq!(ids(store, Some(7), until(10_000_000), 100).await, NONE);
+    assert_eq!(ids(store, Some(7), until(3), 100).await, NONE);
+    // Each event is a microsecond after the one that was recorded before it.
+    let at = |place| Until::Time(Timestamp::from_micros(story.row.started_at.as_micros() + place));
+    assert_eq!(ids(store, None, at(4), 100).await, [7, 10_000_001, 10_000_002, 10_000_003]);
+    assert_eq!(ids(store, Some(7), at(4), 2).await, [10_000_001, 10_000_002]);
+    assert_eq!(ids(store, None, at(0), 100).await, NONE);
+}
+
+pub async fn bounds_at_the_ends_of_all_ids_and_times_are_no_trouble(store: Arc<dyn Store>) {
+    let store = &*store;
+    out_of_order(store).await;
+    assert_eq!(ids(store, Some(i64::MAX), Until::End, 100).await, NONE);
+    assert_eq!(ids(store, Some(i64::MIN), Until::End, 100).await.len(), 6);
+    let until = |id| Until::Event(EventId::new(id));
+    assert_eq!(ids(store, None, until(i64::MIN), 100).await, NONE);
+    assert_eq!(ids(store, None, until(i64::MAX), usize::MAX).await.len(), 6);
+    let at = |micros| Until::Time(Timestamp::from_micros(micros));
+    assert_eq!(ids(store, None, at(i64::MIN), 100).await, NONE);
+    // The last moment a time has a text for.
+    assert_eq!(ids(store, None, at(253_402_300_799_999_999), 100).await.len(), 6);
+}
+
+pub async fn the_least_id_since_a_place_is_of_later_rows_only(store: Arc<dyn Store>) {
+    let story = out_of_order(&*store).await;
+    for (after, least) in [(0, Some(-5)), (3, Some(-5)), (5, Some(-5)), (6, None), (u64::MAX, None)]
+    {
+        let found = store.least_id_since(story.id(), Seq(after)).await.expect("a read");
+        assert_eq!(found, least.map(EventId::new), "after {after}");
+    }
+    let mut plain = Story::new(12);
+    write(&*store, plain.start()).await;
+    let found = store.least_id_since(plain.id(), Seq(1)).await.expect("a read");
+    assert_eq!(found, Some(plain.event_at(2)));
+}
+
+pub async fn an_unknown_execution_has_no_rows(store: Arc<dyn Store>) {
+    out_of_order(&*store).await;
+    for id in [11, -1, 0, i64::MIN, i64::MAX] {
+        let id = ExecutionId::new(id);
+        let rows = store.read_rows(id, None, Until::End, 100).await.expect("a read");
+        assert_eq!(rows, []);
+        assert_eq!(store.least_id_since(id, Seq::START).await.expect("a read"), None);
+    }
+}
