@@ -214,13 +214,13 @@ pub async fn concurrent_reservations_have_one_winner(store: Arc<dyn Store>) {
 const AT: Timestamp = Timestamp::from_millis(1_704_067_200_000);
 
 /// A stamp nobody else has.
-pub(super) fn stamp() -> Stamp {
+pub(crate) fn stamp() -> Stamp {
     static LAST: AtomicI64 = AtomicI64::new(1_000_000);
     let number = LAST.fetch_add(1, Ordering::Relaxed);
     Stamp { event: EventId::new(number), at: Timestamp::from_micros(AT.as_micros() + number) }
 }
 
-pub(super) fn new(id: i64, path: &str) -> NewSubscription {
+pub(crate) fn new(id: i64, path: &str) -> NewSubscription {
     let catalog = CatalogId::new(7);
     NewSubscription { id: SubscriptionId::new(id), path: path.into(), catalog, stamp: stamp() }
 }
