@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use noetl_model::{CatalogId, Clock, Tenant};
+use noetl_playbook::subscription::SHARED_LISTENER;
 use noetl_playbook::{
     Checked, CheckedSubscription, Diagnostic, Playbook, Severity, check, check_subscription,
     describe,
@@ -118,7 +119,7 @@ fn shared_listener(name: &str, others: &[String]) -> Diagnostic {
     let message = format!("listener '{name}' is also that of {}", others.join(", "));
     let help =
         "let 'gateway_path' end in a name of its own; the first by path is served".to_owned();
-    let found = of_document("W115", "spec.ingress.gateway_path", message, help);
+    let found = of_document(SHARED_LISTENER, "spec.ingress.gateway_path", message, help);
     Diagnostic { severity: Severity::Warning, ..found }
 }
 

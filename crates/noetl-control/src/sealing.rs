@@ -68,7 +68,7 @@ impl EncryptionKey {
 
     /// The key as text, for the file it is kept in.
     pub fn to_base64(&self) -> Zeroizing<String> {
-        Zeroizing::new(BASE64_STANDARD.encode(&*self.0))
+        Zeroizing::new(BASE64_STANDARD.encode(self.0.as_slice()))
     }
 
     /// Encrypts a value.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::lifecycle::{Lifecycle, SubscriptionMoved};
 use crate::{CatalogId, CommandId, EventId, ExecutionId, Failure, Map, Timestamp, Value};
 
 /// Place in an execution's log: 1, 2, 3 … without a gap. 0 is "before the first".
@@ -322,74 +323,6 @@ pub struct TakenArc {
     /// Whether it closes a loop, so that its target starts at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub back: bool,
-}
-
-/// A step in the life of a subscription.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SubscriptionMoved {
-    /// What happened to it.
-    pub to: Lifecycle,
-    /// The path of its document.
-    pub path: Arc<str>,
-    /// The version of that document it was registered with.
-    pub catalog: CatalogId,
-}
-
-/// What can happen to a subscription.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Lifecycle {
-    /// It was made known.
-    Registered,
-    /// It began to listen.
-    Activated,
-    /// It stopped for now.
-    Paused,
-    /// It went on.
-    Resumed,
-    /// It takes nothing new.
-    Draining,
-    /// It ended.
-    Deactivated,
-}
-
-impl Lifecycle {
-    /// All of it.
-    pub const ALL: [Self; 6] = [
-        Self::Registered,
-        Self::Activated,
-        Self::Paused,
-        Self::Resumed,
-        Self::Draining,
-        Self::Deactivated,
-    ];
-
-    /// The type of the event that tells of it.
-    pub const fn event_type(self) -> &'static str {
-        match self {
-            Self::Registered => "subscription.registered",
-            Self::Activated => "subscription.activated",
-            Self::Paused => "subscription.paused",
-            Self::Resumed => "subscription.resumed",
-            Self::Draining => "subscription.draining",
-            Self::Deactivated => "subscription.deactivated",
-        }
-    }
-
-    /// The state it leaves the subscription in, as text.
-    pub const fn state(self) -> &'static str {
-        match self {
-            Self::Registered => "REGISTERED",
-            Self::Activated | Self::Resumed => "ACTIVE",
-            Self::Paused => "PAUSED",
-            Self::Draining => "DRAINING",
-            Self::Deactivated => "DEACTIVATED",
-        }
-    }
-
-    /// What the event of this type tells of.
-    pub fn from_event_type(event_type: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|moved| moved.event_type() == event_type)
-    }
 }
 
 /// A row said by a worker or client, kept as it was said.

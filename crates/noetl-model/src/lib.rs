@@ -10,6 +10,7 @@ mod depth;
 pub mod event;
 mod failure;
 mod id;
+mod lifecycle;
 pub mod row;
 mod shard;
 mod snowflake;

@@ -219,6 +219,10 @@ pub fn listener(gateway_path: &str) -> Option<&str> {
     segment.filter(|segment| !segment.is_empty())
 }
 
+/// The code of the warning that another subscription has the same listener. One document does not
+/// show it; whoever sees all of them says it.
+pub const SHARED_LISTENER: &str = "W115";
+
 /// How senders are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verify {

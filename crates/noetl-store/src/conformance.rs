@@ -32,6 +32,7 @@ pub mod schedules;
 pub mod secret_audit;
 pub mod snapshots;
 pub mod story;
+pub mod subscription_logs;
 pub mod subscriptions;
 mod suites;
 pub mod tail;
@@ -230,6 +231,13 @@ macro_rules! conformance_suite {
                     stale_runtimes_are_purged_and_others_stay,
                     concurrent_registrations_of_a_runtime_make_one,
                 },
+                subscription_logs::{
+                    every_move_is_told_in_the_subscription_s_log,
+                    what_is_told_of_a_subscription_goes_out,
+                    a_note_is_kept_once_and_moves_nothing,
+                    concurrent_words_of_a_subscription_have_places_of_their_own,
+                    subscriptions_are_counted_by_state,
+                },
                 subscriptions::{
                     a_registered_subscription_is_read_back,
                     a_path_keeps_its_subscription_until_it_is_deactivated,
@@ -238,11 +246,6 @@ macro_rules! conformance_suite {
                     every_action_moves_from_where_it_is_allowed,
                     a_subscription_moves_only_from_the_state_that_was_seen,
                     a_replaced_subscription_stays_deactivated,
-                    every_move_is_told_in_the_subscription_s_log,
-                    what_is_told_of_a_subscription_goes_out,
-                    a_note_is_kept_once_and_moves_nothing,
-                    concurrent_words_of_a_subscription_have_places_of_their_own,
-                    subscriptions_are_counted_by_state,
                     a_message_is_reserved_once,
                     a_message_outside_its_window_is_new,
                     a_message_is_given_back_by_its_execution_only,
@@ -400,6 +403,7 @@ mod tests {
             include_str!("conformance/due.rs"),
             include_str!("conformance/outbox.rs"),
             include_str!("conformance/runtimes.rs"),
+            include_str!("conformance/subscription_logs.rs"),
             include_str!("conformance/subscriptions.rs"),
             include_str!("conformance/schedules.rs"),
             include_str!("conformance/lapse.rs"),

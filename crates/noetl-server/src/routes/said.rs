@@ -2,9 +2,9 @@
 
 use noetl_api::Id;
 use noetl_api::events::{BatchReply, BatchRequest, Rejected, Said};
-use noetl_control::Report;
 use noetl_control::metrics::type_label;
-use noetl_model::{EventId, ExecutionId, Map, Value};
+use noetl_control::{Report, SubscriptionError};
+use noetl_model::{EventId, ExecutionId, Map, SubscriptionId, Value};
 use serde::Deserialize;
 
 use crate::app::App;
@@ -40,7 +40,7 @@ pub(super) async fn take_all(app: &App, request: BatchRequest) -> Result<BatchRe
     if request.worker_id.as_ref().is_some_and(|worker| worker.contains('\0')) {
         return Err(ApiError::invalid("nul_character", "text must not hold NUL characters"));
     }
-    crate::reads::row(app, execution).await?;
+    is_known(app, execution).await?;
     let (mut event_ids, mut rejected) = (Vec::new(), Vec::new());
     for (index, item) in request.events.iter().enumerate() {
         match take_item(app, execution, request.worker_id.as_deref(), item.get()).await {
@@ -54,6 +54,21 @@ pub(super) async fn take_all(app: &App, request: BatchRequest) -> Result<BatchRe
         }
     }
     Ok(BatchReply { status: "ok".to_owned(), event_ids, commands_generated: 0, rejected })
+}
+
+/// Whether there is such a log: an execution's, or that of a subscription, under whose id its runtime
+/// reports.
+async fn is_known(app: &App, execution: ExecutionId) -> Result<(), ApiError> {
+    let Err(unknown) = crate::reads::row(app, execution).await else { return Ok(()) };
+    if !unknown.is_callers() {
+        return Err(unknown);
+    }
+    let id = SubscriptionId::new(execution.get());
+    match app.control.subscriptions.get(&app.tenant, id).await {
+        Ok(_) => Ok(()),
+        Err(SubscriptionError::Unregistered(_)) => Err(unknown),
+        Err(failure) => Err(failure.into()),
+    }
 }
 
 async fn take_item(

@@ -33,17 +33,19 @@ async fn a_subscription_is_registered_once_per_path() {
     on_every_store(async |app| {
         register(app, &document("sub/a")).await;
         let first = post(app, "/api/subscriptions/register", r#"{"path":"sub/a"}"#).answer().await;
-        assert_snapshot!(shown(first.0, first.1.clone()), @r#"
-        200
-        {
-          "subscription_id": "[id]",
-          "path": "sub/a",
-          "catalog_id": "[id]",
-          "state": "REGISTERED",
-          "last_event_type": "subscription.registered",
-          "updated_at": "[time]"
+        insta::allow_duplicates! {
+            assert_snapshot!(shown(first.0, first.1.clone()), @r#"
+            200
+            {
+              "subscription_id": "[id]",
+              "path": "sub/a",
+              "catalog_id": "[id]",
+              "state": "REGISTERED",
+              "last_event_type": "subscription.registered",
+              "updated_at": "[time]"
+            }
+            "#);
         }
-        "#);
         let updated = first.1["updated_at"].as_str().expect("a time");
         assert!(updated.ends_with("+00:00"), "{updated}");
         // A later version of the document changes nothing of what is registered.

@@ -11,10 +11,12 @@ use super::{memory, sharded};
 use crate::conformance::due::due;
 use crate::conformance::results::result;
 use crate::conformance::story::{Story, done, said, write};
+use crate::conformance::subscriptions::{new, stamp};
 use crate::conformance::transient::variable;
 use crate::{
     Append, BlobRefs, Committed, Digest, Due, EventLog, ExecutionFilter, Executions, NewEntry,
-    Outbox, Sharded, Snapshot, Snapshots, Store, StoreClock, StoreError,
+    Outbox, Sharded, Snapshot, Snapshots, Store, StoreClock, StoreError, SubscriptionAction,
+    SubscriptionState, Subscriptions,
 };
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -120,6 +122,42 @@ async fn what_is_shared_is_in_the_cluster_store_and_nowhere_else() {
     for shard in &shards {
         assert_eq!(found(&**shard).await, [false; 6]);
     }
+}
+
+#[tokio::test]
+async fn the_log_of_a_subscription_is_in_the_cluster_store_and_is_found() {
+    let (cluster, shards, routed) = house();
+    let tenant = Tenant::default();
+    for id in 1..=9 {
+        let row = routed.register_subscription(&tenant, new(id, &format!("sub/{id}"))).await;
+        let row = row.expect("a subscription");
+        let log = ExecutionId::new(id);
+        assert_eq!(routed.read(log, Seq::START, 9).await.expect("a log").len(), 1);
+        let (from, action) = (SubscriptionState::Registered, SubscriptionAction::Activate);
+        let moved = routed.transition(&tenant, row.id, from, action, stamp()).await;
+        moved.expect("an answer").expect("active");
+        let rest = routed.read(log, Seq(1), 9).await.expect("a page");
+        assert_eq!(rest.len(), 1, "a later page is looked for there too");
+        assert_eq!(routed.find_event(log, rest[0].id).await.expect("a look"), Some(Seq(2)));
+        assert_eq!(routed.read(log, Seq(2), 9).await.expect("a page"), []);
+        for shard in &shards {
+            assert_eq!(shard.read(log, Seq::START, 9).await.expect("a log"), []);
+        }
+    }
+    assert_eq!(routed.newest_id().await.expect("a read"), cluster.newest_id().await.expect("one"));
+    // What is to go out of it goes out with the rest, and is marked where it is.
+    let mut story = Story::new(100);
+    write(&routed, story.start()).await;
+    let waiting = routed.pending().await.expect("a count");
+    let rows = routed.claim(1000).await.expect("a claim");
+    assert_eq!((rows.len() as u64, rows.len() > 18), (waiting, true));
+    assert!(routed.mark_failed(rows[0].id, "no", LONG).await.expect("an answer"));
+    let last = rows.last().expect("a row");
+    assert_eq!(last.execution, ExecutionId::new(9), "the cluster store comes after the shards");
+    assert!(routed.mark_failed(last.id, "no", LONG).await.expect("an answer"));
+    let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+    assert_eq!(routed.mark_published(&ids).await.expect("a count"), rows.len());
+    assert_eq!(routed.pending().await.expect("a count"), 0);
 }
 
 #[tokio::test]
