@@ -5,10 +5,14 @@ use std::sync::Arc;
 use noetl_control::{Options, Replay, ReplayRequest, Replayed};
 use noetl_engine::replay::{Projection, ReplayEvent, ReplayState, Scope};
 use noetl_model::event::{Imported, Reported};
-use noetl_model::{Event, EventId, ExecutionId, Fact, ResultId, Tenant, Value};
+use noetl_model::{
+    CatalogId, Event, EventId, ExecutionId, Fact, ResultId, SubscriptionId, Tenant, Timestamp,
+    Value,
+};
 use noetl_store::conformance::story::{Story, said, write};
 use noetl_store::{
-    Append, EventLog, NewResult, ResultStore, ResultSummary, Snapshot, Snapshots, Until,
+    Append, EventLog, NewResult, NewSubscription, ResultStore, ResultSummary, Snapshot, Snapshots,
+    Stamp, Subscriptions, Until,
 };
 use noetl_testkit::FrailStore;
 use serde_json::json;
@@ -327,6 +331,25 @@ async fn another_tenant_s_log_and_one_that_is_not_there_are_empty() {
     assert!(plant.control.replay.advance(ExecutionId::new(-1)).await.unwrap().is_none());
     let advanced = plant.control.replay.advance(id).await.unwrap().expect("events");
     assert_eq!((advanced.events, &*advanced.state.tenant_id), (3, "acme"));
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn the_life_of_a_subscription_replays_for_its_tenant_only() {
+    let store = Arc::new(FrailStore::default());
+    let plant = plant(&store).await;
+    let acme = Tenant::new("acme");
+    let new = NewSubscription {
+        id: SubscriptionId::new(50),
+        path: "subs/a".into(),
+        catalog: CatalogId::new(1),
+        stamp: Stamp { event: EventId::new(51), at: Timestamp::from_micros(1) },
+    };
+    store.register_subscription(&acme, new).await.unwrap();
+    let theirs = ReplayRequest { tenant: acme, ..all_of(ExecutionId::new(50)) };
+    let state = replayed(&plant, &theirs).await.state;
+    assert_eq!(state.last_event_type.as_deref(), Some("subscription.registered"));
+    assert_eq!(replayed(&plant, &all_of(ExecutionId::new(50))).await.state.event_count, 0);
     plant.close().await;
 }
 
