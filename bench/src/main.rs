@@ -6,6 +6,7 @@
 mod chain;
 mod postgres;
 mod raw;
+mod raw_outbox;
 mod replay;
 mod report;
 mod stage;

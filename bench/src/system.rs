@@ -6,10 +6,9 @@ use std::time::Instant;
 use noetl_model::event::Imported;
 use noetl_model::{EventId, ExecutionId, Tenant, Timestamp};
 use noetl_store::Import;
-use rusqlite::Connection;
 use serde_json::json;
-use sqlx::{Connection as _, PgConnection};
 
+use crate::raw_outbox;
 use crate::report::line;
 use crate::stage::{Medium, Place, Stage};
 
@@ -32,10 +31,16 @@ const BATCH: usize = 200;
 pub(crate) async fn outbox(medium: &Medium) -> Outcome<String> {
     let mut place = Place::open(medium).await?;
     match medium {
-        Medium::Postgres(url) => fill_postgres(url).await?,
+        Medium::Postgres(url) => {
+            raw_outbox::fill_postgres(url, OUTBOX_ROWS, &body().to_string()).await?
+        }
         _ => {
             let (directory, file) = place.close().await;
-            fill_sqlite(&file.ok_or("a store in a file")?)?;
+            raw_outbox::fill_sqlite(
+                &file.ok_or("a store in a file")?,
+                OUTBOX_ROWS,
+                &body().to_string(),
+            )?;
             place = Place::again(directory.ok_or("a store in a directory")?)?;
         }
     }
@@ -58,10 +63,17 @@ pub(crate) async fn outbox(medium: &Medium) -> Outcome<String> {
     }
     let rows = (CLAIMS * CLAIM) as f64 / started.elapsed().as_secs_f64();
     let raw = match medium {
-        Medium::Postgres(url) => raw_postgres(url).await?,
+        Medium::Postgres(url) => {
+            raw_outbox::postgres_rows_per_second(url, OUTBOX_ROWS, CLAIMS, CLAIM).await?
+        }
         _ => {
             let (directory, file) = place.close().await;
-            let raw = raw_sqlite(&file.ok_or("a store in a file")?)?;
+            let raw = raw_outbox::sqlite_rows_per_second(
+                &file.ok_or("a store in a file")?,
+                OUTBOX_ROWS,
+                CLAIMS,
+                CLAIM,
+            )?;
             drop(directory);
             raw
         }
@@ -74,74 +86,6 @@ pub(crate) async fn outbox(medium: &Medium) -> Outcome<String> {
         ("count_ms", counts[counts.len() / 2]),
     ];
     Ok(line("outbox", medium.name(), &fields))
-}
-
-async fn fill_postgres(url: &str) -> Outcome<()> {
-    let mut connection = PgConnection::connect(url).await?;
-    let sql = "insert into noetl.outbox (execution_id, event_id, tenant_id, subject, body,
-         payload_codec)
-         select 1 + n / 10, n, 'default', 'noetl.events.call.done', $2, 'json'
-         from generate_series(1, $1) n";
-    let body = body().to_string();
-    sqlx::query(sql).bind(OUTBOX_ROWS).bind(body).execute(&mut connection).await?;
-    sqlx::raw_sql("vacuum analyze noetl.outbox").execute(&mut connection).await?;
-    Ok(())
-}
-
-fn fill_sqlite(file: &std::path::Path) -> Outcome<()> {
-    let connection = Connection::open(file)?;
-    connection.execute(
-        "insert into outbox (execution_id, event_id, tenant_id, subject, payload, payload_codec,
-         available_at, created_at, updated_at)
-         with recursive n (n) as (select 1 union all select n + 1 from n where n < ?1)
-         select 1 + n / 10, n, 'default', 'noetl.events.call.done', ?2, 'json', 1, 1, 1 from n",
-        (OUTBOX_ROWS, body().to_string()),
-    )?;
-    Ok(())
-}
-
-/// Rows per second that plain updates by key reach: two of each row, as a claim and a mark are.
-async fn raw_postgres(url: &str) -> Outcome<f64> {
-    let mut connection = PgConnection::connect(url).await?;
-    let started = Instant::now();
-    for turn in 0..CLAIMS {
-        // From the far end, which no claim has touched.
-        let last = OUTBOX_ROWS - i64::try_from(turn * CLAIM)?;
-        let ids: Vec<i64> = (last - i64::try_from(CLAIM)? + 1..=last).collect();
-        let claim = "update noetl.outbox set status = 'IN_FLIGHT', attempts = attempts + 1,
-             locked_at = now(), updated_at = now() where outbox_id = any ($1) returning *";
-        sqlx::query(claim).bind(&ids).fetch_all(&mut connection).await?;
-        let mark = "update noetl.outbox set status = 'PUBLISHED', published_at = now(),
-             updated_at = now() where outbox_id = any ($1)";
-        sqlx::query(mark).bind(&ids).execute(&mut connection).await?;
-    }
-    Ok((CLAIMS * CLAIM) as f64 / started.elapsed().as_secs_f64())
-}
-
-fn raw_sqlite(file: &std::path::Path) -> Outcome<f64> {
-    let mut connection = Connection::open(file)?;
-    connection.pragma_update(None, "journal_mode", "wal")?;
-    connection.pragma_update(None, "synchronous", "full")?;
-    let started = Instant::now();
-    for turn in 0..CLAIMS {
-        let last = OUTBOX_ROWS - i64::try_from(turn * CLAIM)?;
-        for sql in [
-            "update outbox set status = 'IN_FLIGHT', attempts = attempts + 1, locked_at = 2,
-             updated_at = 2 where outbox_id = ?1",
-            "update outbox set status = 'PUBLISHED', published_at = 3, updated_at = 3
-             where outbox_id = ?1",
-        ] {
-            let transaction = connection.transaction()?;
-            {
-                let mut update = transaction.prepare_cached(sql)?;
-                for id in last - i64::try_from(CLAIM)? + 1..=last {
-                    update.execute([id])?;
-                }
-            }
-            transaction.commit()?;
-        }
-    }
-    Ok((CLAIMS * CLAIM) as f64 / started.elapsed().as_secs_f64())
 }
 
 /// Rows of the stream handed in, in batches over 50 executions, beside plain inserts of rows.
