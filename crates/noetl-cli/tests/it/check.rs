@@ -186,3 +186,30 @@ fn a_run_of_a_wrong_playbook_says_what_check_says_and_starts_nothing() {
     assert_eq!((run.code, run.stdout, run.stderr), (Some(2), String::new(), checked.stderr));
     assert!(!home.path().join("log.db").exists());
 }
+
+#[test]
+fn subscriptions_are_checked_as_subscriptions() {
+    let home = Home::new();
+    home.write(
+        "sub.yaml",
+        "kind: Subscription\nmetadata: {name: a}\nspec: {source: natz, mode: pull}\n",
+    );
+    assert_snapshot!(home.noetl(["check", "sub.yaml"]).transcript(), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    sub.yaml:3:7: error[E080]: the subscription has no 'dispatch'
+      3 | spec: {source: natz, mode: pull}
+        |       ^
+      at spec
+      help: say what a message starts: 'dispatch: {playbook: path/of/playbook}'
+    sub.yaml:3:16: error[E081]: 'natz' is not possible here
+      3 | spec: {source: natz, mode: pull}
+        |                ^
+      at spec.source
+      help: did you mean 'nats'? write nats, pubsub, kafka or webhook
+    sub.yaml: 2 errors
+    ");
+    let example = format!("{}/subscription.yaml", crate::noetl::EXAMPLES);
+    assert_eq!(home.noetl(["check", &example]).code, Some(0));
+}

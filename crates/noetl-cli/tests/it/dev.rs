@@ -128,3 +128,56 @@ async fn rubbish_does_no_harm() {
     let id = process.execute(&one_step("{kind: noop}")).await;
     assert_eq!(process.ended(id).await, "COMPLETED");
 }
+
+#[tokio::test]
+async fn its_credentials_outlive_it_by_a_key_that_only_its_owner_reads() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let home = Home::new();
+    let data = home.path().join("data");
+    let process = DevProcess::start(&data);
+    let put = json!({"name": "a", "type": "t", "data": {"password": "s3cret"}}).to_string();
+    let said = ask(
+        &process,
+        &format!(
+            "POST /api/credentials HTTP/1.1\r\nHost: localhost\r\n\
+        Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{put}",
+            put.len()
+        ),
+    );
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    process.stop(Signal::TERM);
+    let mode = fs::metadata(data.join("encryption.key")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let kept = fs::read(data.join("noetl.db")).unwrap();
+    assert!(!kept.windows(6).any(|found| found == b"s3cret"), "it is not kept as it is");
+    let process = DevProcess::start(&data);
+    let read = "GET /api/credentials/a?include_data=true HTTP/1.1\r\nHost: localhost\r\n\
+        Connection: close\r\n\r\n";
+    assert!(ask(&process, read).contains("s3cret"));
+}
+
+/// Sends a request as it is, and returns the answer.
+fn ask(process: &DevProcess, request: &str) -> String {
+    let mut stream = TcpStream::connect(address(process)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_key_that_is_none_stops_the_start_and_is_not_shown() {
+    let home = Home::new();
+    let mut command = home.command(["dev", "--port", "0", "--data", "data"]);
+    command.env("NOETL_ENCRYPTION_KEY", "bm8ga2V5");
+    let said = home.end_of(&mut command);
+    assert_snapshot!(said.transcript(), @r"
+    exit: 3
+    --- stdout
+    --- stderr
+    error: NOETL_ENCRYPTION_KEY: the encryption key has 6 bytes, and 32 are needed
+      help: a key is base64 of 32 bytes: make one with `openssl rand -base64 32`
+    ");
+    assert!(!said.stderr.contains("bm8ga2V5"));
+}
