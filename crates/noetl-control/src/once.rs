@@ -9,13 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_engine::Refusal;
-use noetl_model::{ExecutionId, SubscriptionId, Tenant};
+use noetl_model::event::Reported;
+use noetl_model::{ExecutionId, Map, SubscriptionId, Tenant, Value};
 use noetl_store::{Reserved, Store};
 use tracing::warn;
 
 use crate::executions::{Executions, Fixed, StartError, StartRequest, Started};
 use crate::ids::Ids;
 use crate::journal::SubmitError;
+use crate::subscriptions::Subscriptions;
 
 /// The longest window: as long as notes are kept when nothing else is said.
 pub const WINDOW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -45,12 +47,18 @@ pub enum StartedOnce {
 pub struct Starts {
     store: Arc<dyn Store>,
     executions: Executions,
+    subscriptions: Subscriptions,
     ids: Ids,
 }
 
 impl Starts {
-    pub(crate) fn new(store: Arc<dyn Store>, executions: Executions, ids: Ids) -> Self {
-        Self { store, executions, ids }
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        executions: Executions,
+        subscriptions: Subscriptions,
+        ids: Ids,
+    ) -> Self {
+        Self { store, executions, subscriptions, ids }
     }
 
     /// Starts an execution unless one was started for the key within the window.
@@ -70,7 +78,7 @@ impl Starts {
         };
         let known = self.store.tenant_of(execution).await.map_err(StartError::Store)?;
         if known.is_some() {
-            return Ok(StartedOnce::Duplicate(execution));
+            return Ok(self.repeated(tenant, &once, mine, execution).await);
         }
         // Whoever starts it does so with the same key.
         let fixed = Fixed { execution, key: execution.get().cast_unsigned() };
@@ -78,7 +86,7 @@ impl Starts {
             Ok(started) => Ok(StartedOnce::New(started)),
             Err(StartError::Submit(
                 SubmitError::Taken | SubmitError::Refused(Refusal::AlreadyStarted),
-            )) => Ok(StartedOnce::Duplicate(execution)),
+            )) => Ok(self.repeated(tenant, &once, mine, execution).await),
             Err(error) => {
                 if is_mine && is_final(&error) {
                     self.give_back(tenant, &once, execution).await;
@@ -86,6 +94,39 @@ impl Starts {
                 Err(error)
             }
         }
+    }
+
+    /// Says in the subscription's log that a repeat was left out, as far as that can be said.
+    async fn repeated(
+        &self,
+        tenant: &Tenant,
+        once: &Once,
+        left_out: ExecutionId,
+        original: ExecutionId,
+    ) -> StartedOnce {
+        let text = |name: &str, value: String| (name.to_owned(), Value::from(value));
+        let payload = Map::from_iter([
+            text("subscription_id", once.scope.to_string()),
+            text("dedup_key", once.key.clone()),
+            text("original_execution_id", original.to_string()),
+            text("suppressed_execution_id", left_out.to_string()),
+            ("duplicate_suppressed".to_owned(), Value::Bool(true)),
+        ]);
+        let said = Reported {
+            event_type: "subscription.message.deduplicated".to_owned(),
+            step: Arc::from("ingress"),
+            status: "DEDUPLICATED".to_owned(),
+            payload: Some(Value::Object(payload)),
+            meta: None,
+            worker: None,
+            key: None,
+        };
+        if once.scope.get() != 0
+            && let Err(error) = self.subscriptions.note(tenant, once.scope, said, None).await
+        {
+            warn!(%error, "a repeat is not noted");
+        }
+        StartedOnce::Duplicate(original)
     }
 
     /// So that the next try need not start what was refused.

@@ -219,7 +219,12 @@ impl Control {
         let metrics = Arc::new(Metrics::new());
         let replay = Replay::new(store.clone(), results.clone());
         Ok(Self {
-            starts: Starts::new(store.clone(), executions.clone(), ids.clone()),
+            starts: Starts::new(
+                store.clone(),
+                executions.clone(),
+                subscriptions.clone(),
+                ids.clone(),
+            ),
             executions,
             intake: Intake::new(store.clone(), reports.clone(), ids),
             outbox: Outgoing::new(store.clone()),

@@ -7,5 +7,6 @@ insert into noetl.execution (
 )
 select i.execution_id, i.tenant_id, 0, 'RUNNING', i.at, i.at, '', '', 0, 0, 0, 0, 0, 0, 0, 'imported'
 from unnest($1::bigint[], $2::text[], $3::timestamptz[]) i (execution_id, tenant_id, at)
+where not exists (select from noetl.subscription s where s.id = i.execution_id)
 order by i.execution_id
 on conflict (execution_id) do nothing

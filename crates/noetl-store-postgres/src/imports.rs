@@ -75,6 +75,8 @@ struct Known {
     listed: ImportedExecution,
     last: Option<EventId>,
     is_unplaced: bool,
+    /// Whether its rows were given places just now.
+    is_placed: bool,
 }
 
 struct Importer<'a> {
@@ -115,6 +117,8 @@ impl<'a> Importer<'a> {
         }
         if !kept.is_empty() {
             self.write(&known, &kept).await?;
+        } else if known.values().any(|known| known.is_placed) {
+            self.close(&known).await?;
         }
         Ok(outcomes)
     }
@@ -147,6 +151,7 @@ impl<'a> Importer<'a> {
             let id = one.listed.row.id;
             if one.is_imported && (one.is_unplaced || one.listed.row.version == Seq::START) {
                 one.listed.row.version = self.place(id).await?;
+                one.is_placed = one.listed.row.version > Seq::START;
             }
             known.insert(id, one);
         }
@@ -305,5 +310,6 @@ fn decode(row: &PgRow) -> Result<Known, sqlx::Error> {
         },
         last: row.try_get::<Option<i64>, _>(19)?.map(EventId::new),
         is_unplaced: row.try_get(20)?,
+        is_placed: false,
     })
 }

@@ -3,9 +3,10 @@
 select e.execution_id, e.seq, e.event_id, e.created_at, e.origin, e.event_type, e.node_name,
     e.node_type, e.status, e.command_id, e.parent_execution_id, e.worker_id, e.meta, e.error,
     e.context, e.result, e.duration, e.idempotency_key, e.more, e.position,
-    coalesce(x.tenant_id, 'default'), x.catalog_id,
+    coalesce(x.tenant_id, s.tenant_id, 'default'), coalesce(x.catalog_id, s.catalog_id),
     (select p.event_id from event p where p.execution_id = e.execution_id and p.seq = e.seq - 1)
 from event e
 left join execution x on x.id = e.execution_id
+left join subscription s on s.id = e.execution_id
 where e.position > ?1
 order by e.position limit ?2

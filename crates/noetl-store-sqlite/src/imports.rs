@@ -52,7 +52,7 @@ impl Imports for SqliteStore {
 
 /// What an import finds out about an execution once, and writes once.
 enum Known {
-    /// It was started here.
+    /// It was started here, or is a subscription.
     Own,
     /// It was not.
     Imported(Box<Elsewhere>),
@@ -123,14 +123,19 @@ impl<'c> Importer<'c> {
                 is_changed: false,
             })))
         });
-        Ok(found.optional()?.unwrap_or_else(|| {
-            Known::Imported(Box::new(Elsewhere {
-                tenant: import.tenant.clone(),
-                listed: ImportedExecution::empty(import),
-                last: None,
-                is_changed: false,
-            }))
-        }))
+        if let Some(found) = found.optional()? {
+            return Ok(found);
+        }
+        let sql = "select 1 from subscription where id = ?1";
+        if self.connection.prepare_cached(sql)?.exists([import.execution.get()])? {
+            return Ok(Known::Own);
+        }
+        Ok(Known::Imported(Box::new(Elsewhere {
+            tenant: import.tenant.clone(),
+            listed: ImportedExecution::empty(import),
+            last: None,
+            is_changed: false,
+        })))
     }
 
     /// Writes the executions' rows and how far the log is.

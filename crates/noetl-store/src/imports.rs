@@ -53,7 +53,7 @@ pub enum ImportOutcome {
     Kept,
     /// Its log has a row with that id; nothing was written.
     Duplicate,
-    /// The execution was started here; nothing was written.
+    /// The execution was started here, or it is a subscription of ours; nothing was written.
     StartedHere,
     /// The execution is another tenant's; nothing was written.
     Foreign,

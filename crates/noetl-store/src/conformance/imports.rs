@@ -4,12 +4,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use noetl_model::event::Imported;
-use noetl_model::{EventId, ExecutionId, Fact, Seq, Tenant, Timestamp, Value};
+use noetl_model::{
+    CatalogId, EventId, ExecutionId, Fact, Seq, SubscriptionId, Tenant, Timestamp, Value,
+};
 use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::story::{Story, commit, imported, said, write};
-use crate::{Committed, ExecutionFilter, ExecutionStatus, Import, ImportOutcome, Store};
+use crate::{
+    Committed, ExecutionFilter, ExecutionStatus, Import, ImportOutcome, NewSubscription, Stamp,
+    Store,
+};
 
 /// Every further column a row can have.
 fn more() -> Value {
@@ -118,6 +123,21 @@ pub async fn an_execution_from_elsewhere_cannot_be_driven(store: Arc<dyn Store>)
     next.after = Some(EventId::new(3));
     let refused = commit(&*store, next).await;
     assert_eq!(refused, Committed::Conflict { found: Seq(3) });
+}
+
+pub async fn a_subscription_takes_no_row_from_elsewhere(store: Arc<dyn Store>) {
+    let tenant = Tenant::default();
+    let stamp = Stamp { event: EventId::new(9), at: Timestamp::from_micros(9) };
+    let (id, path, catalog) = (SubscriptionId::new(5), "sub/a".to_owned(), CatalogId::new(7));
+    let new = NewSubscription { id, path, catalog, stamp };
+    store.register_subscription(&tenant, new).await.expect("a subscription");
+    let outcomes = import(&*store, vec![row(5, 1, "x"), row(5, 9, "x"), row(6, 1, "x")]).await;
+    use ImportOutcome::{Kept, StartedHere};
+    assert_eq!(outcomes, [StartedHere, StartedHere, Kept]);
+    let listed = store.execution(&tenant, ExecutionId::new(5)).await.expect("a read");
+    assert_eq!(listed, None);
+    let log = store.read(ExecutionId::new(5), Seq::START, 9).await.expect("a log");
+    assert_eq!(log.len(), 1);
 }
 
 pub async fn another_tenant_s_execution_takes_no_row(store: Arc<dyn Store>) {

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_model::{EventId, ExecutionId};
+use noetl_model::event::Imported;
+use noetl_model::{CatalogId, EventId, ExecutionId, SubscriptionId, Tenant, Timestamp};
 use serde_json::json;
 
 use super::retention::purge_everything_finished;
 use super::story::{Story, commit, done, said, write};
 use crate::tail::{Lane, TailRow};
-use crate::{Committed, Store};
+use crate::{
+    Committed, Import, NewSubscription, Stamp, Store, SubscriptionAction, SubscriptionState,
+};
 
 pub async fn every_committed_row_is_followed_once_and_in_order(store: Arc<dyn Store>) {
     assert!(store.lanes().await.expect("lanes").iter().all(|lane| lane.newest == 0));
@@ -76,6 +79,38 @@ pub async fn a_followed_row_has_what_belongs_to_it(store: Arc<dyn Store>) {
     let stored = store.read(story.id(), noetl_model::Seq::START, 10).await.expect("a log");
     let decoded: Vec<_> = rows.iter().map(|row| row.row.decode().expect("an event")).collect();
     assert_eq!(decoded, stored);
+}
+
+pub async fn rows_of_subscriptions_and_from_elsewhere_are_followed(store: Arc<dyn Store>) {
+    let acme = Tenant::new("acme");
+    let stamp = |n| Stamp { event: EventId::new(n), at: Timestamp::from_micros(n) };
+    let id = SubscriptionId::new(5);
+    let (path, catalog) = ("sub/a".to_owned(), CatalogId::new(7));
+    let new = NewSubscription { id, path, catalog, stamp: stamp(100) };
+    store.register_subscription(&acme, new).await.expect("a subscription");
+    let (from, action) = (SubscriptionState::Registered, SubscriptionAction::Activate);
+    let moved = store.transition(&acme, id, from, action, stamp(101)).await;
+    assert!(moved.expect("an answer").is_some());
+    let import = Import {
+        tenant: acme.clone(),
+        execution: ExecutionId::new(77),
+        event: EventId::new(3),
+        at: Timestamp::from_micros(3),
+        row: Imported { event_type: Some("x".into()), ..Imported::default() },
+    };
+    store.import(vec![import]).await.expect("an answer");
+    let mut rows = Vec::new();
+    for lane in store.lanes().await.expect("lanes") {
+        rows.extend(follow(&*store, lane, 10).await);
+    }
+    rows.sort_by_key(|row| row.row.event_id);
+    let found: Vec<_> = rows
+        .iter()
+        .map(|row| (row.row.execution_id.get(), row.row.event_id.get(), row.tenant.as_str()))
+        .collect();
+    assert_eq!(found, [(77, 3, "acme"), (5, 100, "acme"), (5, 101, "acme")]);
+    assert_eq!(rows[2].previous, Some(EventId::new(100)));
+    assert_eq!(rows[2].catalog, Some(catalog));
 }
 
 pub async fn rows_of_a_refused_append_are_not_followed(store: Arc<dyn Store>) {

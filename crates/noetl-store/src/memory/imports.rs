@@ -32,6 +32,9 @@ impl Imports for MemoryStore {
 
 impl State {
     fn import(&mut self, import: &Import, now: Timestamp) -> ImportOutcome {
+        if self.subscriptions.owner(import.execution).is_some() {
+            return ImportOutcome::StartedHere;
+        }
         let known = self.executions.entry(import.execution);
         let known = known.or_insert_with(|| Execution::of_elsewhere(import));
         let Some(end) = known.imported else { return ImportOutcome::StartedHere };

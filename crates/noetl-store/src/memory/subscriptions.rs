@@ -38,6 +38,12 @@ impl SubscriptionTable {
         self.logs.get(&SubscriptionId::new(id.get())).map(|log| &*log.rows)
     }
 
+    /// Whose subscription this is, and by which document.
+    pub(super) fn owner(&self, id: ExecutionId) -> Option<(&Tenant, CatalogId)> {
+        let (tenant, row) = self.rows.get(&SubscriptionId::new(id.get()))?;
+        Some((tenant, row.catalog))
+    }
+
     /// Every subscription of every tenant.
     pub(super) fn every(&self) -> impl Iterator<Item = &SubscriptionRow> {
         self.rows.values().map(|(_, row)| row)
@@ -90,6 +96,7 @@ impl State {
         let previous = log.rows.last().map(|row| row.event_id);
         log.rows.push(row.clone());
         self.newest = self.newest.max(Some(row.event_id));
+        self.positions.give(row.execution_id, row.seq);
         self.outbox.add((tenant, catalog), &[row], previous, now);
     }
 }

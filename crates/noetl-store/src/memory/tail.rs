@@ -27,15 +27,18 @@ impl Positions {
 
 impl State {
     fn tail_row(&self, position: i64, execution: ExecutionId, seq: Seq) -> Option<TailRow> {
-        let of: &Execution = self.executions.get(&execution)?;
-        let place = of.log.iter().position(|row| row.seq == seq)?;
-        let previous = place.checked_sub(1).and_then(|before| of.log.get(before));
+        let known = self.executions.get(&execution);
+        let of = known.map(|of: &Execution| (&of.tenant, of.row.catalog));
+        let (tenant, catalog) = of.or_else(|| self.subscriptions.owner(execution))?;
+        let log = self.log(execution);
+        let place = log.iter().position(|row| row.seq == seq)?;
+        let previous = place.checked_sub(1).and_then(|before| log.get(before));
         Some(TailRow {
             position,
-            tenant: of.tenant.clone(),
-            catalog: Some(of.row.catalog),
+            tenant: tenant.clone(),
+            catalog: Some(catalog),
             previous: previous.map(|row| row.event_id),
-            row: of.log[place].clone(),
+            row: log[place].clone(),
         })
     }
 }
