@@ -4,12 +4,12 @@
 //! Nothing handed in can drive an execution: what would only be decided is refused as a report, and
 //! an execution from elsewhere is nobody's to drive.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use noetl_model::event::Imported;
-use noetl_model::{ExecutionId, Map, SubscriptionId, Tenant, Timestamp, Value};
+use noetl_model::{ExecutionId, Map, Tenant, Timestamp, Value};
 use noetl_store::{Import, ImportOutcome, Store, StoreError};
 
 use crate::ids::Ids;
@@ -21,6 +21,9 @@ const CHUNK: usize = 1000;
 
 /// Executions whose reports are taken at a time. Those of one go in order.
 const AT_A_TIME: usize = 32;
+
+/// What is said of a row that the database does not take.
+const REFUSED: &str = "the database does not take this row";
 
 /// A row with its place in what was handed in.
 type Placed = (usize, Import);
@@ -54,12 +57,6 @@ impl Intake {
     pub async fn take(&self, rows: Vec<Placed>) -> Result<Taken, StoreError> {
         let mut taken = Taken::default();
         let mut started_here: BTreeMap<ExecutionId, Vec<Placed>> = BTreeMap::new();
-        let subscriptions = self.subscriptions_in(&rows).await?;
-        let (of_subscriptions, rows): (Vec<Placed>, Vec<Placed>) =
-            rows.into_iter().partition(|(_, row)| subscriptions.contains(&row.execution));
-        for (place, row) in of_subscriptions {
-            started_here.entry(row.execution).or_default().push((place, row));
-        }
         let mut waiting = into_chunks(rows);
         while let Some(chunk) = waiting.pop() {
             let imports = chunk.iter().map(|(_, row)| row.clone()).collect();
@@ -70,8 +67,7 @@ impl Intake {
                     match <[Placed; 1]>::try_from(chunk) {
                         Ok([(place, _)]) => {
                             tracing::warn!(%error, "a row that was handed in cannot be kept");
-                            let why = "the database does not take this row".to_owned();
-                            taken.rejected.push((place, why));
+                            taken.rejected.push((place, REFUSED.to_owned()));
                         }
                         Err(mut chunk) => {
                             let second = chunk.split_off(chunk.len() / 2);
@@ -90,6 +86,7 @@ impl Intake {
                         let why = format!("execution {} is another tenant's", row.execution);
                         taken.rejected.push((place, why));
                     }
+                    ImportOutcome::Refused => taken.rejected.push((place, REFUSED.to_owned())),
                     ImportOutcome::StartedHere => {
                         started_here.entry(row.execution).or_default().push((place, row));
                     }
@@ -107,17 +104,25 @@ impl Intake {
         Ok(taken)
     }
 
-    /// What a report is when its execution is not of this server.
-    pub fn import_of(&self, tenant: &Tenant, report: Report, at: Option<Timestamp>) -> Import {
+    /// What a report is when its execution is not of this server. One that only refers to its
+    /// result has that as `reference` in its payload.
+    pub fn import_of(
+        &self,
+        tenant: &Tenant,
+        report: Report,
+        at: Option<Timestamp>,
+        refers: bool,
+    ) -> Import {
         let status = report.status.unwrap_or_else(|| derived_status(&report.event_type).to_owned());
         let mut result = Map::from_iter([("status".to_owned(), Value::from(status.as_str()))]);
-        if let Some(Value::Object(mut payload)) = report.payload {
-            if let Some(reference) = payload.remove("reference").filter(Value::is_object) {
-                result.insert("reference".to_owned(), reference);
+        match report.payload {
+            Some(Value::Object(mut payload)) if refers => {
+                result.extend(payload.remove_entry("reference"));
             }
-            if !payload.is_empty() {
-                result.insert("context".to_owned(), Value::Object(payload));
+            Some(payload @ Value::Object(_)) => {
+                result.insert("context".to_owned(), payload);
             }
+            _ => {}
         }
         let node_id = ("node_id".to_owned(), Value::from(report.step.as_str()));
         Import {
@@ -136,25 +141,6 @@ impl Intake {
                 ..Imported::default()
             },
         }
-    }
-
-    /// Which of these logs are those of subscriptions of this server. Only rows that speak of one
-    /// are asked about: it is the exception.
-    async fn subscriptions_in(&self, rows: &[Placed]) -> Result<BTreeSet<ExecutionId>, StoreError> {
-        let speaks = |row: &Import| {
-            row.row.event_type.as_deref().is_some_and(|text| text.starts_with("subscription."))
-        };
-        let asked = rows.iter().filter(|(_, row)| speaks(row));
-        let asked: BTreeMap<ExecutionId, &Tenant> =
-            asked.map(|(_, row)| (row.execution, &row.tenant)).collect();
-        let mut found = BTreeSet::new();
-        for (execution, tenant) in asked {
-            let id = SubscriptionId::new(execution.get());
-            if self.store.subscription(tenant, id).await?.is_some() {
-                found.insert(execution);
-            }
-        }
-        Ok(found)
     }
 
     /// Takes rows about one execution of this server, in order.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use noetl_engine::Refusal;
 use noetl_model::event::Reported;
-use noetl_model::{ExecutionId, Map, SubscriptionId, Tenant, Value};
+use noetl_model::{ExecutionId, Map, Snowflakes, SubscriptionId, Tenant, Value};
 use noetl_store::{Reserved, Store};
 use tracing::warn;
 
@@ -21,6 +21,10 @@ use crate::subscriptions::Subscriptions;
 
 /// The longest window: as long as notes are kept when nothing else is said.
 pub const WINDOW_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How long after a note its execution may still be started. Far longer than a start takes, and
+/// shorter than anything is kept that was started.
+const MADE_GOOD_MAX: Duration = Duration::from_secs(12 * 3600);
 
 /// What tells one message from another, and for how long.
 #[derive(Debug, Clone)]
@@ -77,13 +81,17 @@ impl Starts {
             Reserved::Known(execution) => (execution, false),
         };
         let known = self.store.tenant_of(execution).await.map_err(StartError::Store)?;
-        if known.is_some() {
+        if known.is_some() || self.is_old(execution) {
             return Ok(self.repeated(tenant, &once, mine, execution).await);
         }
         // Whoever starts it does so with the same key.
         let fixed = Fixed { execution, key: execution.get().cast_unsigned() };
         match self.executions.start_as(tenant, &ready, fixed).await {
             Ok(started) => Ok(StartedOnce::New(started)),
+            // Its own answer was lost on the way.
+            Err(StartError::Submit(SubmitError::Refused(Refusal::AlreadyStarted))) if is_mine => {
+                Ok(StartedOnce::New(Started { execution, commands: 0 }))
+            }
             Err(StartError::Submit(
                 SubmitError::Taken | SubmitError::Refused(Refusal::AlreadyStarted),
             )) => Ok(self.repeated(tenant, &once, mine, execution).await),
@@ -94,6 +102,12 @@ impl Starts {
                 Err(error)
             }
         }
+    }
+
+    /// Whether a note is so old that its execution is not about to start any more: it was started,
+    /// and retention has removed it since, which takes at least a day.
+    fn is_old(&self, execution: ExecutionId) -> bool {
+        self.ids.now().since(Snowflakes::time_of(execution.get())) > MADE_GOOD_MAX
     }
 
     /// Says in the subscription's log that a repeat was left out, as far as that can be said.
@@ -138,7 +152,8 @@ impl Starts {
     }
 }
 
-/// Whether nothing was started for sure.
+/// Whether it was refused for what it is, so that nobody starts it under this note. After any other
+/// failure the note stays: the next try starts that very execution.
 fn is_final(error: &StartError) -> bool {
-    !matches!(error, StartError::Submit(SubmitError::Store(_)) | StartError::Store(_))
+    matches!(error, StartError::Submit(SubmitError::Refused(_) | SubmitError::Playbook(_)))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_model::{EventId, ExecutionId, Map, Value};
+use noetl_model::{EventId, ExecutionId, Map, Tenant, Value};
 use noetl_store::{Snapshot, Store, StoreError};
 
 use crate::metrics::Metrics;
@@ -46,8 +46,25 @@ impl Projections {
             ("routing_meta".to_owned(), advanced.start_meta.unwrap_or(Value::Null)),
         ]);
         let snapshot = Snapshot::new(advanced.version.get(), body, Value::Object(meta));
-        self.store.save(&tenant, TYPE, &execution.to_string(), snapshot).await?;
+        self.save(&tenant, &execution.to_string(), snapshot).await?;
         self.metrics.projections_advanced.inc();
         Ok(Some(Projected { execution, version: advanced.version, events: advanced.events }))
+    }
+
+    /// Keeps a snapshot unless there is a newer one. One that ends at the same event is older when
+    /// it has fewer: events may come late.
+    async fn save(&self, tenant: &Tenant, id: &str, new: Snapshot) -> Result<(), StoreError> {
+        if self.store.save(tenant, TYPE, id, new.clone()).await? {
+            return Ok(());
+        }
+        let count = |snapshot: &Snapshot| snapshot.meta["applied_count"].as_u64().unwrap_or(0);
+        let known = self.store.snapshot(tenant, TYPE, id).await?;
+        let is_stale =
+            |known: &Snapshot| known.version == new.version && count(known) < count(&new);
+        if known.is_none_or(|known| is_stale(&known)) {
+            self.store.forget(tenant, TYPE, id).await?;
+            self.store.save(tenant, TYPE, id, new).await?;
+        }
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Rows of `subscription` and `subscription_dedup`, and the logs of subscriptions.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -73,6 +74,20 @@ impl Subscriptions for PostgresStore {
         let sql = include_str!("../queries/subscription_list.sql");
         let make = || sqlx::query(sql).bind(tenant.as_str());
         self.list("list subscriptions", make, subscription).await
+    }
+
+    async fn logs_of_subscriptions(
+        &self,
+        logs: &[ExecutionId],
+    ) -> Result<HashSet<ExecutionId>, StoreError> {
+        let ids: Vec<i64> = logs.iter().map(|id| id.get()).collect();
+        let sql = "select id from noetl.subscription where id = any ($1)";
+        let found = self.list(
+            "look for subscriptions",
+            || sqlx::query(sql).bind(ids.clone()),
+            |row| Ok(ExecutionId::new(row.try_get(0)?)),
+        );
+        Ok(found.await?.into_iter().collect())
     }
 
     async fn subscription_counts(&self) -> Result<Vec<(SubscriptionState, u64)>, StoreError> {

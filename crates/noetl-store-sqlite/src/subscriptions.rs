@@ -1,5 +1,6 @@
 //! Rows of `subscription` and `subscription_dedup`, and the logs of subscriptions.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -71,6 +72,24 @@ impl Subscriptions for SqliteStore {
             let sql = include_str!("../queries/subscription_list.sql");
             let mut list = connection.prepare_cached(sql)?;
             list.query_map([tenant.as_str()], subscription)?.collect()
+        })
+        .await
+    }
+
+    async fn logs_of_subscriptions(
+        &self,
+        logs: &[ExecutionId],
+    ) -> Result<HashSet<ExecutionId>, StoreError> {
+        let logs = logs.to_vec();
+        self.read("look for subscriptions", move |connection| {
+            let mut find = connection.prepare_cached("select 1 from subscription where id = ?1")?;
+            let mut found = HashSet::new();
+            for id in logs {
+                if find.exists([id.get()])? {
+                    found.insert(id);
+                }
+            }
+            Ok(found)
         })
         .await
     }

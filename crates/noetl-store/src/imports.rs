@@ -57,6 +57,8 @@ pub enum ImportOutcome {
     StartedHere,
     /// The execution is another tenant's; nothing was written.
     Foreign,
+    /// The database does not take it, and never will; nothing was written.
+    Refused,
 }
 
 /// Adds rows from elsewhere.

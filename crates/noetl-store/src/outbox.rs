@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
-use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Tenant, Timestamp};
+use noetl_model::{
+    CatalogId, CommandId, EventId, ExecutionId, Map, Origin, Tenant, Timestamp, Value,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -81,7 +83,7 @@ pub struct Envelope<'a> {
 struct Body<'a> {
     event_id: EventId,
     execution_id: ExecutionId,
-    catalog_id: CatalogId,
+    catalog_id: Option<CatalogId>,
     event_type: Option<&'a str>,
     status: Option<&'a str>,
     created_at: Timestamp,
@@ -109,10 +111,11 @@ impl Envelope<'_> {
             text.as_deref().map(serde_json::from_str).transpose()
         }
         let row = self.row;
-        serde_json::to_string(&Body {
+        let body = Body {
             event_id: row.event_id,
             execution_id: row.execution_id,
-            catalog_id: self.catalog,
+            // Nobody knows that of a row from elsewhere which does not say it.
+            catalog_id: Some(self.catalog).filter(|id| id.get() != 0),
             event_type: row.event_type.as_deref(),
             status: row.status.as_deref(),
             created_at: row.created_at,
@@ -131,7 +134,16 @@ impl Envelope<'_> {
             tenant_id: self.tenant.as_str(),
             seq: row.seq.0,
             origin: row.origin.as_str(),
-        })
+        };
+        if row.origin != Origin::Imported {
+            return serde_json::to_string(&body);
+        }
+        // What it came with wins over what follows from its place here.
+        let mut whole = serde_json::to_value(&body)?;
+        if let (Value::Object(whole), Some(more)) = (&mut whole, &row.more) {
+            whole.extend(serde_json::from_str::<Map>(more)?);
+        }
+        serde_json::to_string(&whole)
     }
 }
 

@@ -6,6 +6,7 @@
 //! under the subscription's id in the place of an execution's: [`crate::EventLog::read`] reads it.
 //! No execution has that id, and nothing folds such a log.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -249,6 +250,12 @@ pub trait Subscriptions: Send + Sync {
 
     /// Every subscription of a tenant, deactivated ones too, in id order.
     async fn subscriptions(&self, tenant: &Tenant) -> Result<Vec<SubscriptionRow>, StoreError>;
+
+    /// Of these logs, those of subscriptions of any tenant, whatever state they are in.
+    async fn logs_of_subscriptions(
+        &self,
+        logs: &[ExecutionId],
+    ) -> Result<HashSet<ExecutionId>, StoreError>;
 
     /// How many subscriptions there are in each state, of every tenant. A state that none is in
     /// is left out.

@@ -63,10 +63,11 @@ pub(crate) async fn materialize(
 fn native(app: &App, item: &str) -> Result<Import, ApiError> {
     let request: EventRequest = decode(item.as_bytes())?;
     let at = request.said.created_at;
+    let refers = said::refers(&request.said);
     let report = said::report(request.execution_id.into(), request.said, said::Flags::SINGLE)?;
     envelope::check_type(&report.event_type)?;
     envelope::check_depth([&report.payload, &report.meta])?;
-    Ok(app.control.intake.import_of(&app.tenant, report, at))
+    Ok(app.control.intake.import_of(&app.tenant, report, at, refers))
 }
 
 /// Takes what could be decoded, and names what could not or was not taken.

@@ -121,6 +121,15 @@ pub(super) fn report(execution: ExecutionId, said: Said, or: Flags) -> Result<Re
     })
 }
 
+/// Whether the result lies elsewhere.
+pub(super) fn refers(said: &Said) -> bool {
+    match said.result_kind.as_deref() {
+        Some("ref") => said.result_uri.is_some(),
+        Some("refs") => said.event_ids.is_some(),
+        _ => false,
+    }
+}
+
 /// What was said, with a result that lies elsewhere named as `reference`.
 fn payload(said: &Said) -> Option<Value> {
     let reference = match (said.result_kind.as_deref(), &said.result_uri, &said.event_ids) {

@@ -64,13 +64,15 @@ async fn a_start_that_fails_does_not_use_up_its_key() {
 async fn a_note_whose_execution_was_never_started_is_made_good() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
-    let (lost, scope) = (ExecutionId::new(4711), SubscriptionId::new(0));
+    let now = app.control.now();
+    let lost = ExecutionId::new(noetl_model::Snowflakes::first_at(now));
+    let scope = SubscriptionId::new(0);
     let window = Duration::from_secs(60);
     let noted = app.store.reserve(&Tenant::default(), scope, "k", lost, window).await;
     assert_eq!(noted.expect("a note"), Reserved::New);
     let request = json!({"path": "tests/greet", "dedup": {"key": "k"}});
     let (status, body) = execute(&app, request.clone()).await;
-    assert_eq!((status, &body["execution_id"]), (200, &json!("4711")));
+    assert_eq!((status, &body["execution_id"]), (200, &json!(lost.to_string())));
     assert_eq!(execute(&app, request).await.1["status"], "duplicate");
     app.close().await;
 }
@@ -90,5 +92,55 @@ async fn a_key_or_window_that_makes_no_sense_is_refused() {
         let (status, body) = execute(&app, json!({"path": "tests/greet", "dedup": dedup})).await;
         assert_eq!(status, 422, "{dedup}: {body}");
     }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_note_whose_execution_was_purged_starts_nothing_again() {
+    let app = TestApp::start(0).await;
+    register(&app, GREET).await;
+    let yesterday = app.control.now().minus(Duration::from_secs(24 * 3600));
+    let gone = ExecutionId::new(noetl_model::Snowflakes::first_at(yesterday));
+    let (scope, window) = (SubscriptionId::new(0), Duration::from_secs(60));
+    let noted = app.store.reserve(&Tenant::default(), scope, "k", gone, window).await;
+    assert_eq!(noted.expect("a note"), Reserved::New);
+    let request = json!({"path": "tests/greet", "dedup": {"key": "k"}});
+    let (status, body) = execute(&app, request).await;
+    assert_eq!((status, &body["status"]), (200, &json!("duplicate")));
+    assert_eq!(body["execution_id"], gone.to_string());
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_repeat_is_told_in_the_subscription_s_log() {
+    let app = TestApp::start(0).await;
+    register(&app, GREET).await;
+    let document = "\
+apiVersion: noetl.io/v1
+kind: Subscription
+metadata: {path: tests/orders}
+spec: {source: nats, mode: pull, dispatch: {playbook: tests/greet}}
+";
+    assert_eq!(register(&app, document).await.0, 200);
+    let (_, row) = post(&app, "/api/subscriptions", r#"{"path":"tests/orders"}"#).answer().await;
+    let id = row["subscription_id"].as_str().expect("an id");
+    let request =
+        json!({"path": "tests/greet", "parent_execution_id": id, "dedup": {"key": "m-1"}});
+    let (_, first) = execute(&app, request.clone()).await;
+    assert_eq!(first["status"], "started", "{first}");
+    assert_eq!(execute(&app, request).await.1["status"], "duplicate");
+    let log = app.control.executions.events(
+        ExecutionId::new(id.parse().expect("a number")),
+        noetl_model::Seq(1),
+        10,
+    );
+    let log = log.await.expect("a log");
+    let [note] = &log[..] else { panic!("{log:?}") };
+    let row = noetl_model::row::EventRow::from(note);
+    assert_eq!(row.event_type.as_deref(), Some("subscription.message.deduplicated"));
+    let result: Value =
+        serde_json::from_str(row.result.as_deref().unwrap_or("null")).expect("JSON");
+    assert_eq!(result["context"]["original_execution_id"], first["execution_id"]);
+    assert_eq!(result["context"]["dedup_key"], "m-1");
     app.close().await;
 }

@@ -7,14 +7,16 @@ use reqwest::Method;
 use crate::api::{TOKEN, ask, get, post, post_as_system, system_app};
 
 /// Every internal route with its verb.
-const ROUTES: [(&str, &str); 7] = [
+const ROUTES: [(&str, &str); 9] = [
     ("POST", "/api/internal/outbox/claim"),
     ("POST", "/api/internal/outbox/mark-published"),
     ("POST", "/api/internal/outbox/mark-failed"),
     ("GET", "/api/internal/outbox/pending-count"),
     ("POST", "/api/internal/events/project"),
     ("POST", "/api/internal/events/materialize"),
+    ("POST", "/api/internal/projection/advance"),
     ("POST", "/api/internal/cleanup/purge"),
+    ("GET", "/api/internal/ingress/orders"),
 ];
 
 #[tokio::test]

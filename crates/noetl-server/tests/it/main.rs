@@ -17,6 +17,7 @@ mod intake;
 mod internal;
 mod metrics;
 mod outbox;
+mod projection;
 mod replay;
 mod runtime;
 mod stores;

@@ -131,7 +131,10 @@ pub async fn a_subscription_takes_no_row_from_elsewhere(store: Arc<dyn Store>) {
     let (id, path, catalog) = (SubscriptionId::new(5), "sub/a".to_owned(), CatalogId::new(7));
     let new = NewSubscription { id, path, catalog, stamp };
     store.register_subscription(&tenant, new).await.expect("a subscription");
-    let outcomes = import(&*store, vec![row(5, 1, "x"), row(5, 9, "x"), row(6, 1, "x")]).await;
+    let logs = store.logs_of_subscriptions(&[4, 5, 6].map(ExecutionId::new)).await;
+    assert_eq!(logs.expect("an answer"), HashSet::from([ExecutionId::new(5)]));
+    let foreign = Import { tenant: Tenant::new("acme"), ..row(5, 9, "x") };
+    let outcomes = import(&*store, vec![row(5, 1, "x"), foreign, row(6, 1, "x")]).await;
     use ImportOutcome::{Kept, StartedHere};
     assert_eq!(outcomes, [StartedHere, StartedHere, Kept]);
     let listed = store.execution(&tenant, ExecutionId::new(5)).await.expect("a read");
@@ -169,6 +172,12 @@ pub async fn rows_from_elsewhere_go_out(store: Arc<dyn Store>) {
     let events: Vec<_> = rows.iter().map(|row| (row.event.get(), &*row.subject)).collect();
     let expected = [(900, "noetl.events.action_completed"), (7, "noetl.events.x_y")];
     assert_eq!(events, expected);
+    let payload: Value = serde_json::from_str(&rows[0].payload).expect("JSON");
+    for (name, value) in more().as_object().expect("an object") {
+        assert_eq!(&payload[name], value, "{name}");
+    }
+    let bare: Value = serde_json::from_str(&rows[1].payload).expect("JSON");
+    assert_eq!(bare["prev_event_id"], json!(900));
 }
 
 pub async fn many_imports_at_once_keep_every_row_once(store: Arc<dyn Store>) {

@@ -1,6 +1,6 @@
 //! Subscriptions in memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -146,6 +146,15 @@ impl Subscriptions for MemoryStore {
 
     async fn subscriptions(&self, tenant: &Tenant) -> Result<Vec<SubscriptionRow>, StoreError> {
         Ok(self.state().subscriptions.of(tenant).cloned().collect())
+    }
+
+    async fn logs_of_subscriptions(
+        &self,
+        logs: &[ExecutionId],
+    ) -> Result<HashSet<ExecutionId>, StoreError> {
+        let state = self.state();
+        let is_one = |id: &&ExecutionId| state.subscriptions.owner(**id).is_some();
+        Ok(logs.iter().filter(is_one).copied().collect())
     }
 
     async fn subscription_counts(&self) -> Result<Vec<(SubscriptionState, u64)>, StoreError> {

@@ -1,5 +1,6 @@
 //! What is about no execution, or has to be found before it is known which: the cluster store's.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -68,6 +69,7 @@ in_cluster! { Subscriptions {
     fn register_subscription(tenant: &Tenant, new: NewSubscription) -> SubscriptionRow;
     fn subscription(tenant: &Tenant, id: SubscriptionId) -> Option<SubscriptionRow>;
     fn subscriptions(tenant: &Tenant) -> Vec<SubscriptionRow>;
+    fn logs_of_subscriptions(logs: &[ExecutionId]) -> HashSet<ExecutionId>;
     fn subscription_counts() -> Vec<(SubscriptionState, u64)>;
     fn transition(
         tenant: &Tenant,

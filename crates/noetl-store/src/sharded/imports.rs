@@ -6,42 +6,50 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use noetl_model::ExecutionId;
 
-use super::Sharded;
+use super::{Part, Sharded};
 use crate::{Import, ImportOutcome, Imports, StoreError};
+
+/// What became of one shard's rows: an outcome for each that it answered about.
+struct Answer {
+    outcomes: Vec<(usize, ImportOutcome)>,
+    failed: Option<StoreError>,
+}
 
 #[async_trait]
 impl Imports for Sharded {
     /// All shards at once. When one fails, what the others kept stays: the error is then
     /// [`StoreError::Unknown`], and a repeat finds the rest.
     async fn import(&self, rows: Vec<Import>) -> Result<Vec<ImportOutcome>, StoreError> {
+        let ids: HashSet<ExecutionId> = rows.iter().map(|row| row.execution).collect();
+        let ids: Vec<ExecutionId> = ids.into_iter().collect();
+        // They are in the cluster store, where no shard sees them.
+        let cluster = &self.cluster;
+        let taken = cluster.named(cluster.store.logs_of_subscriptions(&ids).await)?;
         let mut outcomes = vec![None; rows.len()];
-        let mut portions = vec![(Vec::new(), Vec::new()); self.shards.len()];
+        let mut portions = vec![Vec::new(); self.shards.len()];
         for (place, row) in rows.into_iter().enumerate() {
-            let (places, rows) = &mut portions[self.number_of(row.execution)];
-            places.push(place);
-            rows.push(row);
-        }
-        let asked = self.shards.iter().zip(portions).filter(|(_, (places, _))| !places.is_empty());
-        let answers = asked
-            .map(async |(shard, (places, rows))| (shard, places, shard.store.import(rows).await));
-        let mut failed = None;
-        for (shard, places, answer) in join_all(answers).await {
-            match answer {
-                Ok(answer) => {
-                    for (place, outcome) in places.into_iter().zip(answer) {
-                        outcomes[place] = Some(outcome);
-                    }
-                }
-                Err(error) => failed = failed.or(Some((shard, error))),
+            if taken.contains(&row.execution) {
+                outcomes[place] = Some(ImportOutcome::StartedHere);
+            } else {
+                portions[self.number_of(row.execution)].push((place, row));
             }
+        }
+        let asked = self.shards.iter().zip(portions).filter(|(_, rows)| !rows.is_empty());
+        let answers = asked.map(|(shard, rows)| import_in(shard, rows));
+        let mut failed = None;
+        for answer in join_all(answers).await {
+            for (place, outcome) in answer.outcomes {
+                outcomes[place] = Some(outcome);
+            }
+            failed = failed.or(answer.failed);
         }
         let is_kept = outcomes.contains(&Some(ImportOutcome::Kept));
         match failed {
             None => Ok(outcomes.into_iter().flatten().collect()),
-            Some((shard, error)) if is_kept => {
-                Err(StoreError::Unknown(error.into()).on_shard(&shard.name))
+            Some(StoreError::Shard { name, source }) if is_kept => {
+                Err(StoreError::Unknown(source).on_shard(&name))
             }
-            Some((shard, error)) => Err(error.on_shard(&shard.name)),
+            Some(error) => Err(error),
         }
     }
 
@@ -58,4 +66,32 @@ impl Imports for Sharded {
         let answers = join_all(answers).await.into_iter().collect::<Result<Vec<_>, _>>()?;
         Ok(answers.into_iter().flatten().collect())
     }
+}
+
+/// Adds rows in one shard. Rows that it refuses are found by halving: what others kept cannot be
+/// undone, so the whole cannot be refused.
+async fn import_in(shard: &Part, rows: Vec<(usize, Import)>) -> Answer {
+    let mut answer = Answer { outcomes: Vec::with_capacity(rows.len()), failed: None };
+    let mut waiting = vec![rows];
+    while let Some(mut portion) = waiting.pop() {
+        let rows = portion.iter().map(|(_, row)| row.clone()).collect();
+        match shard.named(shard.store.import(rows).await) {
+            Ok(outcomes) => {
+                let places = portion.into_iter().map(|(place, _)| place);
+                answer.outcomes.extend(places.zip(outcomes));
+            }
+            Err(error) if !matches!(error.failure(), StoreError::Refused(_)) => {
+                answer.failed = Some(error);
+                break;
+            }
+            Err(_) if portion.len() == 1 => {
+                answer.outcomes.push((portion[0].0, ImportOutcome::Refused));
+            }
+            Err(_) => {
+                let second = portion.split_off(portion.len() / 2);
+                waiting.extend([second, portion]);
+            }
+        }
+    }
+    answer
 }

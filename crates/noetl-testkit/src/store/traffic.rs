@@ -1,5 +1,6 @@
 //! What a frail store answers beside the log: what its memory says, or nothing.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -82,6 +83,7 @@ pass_on! { Subscriptions {
     fn register_subscription(tenant: &Tenant, new: NewSubscription) -> SubscriptionRow;
     fn subscription(tenant: &Tenant, id: SubscriptionId) -> Option<SubscriptionRow>;
     fn subscriptions(tenant: &Tenant) -> Vec<SubscriptionRow>;
+    fn logs_of_subscriptions(logs: &[ExecutionId]) -> HashSet<ExecutionId>;
     fn subscription_counts() -> Vec<(SubscriptionState, u64)>;
     fn transition(
         tenant: &Tenant, id: SubscriptionId, from: SubscriptionState, action: SubscriptionAction,
