@@ -273,6 +273,13 @@ impl Control {
             }
             Err(_) => self.metrics.scrape_errors.inc(),
         }
+        match self.store.waiting_commands().await {
+            Ok(waiting) => {
+                let gauge = self.metrics.commands_pending.with_label_values(&["all"]);
+                gauge.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+            }
+            Err(_) => self.metrics.scrape_errors.inc(),
+        }
         match self.store.subscription_counts().await {
             Ok(counts) => {
                 for state in SubscriptionState::ALL {

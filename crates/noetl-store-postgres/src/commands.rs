@@ -32,6 +32,13 @@ impl Commands for PostgresStore {
         )
         .await
     }
+
+    async fn waiting_commands(&self) -> Result<u64, StoreError> {
+        let sql = "select count(*) from noetl.command \
+                   where completed_at is null and issued_seq is not null and status = 'PENDING'";
+        let count = self.one("count waiting commands", || sqlx::query(sql), |row| number(row, 0));
+        Ok(count.await?.unwrap_or(0))
+    }
 }
 
 fn command(row: &PgRow) -> Result<CommandRow, sqlx::Error> {

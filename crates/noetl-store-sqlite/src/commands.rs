@@ -32,6 +32,15 @@ impl Commands for SqliteStore {
         })
         .await
     }
+
+    async fn waiting_commands(&self) -> Result<u64, StoreError> {
+        self.read("count waiting commands", |connection| {
+            let sql = "select count(*) from command indexed by command_open \
+                       where ended_at is null and state = 'PENDING'";
+            connection.prepare_cached(sql)?.query_row([], |row| count(row, 0))
+        })
+        .await
+    }
 }
 
 fn command(row: &Row<'_>) -> rusqlite::Result<CommandRow> {

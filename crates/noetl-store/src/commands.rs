@@ -169,4 +169,7 @@ pub trait Commands: Send + Sync {
         after: CommandId,
         limit: usize,
     ) -> Result<Vec<CommandRow>, StoreError>;
+
+    /// How many commands wait for a worker.
+    async fn waiting_commands(&self) -> Result<u64, StoreError>;
 }

@@ -28,7 +28,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
-use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant, Timestamp};
+use noetl_model::{
+    CatalogId, CommandId, CommandState, Event, EventId, ExecutionId, Seq, Tenant, Timestamp,
+};
 
 use self::state::State;
 use crate::{
@@ -227,6 +229,12 @@ impl Commands for MemoryStore {
         let state = self.state();
         let open = state.commands.values().filter(|row| row.id > after && !row.state.is_terminal());
         Ok(open.take(limit).cloned().collect())
+    }
+
+    async fn waiting_commands(&self) -> Result<u64, StoreError> {
+        let state = self.state();
+        let waits = |row: &&CommandRow| row.state == CommandState::Pending;
+        Ok(state.commands.values().filter(waits).count() as u64)
     }
 }
 

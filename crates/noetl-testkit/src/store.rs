@@ -234,6 +234,11 @@ impl Commands for FrailStore {
         self.answer()?;
         self.inner.open_commands(after, limit).await
     }
+
+    async fn waiting_commands(&self) -> Result<u64, StoreError> {
+        self.answer()?;
+        self.inner.waiting_commands().await
+    }
 }
 
 #[async_trait]

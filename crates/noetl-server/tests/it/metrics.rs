@@ -22,6 +22,8 @@ async fn the_page_tells_what_was_taken() {
         "noetl_events_projected_total 1",
         "noetl_events_rejected_total{route=\"project\"} 1",
         "noetl_outbox_pending 4",
+        "noetl_commands_pending{pool=\"all\"} 1",
+        "noetl_subscription_state{state=\"ACTIVE\"} 0",
         "noetl_execute_outcomes_total{entry=\"single\",outcome=\"new\"} 1",
     ] {
         assert!(page.lines().any(|found| found == line), "{line} in:\n{page}");
@@ -50,7 +52,7 @@ async fn the_page_can_be_left_out_and_bears_a_store_that_is_down() {
     app.close().await;
     let app = system_app().await;
     app.store.set_down(true);
-    assert!(page(&app).await.contains("noetl_scrape_errors_total 2"));
+    assert!(page(&app).await.contains("noetl_scrape_errors_total 3"));
     app.store.set_down(false);
     app.close().await;
 }

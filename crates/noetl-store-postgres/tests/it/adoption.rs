@@ -6,8 +6,8 @@ use noetl_control::{Control, Options as ControlOptions, StartRequest};
 use noetl_model::{EventId, ExecutionId, Fact, Seq, Tenant};
 use noetl_store::conformance::{Subject, outbox_on, twin};
 use noetl_store::{
-    Commands, Credentials, EventLog, ExecutionFilter, ExecutionStatus, Executions, MemoryStore,
-    Stamp, SubscriptionAction, SubscriptionState, Subscriptions, SystemClock,
+    Commands, Credentials, Cursors, EventLog, ExecutionFilter, ExecutionStatus, Executions,
+    MemoryStore, Stamp, SubscriptionAction, SubscriptionState, Subscriptions, SystemClock,
 };
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_testkit::postgres::TestDatabase;
@@ -138,6 +138,28 @@ async fn its_other_tables_are_kept_and_gain_a_tenant() {
     assert!(other.is_none());
     let legacy = database.psql("select count(*) from noetl.execution_before_adoption");
     assert_eq!(legacy, "0", "the old list is kept beside ours");
+}
+
+/// Its tailer noted an event id where ours notes a position: our first lane would wait for ever.
+#[tokio::test]
+async fn its_tailer_s_cursor_is_where_adopted_rows_go_on() {
+    let database = old_database();
+    database.psql(
+        "create table if not exists noetl.stream_cursor (
+             name text primary key, position bigint not null,
+             updated_at timestamptz not null default now());
+         insert into noetl.stream_cursor (name, position)
+         values ('event_stream_tailer', 280000000000000000)",
+    );
+    let store = adopt(&database).await;
+    assert_eq!(store.cursor("event_stream_tailer").await.expect("a read"), None);
+    let adopted = store.cursor("event_stream_tailer:adopted").await.expect("a read");
+    assert_eq!(adopted, Some(280_000_000_000_000_000));
+    // Ours stays where it is.
+    store.advance("event_stream_tailer", 3, None).await.expect("an answer");
+    drop(store);
+    let store = adopt(&database).await;
+    assert_eq!(store.cursor("event_stream_tailer").await.expect("a read"), Some(3));
 }
 
 /// The same random work as on memory, on a schema that was made by others.

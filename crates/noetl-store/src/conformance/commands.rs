@@ -31,6 +31,9 @@ pub async fn an_issued_command_waits(store: Arc<dyn Store>) {
         }
     );
     assert_eq!(open(&*store).await, [row]);
+    assert_eq!(store.waiting_commands().await.expect("a count"), 1);
+    write(&*store, story.then(vec![claimed(story.command_at(3), "w")])).await;
+    assert_eq!(store.waiting_commands().await.expect("a count"), 0, "it has a worker");
 }
 
 pub async fn a_command_issued_and_claimed_in_one_append_is_claimed(store: Arc<dyn Store>) {

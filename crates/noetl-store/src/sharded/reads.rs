@@ -90,4 +90,8 @@ impl Commands for Sharded {
         rows.truncate(limit);
         Ok(rows)
     }
+
+    async fn waiting_commands(&self) -> Result<u64, StoreError> {
+        Ok(self.all(|store| store.waiting_commands()).await?.into_iter().sum())
+    }
 }
