@@ -116,8 +116,9 @@ async fn large_rows_of_an_adopted_database_come_in_pages_of_bytes() {
     database.psql(&format!(
         "insert into noetl.event (execution_id, event_id, catalog_id, event_type, result, origin) \
          select e.execution_id + twin, e.event_id + n, e.catalog_id, 'large', \
-         to_json(repeat('x', {})), 'imported' from (select * from noetl.event order by event_id \
-         desc limit 1) e, generate_series(1, 5) n, generate_series(1000, 1001) twin",
+         jsonb_build_object('status', 'ok', 'reference', jsonb_build_object('x', repeat('x', {}))), \
+         'imported' from (select * from noetl.event order by event_id desc limit 1) e, \
+         generate_series(1, 5) n, generate_series(1000, 1001) twin",
         PAGE_BYTES / 2
     ));
     let is_large = |row: &TailRow| row.row.event_type.as_deref() == Some("large");
