@@ -17,7 +17,8 @@ select execution_id, coalesce(seq, 0), event_id, created_at, origin, event_type,
 from (
     select n.*, coalesce(sum(
             coalesce(octet_length(n.result::text), 0) + coalesce(octet_length(n.meta::text), 0)
-            + coalesce(octet_length(n.error), 0) + coalesce(octet_length(n.more::text), 0)
+            + coalesce(octet_length(n.error), 0)
+            + coalesce(octet_length(coalesce(n.more::text, n.stack_trace)), 0)
         ) over (order by n.event_id rows between unbounded preceding and 1 preceding), 0
     ) as bytes_before
     from (
@@ -25,7 +26,8 @@ from (
         -- it may be larger than its text, but never so many times.
         select e.*, coalesce(sum(
                 coalesce(pg_column_size(e.result), 0) + coalesce(pg_column_size(e.meta), 0)
-                + coalesce(pg_column_size(e.error), 0) + coalesce(pg_column_size(e.more), 0)
+                + coalesce(pg_column_size(e.error), 0)
+                + coalesce(pg_column_size(e.more), pg_column_size(e.stack_trace), 0)
             ) over (order by e.event_id rows between unbounded preceding and 1 preceding), 0
         ) as packed_before
         from (
@@ -35,7 +37,7 @@ from (
             order by event_id limit $5
         ) e
     ) n
-    where n.packed_before < $6 * 8
+    where n.packed_before < $6::bigint * 8
 ) e
 where bytes_before < $6
 order by event_id
