@@ -8,15 +8,18 @@
 mod kept;
 mod pass;
 mod payloads;
+mod turns;
 
 use std::sync::Arc;
 
 use noetl_engine::replay::{Projection, ReplayState, Scope};
+use noetl_model::row::EventRow;
 use noetl_model::{EventId, ExecutionId, SubscriptionId, Tenant, Value};
-use noetl_store::{Store, StoreError, Until};
-use tokio::sync::Semaphore;
+use noetl_store::tail::PAGE_BYTES;
+use noetl_store::{Store, StoreError, Until, row_bytes};
 
 use self::pass::Pass;
+use self::turns::Turns;
 use crate::results::Results;
 
 pub use self::payloads::{PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Resolution};
@@ -24,13 +27,9 @@ pub use self::payloads::{PayloadLabel, PayloadResolution, Payloads, PayloadsSumm
 /// The organization of rows that name none.
 pub const ORGANIZATION: &str = "default";
 
-/// Rows of a page, of which two are in memory at a time: enough that a read costs more than asking for it, and a few
-/// megabytes as rows go.
+/// Rows of a page, of which two are in memory at a time: enough that a read costs more than asking
+/// for it. The store ends a page of large rows sooner.
 const PAGE: usize = 5_000;
-
-/// Folds of more events than this wait for each other, because their states may be large too.
-const LONG: u64 = 100_000;
-const LONG_AT_ONCE: usize = 2;
 
 /// What to replay.
 #[derive(Debug, Clone)]
@@ -80,17 +79,17 @@ pub struct Advanced {
 pub struct Replay {
     store: Arc<dyn Store>,
     results: Results,
-    long: Arc<Semaphore>,
+    turns: Arc<Turns>,
 }
 
 impl Replay {
     pub(crate) fn new(store: Arc<dyn Store>, results: Results) -> Self {
-        Self { store, results, long: Arc::new(Semaphore::new(LONG_AT_ONCE)) }
+        Self { store, results, turns: Arc::default() }
     }
 
     /// Replays a log. One that does not exist, or is another tenant's, has no events.
     pub async fn state(&self, request: &ReplayRequest) -> Result<Replayed, StoreError> {
-        let _turn = self.turn(request.limit).await;
+        let _turn = self.turns.take(request.limit).await;
         let pass = Pass::new(Scope {
             tenant_id: request.tenant.to_string(),
             organization_id: request.organization.clone(),
@@ -102,7 +101,7 @@ impl Replay {
             Some(owner) if *owner != request.tenant => pass.sealed().await?,
             owner => {
                 let is_theirs = owner.is_some() || self.is_subscription(request).await?;
-                let pass = Pass { is_theirs, ..pass };
+                let pass = Pass { is_theirs, is_execution: owner.is_some(), ..pass };
                 self.fold(pass, request.until, request.limit).await?
             }
         };
@@ -117,7 +116,7 @@ impl Replay {
     /// Folds an execution to its present end, from where it was folded to before when that is
     /// known. `None` when it has no events.
     pub async fn advance(&self, execution: ExecutionId) -> Result<Option<Advanced>, StoreError> {
-        let _turn = self.turn(None).await;
+        let _turn = self.turns.take(None).await;
         let owner = self.store.tenant_of(execution).await?;
         let pass = Pass::new(Scope {
             tenant_id: owner.clone().unwrap_or_default().to_string(),
@@ -125,7 +124,8 @@ impl Replay {
             execution_id: execution.get(),
             projection: Projection::All,
         });
-        let pass = Pass { is_theirs: owner.is_some(), is_of_everybody: true, ..pass };
+        let is_execution = owner.is_some();
+        let pass = Pass { is_theirs: is_execution, is_execution, is_of_everybody: true, ..pass };
         let Pass { state, start_meta, .. } = self.fold(pass, Until::End, None).await?;
         let advanced = state.last_event_id.map(|version| Advanced {
             version: EventId::new(version),
@@ -142,15 +142,6 @@ impl Replay {
         Ok(self.store.subscription(&request.tenant, id).await?.is_some())
     }
 
-    /// Waits until a long fold may begin; a short one may at once.
-    async fn turn(&self, limit: Option<u64>) -> Option<tokio::sync::SemaphorePermit<'_>> {
-        match limit {
-            Some(limit) if limit <= LONG => None,
-            // The semaphore is never closed.
-            _ => self.long.acquire().await.ok(),
-        }
-    }
-
     async fn fold(&self, pass: Pass, until: Until, limit: Option<u64>) -> Result<Pass, StoreError> {
         let execution = ExecutionId::new(pass.state.execution_id);
         let mut pass = kept::seeded(&*self.store, pass, until, limit).await?;
@@ -163,7 +154,7 @@ impl Replay {
                 None => (self.store.read_rows(execution, after, until, wanted).await?, wanted),
             };
             after = rows.last().map(|row| row.event_id);
-            if rows.len() < asked {
+            if is_last(&rows, asked) {
                 pass = pass.take(rows).await?;
                 break;
             }
@@ -181,4 +172,12 @@ impl Replay {
         }
         pass.sealed().await
     }
+}
+
+/// Whether no page comes after this one. One with fewer rows than were asked for need not be the
+/// last, because the store ends a page of large rows sooner; but it is when it is small too. To
+/// look for an empty page instead would never end while somebody appends.
+fn is_last(rows: &[EventRow], asked: usize) -> bool {
+    let bytes = || rows.iter().map(row_bytes).sum::<usize>();
+    rows.len() < asked && bytes() < PAGE_BYTES / 2
 }

@@ -1,5 +1,6 @@
 -- Rows another program wrote before the database was ours, which have no position: those with the
--- next event ids, oldest first. Rows that share an id come together.
+-- next event ids, oldest first, up to where their JSON passes so many bytes: those that begin before
+-- that. Rows that share an id come together, and count from the first of them.
 select e.execution_id, coalesce(e.seq, 0), e.event_id, e.created_at, e.origin, e.event_type,
     e.node_name, e.node_type, e.status, e.command_id, e.parent_execution_id, e.worker_id,
     e.context::text, e.result::text, e.meta::text, e.error, e.duration, e.idempotency_key,
@@ -19,13 +20,23 @@ select e.execution_id, coalesce(e.seq, 0), e.event_id, e.created_at, e.origin, e
         'ingest_time', e.ingest_time, 'payload_ref', e.payload_ref
     ))::text end,
     e.event_id, e.tenant_id, coalesce(e.catalog_id, x.catalog_id), e.prev_event_id
-from noetl.event e
+from (
+    select p.*, sum(p.bytes) over (order by p.event_id)
+        - sum(p.bytes) over (partition by p.event_id) as bytes_before
+    from (
+        select n.*, coalesce(octet_length(n.context::text), 0)
+            + coalesce(octet_length(n.result::text), 0)
+            + coalesce(octet_length(n.meta::text), 0) as bytes
+        from noetl.event n
+        where n.lane is null and n.event_id > $1 and n.event_id <= (
+            select max(m.event_id) from (
+                select a.event_id from noetl.event a
+                where a.lane is null and a.event_id > $1
+                order by a.event_id limit $2
+            ) m
+        )
+    ) p
+) e
 left join noetl.execution x on x.execution_id = e.execution_id
-where e.lane is null and e.event_id > $1 and e.event_id <= (
-    select max(n.event_id) from (
-        select a.event_id from noetl.event a
-        where a.lane is null and a.event_id > $1
-        order by a.event_id limit $2
-    ) n
-)
+where e.bytes_before < $3
 order by e.event_id, e.execution_id

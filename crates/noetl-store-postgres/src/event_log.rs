@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Origin, Seq};
+use noetl_store::tail::PAGE_BYTES;
 use noetl_store::{Append, Committed, EventLog, Held, StoreError, Until, first_after};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -80,7 +81,7 @@ impl EventLog for PostgresStore {
             "read rows of the event log",
             || {
                 let read = sqlx::query(sql).bind(execution.get()).bind(first.get()).bind(last);
-                read.bind(time).bind(rows(limit))
+                read.bind(time).bind(rows(limit)).bind(rows(PAGE_BYTES))
             },
             event_row,
         )

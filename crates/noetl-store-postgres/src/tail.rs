@@ -33,7 +33,7 @@ impl Tail for PostgresStore {
 
     async fn tail_adopted(&self, after: i64, limit: usize) -> Result<Vec<TailRow>, StoreError> {
         let sql = include_str!("../queries/event_tail_adopted.sql");
-        let make = || sqlx::query(sql).bind(after).bind(rows(limit));
+        let make = || sqlx::query(sql).bind(after).bind(rows(limit)).bind(rows(PAGE_BYTES));
         self.list("follow the adopted log", make, tail_row).await
     }
 }

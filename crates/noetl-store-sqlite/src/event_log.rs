@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Origin, Seq, Timestamp};
-use noetl_store::{Append, Committed, EventLog, Held, StoreError, Unshared, Until, first_after};
+use noetl_store::tail::PAGE_BYTES;
+use noetl_store::{
+    Append, Committed, EventLog, Held, StoreError, Unshared, Until, first_after, row_bytes,
+};
 use rusqlite::{OptionalExtension, Row};
 
 use crate::SqliteStore;
@@ -54,7 +57,17 @@ impl EventLog for SqliteStore {
             let sql = include_str!("../queries/event_rows.sql");
             let mut read = connection.prepare_cached(sql)?;
             let bounds = (execution.get(), first.get(), last, time, rows(limit));
-            read.query_map(bounds, event_row)?.collect()
+            let mut found = read.query(bounds)?;
+            let mut page = Vec::new();
+            let mut bytes = 0;
+            while bytes < PAGE_BYTES
+                && let Some(row) = found.next()?
+            {
+                let row = event_row(row)?;
+                bytes += row_bytes(&row);
+                page.push(row);
+            }
+            Ok(page)
         })
         .await
     }

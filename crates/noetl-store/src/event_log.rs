@@ -215,6 +215,12 @@ pub fn first_after(after: Option<EventId>) -> Option<EventId> {
     }
 }
 
+/// Bytes of a row's texts of any length, by which a page of rows ends.
+pub fn row_bytes(row: &EventRow) -> usize {
+    let texts = [&row.context, &row.result, &row.meta, &row.error, &row.more];
+    texts.iter().map(|text| text.as_ref().map_or(0, |text| text.len())).sum()
+}
+
 /// The append-only log of every execution.
 #[async_trait]
 pub trait EventLog: Send + Sync {
@@ -265,10 +271,13 @@ pub trait EventLog: Send + Sync {
     ) -> Result<Vec<Event>, StoreError>;
 
     /// Returns up to `limit` rows of a log with an id above `after`, in the order of ids, which
-    /// need not be the order in which they were recorded.
+    /// need not be the order in which they were recorded; fewer where they are more than
+    /// [`PAGE_BYTES`](crate::tail::PAGE_BYTES), and at least one if there is any. A page of fewer
+    /// that has less than half of that in bytes is the last.
     ///
     /// Rows come as they are stored, so that one which this version cannot decode is still among
-    /// them. A row of an adopted database that has no place yet is at [`Seq::START`].
+    /// them, but without their `context`, which may be large and says nothing about what came of
+    /// an event. A row of an adopted database that has no place yet is at [`Seq::START`].
     async fn read_rows(
         &self,
         execution: ExecutionId,

@@ -48,7 +48,7 @@ pub use digest::{Digest, DigestError};
 pub use due::{Due, DueRow, NewDue};
 pub use error::{BackendError, StoreError};
 pub use event_log::{
-    Append, Committed, EventLog, Held, Malformed, Start, Unshared, Until, first_after,
+    Append, Committed, EventLog, Held, Malformed, Start, Unshared, Until, first_after, row_bytes,
 };
 pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, path_contains};
 pub use imports::{Import, ImportOutcome, ImportedExecution, Imports};

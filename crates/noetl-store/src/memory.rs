@@ -33,10 +33,11 @@ use noetl_model::{
 };
 
 use self::state::State;
+use crate::tail::PAGE_BYTES;
 use crate::{
     Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
     ExecutionRow, Executions, Held, NewEntry, OutboxOptions, StoreClock, StoreError, Unshared,
-    Until, first_after, path_contains,
+    Until, first_after, path_contains, row_bytes,
 };
 
 /// A store in memory.
@@ -70,6 +71,21 @@ impl MemoryStore {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The first of these rows, up to where they fill a page, without what a page leaves out.
+fn page<'a>(rows: impl Iterator<Item = &'a EventRow>) -> Vec<EventRow> {
+    let mut page = Vec::new();
+    let mut bytes = 0;
+    for row in rows {
+        if bytes >= PAGE_BYTES {
+            break;
+        }
+        let row = EventRow { context: None, ..row.clone() };
+        bytes += row_bytes(&row);
+        page.push(row);
+    }
+    page
 }
 
 #[async_trait]
@@ -116,13 +132,13 @@ impl EventLog for MemoryStore {
         let is_early = |row: &&EventRow| until.last_time().is_none_or(|at| row.created_at <= at);
         if let Some(known) = state.executions.get(&execution) {
             let rows = known.rows_by_id(first, last);
-            return Ok(rows.filter(is_early).take(limit).cloned().collect());
+            return Ok(page(rows.filter(is_early).take(limit)));
         }
         // The log of a subscription is short.
         let mut rows: Vec<&EventRow> = state.log(execution).iter().collect();
         rows.sort_unstable_by_key(|row| row.event_id);
         let rows = rows.into_iter().filter(|row| (first..=last).contains(&row.event_id));
-        Ok(rows.filter(is_early).take(limit).cloned().collect())
+        Ok(page(rows.filter(is_early).take(limit)))
     }
 
     async fn least_id_since(

@@ -4,10 +4,20 @@
 //! checksum counts as none.
 
 use async_trait::async_trait;
-use noetl_model::{Tenant, Value};
+use noetl_model::{ExecutionId, Tenant, Value};
 use sha2::{Digest, Sha256};
 
 use crate::StoreError;
+
+/// The execution a snapshot is about: `<execution>`, or `execution/<execution>/<name>`. It goes
+/// with that execution and is kept where its log is.
+pub(crate) fn execution_of(aggregate: &str) -> Option<ExecutionId> {
+    let id = match aggregate.strip_prefix("execution/") {
+        Some(rest) => rest.split_once('/')?.0,
+        None => aggregate,
+    };
+    id.parse().ok()
+}
 
 /// The folded state of one aggregate.
 #[derive(Debug, Clone, PartialEq)]

@@ -53,7 +53,7 @@ pub trait Tail: Send + Sync {
     async fn tail(&self, lane: u16, after: i64, limit: usize) -> Result<Vec<TailRow>, StoreError>;
 
     /// Rows that have no position, because another program wrote them before this database was
-    /// ours: those with an event id above `after`, in the order of those ids, up to about `limit`.
-    /// Rows with one id come together.
+    /// ours: those with an event id above `after`, in the order of those ids, up to about `limit`,
+    /// fewer where they are more than [`PAGE_BYTES`]. Rows with one id come together.
     async fn tail_adopted(&self, after: i64, limit: usize) -> Result<Vec<TailRow>, StoreError>;
 }

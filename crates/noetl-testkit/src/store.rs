@@ -35,6 +35,7 @@ pub struct FrailStore {
     inner: Arc<dyn Store>,
     is_down: AtomicBool,
     commits: AtomicUsize,
+    row_reads: AtomicUsize,
     faults: Mutex<BTreeMap<usize, CommitFault>>,
     /// Whether commits are under way without an end.
     holds: watch::Sender<bool>,
@@ -53,6 +54,7 @@ impl FrailStore {
             inner,
             is_down: AtomicBool::default(),
             commits: AtomicUsize::default(),
+            row_reads: AtomicUsize::default(),
             faults: Mutex::default(),
             holds: watch::Sender::default(),
         }
@@ -76,6 +78,11 @@ impl FrailStore {
     /// How many commits were asked for.
     pub fn commits(&self) -> usize {
         self.commits.load(Ordering::SeqCst)
+    }
+
+    /// How many pages of rows were asked for.
+    pub fn row_reads(&self) -> usize {
+        self.row_reads.load(Ordering::SeqCst)
     }
 
     fn answer(&self) -> Result<(), StoreError> {
@@ -132,6 +139,7 @@ impl EventLog for FrailStore {
         limit: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
         self.answer()?;
+        self.row_reads.fetch_add(1, Ordering::SeqCst);
         self.inner.read_rows(execution, after, until, limit).await
     }
 

@@ -78,11 +78,10 @@ pub(super) async fn seeded(
     if !fits || limit.is_some_and(|limit| limit < note.rows) {
         return Ok(pass);
     }
-    let later = store.least_id_since(execution, Seq(note.rows)).await?;
-    if later.is_some_and(|least| least.get() <= found.version) {
+    let version = found.version;
+    if !stands(store, execution, version, note.rows).await? {
         return Ok(Pass { is_outdated: true, ..pass });
     }
-    let version = found.version;
     let state = aside(move || serde_json::from_str::<ReplayState>(&found.body)).await?;
     let is_it = |state: &ReplayState| {
         state.execution_id == execution.get()
@@ -94,6 +93,25 @@ pub(super) async fn seeded(
         return Ok(Pass { is_outdated: true, ..pass });
     };
     Ok(go_on(pass, state, note))
+}
+
+/// Whether a state of so many rows, up to the largest id among them, is still one of this log's
+/// beginning.
+async fn stands(
+    store: &dyn Store,
+    execution: ExecutionId,
+    version: i64,
+    rows: u64,
+) -> Result<bool, StoreError> {
+    let is_folded = |least: EventId| least.get() <= version;
+    // The last of the rows has one of the ids. If it is not there, this is another log: the
+    // execution was purged, and came again.
+    let last = store.least_id_since(execution, Seq(rows.saturating_sub(1))).await?;
+    if !last.is_some_and(is_folded) {
+        return Ok(false);
+    }
+    let later = store.least_id_since(execution, Seq(rows)).await?;
+    Ok(!later.is_some_and(is_folded))
 }
 
 fn is_ours(note: &Note) -> bool {

@@ -7,6 +7,9 @@ use noetl_store::StoreError;
 
 use super::{ORGANIZATION, PAGE};
 
+/// Rows of a page when there is room for fewer.
+const PAGE_MIN: usize = 500;
+
 /// A fold under way, and what is known of the rows it took.
 pub(super) struct Pass {
     pub(super) state: ReplayState,
@@ -30,6 +33,8 @@ pub(super) struct Pass {
     pub(super) is_outdated: bool,
     /// Whether the whole log is known to be the tenant's. Else every row has to say so.
     pub(super) is_theirs: bool,
+    /// Whether it is the log of an execution.
+    pub(super) is_execution: bool,
     /// Whether it takes rows whosever they are.
     pub(super) is_of_everybody: bool,
 }
@@ -48,22 +53,23 @@ impl Pass {
             is_plain: true,
             is_outdated: false,
             is_theirs: false,
+            is_execution: false,
             is_of_everybody: false,
         }
     }
 
     /// Whether a kept state may stand for rows of this fold: it is of an execution that is there,
-    /// and of rows that name no organization.
+    /// with which it goes when that does, and of rows that name no organization.
     pub(super) fn may_be_kept(&self) -> bool {
         let is_of_plain_rows = self.is_of_everybody || self.state.organization_id == ORGANIZATION;
-        self.is_theirs && is_of_plain_rows
+        self.is_execution && is_of_plain_rows
     }
 
     /// How many rows are worth reading: one more than there is room for shows whether the limit
-    /// cuts.
+    /// cuts. Rows of others take no room, so there may be any number of them to pass over.
     pub(super) fn wanted(&self) -> usize {
         let room = self.room.map_or(PAGE, |room| usize::try_from(room).unwrap_or(PAGE));
-        room.saturating_add(1).min(PAGE)
+        room.saturating_add(1).clamp(PAGE_MIN, PAGE)
     }
 
     /// Whether there is certainly room left after this many rows.

@@ -223,9 +223,10 @@ fn unresolved(locator: Option<String>, why: &str) -> Resolution {
 }
 
 async fn measured_bytes(place: String, bytes: Vec<u8>) -> Result<Resolution, StoreError> {
-    match serde_json::from_slice(&bytes) {
-        Ok(value) => measured(place, value).await,
-        Err(_) => Ok(Resolution {
+    // To read a large text is work too.
+    aside(move || match serde_json::from_slice(&bytes) {
+        Ok(value) => measure(place, &value),
+        Err(_) => Resolution {
             locator: Some(place),
             resolved: true,
             checksum: Some(Digest::of(&bytes).to_string()),
@@ -233,31 +234,33 @@ async fn measured_bytes(place: String, bytes: Vec<u8>) -> Result<Resolution, Sto
             row_count: None,
             value_type: Some("bytes"),
             error: None,
-        }),
-    }
+        },
+    })
+    .await
 }
 
 async fn measured(place: String, value: Value) -> Result<Resolution, StoreError> {
-    aside(move || {
-        let text = canonical::text(&value);
-        let rows = match &value {
-            Value::Array(rows) => Some(rows.len()),
-            Value::Object(fields) => {
-                fields.get("rows").and_then(Value::as_array).map(|rows| rows.len())
-            }
-            _ => None,
-        };
-        Resolution {
-            locator: Some(place),
-            resolved: true,
-            checksum: Some(Digest::of(text.as_bytes()).to_string()),
-            size_bytes: u64::try_from(text.len()).ok(),
-            row_count: rows.and_then(|rows| u64::try_from(rows).ok()),
-            value_type: Some(kind_of(&value)),
-            error: None,
+    aside(move || measure(place, &value)).await
+}
+
+fn measure(place: String, value: &Value) -> Resolution {
+    let text = canonical::text(value);
+    let rows = match value {
+        Value::Array(rows) => Some(rows.len()),
+        Value::Object(fields) => {
+            fields.get("rows").and_then(Value::as_array).map(|rows| rows.len())
         }
-    })
-    .await
+        _ => None,
+    };
+    Resolution {
+        locator: Some(place),
+        resolved: true,
+        checksum: Some(Digest::of(text.as_bytes()).to_string()),
+        size_bytes: u64::try_from(text.len()).ok(),
+        row_count: rows.and_then(|rows| u64::try_from(rows).ok()),
+        value_type: Some(kind_of(value)),
+        error: None,
+    }
 }
 
 fn kind_of(value: &Value) -> &'static str {
@@ -273,6 +276,7 @@ fn kind_of(value: &Value) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
     use serde_json::json;
 
     use super::*;
@@ -294,6 +298,16 @@ mod tests {
             (json!(5), None),
         ] {
             assert_eq!(locator(&reference).as_deref(), place, "{reference}");
+        }
+    }
+
+    #[tokio::test]
+    async fn bytes_are_read_aside() {
+        for (bytes, kind, rows) in [("[1, 2]", "array", Some(2)), ("no JSON", "bytes", None)] {
+            let mut measured = Box::pin(measured_bytes("p".into(), bytes.into()));
+            assert!(measured.as_mut().now_or_never().is_none(), "{bytes}: not on this thread");
+            let found = measured.await.expect("an answer");
+            assert_eq!((found.value_type, found.row_count), (Some(kind), rows));
         }
     }
 

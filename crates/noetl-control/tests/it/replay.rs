@@ -1,5 +1,7 @@
 //! Logs folded to any event, in pages, from kept states, and for those they belong to.
 
+mod bounds;
+
 use std::sync::Arc;
 
 use noetl_control::{Options, Replay, ReplayRequest, Replayed};

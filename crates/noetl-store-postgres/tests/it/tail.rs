@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use noetl_store::conformance::story::{Story, said, write};
-use noetl_store::tail::{Tail, TailRow};
+use noetl_store::tail::{PAGE_BYTES, Tail, TailRow};
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_testkit::postgres::TestDatabase;
 use tokio::task::JoinSet;
@@ -105,4 +105,29 @@ async fn rows_of_an_adopted_database_come_by_id_and_with_every_column() {
         assert_eq!(body["seq"], noetl_model::Value::Null);
     }
     assert!(store.lanes().await.expect("lanes").iter().all(|lane| lane.newest == 0));
+}
+
+#[tokio::test]
+async fn large_rows_of_an_adopted_database_come_in_pages_of_bytes() {
+    let database = TestDatabase::new();
+    database.psql(include_str!("old_schema.sql"));
+    let store = open(&database, 0).await;
+    // Pairs that share an id, each row of half a page.
+    database.psql(&format!(
+        "insert into noetl.event (execution_id, event_id, catalog_id, event_type, result, origin) \
+         select e.execution_id + twin, e.event_id + n, e.catalog_id, 'large', \
+         jsonb_build_object('status', 'ok', 'reference', jsonb_build_object('x', repeat('x', {}))), \
+         'imported' from (select * from noetl.event order by event_id desc limit 1) e, \
+         generate_series(1, 5) n, generate_series(1000, 1001) twin",
+        PAGE_BYTES / 2
+    ));
+    let is_large = |row: &TailRow| row.row.event_type.as_deref() == Some("large");
+    let (mut after, mut pages) = (i64::MIN, Vec::new());
+    loop {
+        let page = store.tail_adopted(after, 5_000).await.expect("rows");
+        let Some(last) = page.last() else { break };
+        after = last.position;
+        pages.push(page.iter().filter(|row| is_large(row)).count());
+    }
+    assert_eq!(pages, [2, 2, 2, 2, 2]);
 }

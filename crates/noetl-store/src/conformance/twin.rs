@@ -11,7 +11,7 @@ mod traffic;
 use std::sync::Arc;
 
 use noetl_model::row::EventRow;
-use noetl_model::{CatalogId, CommandId, Event, ExecutionId, Fact, Seq, Tenant, Timestamp};
+use noetl_model::{CatalogId, CommandId, ExecutionId, Fact, Seq, Tenant, Timestamp, Value};
 use serde_json::json;
 
 use self::registry::Registry;
@@ -251,11 +251,19 @@ impl History {
 }
 
 /// Rows of a story after its first. An adopted database writes their JSON in a way of its own, so
-/// they are compared as what they say.
-async fn rows(store: &dyn Store, story: &Story, until: Until) -> Vec<Event> {
+/// that is compared as what it says.
+async fn rows(
+    store: &dyn Store,
+    story: &Story,
+    until: Until,
+) -> Vec<(EventRow, [Option<Value>; 3])> {
+    let read = |text: String| serde_json::from_str(&text).expect("JSON");
     let rows = store.read_rows(story.id(), Some(story.event_at(1)), until, 50).await;
-    let read = |row: &EventRow| row.decode().expect("a row of ours");
-    rows.expect("rows").iter().map(read).collect()
+    let apart = |mut row: EventRow| {
+        let texts = [row.result.take(), row.meta.take(), row.more.take()];
+        (row, texts.map(|text| text.map(read)))
+    };
+    rows.expect("rows").into_iter().map(apart).collect()
 }
 
 fn filters() -> Vec<ExecutionFilter> {

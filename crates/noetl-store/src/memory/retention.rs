@@ -9,6 +9,7 @@ use super::MemoryStore;
 use super::kept::has_expired;
 use super::state::{Execution, State};
 use crate::retention::{Age, Fate, Policy, Removed, Report, Retention, Tally};
+use crate::snapshots::execution_of;
 use crate::{KeychainEntry, KeychainScope, StoreError};
 
 #[async_trait]
@@ -123,15 +124,6 @@ impl Execution {
 fn is_of(entry: &KeychainEntry, gone: &HashSet<ExecutionId>) -> bool {
     let of = entry.kept.execution.filter(|_| entry.kept.scope == KeychainScope::Local);
     of.is_some_and(|of| gone.contains(&of))
-}
-
-/// The execution a snapshot is about: `<execution>`, or `execution/<execution>/<name>`.
-fn execution_of(aggregate: &str) -> Option<ExecutionId> {
-    let id = match aggregate.strip_prefix("execution/") {
-        Some(rest) => rest.split_once('/')?.0,
-        None => aggregate,
-    };
-    id.parse().ok()
 }
 
 /// Removes what `goes`, and counts it; a dry run only counts.

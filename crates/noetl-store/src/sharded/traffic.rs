@@ -7,6 +7,7 @@ use futures::future::join_all;
 use noetl_model::{DueId, ExecutionId, Tenant, Timestamp};
 
 use super::{Part, Sharded};
+use crate::snapshots::execution_of;
 use crate::{Due, DueRow, Outbox, OutboxRow, Snapshot, Snapshots, StoreError};
 
 /// Bits of an outbox id that are the row's own in its shard; the shard's number is above them. So
@@ -123,10 +124,7 @@ impl Sharded {
 
     /// Where snapshots of this aggregate are: with the execution its id names, whatever its type.
     fn of_aggregate(&self, id: &str) -> &Part {
-        match id.parse() {
-            Ok(id) => self.of_execution(ExecutionId::new(id)),
-            Err(_) => &self.cluster,
-        }
+        execution_of(id).map_or(&self.cluster, |id| self.of_execution(id))
     }
 }
 

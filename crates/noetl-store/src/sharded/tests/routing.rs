@@ -40,6 +40,11 @@ fn apart() -> (i64, i64) {
     (1, other)
 }
 
+/// What a state of an execution is called that has a name.
+fn named(id: i64) -> String {
+    format!("execution/{id}/all")
+}
+
 /// How many kinds of rows a store has of this execution.
 async fn rows_of(store: &dyn Store, id: i64) -> usize {
     let (tenant, execution) = (Tenant::default(), ExecutionId::new(id));
@@ -52,6 +57,7 @@ async fn rows_of(store: &dyn Store, id: i64) -> usize {
         !store.variables(&tenant, execution).await.expect("a list").is_empty(),
         !store.results(&tenant, execution, ResultId::new(0), 9).await.expect("a list").is_empty(),
         store.snapshot(&tenant, "state", &id.to_string()).await.expect("a read").is_some(),
+        store.snapshot(&tenant, "state", &named(id)).await.expect("a read").is_some(),
     ];
     found.into_iter().filter(|found| *found).count()
 }
@@ -71,13 +77,16 @@ async fn every_row_of_an_execution_is_in_its_shard_and_nowhere_else() {
         let kept = crate::ResultStore::put_result(&routed, &tenant, result(id, id, "rows"));
         assert!(kept.await.expect("kept"));
         let snapshot = Snapshot::new(1, "{}".into(), json!({}));
-        assert!(routed.save(&tenant, "state", &id.to_string(), snapshot).await.expect("kept"));
+        for aggregate in [id.to_string(), named(id)] {
+            let saved = routed.save(&tenant, "state", &aggregate, snapshot.clone()).await;
+            assert!(saved.expect("kept"));
+        }
     }
     for id in 1..=30 {
-        assert_eq!(rows_of(&routed, id).await, 8, "{id}");
+        assert_eq!(rows_of(&routed, id).await, 9, "{id}");
         assert_eq!(rows_of(&*cluster, id).await, 0, "{id}");
         for (number, shard) in shards.iter().enumerate() {
-            let expected = if number == home(id) { 8 } else { 0 };
+            let expected = if number == home(id) { 9 } else { 0 };
             assert_eq!(rows_of(&**shard, id).await, expected, "{id} in {number}");
         }
     }
