@@ -91,10 +91,8 @@ impl OutboxTable {
         self.rows.retain(|_, known| match known.status {
             Status::Published(at) if at <= until => {
                 goes += 1;
-                if !dry_run {
-                    if let Some(execution) = known.row.execution {
-                        events.remove(&(execution, known.row.event));
-                    }
+                if !dry_run && let Some(execution) = known.row.execution {
+                    events.remove(&(execution, known.row.event));
                 }
                 dry_run
             }
