@@ -4,7 +4,6 @@
 //! something is refused when it is asked for, because both may have been in the catalog before there
 //! was a check. A document never changes, so each is read once.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,13 +11,16 @@ use lru::LruCache;
 use noetl_model::{CatalogId, SubscriptionId, Tenant, Value};
 use noetl_playbook::subscription::{PAYLOAD_FROM, VerifyKind, listener};
 use noetl_playbook::subscription_spec;
-use noetl_store::{CatalogEntry, Store, StoreError};
+use noetl_store::{Store, StoreError};
 
 use crate::credentials::{CredentialError, Credentials};
 use crate::subscriptions::{KIND, SubscriptionError, Subscriptions};
 
 /// Documents whose reading is remembered; each is a few kilobytes at most times.
 const READ_MAX: usize = 4096;
+
+/// Bytes of documents whose reading is remembered.
+const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Fields of a credential that may hold its secret, the first that does.
 const SECRET_FIELDS: [&str; 5] = ["secret", "token", "value", "key", "password"];
@@ -102,13 +104,44 @@ struct Read {
     spec: Value,
 }
 
+/// What is remembered, least recently used out first, bounded by number and by bytes of text.
+struct Documents {
+    read: LruCache<CatalogId, (Option<Arc<Read>>, usize)>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Documents {
+    fn new(bytes_max: usize) -> Self {
+        let most = NonZeroUsize::new(READ_MAX).expect("more than none");
+        Self { read: LruCache::new(most), bytes: 0, bytes_max }
+    }
+
+    fn get(&mut self, id: CatalogId) -> Option<Option<Arc<Read>>> {
+        self.read.get(&id).map(|(read, _)| read.clone())
+    }
+
+    /// One that has no listener takes no room, however large its text is.
+    fn put(&mut self, id: CatalogId, read: Option<Arc<Read>>, bytes: usize) {
+        let bytes = if read.is_some() { bytes } else { 0 };
+        self.bytes += bytes;
+        if let Some((_, (_, out))) = self.read.push(id, (read, bytes)) {
+            self.bytes -= out;
+        }
+        while self.bytes > self.bytes_max {
+            let Some((_, (_, out))) = self.read.pop_lru() else { break };
+            self.bytes -= out;
+        }
+    }
+}
+
 /// Listeners by name. Cheap to clone.
 #[derive(Clone)]
 pub struct Listeners {
     store: Arc<dyn Store>,
     subscriptions: Subscriptions,
     credentials: Credentials,
-    read: Arc<Mutex<LruCache<CatalogId, Option<Arc<Read>>>>>,
+    read: Arc<Mutex<Documents>>,
 }
 
 impl Listeners {
@@ -117,8 +150,7 @@ impl Listeners {
         subscriptions: Subscriptions,
         credentials: Credentials,
     ) -> Self {
-        let most = NonZeroUsize::new(READ_MAX).expect("more than none");
-        let read = Arc::new(Mutex::new(LruCache::new(most)));
+        let read = Arc::new(Mutex::new(Documents::new(READ_BYTES_MAX)));
         Self { store, subscriptions, credentials, read }
     }
 
@@ -168,11 +200,13 @@ impl Listeners {
         name: &str,
     ) -> Result<Vec<String>, StoreError> {
         let mut others = Vec::new();
-        for (_, entry) in self.newest(tenant).await? {
-            let is_it = entry.path != path
-                && self.read(&entry).await.is_some_and(|read| read.listener == name);
-            if is_it {
-                others.push(entry.path);
+        for head in self.store.newest_of(tenant, KIND).await? {
+            if head.path == path {
+                continue;
+            }
+            let read = self.read(tenant, head.id).await?;
+            if read.is_some_and(|read| read.listener == name) {
+                others.push(head.path);
             }
         }
         Ok(others)
@@ -184,39 +218,26 @@ impl Listeners {
         tenant: &Tenant,
         name: &str,
     ) -> Result<Option<(String, Arc<Read>)>, StoreError> {
-        for (path, entry) in self.newest(tenant).await? {
-            let read = self.read(&entry).await;
-            let Some(read) = read.filter(|read| read.listener == name) else { continue };
-            // A path may have been given a document of another kind since.
-            let newest = self.store.entry_at(tenant, &path, None).await?;
-            if newest.is_some_and(|newest| newest.kind == KIND) {
-                return Ok(Some((path, read)));
+        for head in self.store.newest_of(tenant, KIND).await? {
+            let read = self.read(tenant, head.id).await?;
+            if let Some(read) = read.filter(|read| read.listener == name) {
+                return Ok(Some((head.path, read)));
             }
         }
         Ok(None)
     }
 
-    /// The newest subscription document of every path.
-    async fn newest(&self, tenant: &Tenant) -> Result<BTreeMap<String, CatalogEntry>, StoreError> {
-        let mut newest: BTreeMap<String, CatalogEntry> = BTreeMap::new();
-        for entry in self.store.entries(tenant, Some(KIND)).await? {
-            let known = newest.get(&entry.path).map(|known| known.version);
-            if known.is_none_or(|known| known < entry.version) {
-                newest.insert(entry.path.clone(), entry);
-            }
+    /// What a document says. Its text is asked for only when it is not remembered.
+    async fn read(&self, tenant: &Tenant, id: CatalogId) -> Result<Option<Arc<Read>>, StoreError> {
+        if let Some(known) = self.lock().get(id) {
+            return Ok(known);
         }
-        Ok(newest)
-    }
-
-    async fn read(&self, entry: &CatalogEntry) -> Option<Arc<Read>> {
-        if let Some(known) = self.lock().get(&entry.id) {
-            return known.clone();
-        }
-        let content = entry.content.clone();
+        let Some(entry) = self.store.entry(tenant, id).await? else { return Ok(None) };
+        let bytes = entry.content.len();
         // One that somebody made large takes long to read; others are served meanwhile.
-        let read = tokio::task::spawn_blocking(move || read(&content)).await.ok().flatten();
-        self.lock().put(entry.id, read.clone());
-        read
+        let read = tokio::task::spawn_blocking(move || read(&entry.content)).await.ok().flatten();
+        self.lock().put(id, read.clone(), bytes);
+        Ok(read)
     }
 
     /// The secret text a credential holds.
@@ -227,7 +248,7 @@ impl Listeners {
         secret_in(&data).ok_or_else(|| ListenerError::NoSecret(alias.to_owned()))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<CatalogId, Option<Arc<Read>>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Documents> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -300,6 +321,22 @@ mod tests {
         for none in [json!(""), json!(7), json!(null), json!(["a"]), json!({"other": "a"})] {
             assert_eq!(found(none.clone()), None, "{none}");
         }
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_by_bytes() {
+        let mut documents = Documents::new(100);
+        let document = read("spec: {ingress: {gateway_path: /in/orders/}}");
+        let ids = [1, 2, 3].map(CatalogId::new);
+        documents.put(ids[0], document.clone(), 60);
+        documents.put(ids[1], None, 1000);
+        assert!(documents.get(ids[0]).is_some(), "one without a listener puts nothing out");
+        documents.put(ids[0], document.clone(), 60);
+        assert_eq!(documents.bytes, 60, "the same again counts once");
+        documents.put(ids[2], document.clone(), 50);
+        assert!(documents.get(ids[0]).is_none() && documents.get(ids[2]).is_some());
+        documents.put(ids[0], document, 101);
+        assert_eq!((documents.bytes, documents.read.len()), (0, 0));
     }
 
     #[test]

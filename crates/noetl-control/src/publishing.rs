@@ -4,6 +4,7 @@
 //! sure of: the stream knows a message by its id. The tailer follows the log by position; the relay
 //! empties the outbox. One of them is enough, so there is at most one.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -144,6 +145,7 @@ impl Publishing {
             options: options.clone(),
             metrics,
             woken: commits.clone(),
+            refused: HashMap::new(),
         };
         let tasks = vec![tokio::spawn(relay.run(closing.clone()))];
         Self { closing, tasks }

@@ -2,12 +2,16 @@
 //!
 //! A row is claimed for a while, published, and said to be published once the stream has it. Who dies
 //! in between leaves a claim that ends, and the row is published again under the id the stream knows
-//! already. A row that fails comes back later, each time after a longer while, and holds up nobody.
+//! already. A row that fails comes back later, each time after a longer while, and holds up nobody. One
+//! that the bus refuses for what it is comes back smaller, and is skipped when that does not help: it
+//! would be counted as waiting for ever.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use noetl_bus::{EventStream, Message, PublishError};
-use noetl_model::Origin;
+use noetl_model::{ExecutionId, Origin};
+use noetl_store::outbox::subject;
 use noetl_store::tail::by_reference;
 use noetl_store::{OutboxRow, Store, StoreError};
 use tokio::sync::watch;
@@ -22,12 +26,24 @@ use crate::stream_metrics::StreamMetrics;
 /// Rows claimed at a time, at most: their payloads are in memory together.
 const CLAIM_MAX: usize = 200;
 
+/// How often a row that the bus refuses is tried.
+const TRIES_MAX: u32 = 3;
+
+/// Rows whose refusals are remembered; past it all are forgotten, and tried as often again.
+const REFUSED_MAX: usize = 100_000;
+
+/// Bytes that any bus takes.
+const SMALL: usize = 64 * 1024;
+
 pub(crate) struct Relay {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) bus: Arc<dyn EventStream>,
     pub(crate) options: PublishingOptions,
     pub(crate) metrics: Arc<StreamMetrics>,
     pub(crate) woken: watch::Receiver<()>,
+    /// Rows that the bus refused for what they are, and how often. Other failures do not count: a
+    /// row that waited for a bus that was away has not been refused.
+    pub(crate) refused: HashMap<i64, u32>,
 }
 
 impl Relay {
@@ -82,42 +98,73 @@ impl Relay {
     }
 
     /// Publishes the next rows. What the bus said of the first that came to nothing.
-    async fn publish_some(&self) -> Result<Option<PublishError>, Idle> {
+    async fn publish_some(&mut self) -> Result<Option<PublishError>, Idle> {
         let rows = self.store.claim(self.options.batch.min(CLAIM_MAX)).await?;
         if rows.is_empty() {
             return Err(Idle::Empty);
         }
         let limit = payload_limit(&*self.bus);
         let (mut sent, mut messages) = (Vec::with_capacity(rows.len()), Vec::new());
+        // Nothing more is done about these.
+        let mut over = Vec::new();
         for row in rows {
             match self.message(&row, limit) {
                 Some(message) => {
                     messages.push(message);
                     sent.push(row);
                 }
-                None => self.fail(&row, "the payload is too large even by reference").await?,
+                None => {
+                    self.skip(&row, "the payload is too large even by reference");
+                    over.push(row.id);
+                }
             }
         }
-        let mut published = Vec::new();
         let mut first = None;
         for (row, answer) in sent.iter().zip(self.bus.publish(messages).await) {
             match answer {
                 Ok(_) => {
-                    published.push(row.id);
+                    self.refused.remove(&row.id);
+                    over.push(row.id);
                     self.metrics.metrics.outbox_published.inc();
                     self.metrics.add_published(type_label(Said::of(row).event_type.as_deref()));
                 }
+                // What is wrong with one row keeps nobody from the next.
+                Err(error) if error.is_own_fault() => {
+                    if self.is_given_up(row.id) {
+                        self.skip(row, &error.to_string());
+                        over.push(row.id);
+                    } else {
+                        self.fail(row, &error.to_string()).await?;
+                    }
+                }
                 Err(error) => {
                     self.fail(row, &error.to_string()).await?;
-                    // What is wrong with one row keeps nobody from the next.
-                    if !error.is_own_fault() {
-                        first.get_or_insert(error);
-                    }
+                    first.get_or_insert(error);
                 }
             }
         }
-        self.store.mark_published(&published).await?;
+        self.store.mark_published(&over).await?;
         Ok(first)
+    }
+
+    /// Counts a refusal. Whether the row was tried often enough.
+    fn is_given_up(&mut self, row: i64) -> bool {
+        // Rows that another process published in the end stay here otherwise.
+        if self.refused.len() >= REFUSED_MAX {
+            self.refused.clear();
+        }
+        let tries = self.refused.entry(row).or_default();
+        *tries += 1;
+        let is_over = *tries >= TRIES_MAX;
+        if is_over {
+            self.refused.remove(&row);
+        }
+        is_over
+    }
+
+    fn skip(&self, row: &OutboxRow, error: &str) {
+        warn!(outbox.id = row.id, event.id = %row.event, error, "a row of the outbox is skipped");
+        self.metrics.add_skipped(type_label(Said::of(row).event_type.as_deref()));
     }
 
     async fn fail(&self, row: &OutboxRow, error: &str) -> Result<(), StoreError> {
@@ -126,20 +173,27 @@ impl Relay {
         self.store.mark_failed(row.id, error, delay).await.map(drop)
     }
 
+    /// The message of a row: whole where it fits, else by reference. A row that was refused is made
+    /// as small as it can be, because the bus may take less than it says.
     fn message(&self, row: &OutboxRow, limit: usize) -> Option<Message> {
         let said = Said::of(row);
-        let payload = if row.payload.len() <= limit {
-            row.payload.clone()
-        } else {
-            let smaller = by_reference(&row.payload, limit)?;
-            self.metrics.add_referenced(type_label(said.event_type.as_deref()));
-            smaller
+        let is_refused = self.refused.contains_key(&row.id);
+        let least = is_refused.then(|| by_reference(&row.payload, SMALL.min(limit))).flatten();
+        let payload = match least {
+            Some(least) => least,
+            None if row.payload.len() <= limit => row.payload.clone(),
+            None => by_reference(&row.payload, limit)?,
         };
+        if payload.len() < row.payload.len() {
+            self.metrics.add_referenced(type_label(said.event_type.as_deref()));
+        }
         let id = match said.origin.as_deref() {
             Some(origin) if origin == Origin::Decided.as_str() => row.event.to_string(),
-            _ => format!("{}:{}", row.event, row.execution),
+            _ => format!("{}:{}", row.event, row.execution.map_or(0, ExecutionId::get)),
         };
-        Some(Message { subject: row.subject.clone(), id, payload: payload.into_bytes() })
+        let named = row.subject.clone().filter(|subject| !subject.is_empty());
+        let subject = named.unwrap_or_else(|| subject(said.event_type.as_deref()));
+        Some(Message { subject, id, payload: payload.into_bytes() })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, Tenant, Value};
-use noetl_store::{Catalog, CatalogEntry, NewEntry, StoreError};
+use noetl_store::{Catalog, CatalogEntry, CatalogHead, NewEntry, StoreError};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -87,6 +87,20 @@ impl Catalog for PostgresStore {
         self.list("list the catalog", || sqlx::query(sql).bind(tenant.as_str()).bind(kind), entry)
             .await
     }
+
+    async fn newest_of(&self, tenant: &Tenant, kind: &str) -> Result<Vec<CatalogHead>, StoreError> {
+        let sql = include_str!("../queries/catalog_newest.sql");
+        let make = || sqlx::query(sql).bind(tenant.as_str()).bind(kind);
+        self.list("list the newest of the catalog", make, head).await
+    }
+}
+
+fn head(row: &PgRow) -> Result<CatalogHead, sqlx::Error> {
+    Ok(CatalogHead {
+        id: CatalogId::new(row.try_get(0)?),
+        path: row.try_get(1)?,
+        version: small(row, 2)?,
+    })
 }
 
 fn entry(row: &PgRow) -> Result<CatalogEntry, sqlx::Error> {

@@ -15,10 +15,10 @@ use crate::column::{interval, number, small};
 
 #[async_trait]
 impl Outbox for PostgresStore {
-    async fn claim(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
+    async fn claim_within(&self, limit: usize, bytes: usize) -> Result<Vec<OutboxRow>, StoreError> {
         let sql = include_str!("../queries/outbox_claim.sql");
         let lease = self.outbox().lease;
-        let make = || sqlx::query(sql).bind(interval(lease)).bind(rows(limit));
+        let make = || sqlx::query(sql).bind(interval(lease)).bind(rows(limit)).bind(rows(bytes));
         self.change("claim rows of the outbox", make, outgoing).await
     }
 
@@ -54,7 +54,7 @@ fn outgoing(row: &PgRow) -> Result<OutboxRow, sqlx::Error> {
         id: row.try_get(0)?,
         tenant: Tenant::new(row.try_get::<&str, _>(1)?),
         event: EventId::new(row.try_get(2)?),
-        execution: ExecutionId::new(row.try_get(3)?),
+        execution: row.try_get::<Option<i64>, _>(3)?.map(ExecutionId::new),
         subject: row.try_get(4)?,
         payload: row.try_get(5)?,
         codec: row.try_get(6)?,

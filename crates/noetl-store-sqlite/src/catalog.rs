@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, Tenant, Timestamp};
-use noetl_store::{Catalog, CatalogEntry, NewEntry, StoreError};
+use noetl_store::{Catalog, CatalogEntry, CatalogHead, NewEntry, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
@@ -73,6 +73,17 @@ impl Catalog for SqliteStore {
         })
         .await
     }
+
+    async fn newest_of(&self, tenant: &Tenant, kind: &str) -> Result<Vec<CatalogHead>, StoreError> {
+        let tenant = tenant.clone();
+        let kind = kind.to_owned();
+        self.read("list the newest of the catalog", move |connection| {
+            let sql = include_str!("../queries/catalog_newest.sql");
+            let mut list = connection.prepare_cached(sql)?;
+            list.query_map((tenant.as_str(), kind), head)?.collect()
+        })
+        .await
+    }
 }
 
 /// On the one writing thread it has no rival.
@@ -92,6 +103,10 @@ fn register(connection: &Connection, tenant: &Tenant, entry: &NewEntry) -> rusql
         ],
         |row| row.get(0),
     )
+}
+
+fn head(row: &Row<'_>) -> rusqlite::Result<CatalogHead> {
+    Ok(CatalogHead { id: CatalogId::new(row.get(0)?), path: row.get(1)?, version: row.get(2)? })
 }
 
 fn entry(row: &Row<'_>) -> rusqlite::Result<CatalogEntry> {

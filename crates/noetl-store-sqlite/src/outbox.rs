@@ -15,12 +15,13 @@ use crate::item::{Item, place, rows};
 
 #[async_trait]
 impl Outbox for SqliteStore {
-    async fn claim(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
+    async fn claim_within(&self, limit: usize, bytes: usize) -> Result<Vec<OutboxRow>, StoreError> {
         let lease = self.outbox().lease;
         self.write("claim rows of the outbox", move |connection, now| {
             let sql = include_str!("../queries/outbox_claim.sql");
             let mut claim = connection.prepare_cached(sql)?;
-            let given = (now.as_micros(), now.minus(lease).as_micros(), rows(limit));
+            let ended = now.minus(lease).as_micros();
+            let given = (now.as_micros(), ended, rows(limit), rows(bytes));
             let claimed = claim.query_map(given, row)?;
             let mut claimed = claimed.collect::<rusqlite::Result<Vec<OutboxRow>>>()?;
             claimed.sort_unstable_by_key(|row| row.id);
@@ -141,7 +142,7 @@ fn row(row: &Row<'_>) -> rusqlite::Result<OutboxRow> {
         id: row.get(0)?,
         tenant: Tenant::new(row.get::<_, String>(1)?),
         event: EventId::new(row.get(2)?),
-        execution: ExecutionId::new(row.get(3)?),
+        execution: row.get::<_, Option<i64>>(3)?.map(ExecutionId::new),
         subject: row.get(4)?,
         payload: row.get(5)?,
         codec: row.get(6)?,

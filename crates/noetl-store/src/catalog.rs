@@ -49,6 +49,17 @@ pub struct CatalogEntry {
     pub created_at: Timestamp,
 }
 
+/// Which document a path has, without what is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogHead {
+    /// Its id.
+    pub id: CatalogId,
+    /// Its path.
+    pub path: String,
+    /// Its version.
+    pub version: u32,
+}
+
 /// Documents by path and version.
 #[async_trait]
 pub trait Catalog: Send + Sync {
@@ -78,4 +89,8 @@ pub trait Catalog: Send + Sync {
         tenant: &Tenant,
         kind: Option<&str>,
     ) -> Result<Vec<CatalogEntry>, StoreError>;
+
+    /// The highest version of every path where it is of this kind (lower-case), in the byte order of
+    /// paths. A path whose highest version is of another kind is not there.
+    async fn newest_of(&self, tenant: &Tenant, kind: &str) -> Result<Vec<CatalogHead>, StoreError>;
 }

@@ -38,7 +38,7 @@ mod transient;
 pub mod conformance;
 
 pub use blobs::{BlobError, BlobPage, BlobRef, BlobRefs, Blobs, StoredBlob};
-pub use catalog::{Catalog, CatalogEntry, NewEntry};
+pub use catalog::{Catalog, CatalogEntry, CatalogHead, NewEntry};
 pub use clock::{StoreClock, SystemClock};
 pub use collect::{Collected, collect};
 pub use commands::{CommandChange, CommandRow, Commands};

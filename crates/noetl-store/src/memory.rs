@@ -24,6 +24,7 @@ mod subscriptions;
 mod tail;
 mod transient;
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -35,9 +36,9 @@ use noetl_model::{
 use self::state::State;
 use crate::tail::PAGE_BYTES;
 use crate::{
-    Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
-    ExecutionRow, Executions, Held, NewEntry, OutboxOptions, StoreClock, StoreError, Unshared,
-    Until, first_after, path_contains, row_bytes,
+    Append, Catalog, CatalogEntry, CatalogHead, CommandRow, Commands, Committed, EventLog,
+    ExecutionFilter, ExecutionRow, Executions, Held, NewEntry, OutboxOptions, StoreClock,
+    StoreError, Unshared, Until, first_after, path_contains, row_bytes,
 };
 
 /// A store in memory.
@@ -298,6 +299,24 @@ impl Catalog for MemoryStore {
         let age = |entry: &CatalogEntry| -> (Timestamp, CatalogId) { (entry.created_at, entry.id) };
         entries.sort_by_key(|entry| std::cmp::Reverse(age(entry)));
         Ok(entries)
+    }
+
+    async fn newest_of(&self, tenant: &Tenant, kind: &str) -> Result<Vec<CatalogHead>, StoreError> {
+        let state = self.state();
+        let mut newest: BTreeMap<&str, &CatalogEntry> = BTreeMap::new();
+        for entry in state.entries_of(tenant) {
+            let known = newest.entry(&entry.path).or_insert(entry);
+            if known.version < entry.version {
+                *known = entry;
+            }
+        }
+        let of_kind = newest.into_values().filter(|entry| entry.kind == kind);
+        let head = |entry: &CatalogEntry| CatalogHead {
+            id: entry.id,
+            path: entry.path.clone(),
+            version: entry.version,
+        };
+        Ok(of_kind.map(head).collect())
     }
 }
 

@@ -37,6 +37,9 @@ impl Default for OutboxOptions {
 /// The codec of the payloads stores write.
 pub const CODEC: &str = "json";
 
+/// Bytes of payload in one claim: they are in memory together, here and with whoever claims.
+pub const CLAIM_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// Characters of an error that are kept.
 const ERROR_CHARS_MAX: usize = 2000;
 
@@ -156,10 +159,10 @@ pub struct OutboxRow {
     pub tenant: Tenant,
     /// The event.
     pub event: EventId,
-    /// Its execution.
-    pub execution: ExecutionId,
-    /// Where to publish it.
-    pub subject: String,
+    /// Its execution. A row that another program wrote may name none.
+    pub execution: Option<ExecutionId>,
+    /// Where to publish it. A row that another program wrote may name nothing.
+    pub subject: Option<String>,
     /// What to publish, as JSON text: a publisher passes it on, and one that cannot be decoded
     /// must not keep others from being claimed.
     pub payload: String,
@@ -174,10 +177,17 @@ pub struct OutboxRow {
 /// Rows on their way out. [`crate::EventLog::commit`] writes them.
 #[async_trait]
 pub trait Outbox: Send + Sync {
+    /// Claims up to `limit` rows with [`CLAIM_BYTES_MAX`] of payload, as
+    /// [`Outbox::claim_within`] does.
+    async fn claim(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
+        self.claim_within(limit, CLAIM_BYTES_MAX).await
+    }
+
     /// Claims up to `limit` rows, smallest id first: those that wait or failed and whose time has
     /// come, and those whose claim is over. Two callers never get the same row while its claim
-    /// lasts.
-    async fn claim(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError>;
+    /// lasts. Their payloads have up to `bytes` together; one row is claimed however large it is,
+    /// or it would never go out.
+    async fn claim_within(&self, limit: usize, bytes: usize) -> Result<Vec<OutboxRow>, StoreError>;
 
     /// Says that rows are published, which is final, whoever claimed them. How many were not
     /// before; an id that is named twice or unknown does not count.

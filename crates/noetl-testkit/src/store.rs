@@ -12,9 +12,9 @@ use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant};
 use noetl_store::{
-    Append, Catalog, CatalogEntry, CommandRow, Commands, Committed, EventLog, ExecutionFilter,
-    ExecutionRow, Executions, Held, Import, ImportOutcome, Imports, MemoryStore, NewEntry, Store,
-    StoreError, Unshared, Until,
+    Append, Catalog, CatalogEntry, CatalogHead, CommandRow, Commands, Committed, EventLog,
+    ExecutionFilter, ExecutionRow, Executions, Held, Import, ImportOutcome, Imports, MemoryStore,
+    NewEntry, Store, StoreError, Unshared, Until,
 };
 use tokio::sync::watch;
 
@@ -282,5 +282,10 @@ impl Catalog for FrailStore {
     ) -> Result<Vec<CatalogEntry>, StoreError> {
         self.answer()?;
         self.inner.entries(tenant, kind).await
+    }
+
+    async fn newest_of(&self, tenant: &Tenant, kind: &str) -> Result<Vec<CatalogHead>, StoreError> {
+        self.answer()?;
+        self.inner.newest_of(tenant, kind).await
     }
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use noetl_bus::{EventStream, MemoryStream};
 use noetl_control::{Metrics, Publishing};
 use noetl_model::Clock;
+use noetl_store::conformance::clock::HandClock;
 use noetl_store::conformance::story::{Story, said, write};
-use noetl_store::{MemoryStore, Outbox, OutboxOptions, Store, SystemClock};
+use noetl_store::{MemoryStore, Outbox, OutboxOptions, Store, StoreClock, SystemClock};
 use tokio::sync::watch;
 
 use crate::publishing::{options, until};
@@ -17,11 +18,19 @@ fn store(lease: Duration) -> Arc<MemoryStore> {
 }
 
 fn start(store: &Arc<MemoryStore>, bus: &Arc<MemoryStream>) -> Publishing {
+    start_counted(store, bus, &Arc::new(Metrics::new()))
+}
+
+fn start_counted(
+    store: &Arc<MemoryStore>,
+    bus: &Arc<MemoryStream>,
+    metrics: &Arc<Metrics>,
+) -> Publishing {
     let bus: Arc<dyn EventStream> = bus.clone();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let store: Arc<dyn Store> = store.clone();
     let (_, commits) = watch::channel(());
-    Publishing::relay(&options(), store, &bus, &commits, &clock, &Arc::new(Metrics::new()))
+    Publishing::relay(&options(), store, &bus, &commits, &clock, metrics)
 }
 
 #[tokio::test]
@@ -94,4 +103,44 @@ async fn a_row_that_is_refused_waits_and_holds_up_nobody() {
     let waiting = store.claim(10).await.expect("rows");
     assert_eq!(waiting[0].event, story.event_at(2));
     assert!(waiting[0].error.as_deref().is_some_and(|error| error.contains("refuses")));
+}
+
+#[tokio::test]
+async fn a_row_that_is_refused_again_and_again_is_skipped_and_counted() {
+    let hand = Arc::new(HandClock::default());
+    let store = MemoryStore::new().with_clock(StoreClock::new(hand.clone()));
+    let lease = Duration::from_secs(1_000_000);
+    let store = Arc::new(store.with_outbox(OutboxOptions { is_on: true, lease }));
+    let (bus, metrics) = (Arc::new(MemoryStream::new()), Arc::new(Metrics::new()));
+    let mut story = Story::new(10);
+    bus.refuse(&story.event_at(2).to_string());
+    write(&*store, story.start()).await;
+    let relay = start_counted(&store, &bus, &metrics);
+    let skipped = || metrics.text().contains("noetl_event_stream_skipped_total{");
+    until("its end", async || {
+        hand.pass(Duration::from_secs(300));
+        skipped()
+    })
+    .await;
+    relay.close().await;
+    // All are over, so nobody who counts what waits is told that something does.
+    hand.pass(lease);
+    assert_eq!(store.pending().await.expect("a count"), 0);
+    assert_eq!(bus.kept().len(), 2);
+}
+
+#[tokio::test]
+async fn a_row_without_any_form_that_fits_is_skipped_at_once() {
+    let store = store(Duration::from_secs(60));
+    let bus = Arc::new(MemoryStream::new().with_payload_max(10));
+    let metrics = Arc::new(Metrics::new());
+    write(&*store, Story::new(10).start()).await;
+    let relay = start_counted(&store, &bus, &metrics);
+    until("their marks", async || {
+        store.purge_published(Duration::ZERO).await.expect("a count") == 3
+    })
+    .await;
+    relay.close().await;
+    assert!(metrics.text().contains("noetl_event_stream_skipped_total{"));
+    assert!(bus.kept().is_empty());
 }

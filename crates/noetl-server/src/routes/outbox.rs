@@ -71,10 +71,37 @@ fn shown(row: noetl_store::OutboxRow) -> OutboxRow {
     OutboxRow {
         outbox_id: Id::number(row.id),
         event_id: row.event.into(),
-        execution_id: Some(row.execution.into()),
-        subject: Some(row.subject),
+        execution_id: row.execution.map(Into::into),
+        subject: row.subject,
         payload,
         payload_codec: row.codec,
         attempts: row.attempts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use noetl_model::{EventId, Tenant};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_row_of_another_program_lacks_is_left_out() {
+        let row = noetl_store::OutboxRow {
+            id: 1,
+            tenant: Tenant::default(),
+            event: EventId::new(2),
+            execution: None,
+            subject: None,
+            payload: r#"{"a":2}"#.into(),
+            codec: "json".into(),
+            attempts: 1,
+            error: None,
+        };
+        assert_eq!(
+            serde_json::to_value(shown(row)).expect("JSON"),
+            json!({"outbox_id": 1, "event_id": 2, "payload": {"a": 2}, "payload_codec": "json", "attempts": 1})
+        );
     }
 }

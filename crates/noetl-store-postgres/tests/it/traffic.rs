@@ -393,6 +393,10 @@ async fn tables_that_others_made_gain_what_they_lack() {
     let claimed = store.claim(9).await.expect("a claim");
     let payloads: Vec<&str> = claimed.iter().map(|row| &*row.payload).collect();
     assert_eq!(payloads, ["{\"a\": 1}", "{\"a\": 2}", "{\"a\": 3}", "{\"a\": 4}"]);
+    let named =
+        claimed.iter().map(|row| (row.execution.map(ExecutionId::get), row.subject.as_deref()));
+    let whole = (Some(1), Some("s"));
+    assert_eq!(Vec::from_iter(named), [whole, (None, None), whole, whole], "nothing is made up");
     write(&*store, Story::new(10).start()).await;
     assert_eq!(store.pending().await.expect("a count"), 3);
 

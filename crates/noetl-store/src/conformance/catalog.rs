@@ -85,6 +85,28 @@ pub async fn entries_are_listed_newest_first_and_by_kind(store: Arc<dyn Store>) 
     }
 }
 
+pub async fn the_newest_of_a_kind_are_listed_by_path(store: Arc<dyn Store>) {
+    let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
+    for (id, tenant, path, kind) in [
+        (1, &mine, "b", "subscription"),
+        (9, &mine, "a", "subscription"),
+        (8, &mine, "a", "subscription"),
+        (2, &mine, "Z", "subscription"),
+        (3, &mine, "was", "subscription"),
+        (4, &mine, "was", "playbook"),
+        (5, &mine, "is", "playbook"),
+        (6, &mine, "is", "subscription"),
+        (7, &theirs, "theirs", "subscription"),
+    ] {
+        register(&*store, tenant, NewEntry { kind: kind.into(), ..entry(id, path) }).await;
+    }
+    let heads = store.newest_of(&mine, "subscription").await.expect("a list");
+    let heads: Vec<_> =
+        heads.iter().map(|head| (head.id.get(), &*head.path, head.version)).collect();
+    assert_eq!(heads, [(2, "Z", 1), (8, "a", 2), (1, "b", 1), (6, "is", 2)]);
+    assert_eq!(store.newest_of(&mine, "tool").await.expect("a list"), []);
+}
+
 pub async fn another_tenant_s_entries_do_not_exist(store: Arc<dyn Store>) {
     let mine = Tenant::default();
     let theirs = Tenant::new("acme");

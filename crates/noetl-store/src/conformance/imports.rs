@@ -169,7 +169,10 @@ pub async fn rows_from_elsewhere_go_out(store: Arc<dyn Store>) {
     import(&*store, vec![whole(10, 900), row(10, 7, "x y")]).await;
     import(&*store, vec![whole(10, 900)]).await;
     let rows = store.claim(9).await.expect("rows");
-    let events: Vec<_> = rows.iter().map(|row| (row.event.get(), &*row.subject)).collect();
+    let events: Vec<_> = rows
+        .iter()
+        .map(|row| (row.event.get(), row.subject.as_deref().unwrap_or_default()))
+        .collect();
     let expected = [(900, "noetl.events.action_completed"), (7, "noetl.events.x_y")];
     assert_eq!(events, expected);
     let payload: Value = serde_json::from_str(&rows[0].payload).expect("JSON");

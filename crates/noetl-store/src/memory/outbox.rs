@@ -73,8 +73,8 @@ impl OutboxTable {
                 id,
                 tenant: tenant.clone(),
                 event: event.event_id,
-                execution: event.execution_id,
-                subject: subject(event.event_type.as_deref()),
+                execution: Some(event.execution_id),
+                subject: Some(subject(event.event_type.as_deref())),
                 payload: payload.expect("a row's JSON is what this process wrote"),
                 codec: CODEC.into(),
                 attempts: 0,
@@ -91,8 +91,8 @@ impl OutboxTable {
         self.rows.retain(|_, known| match known.status {
             Status::Published(at) if at <= until => {
                 goes += 1;
-                if !dry_run {
-                    events.remove(&(known.row.execution, known.row.event));
+                if !dry_run && let Some(execution) = known.row.execution {
+                    events.remove(&(execution, known.row.event));
                 }
                 dry_run
             }
@@ -104,12 +104,18 @@ impl OutboxTable {
 
 #[async_trait]
 impl Outbox for MemoryStore {
-    async fn claim(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
+    async fn claim_within(&self, limit: usize, bytes: usize) -> Result<Vec<OutboxRow>, StoreError> {
         let mut state = self.state();
         let now = self.clock.now();
         let lease = state.outbox.options.lease;
         let rows = state.outbox.rows.values_mut();
         let claimable = rows.filter(|known| known.is_claimable(now, lease)).take(limit);
+        let mut claimed: usize = 0;
+        let claimable = claimable.take_while(|known| {
+            let is_first = claimed == 0;
+            claimed = claimed.saturating_add(known.row.payload.len());
+            is_first || claimed <= bytes
+        });
         let claim = |known: &mut Outgoing| {
             known.row.attempts += 1;
             known.status = Status::InFlight(now);

@@ -11,9 +11,9 @@ use noetl_model::{
 
 use super::Sharded;
 use crate::{
-    Advanced, AuditFilter, Catalog, CatalogEntry, Credential, CredentialFilter, Credentials,
-    Cursors, Keychain, KeychainEntry, KeychainFilter, Lease, Leases, NewCredential, NewEntry,
-    NewKeychainEntry, NewNote, NewRuntime, NewSchedule, NewSubscription, Noted, Object,
+    Advanced, AuditFilter, Catalog, CatalogEntry, CatalogHead, Credential, CredentialFilter,
+    Credentials, Cursors, Keychain, KeychainEntry, KeychainFilter, Lease, Leases, NewCredential,
+    NewEntry, NewKeychainEntry, NewNote, NewRuntime, NewSchedule, NewSubscription, Noted, Object,
     ObjectSummary, Objects, Plugin, PluginSummary, Plugins, Reserved, RuntimeFilter, RuntimeKind,
     RuntimeRow, Runtimes, ScheduleRow, Schedules, SecretAudit, SecretUse, Stamp, StoreError,
     SubscriptionAction, SubscriptionRow, SubscriptionState, Subscriptions,
@@ -36,6 +36,7 @@ in_cluster! { Catalog {
     fn entry(tenant: &Tenant, id: CatalogId) -> Option<CatalogEntry>;
     fn entry_at(tenant: &Tenant, path: &str, version: Option<u32>) -> Option<CatalogEntry>;
     fn entries(tenant: &Tenant, kind: Option<&str>) -> Vec<CatalogEntry>;
+    fn newest_of(tenant: &Tenant, kind: &str) -> Vec<CatalogHead>;
 } }
 
 in_cluster! { Leases {

@@ -1,5 +1,6 @@
 //! Due rows, the outbox and snapshots: what follows from the log of a shard.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -63,10 +64,22 @@ impl Due for Sharded {
 
 #[async_trait]
 impl Outbox for Sharded {
-    async fn claim(&self, limit: usize) -> Result<Vec<OutboxRow>, StoreError> {
+    /// As one shard does; the bytes are shared out too, so a claim may have a row too many of every
+    /// shard whose first row is larger than its share.
+    async fn claim_within(&self, limit: usize, bytes: usize) -> Result<Vec<OutboxRow>, StoreError> {
         let senders = self.senders();
-        let claimed =
-            self.spread_over(&senders, limit, Vec::len, |store, share| store.claim(share));
+        let taken = AtomicUsize::new(0);
+        let (taken, each) = (&taken, senders.len());
+        let claimed = self.spread_over(&senders, limit, Vec::len, |store, share| async move {
+            let so_far = taken.load(Ordering::Relaxed);
+            let left = bytes.saturating_sub(so_far) / each;
+            if left == 0 && so_far > 0 {
+                return Ok(Vec::new());
+            }
+            let rows = store.claim_within(share, left).await?;
+            taken.fetch_add(rows.iter().map(|row| row.payload.len()).sum(), Ordering::Relaxed);
+            Ok(rows)
+        });
         let claimed = claimed.await.work()?;
         let mut rows = Vec::new();
         for (number, claimed) in claimed {

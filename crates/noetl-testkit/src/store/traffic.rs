@@ -64,7 +64,7 @@ pass_on! { Due {
 } }
 
 pass_on! { Outbox {
-    fn claim(limit: usize) -> Vec<OutboxRow>;
+    fn claim_within(limit: usize, bytes: usize) -> Vec<OutboxRow>;
     fn mark_published(ids: &[i64]) -> usize;
     fn mark_failed(id: i64, error: &str, delay: Duration) -> bool;
     fn pending() -> u64;
