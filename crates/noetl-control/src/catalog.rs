@@ -184,6 +184,7 @@ impl Catalog {
         if kind == subscriptions::KIND {
             checked.diagnostics = self.check_subscription(tenant, &path, &content, force).await?;
         }
+        self.ids.leased().map_err(RegisterError::Store)?;
         let entry = NewEntry {
             id: self.ids.catalog(),
             path,

@@ -79,6 +79,7 @@ impl Credentials {
             .key()?
             .seal(&request.data)
             .map_err(|source| CredentialError::Sealed { name: request.name.clone(), source })?;
+        self.ids.leased().map_err(CredentialError::Store)?;
         let new = NewCredential {
             id: self.ids.credential(),
             name: request.name,

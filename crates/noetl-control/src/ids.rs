@@ -8,6 +8,7 @@ use noetl_model::{
     CatalogId, Clock, CredentialId, DueId, EventId, ExecutionId, MachineId, Snowflakes,
     SubscriptionId, Timestamp,
 };
+use noetl_store::StoreError;
 
 /// How far another machine's clock may be ahead of this one's.
 const AHEAD_MAX: Duration = Duration::from_secs(60);
@@ -17,11 +18,28 @@ const AHEAD_MAX: Duration = Duration::from_secs(60);
 pub(crate) struct Ids {
     clock: Arc<dyn Clock>,
     snowflakes: Arc<Mutex<Snowflakes>>,
+    /// Whether the machine number is certainly this process's.
+    is_held: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl Ids {
-    pub(crate) fn new(clock: Arc<dyn Clock>, machine: MachineId) -> Self {
-        Self { clock, snowflakes: Arc::new(Mutex::new(Snowflakes::new(machine))) }
+    /// Ids with this machine number, for as long as `is_held` says so.
+    pub(crate) fn new(
+        clock: Arc<dyn Clock>,
+        machine: MachineId,
+        is_held: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let snowflakes = Arc::new(Mutex::new(Snowflakes::new(machine)));
+        Self { clock, snowflakes, is_held: Arc::new(is_held) }
+    }
+
+    /// Refuses when an id minted now could be another process's. The journal asks for a whole batch
+    /// at a time; whoever else mints asks here first.
+    pub(crate) fn leased(&self) -> Result<(), StoreError> {
+        if (self.is_held)() {
+            return Ok(());
+        }
+        Err(StoreError::backend("mint an id", "this process waits for a machine number"))
     }
 
     pub(crate) fn go_past(&self, newest: EventId) {

@@ -104,6 +104,11 @@ impl Intake {
         Ok(taken)
     }
 
+    /// Refuses when events that come without an id could not be given one of their own.
+    pub fn ready(&self) -> Result<(), StoreError> {
+        self.ids.leased()
+    }
+
     /// What a report is when its execution is not of this server. One that only refers to its
     /// result has that as `reference` in its payload.
     pub fn import_of(

@@ -114,7 +114,8 @@ impl Control {
     ) -> Result<Self, OpenError> {
         let identity = Identity::take(store.clone(), options.machine, options.lease).await;
         let identity = identity.map_err(OpenError::Identity)?;
-        let ids = Ids::new(clock.clone(), identity.machine());
+        let held = identity.clone();
+        let ids = Ids::new(clock.clone(), identity.machine(), move || held.is_held());
         if let Some(newest) = store.newest_id().await.map_err(OpenError::Store)? {
             ids.go_past(newest);
         }

@@ -94,6 +94,7 @@ impl Subscriptions {
         if entry.kind != KIND {
             return Err(SubscriptionError::WrongKind { path: entry.path, kind: entry.kind });
         }
+        self.ids.leased().map_err(SubscriptionError::Store)?;
         let new = NewSubscription {
             id: self.ids.subscription(),
             path: entry.path,
@@ -120,6 +121,7 @@ impl Subscriptions {
             if seen.as_ref() == Some(&row) && row.state == SubscriptionState::Deactivated {
                 return Err(SubscriptionError::Replaced { id, path: row.path });
             }
+            self.ids.leased().map_err(SubscriptionError::Store)?;
             let moved = self.store.transition(tenant, id, row.state, action, self.stamp()).await;
             if let Some(moved) = moved.map_err(SubscriptionError::Store)? {
                 return Ok(moved);
@@ -163,6 +165,7 @@ impl Subscriptions {
         if Lifecycle::from_event_type(&said.event_type).is_some() {
             return Ok(None);
         }
+        self.ids.leased()?;
         let stamp = self.stamp();
         let given = event.filter(|id| self.ids.is_plausible(*id));
         let key = if given.is_none() { event.map(EventId::get) } else { None };

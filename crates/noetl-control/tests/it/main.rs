@@ -4,6 +4,7 @@
 
 mod dispatch;
 mod faults;
+mod minting;
 mod plant;
 mod publishing;
 mod relay;

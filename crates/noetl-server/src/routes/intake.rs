@@ -51,6 +51,7 @@ pub(crate) async fn materialize(
     JsonText(text): JsonText,
 ) -> Result<Json<MaterializeReply>, ApiError> {
     let items: Vec<Box<RawValue>> = decode_text(&text)?;
+    app.control.intake.ready()?;
     let decoded = items.iter().map(|item| native(&app, item.get()));
     let (taken, rejected) = take(&app, &items, decoded).await?;
     let metrics = &app.control.metrics;
