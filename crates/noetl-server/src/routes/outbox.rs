@@ -67,7 +67,9 @@ fn empty(message: &str) -> ApiError {
 fn shown(row: noetl_store::OutboxRow) -> OutboxRow {
     // One that is not JSON, which only a foreign hand could have written, must not keep the others
     // from being claimed: it goes out as text.
-    let payload = RawValue::from_string(row.payload).unwrap_or_else(|_| RawValue::NULL.to_owned());
+    let payload = RawValue::from_string(row.payload.clone())
+        .or_else(|_| serde_json::value::to_raw_value(&row.payload))
+        .unwrap_or_else(|_| RawValue::NULL.to_owned());
     OutboxRow {
         outbox_id: Id::number(row.id),
         event_id: row.event.into(),

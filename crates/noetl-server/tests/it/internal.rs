@@ -73,7 +73,6 @@ async fn a_wrong_verb_is_said_so_and_other_routes_need_no_token() {
     assert_eq!(status, 405);
     assert_eq!(get(&app, "/api/executions").answer().await.0, 200);
     assert_eq!(post_as_system(&app, "/api/internal/nothing", "{}").answer().await.0, 404);
-    assert_eq!(TOKEN.trim(), TOKEN);
     app.close().await;
 }
 

@@ -16,7 +16,7 @@ use crate::http::extract::decode;
 const TYPE_MAX: usize = 200;
 
 /// Further columns that hold text.
-const TEXTS: [&str; 17] = [
+const TEXTS: [&str; 16] = [
     "node_id",
     "organization_id",
     "stack_trace",
@@ -33,7 +33,6 @@ const TEXTS: [&str; 17] = [
     "correlation_id",
     "idempotency_key",
     "envelope_checksum",
-    "payload_codec",
 ];
 
 /// Further columns that hold whole numbers.
