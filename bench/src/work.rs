@@ -115,6 +115,8 @@ fn step((story, command): &mut (Story, CommandId), is_start: bool) -> Append {
         config: map(json!({"code": "result = {'total': sum(o['amount'] for o in orders)}"})),
         input: map(json!({"orders": [{"id": 17, "amount": 12.5}, {"id": 18, "amount": 7.25}]})),
         timeout_ms: None,
+        scope: None,
+        item: None,
     }));
     let next = Routing {
         taken: vec![TakenArc { step: name.clone(), back: false }],

@@ -4,7 +4,7 @@
 //! arcs are taken, comes to light in the decision itself.
 
 use noetl_playbook::Playbook;
-use noetl_playbook::document::{Join, Mode, OnError, Step, Tool};
+use noetl_playbook::document::{Join, Mode, OnError, Step, Tool, Work};
 use noetl_playbook::template::{
     Guard, Mention, Names, Next, Place, Slot, Source, Template, ValueTemplate,
 };
@@ -81,7 +81,7 @@ fn ended(
         let target = playbook.step(to);
         // A join may go on waiting.
         let starts = target.join != Join::All || !playbook.graph.is_join(to);
-        if let (true, Some(tool)) = (starts, &target.tool) {
+        if let (true, Work::Tool(tool)) = (starts, &target.work) {
             let hidden = Some((&*step.name, own));
             let names = Seen { state, own: hidden, output: None, previous: own };
             names.tool(tool, &mut places);

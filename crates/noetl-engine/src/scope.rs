@@ -47,7 +47,8 @@ pub(crate) fn for_exit(
     };
     scope.own = Some((step.clone(), own));
     scope.event = Some(if failure.is_some() { "step.failed" } else { "step.done" });
-    scope.output = Some(Output { data, failure: failure.cloned().map(Arc::new) });
+    scope.output =
+        Some(Output { data, failure: failure.cloned().map(Arc::new), envelope_first: false });
     scope
 }
 

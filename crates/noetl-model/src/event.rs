@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use crate::lifecycle::{Lifecycle, SubscriptionMoved};
+use crate::scope::CommandScope;
 use crate::{CatalogId, CommandId, EventId, ExecutionId, Failure, Map, Timestamp, Value};
 
 /// Place in an execution's log: 1, 2, 3 … without a gap. 0 is "before the first".
@@ -289,6 +290,26 @@ pub struct Issued {
     pub input: Map,
     /// How long the tool may take.
     pub timeout_ms: Option<u64>,
+    /// What templates that are still to be rendered may name; none when everything is rendered.
+    pub scope: Option<Box<CommandScope>>,
+    /// Which item of a loop it is for.
+    pub item: Option<LoopItem>,
+}
+
+/// An item of a loop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoopItem {
+    /// Its place, from 0.
+    pub index: u32,
+    /// How many there are, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u32>,
+    /// The frame of rows it was claimed with; for a claim, the frame that is being claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<u32>,
+    /// Whether the command claims rows rather than working on one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub claims: bool,
 }
 
 /// How a visit ended.

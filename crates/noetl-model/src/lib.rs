@@ -12,6 +12,7 @@ mod failure;
 mod id;
 mod lifecycle;
 pub mod row;
+pub mod scope;
 mod shard;
 mod snowflake;
 mod time;

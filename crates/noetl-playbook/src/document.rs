@@ -7,7 +7,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::graph::Graph;
+use crate::pipeline::{Pipeline, Rule};
 use crate::template::{Guard, ValueTemplate};
 
 /// A step's place in `workflow`.
@@ -38,8 +41,17 @@ pub struct Playbook {
     pub entry: StepIx,
     /// A step called `end` that no arc leads to; it runs once when everything else is done.
     pub implicit_end: Option<StepIx>,
+    /// A step that runs once when all else is over, also after a failure
+    /// (`executor.spec.final_step`).
+    pub final_step: Option<StepIx>,
     /// Whether a step none of whose arcs matched fails (`executor.spec.no_next_is_error`).
     pub no_next_is_error: bool,
+    /// How long an execution may take (`executor.spec.policy.limits.deadline_s`).
+    pub deadline: Option<Duration>,
+    /// Who is told when an execution fails or waits (`spec.notify`).
+    pub notify: Option<Notify>,
+    /// Credentials the document declares (`keychain`), by name.
+    pub keychain: Vec<KeychainEntry>,
     /// All steps, in document order.
     pub steps: Vec<Step>,
     /// Which arcs close loops, and what a join waits for.
@@ -64,8 +76,19 @@ impl Playbook {
 pub struct Step {
     /// Its unique name.
     pub name: Arc<str>,
-    /// What it runs; a step without a tool only routes.
-    pub tool: Option<Tool>,
+    /// What it runs.
+    pub work: Work,
+    /// Runs its work once per item.
+    pub repeat: Option<Loop>,
+    /// A condition on the step itself (older form). When it does not hold, the step is passed over
+    /// and its arcs are followed.
+    pub when: Option<Guard>,
+    /// Whether a token may start it.
+    pub admit: Option<Admit>,
+    /// How long a visit may take, enforced by a durable timer.
+    pub timeout: Option<Duration>,
+    /// What an unhandled failure does to the branches beside it.
+    pub failure: FailureMode,
     /// Assignments made when it completes, before its arcs are decided.
     pub set: Vec<Assignment>,
     /// Its outgoing arcs.
@@ -76,7 +99,32 @@ pub struct Step {
     pub on_error: OnError,
 }
 
+impl Step {
+    /// Its tool, if it runs exactly one.
+    pub fn tool(&self) -> Option<&Tool> {
+        match &self.work {
+            Work::Tool(tool) => Some(tool),
+            Work::Own(own) => Some(&own.tool),
+            Work::Route | Work::Pipeline(_) => None,
+        }
+    }
+}
+
 /// What a step runs.
+#[derive(Debug)]
+pub enum Work {
+    /// Nothing: the step only routes.
+    Route,
+    /// One tool, rendered where it is decided and run by a worker.
+    Tool(Tool),
+    /// Tasks that one worker runs in a row, each rendered when its turn comes. A single tool with a
+    /// policy or assignments of its own is a pipeline of one.
+    Pipeline(Arc<Pipeline>),
+    /// Something the control plane does itself, without a worker.
+    Own(Box<Own>),
+}
+
+/// One call of a tool.
 #[derive(Debug)]
 pub struct Tool {
     /// Its kind, known to the registry of tool kinds.
@@ -87,6 +135,154 @@ pub struct Tool {
     pub input: ValueTemplate,
     /// How long it may take.
     pub timeout: Option<Duration>,
+    /// Fields picked out of its result.
+    pub select: Vec<Selection>,
+    /// Whether it may run again when its worker was lost (`idempotent: false` says no).
+    pub idempotent: bool,
+}
+
+/// A field picked out of a result (`output_select`, `output.select`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selection {
+    /// The name it gets beside the result's own keys.
+    pub name: Arc<str>,
+    /// Keys and places in lists that lead to it.
+    pub path: Vec<Arc<str>>,
+}
+
+/// Work of the control plane itself.
+#[derive(Debug)]
+pub struct Own {
+    /// Which.
+    pub kind: OwnKind,
+    /// Its settings and arguments.
+    pub tool: Tool,
+    /// What to do after it, by its outcome. `jump` cannot occur.
+    pub rules: Vec<Rule>,
+}
+
+/// Tools that need no worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnKind {
+    /// Another playbook.
+    Playbook,
+    /// Time.
+    Wait,
+    /// Somebody's answer.
+    Approval,
+}
+
+/// Work once per item.
+#[derive(Debug)]
+pub struct Loop {
+    /// The name of the item in templates.
+    pub iterator: Arc<str>,
+    /// Where items come from.
+    pub over: Over,
+    /// Whether items run beside each other.
+    pub mode: LoopMode,
+    /// How many run at a time, or frames of a cursor.
+    pub max_in_flight: Option<ValueTemplate>,
+    /// Where iterations run.
+    pub exec: LoopExec,
+    /// What the first failed item does.
+    pub failure: FailureMode,
+}
+
+/// Where a loop's items come from.
+#[derive(Debug)]
+pub enum Over {
+    /// A value, rendered once (`in`).
+    Items(ValueTemplate),
+    /// A statement that claims rows until it returns none (`cursor`).
+    Cursor(Box<Cursor>),
+}
+
+/// Rows claimed from a database.
+#[derive(Debug)]
+pub struct Cursor {
+    /// The tool that claims; its templates may name `__frame_max_rows`.
+    pub claim: Tool,
+    /// How claimed rows are worked on.
+    pub frame: Frame,
+}
+
+/// Rows that were claimed together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// How many rows are claimed at a time.
+    pub max_rows: u32,
+    /// How many rows of a frame run at a time.
+    pub row_concurrency: u32,
+    /// Whether a command gets one row, or all rows of the frame as a list.
+    pub whole: bool,
+    /// How often a row runs before it counts as failed.
+    pub max_attempts: u32,
+    /// How long a command of a frame may take.
+    pub lease: Option<Duration>,
+}
+
+/// Whether a loop's items run beside each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LoopMode {
+    /// One after the other.
+    #[default]
+    Sequential,
+    /// Up to a number at a time.
+    Parallel,
+}
+
+/// Where a loop's iterations run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LoopExec {
+    /// A command each.
+    #[default]
+    Distributed,
+    /// All within one command, by one worker.
+    Local,
+}
+
+/// What a failure does to the work beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FailureMode {
+    /// Nothing new starts.
+    #[default]
+    FailFast,
+    /// The rest goes on to its end.
+    BestEffort,
+}
+
+/// Whether a token may start a step.
+#[derive(Debug)]
+pub struct Admit {
+    /// The first that holds decides; without one the token is allowed.
+    pub rules: Vec<(Guard, bool)>,
+    /// A denied token waits for a change of variables, for so long; `None` ends it.
+    pub wait: Option<Duration>,
+}
+
+/// Who is told of an execution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notify {
+    /// Told when it failed.
+    pub on_failed: bool,
+    /// Told when it waits for somebody.
+    pub on_waiting: bool,
+    /// Told when it completed.
+    pub on_completed: bool,
+    /// Where to.
+    pub webhook: String,
+}
+
+/// A credential the document declares.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeychainEntry {
+    /// The name after `keychain.`.
+    pub name: Arc<str>,
+    /// Which way it is resolved: `credential`, `static`, `bearer`, `secret_manager`, …
+    pub kind: Arc<str>,
+    /// The rest of its keys as written.
+    pub settings: serde_json::Map<String, serde_json::Value>,
 }
 
 /// `target: value` of a `set` block.
@@ -101,12 +297,15 @@ pub struct Assignment {
 }
 
 /// Where an assignment goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SetScope {
     /// Durable variables of the execution.
     Ctx,
     /// Names that this visit's arcs can read.
     Step,
+    /// Names of one iteration.
+    Iter,
 }
 
 /// A step's outgoing arcs.

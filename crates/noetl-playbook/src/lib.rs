@@ -9,6 +9,7 @@ pub mod diagnostic;
 pub mod document;
 mod findings;
 pub mod graph;
+pub mod pipeline;
 pub mod subscription;
 pub mod template;
 mod yaml;

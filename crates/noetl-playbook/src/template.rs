@@ -44,7 +44,7 @@ pub use json::{from_json, from_json_owned, to_json};
 pub use loaded::{Loaded, Reach};
 pub use mention::{Mention, Next};
 pub use nested::ValueTemplate;
-pub use scope::{Entropy, Identity, Output, Scope};
+pub use scope::{Entropy, Identity, Iteration, Output, Scope, TaskScope};
 pub use slot::{Away, Part, Place, Slot, Source, exact_json};
 
 use error::Fault;

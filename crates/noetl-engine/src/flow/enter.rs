@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_model::event::Issued;
 use noetl_model::{Fact, Failure, FailureKind, Map, Value};
-use noetl_playbook::document::{Join, Step, Tool};
+use noetl_playbook::document::{Join, Step, Tool, Work};
 use noetl_playbook::template::{RenderError, Scope};
 
 use super::Activation;
@@ -19,9 +19,9 @@ impl Draft<'_, '_> {
         let round = (step.join == Join::Any).then(|| self.round_of(activation.step));
         let tokens = activation.tokens;
         self.record(Fact::StepEntered { step: step.name.clone(), generation, tokens, round });
-        match &step.tool {
-            Some(tool) => self.issue(step, tool, generation, activation.from.as_deref()),
-            None => {
+        match &step.work {
+            Work::Tool(tool) => self.issue(step, tool, generation, activation.from.as_deref()),
+            Work::Route | Work::Pipeline(_) | Work::Own(_) => {
                 self.inline_visits += 1;
                 self.exit_done(&step.name, generation);
             }
@@ -74,6 +74,8 @@ impl Draft<'_, '_> {
             config,
             input,
             timeout_ms: timeout.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
+            scope: None,
+            item: None,
         })));
     }
 }

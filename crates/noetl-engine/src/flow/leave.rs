@@ -160,7 +160,7 @@ impl Draft<'_, '_> {
         for (assignment, value) in rendered {
             let names = match assignment.scope {
                 SetScope::Ctx => &mut scope.ctx,
-                SetScope::Step => &mut scope.step,
+                SetScope::Step | SetScope::Iter => &mut scope.step,
             };
             assign(Arc::make_mut(names), &assignment.path, &value);
             if assignment.scope == SetScope::Ctx {

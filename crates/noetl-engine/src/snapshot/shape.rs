@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_model::event::{BlobRef, Issued, Started};
+use noetl_model::event::{BlobRef, Issued, LoopItem, Started};
+use noetl_model::scope::CommandScope;
 use noetl_model::{
     CatalogId, CommandId, CommandState, EventId, ExecutionId, Failure, Map, Seq, Timestamp, Value,
 };
@@ -80,6 +81,10 @@ struct Command {
     config: Map,
     input: Map,
     timeout_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scope: Option<Box<CommandScope>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    item: Option<LoopItem>,
     state: String,
     worker: Option<Arc<str>>,
     answer: Option<Kind>,
@@ -285,6 +290,8 @@ impl Command {
             config: issued.config.clone(),
             input: issued.input.clone(),
             timeout_ms: issued.timeout_ms,
+            scope: issued.scope.clone(),
+            item: issued.item.clone(),
             state: open.state.as_str().to_owned(),
             worker: open.worker.clone(),
             answer: open.answer.as_ref().map(|answer| Kind::of(&answer.slot)),
@@ -304,6 +311,8 @@ impl Command {
             config: self.config,
             input: self.input,
             timeout_ms: self.timeout_ms,
+            scope: self.scope,
+            item: self.item,
         };
         let mut open = OpenCommand::new(Arc::new(issued));
         open.state = state;

@@ -150,6 +150,8 @@ fn circle(events: usize) -> Execution {
             config: Map::new(),
             input: Map::new(),
             timeout_ms: None,
+            scope: None,
+            item: None,
         };
         let command = apply(&mut state, Fact::CommandIssued(Arc::new(issued))).into();
         let (step, worker) = (step.clone(), worker.clone());

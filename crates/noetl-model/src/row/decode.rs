@@ -7,7 +7,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{EventRow, types};
-use crate::event::{BlobRef, Imported, Issued, Lifecycle, Reported, Started, SubscriptionMoved};
+use crate::event::{
+    BlobRef, Imported, Issued, Lifecycle, LoopItem, Reported, Started, SubscriptionMoved,
+};
+use crate::scope::CommandScope;
 use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Value};
 
 /// A row that is not what this version, or one before it, writes.
@@ -118,6 +121,7 @@ struct MovedContext {
 struct IssueContext {
     tool_config: Map,
     args: Map,
+    render_context: Option<Box<CommandScope>>,
 }
 
 #[derive(Deserialize)]
@@ -125,6 +129,7 @@ struct IssueMeta {
     generation: u32,
     attempt: u32,
     timeout_ms: Option<u64>,
+    item: Option<LoopItem>,
 }
 
 #[derive(Deserialize)]
@@ -261,6 +266,8 @@ impl EventRow {
             config: context.tool_config,
             input: context.args,
             timeout_ms: meta.timeout_ms,
+            scope: context.render_context,
+            item: meta.item,
         })
     }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{EventRow, PLAYBOOK_NODE, SUBSCRIPTION_NODE, types};
-use crate::event::{BlobRef, Imported, Issued, Reported, Started, SubscriptionMoved};
+use crate::event::{BlobRef, Imported, Issued, LoopItem, Reported, Started, SubscriptionMoved};
+use crate::scope::CommandScope;
 use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Value};
 
 impl From<&Event> for EventRow {
@@ -165,14 +166,18 @@ struct StartMeta<'a> {
 struct IssueContext<'a> {
     tool_config: &'a Map,
     args: &'a Map,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    render_context: Option<&'a CommandScope>,
 }
 
 #[derive(Serialize)]
-struct IssueMeta {
+struct IssueMeta<'a> {
     generation: u32,
     attempt: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<&'a LoopItem>,
 }
 
 #[derive(Serialize)]
@@ -255,11 +260,16 @@ fn playbook_started(event: &Event, started: &Started) -> EventRow {
 }
 
 fn command_issued(event: &Event, issued: &Issued) -> EventRow {
-    let context = IssueContext { tool_config: &issued.config, args: &issued.input };
+    let context = IssueContext {
+        tool_config: &issued.config,
+        args: &issued.input,
+        render_context: issued.scope.as_deref(),
+    };
     let meta = IssueMeta {
         generation: issued.generation,
         attempt: issued.attempt,
         timeout_ms: issued.timeout_ms,
+        item: issued.item.as_ref(),
     };
     EventRow {
         node_type: Some(issued.tool.clone()),

@@ -47,6 +47,8 @@ fn facts() -> Vec<Fact> {
             config: map(json!({"code": "result = 1"})),
             input: map(json!({"n": null})),
             timeout_ms: Some(1500),
+            scope: None,
+            item: None,
         })),
         Fact::CommandClaimed { command, step: step(), worker: worker.clone() },
         Fact::CommandStarted { command, step: step(), worker: worker.clone() },

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::tool::{self, Defaults};
 use super::{duration, keys, r#loop, next, output, policy, set};
-use crate::document::{Assignment, Join, Mode, OnError, Router, Step, Tool};
+use crate::document::{Assignment, FailureMode, Join, Mode, OnError, Router, Step, Tool, Work};
 
 const KEYS: &[&str] = &[
     "step",
@@ -47,7 +47,19 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, name: Arc<str>) -> S
         Some(next) => next::decode(cx, &next, spec.next_mode),
         None => Router::default(),
     };
-    Step { name, tool, set, router, join: join(cx, at), on_error: spec.on_error }
+    Step {
+        name,
+        work: tool.map_or(Work::Route, Work::Tool),
+        repeat: None,
+        when: None,
+        admit: None,
+        timeout: spec.timeout,
+        failure: FailureMode::default(),
+        set,
+        router,
+        join: join(cx, at),
+        on_error: spec.on_error,
+    }
 }
 
 fn is_removed(name: &str) -> bool {

@@ -134,7 +134,9 @@ fn flat(
     }
     let raw = find("raw").is_some_and(|raw| raw.node.kind == Kind::Bool(true));
     let config = config(cx, &fields, kind == Some("python"), raw);
-    let tool = Tool { kind: Arc::from(kind?), config, input, timeout };
+    let kind = Arc::from(kind?);
+    let (select, idempotent) = (Vec::new(), true);
+    let tool = Tool { kind, config, input, timeout, select, idempotent };
     Some(Decoded { tool, set })
 }
 

@@ -77,14 +77,7 @@ pub(super) fn empty() -> ValueTemplate {
 
 /// A mapping of compiled values; literal when all of them are.
 pub(super) fn map(entries: Vec<(String, ValueTemplate)>) -> ValueTemplate {
-    if !entries.iter().all(|(_, value)| matches!(value, ValueTemplate::Literal(_))) {
-        return ValueTemplate::Map(entries);
-    }
-    let literal = |(name, value)| match value {
-        ValueTemplate::Literal(value) => Some((name, value)),
-        _ => None,
-    };
-    ValueTemplate::Literal(Value::Object(entries.into_iter().filter_map(literal).collect()))
+    ValueTemplate::map(entries)
 }
 
 fn list(items: Vec<ValueTemplate>) -> ValueTemplate {

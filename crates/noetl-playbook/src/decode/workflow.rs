@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{flow, step};
-use crate::document::{Join, OnError, Router, Step, StepIx};
+use crate::document::{FailureMode, Join, OnError, Router, Step, StepIx, Work};
 use crate::template::Template;
 use crate::yaml::Place;
 
@@ -165,7 +165,12 @@ fn decode_step(cx: &mut Context<'_>, item: &Cursor<'_>, name: Arc<str>) -> Step 
         cx.expected(item, "a step", "write '- step: name' with 'tool' or 'next' below it");
         return Step {
             name,
-            tool: None,
+            work: Work::Route,
+            repeat: None,
+            when: None,
+            admit: None,
+            timeout: None,
+            failure: FailureMode::default(),
             set: Vec::new(),
             router: Router::default(),
             join: Join::default(),

@@ -39,6 +39,18 @@ impl ValueTemplate {
         }
     }
 
+    /// A mapping of compiled values; literal when all of them are.
+    pub fn map(entries: Vec<(String, Self)>) -> Self {
+        if !entries.iter().all(|(_, value)| value.is_literal()) {
+            return Self::Map(entries);
+        }
+        let literal = |(name, value)| match value {
+            Self::Literal(value) => Some((name, value)),
+            Self::Template(_) | Self::List(_) | Self::Map(_) => None,
+        };
+        Self::Literal(Value::Object(entries.into_iter().filter_map(literal).collect()))
+    }
+
     /// Whether it is the same in every scope.
     pub fn is_literal(&self) -> bool {
         matches!(self, Self::Literal(_))

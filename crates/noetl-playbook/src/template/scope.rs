@@ -28,6 +28,12 @@ pub struct Scope {
     pub output: Option<Output>,
     /// `event.name`: `step.done` or `step.failed`, in `set` and arcs.
     pub event: Option<&'static str>,
+    /// The loop's iteration: `iter.*`, the item under its own name, and its place.
+    pub iteration: Option<Iteration>,
+    /// Results of a pipeline's earlier tasks, by label.
+    pub labels: Arc<Names>,
+    /// The task of a pipeline that is run: `_task`, `_attempt`, `_prev`.
+    pub task: Option<TaskScope>,
     /// Data of the step whose arc led here, as `result` in a tool's `input`.
     pub previous: Option<Slot>,
     /// The request's payload as `payload` and `input`; only while the workload is rendered.
@@ -54,6 +60,32 @@ impl Scope {
             _ => self.results.get(step),
         }
     }
+}
+
+/// One iteration of a loop, as templates see it.
+#[derive(Debug, Clone)]
+pub struct Iteration {
+    /// The item's name.
+    pub name: Arc<str>,
+    /// The item.
+    pub item: Slot,
+    /// Its place, from 0.
+    pub index: u32,
+    /// How many there are; `None` while rows are still being claimed.
+    pub total: Option<u32>,
+    /// What the iteration set with `iter.*`.
+    pub vars: Arc<Names>,
+}
+
+/// The task of a pipeline that is run.
+#[derive(Debug, Clone)]
+pub struct TaskScope {
+    /// Its label.
+    pub label: Arc<str>,
+    /// Which run of it this is since it was entered, from 1.
+    pub attempt: u32,
+    /// Data of the task that ran before it.
+    pub previous: Option<Slot>,
 }
 
 /// A source of numbers for `uuid4()`: clones draw from one sequence, and the same seed gives the
@@ -89,6 +121,8 @@ pub struct Output {
     pub data: Slot,
     /// Why it failed.
     pub failure: Option<Arc<Failure>>,
+    /// Whether the envelope's keys come before the data's: in the rules of a policy.
+    pub envelope_first: bool,
 }
 
 /// Identity names: `execution_id`, `catalog_id`, `path`, `version`, `job`, `parent_execution_id`.

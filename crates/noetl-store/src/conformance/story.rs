@@ -176,6 +176,8 @@ pub fn issued(step: &str) -> Fact {
         config: map(json!({"code": "result = 1"})),
         input: map(json!({"n": null})),
         timeout_ms: Some(1500),
+        scope: None,
+        item: None,
     }))
 }
 

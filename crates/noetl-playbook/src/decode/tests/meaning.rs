@@ -27,6 +27,7 @@ fn assignments(step: &Step) -> String {
         let scope = match assignment.scope {
             SetScope::Ctx => "ctx",
             SetScope::Step => "step",
+            SetScope::Iter => "iter",
         };
         let path = assignment.path.join("/");
         text.push_str(&format!("{scope} {path} = {}\n", shown(&assignment.value)));
@@ -167,7 +168,7 @@ fn arguments_of_the_tool_win_over_those_of_the_step() {
     tool: {kind: noop}
 ",
     );
-    let input = |index: usize| playbook.steps[index].tool.as_ref().map(|tool| shown(&tool.input));
+    let input = |index: usize| playbook.steps[index].tool().map(|tool| shown(&tool.input));
     assert_eq!(input(0), Some(json!({"a": "step", "b": "tool", "c": 3})));
     assert_eq!(input(1), Some(json!("<{{ ctx.all }}>")));
     assert_eq!(input(2), Some(json!({})));
@@ -190,7 +191,7 @@ fn settings_are_everything_but_what_the_engine_reads() {
       spec: {headers: {a: '{{ b }}'}, url: ignored}
 ",
     );
-    let tool = playbook.steps[0].tool.as_ref().expect("a tool");
+    let tool = playbook.steps[0].tool().expect("a tool");
     let expected = json!({
         "url": "<http://x/{{ ctx.page }}>",
         "auth": {"type": "bearer", "token": "k"},
@@ -205,7 +206,7 @@ fn code_is_a_template_unless_it_is_raw() {
         let playbook = playbook(&format!(
             "  - {{step: a, tool: {{kind: python, {raw}code: 'x = \"{{{{ y }}}}\"'}}}}\n"
         ));
-        playbook.steps[0].tool.as_ref().map(|tool| shown(&tool.config))
+        playbook.steps[0].tool().map(|tool| shown(&tool.config))
     };
     assert_eq!(code(""), Some(json!({"code": "<x = \"{{ y }}\">"})));
     assert_eq!(code("raw: false, "), Some(json!({"code": "<x = \"{{ y }}\">"})));
@@ -216,7 +217,7 @@ fn code_is_a_template_unless_it_is_raw() {
 fn the_nearest_timeout_wins() {
     let timeout = |tool: &str, step: &str| {
         let playbook = playbook(&format!("  - {{step: a, tool: {{kind: noop{tool}}}{step}}}\n"));
-        playbook.steps[0].tool.as_ref().and_then(|tool| tool.timeout)
+        playbook.steps[0].tool().and_then(|tool| tool.timeout)
     };
     let step = ", spec: {timeout: 1h}";
     assert_eq!(timeout("", ""), None);

@@ -182,9 +182,7 @@ fn tasks_in_a_list_of_one_or_under_a_label_are_that_tool() {
   - {step: c, tool: {label: {kind: noop}}}
 ",
     );
-    assert!(
-        kinds.steps.iter().all(|step| step.tool.as_ref().is_some_and(|tool| &*tool.kind == "noop"))
-    );
+    assert!(kinds.steps.iter().all(|step| step.tool().is_some_and(|tool| &*tool.kind == "noop")));
     assert_snapshot!(report_steps("  - {step: b, tool: [{label: {kind: noop}}]}\n"), @r"
     warning[W101] at 5:23, workflow[0].tool[0].label: the tool is nested under its label
       help: write '{name: label, kind: …}'

@@ -79,7 +79,8 @@ fn what_was_loaded_is_seen_as_if_it_were_held() {
 
 #[test]
 fn fields_of_a_blob_are_known_without_reading_it() {
-    let output = Output { data: blob(json!({"rows": 7, "data": 1})), failure: None };
+    let output =
+        Output { data: blob(json!({"rows": 7, "data": 1})), failure: None, envelope_first: false };
     let scope = Scope {
         output: Some(output),
         results: names(vec![("b", blob(json!({"rows": 7})))]),

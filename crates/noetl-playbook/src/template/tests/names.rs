@@ -16,7 +16,11 @@ fn response() -> Value {
 
 fn completed(data: Value) -> Scope {
     Scope {
-        output: Some(Output { data: from_json(&data).into(), failure: None }),
+        output: Some(Output {
+            data: from_json(&data).into(),
+            failure: None,
+            envelope_first: false,
+        }),
         event: Some("step.done"),
         ..Scope::default()
     }
@@ -131,6 +135,7 @@ fn a_failure_shows_its_kind_message_and_details() {
         output: Some(Output {
             data: from_json(&json!(null)).into(),
             failure: Some(Arc::new(failure)),
+            envelope_first: false,
         }),
         event: Some("step.failed"),
         ..Scope::default()
