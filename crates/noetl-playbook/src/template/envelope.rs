@@ -65,8 +65,8 @@ fn envelope_field<'s>(output: &Output, key: &str, scope: &'s Scope) -> Option<Vi
         "ok" => Some(Data::from(failure.is_none())),
         "error" => failure.map(error_data),
         "http" => http_data(output, failure, scope),
-        "pg" => failure.and_then(|failure| pg_data(failure)).map(|pg| from_json(&pg)),
-        "py" => failure.and_then(|failure| py_data(failure)).map(|py| from_json(&py)),
+        "pg" => failure.and_then(pg_data).map(|pg| from_json(&pg)),
+        "py" => failure.and_then(py_data).map(|py| from_json(&py)),
         "meta" => scope.task.as_ref().map(|task| {
             let duration = task.duration_ms.map_or(Data::from(()), Data::from);
             Data::from_pairs([("attempt", Data::from(task.attempt)), ("duration_ms", duration)])
