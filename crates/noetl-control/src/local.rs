@@ -116,7 +116,13 @@ impl LocalCommands {
             Ok(data) => match self.keep(data).await {
                 Some((data, reference)) => {
                     let data = Some(data);
-                    Input::Complete(Complete { command, data, reference, is_final: true })
+                    Input::Complete(Complete {
+                        command,
+                        data,
+                        reference,
+                        is_final: true,
+                        ctx: noetl_model::Map::new(),
+                    })
                 }
                 // Closing: it is found again at the next start.
                 None => {
@@ -124,7 +130,7 @@ impl LocalCommands {
                     return;
                 }
             },
-            Err(failure) => Input::Fail(Fail { command, failure }),
+            Err(failure) => Input::Fail(Fail { command, failure, ctx: noetl_model::Map::new() }),
         };
         let taken = self.journal.submit_surely(execution, input, Some(slot), &self.closing).await;
         // Only now: until its report is taken, nobody else may run it.

@@ -93,6 +93,8 @@ kinds! {
     Auth = "auth",
     /// Told to stop.
     Cancelled = "cancelled",
+    /// The playbook a step called did not complete.
+    ChildFailed = "child_failed",
     /// The far side says the request is wrong.
     ClientError = "client_error",
     /// The tool's own settings are wrong.

@@ -51,7 +51,7 @@ pub use mention::{Mention, Next};
 pub use nested::ValueTemplate;
 pub use reference::result_ref;
 pub use scope::{Entropy, Identity, Iteration, Output, Scope, TaskScope};
-pub use slot::{Away, Part, Place, Slot, Source, exact_json};
+pub use slot::{Away, Gathered, Part, Place, Slot, Source, exact_json};
 
 use error::Fault;
 use eval::Run;

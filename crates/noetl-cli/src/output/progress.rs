@@ -57,6 +57,10 @@ impl Progress {
             | Fact::PlaybookCancelled { .. } => self.clear(),
             Fact::PlaybookStarted(_)
             | Fact::TokensDropped { .. }
+            | Fact::StepDenied { .. }
+            | Fact::StepHeld { .. }
+            | Fact::Loop(_)
+            | Fact::CommandParked { .. }
             | Fact::CommandIssued(_)
             | Fact::CommandClaimed { .. }
             | Fact::CommandStarted { .. }
@@ -103,11 +107,11 @@ impl Progress {
         }
         let (state, why) = match outcome {
             Outcome::Done => (self.style.good("done  "), String::new()),
-            Outcome::Failed { failure, handled: true } => (
+            Outcome::Failed { failure, handled: true, drains: false } => (
                 self.style.warn("failed"),
                 format!("  {} (handled)", one_line(&failure.to_string())),
             ),
-            Outcome::Failed { failure, handled: false } => {
+            Outcome::Failed { failure, handled: false, drains: false } => {
                 (self.style.bad("failed"), format!("  {}", one_line(&failure.to_string())))
             }
         };

@@ -36,8 +36,14 @@ fn facts() -> Vec<Fact> {
             parent: Some(ExecutionId::new(1)),
             pool: Some(Arc::from("gpu")),
         })),
-        Fact::StepEntered { step: step(), generation: 2, tokens: 1, round: None },
-        Fact::StepEntered { step: step(), generation: 1, tokens: 0, round: Some(3) },
+        Fact::StepEntered { step: step(), generation: 2, tokens: 1, round: None, deadline: None },
+        Fact::StepEntered {
+            step: step(),
+            generation: 1,
+            tokens: 0,
+            round: Some(3),
+            deadline: None,
+        },
         Fact::TokensDropped { step: step(), tokens: 2 },
         Fact::CommandIssued(Arc::new(Issued {
             step: step(),
@@ -49,14 +55,15 @@ fn facts() -> Vec<Fact> {
             timeout_ms: Some(1500),
             scope: None,
             item: None,
+            idempotent: true,
         })),
         Fact::CommandClaimed { command, step: step(), worker: worker.clone() },
         Fact::CommandStarted { command, step: step(), worker: worker.clone() },
         Fact::CallDone { command, step: step(), data: json!([1, 2.5, "x", null]), reference: None },
         Fact::CallDone { command, step: step(), data: json!({"rows": 7}), reference: Some(blob()) },
         Fact::CallFailed { command, step: step(), failure: failure() },
-        Fact::CommandCompleted { command, step: step() },
-        Fact::CommandFailed { command, step: step(), failure: failure() },
+        Fact::CommandCompleted { command, step: step(), item: None },
+        Fact::CommandFailed { command, step: step(), failure: failure(), item: None },
         Fact::CommandExpired { command, step: step(), reason: "the worker went away".into() },
         Fact::CommandCancelled { command, step: step() },
         Fact::ContextUpdated { step: step(), generation: 2, values: map(json!({"a.b": {"c": 1}})) },
@@ -72,7 +79,7 @@ fn facts() -> Vec<Fact> {
         Fact::StepExited {
             step: step(),
             generation: 1,
-            outcome: Outcome::Failed { failure: failure(), handled: true },
+            outcome: Outcome::Failed { failure: failure(), handled: true, drains: false },
             next: Routing::default(),
         },
         Fact::PlaybookCompleted { result: json!({"ok": true}), reference: None },
@@ -166,7 +173,13 @@ fn a_row_of_a_newer_version_is_named_not_guessed() {
         id: EventId::new(9),
         seq: Seq(1),
         at: Timestamp::default(),
-        fact: Fact::StepEntered { step: step(), generation: 1, tokens: 1, round: None },
+        fact: Fact::StepEntered {
+            step: step(),
+            generation: 1,
+            tokens: 1,
+            round: None,
+            deadline: None,
+        },
     };
     let row = EventRow { event_type: Some("step.teleported".into()), ..EventRow::from(&event) };
     let error = row.decode().expect_err("an unknown type");
