@@ -46,7 +46,7 @@ pub use identity::IdentityError;
 pub use intake::{Intake, Taken};
 pub use journal::{Accepted, Journal, SubmitError};
 pub use listeners::{Listener, ListenerError, ListenerVerify, Listeners};
-pub use local::{Assignment, LOCAL_WORKER, LocalCommands};
+pub use local::{Assignment, Ended, LOCAL_WORKER, LoadError, LocalCommands};
 pub use metrics::Metrics;
 pub use noetl_engine::Caps;
 pub use notices::{Notices, Notifier};

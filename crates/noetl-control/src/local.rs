@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use noetl_engine::{Complete, Fail, Input};
 use noetl_model::event::{BlobRef, Issued};
-use noetl_model::{CommandId, ExecutionId, Failure, Value};
+use noetl_model::{CommandId, ExecutionId, Failure, Map, Value};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::dispatch::{Dispatch, Slot};
 use crate::journal::{Journal, RETRY_MAX, RETRY_MIN, SubmitError};
-use crate::results::Results;
+use crate::results::{ResultError, Results};
 
 /// The name under which the worker in this process claims. At a start, whatever is still claimed
 /// under it belonged to a process that is gone.
@@ -40,6 +40,32 @@ impl Assignment {
     ) -> Self {
         Self { execution, command, issued, cancel, slot }
     }
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its result, or why it failed.
+    pub outcome: Result<Value, Failure>,
+    /// Variables of the execution it set: dotted path to value, in the order they are to be
+    /// written. They count also when it failed.
+    pub ctx: Map,
+}
+
+impl From<Result<Value, Failure>> for Ended {
+    /// The end of a command that set nothing.
+    fn from(outcome: Result<Value, Failure>) -> Self {
+        Self { outcome, ctx: Map::new() }
+    }
+}
+
+/// Why a value that is kept beside the log was not read.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}")]
+pub struct LoadError {
+    /// Whether another try may be answered.
+    pub is_passing: bool,
+    source: ResultError,
 }
 
 /// Where a worker in this process gets its commands and reports them. Cheap to clone.
@@ -76,9 +102,16 @@ impl LocalCommands {
         }
     }
 
+    /// The bytes of a value that is kept beside the log.
+    pub async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
+        let read = self.results.read(reference).await;
+        read.map_err(|source| LoadError { is_passing: source.is_passing(), source })
+    }
+
     /// Reports how a command ended. Comes again until the store takes it.
-    pub async fn report(&self, assignment: Assignment, outcome: Result<Value, Failure>) {
+    pub async fn report(&self, assignment: Assignment, ended: Ended) {
         let Assignment { execution, command, slot, .. } = assignment;
+        let Ended { outcome, ctx: _ } = ended;
         let input = match outcome {
             Ok(data) => match self.keep(data).await {
                 Some((data, reference)) => {

@@ -20,6 +20,7 @@
 
 mod call;
 mod judge;
+mod looped;
 mod mentions;
 mod outcome;
 mod run;
@@ -41,6 +42,7 @@ use crate::template::{Guard, SyntaxError, Template, ValueTemplate};
 
 pub use call::TaskCall;
 pub use judge::{Judged, Trouble, judge};
+pub use looped::loop_result;
 pub use outcome::{failed_value, select};
 pub use run::{Run, TASK_RUNS_MAX};
 pub use scope::scope_of;

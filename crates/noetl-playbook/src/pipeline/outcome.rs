@@ -38,18 +38,27 @@ fn step<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
 
 /// What a failed task is seen as by others: what its tool knows, and the failure as `error`.
 pub fn failed_value(failure: &Failure) -> Value {
-    let mut result = match failure.details.as_deref() {
-        Some(Value::Object(details)) => details.clone(),
-        _ => Map::new(),
-    };
-    let mut error = result.clone();
+    let mut result = details(failure);
+    result.insert("status".to_owned(), "error".into());
+    result.insert("ok".to_owned(), false.into());
+    result.insert("error".to_owned(), error_value(failure));
+    Value::Object(result)
+}
+
+/// A failure as templates see it as `error`.
+pub(super) fn error_value(failure: &Failure) -> Value {
+    let mut error = details(failure);
     error.insert("kind".to_owned(), failure.kind.as_str().into());
     error.insert("message".to_owned(), failure.message.as_str().into());
     error.insert("retryable".to_owned(), failure.retryable.into());
-    result.insert("status".to_owned(), "error".into());
-    result.insert("ok".to_owned(), false.into());
-    result.insert("error".to_owned(), Value::Object(error));
-    Value::Object(result)
+    Value::Object(error)
+}
+
+fn details(failure: &Failure) -> Map<String, Value> {
+    match failure.details.as_deref() {
+        Some(Value::Object(details)) => details.clone(),
+        _ => Map::new(),
+    }
 }
 
 /// What a task left behind.

@@ -17,7 +17,8 @@ use super::writes::{Written, note, rendered, write};
 use super::{Action, Jump, Pipeline, Task};
 use crate::document::SetScope;
 use crate::template::{
-    Loaded, Output, Place, Reach, Scope, Slot, TaskScope, exact_json, from_json, from_json_owned,
+    Data, Loaded, Output, Place, Reach, Scope, Slot, TaskScope, exact_json, from_json,
+    from_json_owned,
 };
 
 /// How many task runs a pipeline may take altogether, unless its runner says otherwise. Far more
@@ -140,16 +141,16 @@ impl Run {
     }
 
     /// Gives a value that was asked for, or says why it cannot be had.
-    pub fn supply(&mut self, place: &Place, found: Result<Value, String>) {
+    pub fn supply(&mut self, place: &Place, found: Result<Data, String>) {
         // Whoever noted what is missing still shares it.
         self.scope.reach = Reach::default();
         let loaded = Arc::make_mut(&mut self.loaded);
         match (place, found) {
             (Place::Blob(reference), Ok(value)) => {
-                loaded.insert_blob(reference.digest.clone(), from_json_owned(value));
+                loaded.insert_blob(reference.digest.clone(), value);
             }
             (Place::Event { seq, .. }, Ok(value)) => {
-                loaded.insert_event(*seq, [(None, from_json_owned(value))]);
+                loaded.insert_event(*seq, [(None, value)]);
             }
             (place, Err(why)) => loaded.insert_lost(place.clone(), why),
         }
@@ -236,7 +237,7 @@ impl Run {
                 Ok(())
             }
             None => match self.failure() {
-                Some(failure) => Err(Stop::Fail(failure)),
+                Some(failure) => Err(Stop::Fail(self.placed(failure))),
                 None => {
                     self.advance();
                     Ok(())
@@ -369,28 +370,31 @@ impl Run {
 
     /// What a rule that fails the pipeline fails it with.
     fn failed_by(&self, rule: usize) -> Failure {
-        self.failure().unwrap_or_else(|| {
+        let failure = self.failure().unwrap_or_else(|| {
             let task = &self.pipeline.tasks[self.at].label;
             let message =
                 format!("task '{task}': its rule {} says that this result is a failure", rule + 1);
             let failure = Failure::new(FailureKind::Other("policy".into()), message);
-            failure.with_details(json!({"task": &**task, "rule": rule + 1}))
-        })
+            failure.with_detail("rule", rule + 1)
+        });
+        self.placed(failure)
+    }
+
+    /// A tool's failure with the task it is of, where that is not plain.
+    fn placed(&self, failure: Failure) -> Failure {
+        match self.pipeline.tasks.as_slice() {
+            [_] => failure,
+            tasks => failure.with_detail("task", &*tasks[self.at].label),
+        }
     }
 
     /// The last failure of a task that was tried often enough.
     fn exhausted(&self) -> Failure {
         let (attempts, task) = (self.attempt, &self.pipeline.tasks[self.at].label);
-        let mut failure = self.failure().unwrap_or_else(|| {
+        let failure = self.failure().unwrap_or_else(|| {
             let message = format!("task '{task}' was not done after {attempts} runs");
             Failure::new(FailureKind::Other("attempts_exhausted".into()), message)
         });
-        let mut details = match failure.details.take().map(|details| *details) {
-            Some(Value::Object(details)) => details,
-            Some(other) => Map::from_iter([("details".to_owned(), other)]),
-            None => Map::new(),
-        };
-        details.insert("attempts".to_owned(), attempts.into());
-        failure.with_details(Value::Object(details))
+        self.placed(failure).with_detail("attempts", attempts)
     }
 }

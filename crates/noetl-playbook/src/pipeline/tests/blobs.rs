@@ -68,15 +68,15 @@ fn a_value_is_asked_for_when_a_template_touches_it_and_not_before() {
     run.answered(Ok(json!(1)), 0);
     let places = needed(run.turn());
     assert_eq!(places.iter().map(digest).collect::<Vec<_>>(), ["d1", "d2"]);
-    run.supply(&places[0], Ok(json!({"n": 7, "rows": ["first"]})));
+    run.supply(&places[0], Ok(from_json_owned(json!({"n": 7, "rows": ["first"]}))));
     assert_eq!(needed(run.turn()).len(), 1);
-    run.supply(&places[1], Ok(json!([1, 2])));
+    run.supply(&places[1], Ok(from_json_owned(json!([1, 2]))));
     let Turn::Call(call) = run.turn() else { panic!("everything is there") };
     assert_eq!([&call.input["v"], &call.input["l"]], [&json!("first"), &json!(2)]);
     run.answered(Ok(json!({"x": 1})), 0);
     let places = needed(run.turn());
     assert_eq!(digest(&places[0]), "d4");
-    run.supply(&places[0], Ok(json!({"x": "previous"})));
+    run.supply(&places[0], Ok(from_json_owned(json!({"x": "previous"}))));
     let Turn::Call(call) = run.turn() else { panic!("everything is there") };
     assert_eq!(Value::Object(call.input), json!({"p": "previous"}));
 }
@@ -90,7 +90,7 @@ fn what_is_drawn_by_chance_does_not_depend_on_what_was_at_hand() {
         loop {
             match run.turn() {
                 Turn::Call(call) => return call.input["id"].clone(),
-                Turn::Need(places) => run.supply(&places[0], Ok(json!({"v": 1}))),
+                Turn::Need(places) => run.supply(&places[0], Ok(from_json_owned(json!({"v": 1})))),
                 other => panic!("{other:?}"),
             }
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::document::Selection;
-use crate::pipeline::{failed_value, select};
+use crate::pipeline::{failed_value, loop_result, select};
 
 fn plain(labels: &[&str]) -> Value {
     labels.iter().map(|label| json!({"name": label, "kind": "x"})).collect()
@@ -96,4 +96,27 @@ fn the_end_is_said_once_and_late_answers_change_nothing() {
     assert!(matches!(run.turn(), Turn::Done(end) if end.outcome == Ok(json!(1))));
     run.answered(Ok(json!("late")), 0);
     assert!(matches!(run.turn(), Turn::Done(end) if end.outcome.is_err()));
+}
+
+#[test]
+fn a_failure_names_its_task_where_there_are_several() {
+    let (_, end) = transcript(plain(&["a"]), Scope::default(), vec![refused(FailureKind::Auth)]);
+    assert_eq!(failure(end).details, None);
+    let answers = vec![Ok(json!(1)), refused(FailureKind::Auth)];
+    let (_, end) = transcript(plain(&["a", "b"]), Scope::default(), answers);
+    assert_eq!(*failure(end).details.unwrap(), json!({"task": "b"}));
+}
+
+#[test]
+fn a_loops_result_is_in_the_order_of_its_items() {
+    let bad = Failure::new(FailureKind::Auth, "no");
+    let items = vec![Some(Ok(json!({"n": 1}))), Some(Err(bad)), None, Some(Ok(json!(null)))];
+    let error = json!({"kind": "auth", "message": "no", "retryable": false});
+    let expected = json!({
+        "results": [{"n": 1}, null, null, null],
+        "stats": {"total": 4, "success": 2, "failed": 1, "skipped": 1},
+        "errors": [{"index": 1, "error": error}],
+    });
+    assert_eq!(loop_result(items), expected);
+    assert_eq!(crate::template::items_of(&loop_result(Vec::new())).map(Vec::len), Some(0));
 }
