@@ -111,18 +111,12 @@ impl LocalCommands {
     /// Reports how a command ended. Comes again until the store takes it.
     pub async fn report(&self, assignment: Assignment, ended: Ended) {
         let Assignment { execution, command, slot, .. } = assignment;
-        let Ended { outcome, ctx: _ } = ended;
+        let Ended { outcome, ctx } = ended;
         let input = match outcome {
             Ok(data) => match self.keep(data).await {
                 Some((data, reference)) => {
                     let data = Some(data);
-                    Input::Complete(Complete {
-                        command,
-                        data,
-                        reference,
-                        is_final: true,
-                        ctx: noetl_model::Map::new(),
-                    })
+                    Input::Complete(Complete { command, data, reference, is_final: true, ctx })
                 }
                 // Closing: it is found again at the next start.
                 None => {
@@ -130,7 +124,7 @@ impl LocalCommands {
                     return;
                 }
             },
-            Err(failure) => Input::Fail(Fail { command, failure, ctx: noetl_model::Map::new() }),
+            Err(failure) => Input::Fail(Fail { command, failure, ctx }),
         };
         let taken = self.journal.submit_surely(execution, input, Some(slot), &self.closing).await;
         // Only now: until its report is taken, nobody else may run it.

@@ -24,7 +24,7 @@ start
   command.claimed a by control-plane
   command.parked a until a time
 wake a
-  call.done a {\"status\":\"ok\",\"until\":\"2024-01-01T00:00:05.100Z\"}
+  call.done a {\"status\":\"ok\",\"until\":\"2024-01-01T00:00:05.1Z\"}
   command.completed a
   step.exit a done -> b
   step.enter b #1

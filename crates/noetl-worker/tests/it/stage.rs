@@ -93,6 +93,7 @@ pub(crate) fn command(tool: &str, config: Value, scope: Option<CommandScope>) ->
         timeout_ms: None,
         scope: scope.map(Box::new),
         item: None,
+        idempotent: true,
     };
     Command {
         execution: ExecutionId::new(7),
