@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_engine::{Complete, Fail, Input};
 use noetl_model::event::{BlobRef, Issued};
-use noetl_model::{CommandId, ExecutionId, Failure, Map, Value};
+use noetl_model::{Clock, CommandId, ExecutionId, Failure, Map, Value};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -75,6 +75,7 @@ pub struct LocalCommands {
     results: Results,
     dispatch: Dispatch,
     assignments: Arc<Mutex<mpsc::Receiver<Assignment>>>,
+    clock: Arc<dyn Clock>,
     draining: CancellationToken,
     closing: CancellationToken,
 }
@@ -85,11 +86,17 @@ impl LocalCommands {
         results: Results,
         dispatch: Dispatch,
         assignments: mpsc::Receiver<Assignment>,
+        clock: Arc<dyn Clock>,
         draining: CancellationToken,
         closing: CancellationToken,
     ) -> Self {
         let assignments = Arc::new(Mutex::new(assignments));
-        Self { journal, results, dispatch, assignments, draining, closing }
+        Self { journal, results, dispatch, assignments, clock, draining, closing }
+    }
+
+    /// The clock of the control plane.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.clock.clone()
     }
 
     /// The next claimed command; `None` once the control plane drains.
@@ -111,18 +118,12 @@ impl LocalCommands {
     /// Reports how a command ended. Comes again until the store takes it.
     pub async fn report(&self, assignment: Assignment, ended: Ended) {
         let Assignment { execution, command, slot, .. } = assignment;
-        let Ended { outcome, ctx: _ } = ended;
+        let Ended { outcome, ctx } = ended;
         let input = match outcome {
             Ok(data) => match self.keep(data).await {
                 Some((data, reference)) => {
                     let data = Some(data);
-                    Input::Complete(Complete {
-                        command,
-                        data,
-                        reference,
-                        is_final: true,
-                        ctx: noetl_model::Map::new(),
-                    })
+                    Input::Complete(Complete { command, data, reference, is_final: true, ctx })
                 }
                 // Closing: it is found again at the next start.
                 None => {
@@ -130,7 +131,7 @@ impl LocalCommands {
                     return;
                 }
             },
-            Err(failure) => Input::Fail(Fail { command, failure, ctx: noetl_model::Map::new() }),
+            Err(failure) => Input::Fail(Fail { command, failure, ctx }),
         };
         let taken = self.journal.submit_surely(execution, input, Some(slot), &self.closing).await;
         // Only now: until its report is taken, nobody else may run it.
