@@ -41,6 +41,8 @@ pub(super) struct Run {
     pub(super) preload: bool,
     /// What was asked for, try by try.
     pub(super) asked: Vec<Vec<Place>>,
+    /// Whether the checks after each decision, which replay the whole log, are left out.
+    pub(super) quick: bool,
 }
 
 impl Run {
@@ -52,7 +54,7 @@ impl Run {
     pub(super) fn within(playbook: Playbook, limits: Limits) -> Self {
         let state = Execution::within(ExecutionId::new(1), limits);
         let (log, blobs, asked) = (Vec::new(), BTreeMap::new(), Vec::new());
-        Self { playbook, state, log, blobs, preload: false, asked }
+        Self { playbook, state, log, blobs, preload: false, asked, quick: false }
     }
 
     /// Starts an execution of these steps.
@@ -73,7 +75,9 @@ impl Run {
         loop {
             let decided = self.attempt(input.clone(), loaded.clone(), &entropy);
             let Err(Refusal::Need(places)) = decided else {
-                self.check_invariants();
+                if !self.quick {
+                    self.check_invariants();
+                }
                 return decided;
             };
             assert!(!places.is_empty(), "a need names what it needs");
@@ -105,10 +109,14 @@ impl Run {
             loaded,
             caps: crate::Caps::default(),
         };
-        let (before, bytes) = (self.state.clone(), self.state.to_snapshot());
+        let (before, bytes) = match self.quick {
+            true => (Execution::absent(self.state.id()), Vec::new()),
+            false => (self.state.clone(), self.state.to_snapshot()),
+        };
         let decided = decide(&self.playbook, &mut self.state, input, &mut moment);
         match &decided {
             Ok(events) => self.log.extend(events.iter().cloned()),
+            Err(_) if self.quick => {}
             Err(_) => {
                 assert_eq!(self.state, before, "a refusal changes nothing");
                 assert_eq!(self.state.to_snapshot(), bytes, "nor the order of names");
@@ -180,6 +188,36 @@ impl Run {
         self.input(Input::Fail(Fail { command, failure, ctx: Map::new() })).unwrap()
     }
 
+    pub(super) fn claim(&mut self, step: &str, worker: &str) {
+        let (command, worker) = (self.command(step), Arc::from(worker));
+        self.input(Input::Claim(Claim { command, worker })).unwrap();
+    }
+
+    pub(super) fn expire(&mut self, step: &str) {
+        self.script(&format!("expire {step}")).unwrap();
+    }
+
+    pub(super) fn timeout(&mut self, step: &str) {
+        self.script(&format!("timeout {step}")).unwrap();
+    }
+
+    /// Decides one line of a script.
+    pub(super) fn script(&mut self, line: &str) -> Result<Vec<Event>, Refusal> {
+        let input = parse(self, &BTreeMap::new(), line);
+        self.input(input)
+    }
+
+    /// What later templates see of a step.
+    pub(super) fn result(&self, step: &str) -> Value {
+        let mut loaded = Loaded::new();
+        let slot = self.state.results.get(step).cloned().unwrap_or_default();
+        for place in slot.places() {
+            self.load(&mut loaded, &place);
+        }
+        let reach = noetl_playbook::template::Reach::new(loaded.values());
+        noetl_playbook::template::exact_json(&reach.data(&slot))
+    }
+
     /// Steps with an open command, in name order.
     pub(super) fn open(&self) -> Vec<String> {
         let open = self.state.open_commands();
@@ -198,7 +236,7 @@ impl Run {
     }
 
     /// What has to hold after every decision.
-    fn check_invariants(&self) {
+    pub(super) fn check_invariants(&self) {
         for (index, event) in self.log.iter().enumerate() {
             assert_eq!(event.seq.0, u64::try_from(index).unwrap() + 1, "no gap in the log");
         }
@@ -223,6 +261,11 @@ impl Run {
         };
         assert!(self.log.iter().filter(is_end).count() <= 1, "it ends once");
     }
+}
+
+/// Whether an event hands out a command.
+pub(super) fn is_issued(event: &Event) -> bool {
+    matches!(event.fact, Fact::CommandIssued(_))
 }
 
 pub(super) fn start() -> Input {

@@ -32,7 +32,12 @@ fn facts() -> Vec<Fact> {
             catalog: CatalogId::new(3),
             path: Arc::from("demo/greet"),
             version: 2,
-            workload: map(json!({"who": "world", "zip": "00501"})),
+            workload: map(json!({"who": "world", "zip": "00501"
+                parent_command: None,
+                returns: None,
+                depth: 0,
+                deadline: None,
+            })),
             parent: Some(ExecutionId::new(1)),
             pool: Some(Arc::from("gpu")),
         })),

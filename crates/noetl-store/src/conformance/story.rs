@@ -158,6 +158,10 @@ pub fn started() -> Fact {
         workload: map(json!({"who": "world"})),
         parent: Some(ExecutionId::new(1)),
         pool: Some(Arc::from("gpu")),
+        parent_command: None,
+        returns: None,
+        depth: 0,
+        deadline: None,
     }))
 }
 
