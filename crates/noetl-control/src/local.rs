@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_engine::{Complete, Fail, Input};
 use noetl_model::event::{BlobRef, Issued};
-use noetl_model::{CommandId, ExecutionId, Failure, Map, Value};
+use noetl_model::{Clock, CommandId, ExecutionId, Failure, Map, Value};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -75,6 +75,7 @@ pub struct LocalCommands {
     results: Results,
     dispatch: Dispatch,
     assignments: Arc<Mutex<mpsc::Receiver<Assignment>>>,
+    clock: Arc<dyn Clock>,
     draining: CancellationToken,
     closing: CancellationToken,
 }
@@ -85,11 +86,17 @@ impl LocalCommands {
         results: Results,
         dispatch: Dispatch,
         assignments: mpsc::Receiver<Assignment>,
+        clock: Arc<dyn Clock>,
         draining: CancellationToken,
         closing: CancellationToken,
     ) -> Self {
         let assignments = Arc::new(Mutex::new(assignments));
-        Self { journal, results, dispatch, assignments, draining, closing }
+        Self { journal, results, dispatch, assignments, clock, draining, closing }
+    }
+
+    /// The clock of the control plane.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.clock.clone()
     }
 
     /// The next claimed command; `None` once the control plane drains.

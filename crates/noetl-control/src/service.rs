@@ -251,6 +251,7 @@ impl Control {
                 results,
                 dispatch.clone(),
                 assigned,
+                clock.clone(),
                 draining.clone(),
                 closing.clone(),
             ),

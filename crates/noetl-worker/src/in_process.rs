@@ -20,7 +20,7 @@ pub struct Worker {
 impl Worker {
     /// A worker that takes from `commands` and runs with `tools`.
     pub fn new(commands: LocalCommands, tools: Registry) -> Self {
-        let performer = Performer::new(tools, Arc::new(commands.clone()));
+        let performer = Performer::new(tools, Arc::new(commands.clone()), commands.clock());
         Self { commands, performer }
     }
 

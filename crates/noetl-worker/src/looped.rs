@@ -64,7 +64,11 @@ pub(crate) async fn run(sequence: Sequence<'_>, settings: &Value) -> Ended {
         return Err(Failure::new(FailureKind::Cancelled, message)).into();
     }
     let failed = outcomes.iter().enumerate().find_map(|(index, outcome)| match outcome {
-        Some(Err(failure)) => Some(failure.clone().with_detail("index", index)),
+        Some(Err(failure)) => {
+            let mut failure = failure.clone().with_detail("index", index);
+            failure.message = format!("item {index}: {}", failure.message);
+            Some(failure)
+        }
         _ => None,
     });
     let outcome = match (failure_mode, failed) {

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use noetl_control::Ended;
 use noetl_model::event::Issued;
 use noetl_model::{
-    CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, Map, Value, is_deeper_than,
+    Clock, CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, Map, Value, is_deeper_than,
 };
 use noetl_playbook::pipeline::TASK_RUNS_MAX;
 use noetl_tools::Registry;
@@ -39,13 +39,15 @@ pub struct Command {
 pub struct Performer {
     pub(crate) tools: Arc<Registry>,
     pub(crate) values: Arc<dyn Values>,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) task_runs_max: u64,
 }
 
 impl Performer {
-    /// Runs with these tools, and finds values that are kept beside the log here.
-    pub fn new(tools: Registry, values: Arc<dyn Values>) -> Self {
-        Self { tools: Arc::new(tools), values, task_runs_max: TASK_RUNS_MAX }
+    /// Runs with these tools, finds values that are kept beside the log here, and knows the time
+    /// from this clock.
+    pub fn new(tools: Registry, values: Arc<dyn Values>, clock: Arc<dyn Clock>) -> Self {
+        Self { tools: Arc::new(tools), values, clock, task_runs_max: TASK_RUNS_MAX }
     }
 
     /// The same with another limit to the task runs of one pipeline.

@@ -2,10 +2,10 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use noetl_model::scope::CommandScope;
-use noetl_model::{Failure, FailureKind, Map, Timestamp, Value};
+use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::pipeline::{Pipeline, PipelineEnd, Run, Turn, scope_of};
 use noetl_playbook::template::{Entropy, Identity, Scope};
 
@@ -62,7 +62,7 @@ impl<'a> Sequence<'a> {
             if cancel.is_cancelled() {
                 return None;
             }
-            run.set_now(now());
+            run.set_now(self.performer.clock.now());
             match run.turn() {
                 Turn::Call(task) => {
                     let began = Instant::now();
@@ -92,9 +92,4 @@ impl<'a> Sequence<'a> {
 fn cancelled() -> PipelineEnd {
     let failure = Failure::new(FailureKind::Cancelled, "the command was told to stop");
     PipelineEnd { outcome: Err(failure), ctx: Map::new(), iter: Map::new(), step: Map::new() }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }

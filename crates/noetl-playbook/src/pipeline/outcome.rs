@@ -46,7 +46,7 @@ pub fn failed_value(failure: &Failure) -> Value {
 }
 
 /// A failure as templates see it as `error`.
-pub(super) fn error_value(failure: &Failure) -> Value {
+fn error_value(failure: &Failure) -> Value {
     let mut error = details(failure);
     error.insert("kind".to_owned(), failure.kind.as_str().into());
     error.insert("message".to_owned(), failure.message.as_str().into());

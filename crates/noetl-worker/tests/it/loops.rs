@@ -81,6 +81,7 @@ async fn the_first_failure_ends_a_loop_unless_it_does_its_best() {
         let settings = json!({"items": items, "mode": mode, "max_in_flight": 1});
         let failed = failure(looped(&tool, settings, tasks.clone()).await);
         assert_eq!(failed.kind, FailureKind::Auth);
+        assert_eq!(failed.message, "item 1: no");
         assert_eq!(failed.details.unwrap()["index"], json!(1));
         assert_eq!(tool.given().len(), 2, "{mode}");
         let settings = json!({"items": items, "mode": mode, "failure": "best_effort"});
@@ -151,7 +152,8 @@ async fn as_many_run_at_a_time_as_the_loop_allows_and_results_keep_their_places(
         "tasks": [task("a", json!({"input": {"x": "{{ x }}"}}))],
         "loop": {"items": items, "iterator": "x", "mode": "parallel", "max_in_flight": 3},
     });
-    let performer = Performer::new(Registry::default().with(gate), Arc::new(Kept::default()));
+    let performer =
+        Performer::new(Registry::default().with(gate), Arc::new(Kept::default()), clock());
     let ended = performer.perform(&command("task_sequence", config, None)).await;
     assert_eq!(ended.outcome.unwrap()["results"], json!(items));
     assert_eq!(most.load(Ordering::SeqCst), 3);

@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use noetl_control::Ended;
 use noetl_model::event::{BlobRef, Issued};
 use noetl_model::scope::CommandScope;
-use noetl_model::{CatalogId, CommandId, ExecutionId, Failure, FailureKind, Map, Value};
+use noetl_model::{
+    CatalogId, Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Timestamp, Value,
+};
 use noetl_tools::{Call, Registry, Tool};
 use noetl_worker::{Command, LoadError, Performer, Values};
 use serde_json::json;
@@ -77,7 +79,20 @@ impl Values for Kept {
 }
 
 pub(crate) fn performer(tool: Told, values: Arc<Kept>) -> Performer {
-    Performer::new(Registry::default().with(tool), values)
+    Performer::new(Registry::default().with(tool), values, clock())
+}
+
+/// A clock that stands.
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    Arc::new(Stands)
+}
+
+struct Stands;
+
+impl Clock for Stands {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_000)
+    }
 }
 
 /// A command with these settings.
