@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use noetl_control::{Assignment, LocalCommands};
-use noetl_model::{Failure, FailureKind, Value};
+use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_tools::{Call, LogSink, Registry};
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error};
@@ -73,6 +73,9 @@ async fn run(tools: &Arc<Registry>, assignment: &Assignment) -> Result<Value, Fa
         timeout: issued.timeout_ms.map(Duration::from_millis),
         cancel: assignment.cancel.clone(),
         logs: LogSink::default(),
+        context: Map::new(),
+        artifacts: None,
+        credentials: None,
     };
     // A panic has unwound all the tool held; the registry itself is not changed by a call.
     AssertUnwindSafe(tools.run(&issued.tool, call)).catch_unwind().await.unwrap_or_else(|_| {
