@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use noetl_engine::{Complete, Fail, Input};
 use noetl_model::event::{BlobRef, Issued};
-use noetl_model::{Clock, CommandId, ExecutionId, Failure, Map, Value};
+use noetl_model::{Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Value};
+use noetl_playbook::template::{blob_of_ref, result_ref};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
