@@ -33,7 +33,7 @@ struct Parts {
 impl Draft<'_, '_> {
     /// Hands out the work of a visit, or of one item of it. Nothing is handed out when it cannot be
     /// rendered.
-    pub(super) fn issue(
+    pub(crate) fn issue(
         &mut self,
         step: &Step,
         work: &Work,
