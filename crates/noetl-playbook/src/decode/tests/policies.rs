@@ -27,7 +27,7 @@ fn every_form_of_a_rule_means_the_same() {
     for form in forms {
         assert_eq!(rules(form), json!([{"do": "fail", "when": "a"}, {"do": "break"}]), "{form}");
     }
-    let constants = "      eval: [{expr: false, do: fail, set_ctx: {a: 1}, set_iter: {b: 2}}, {when: true, do: jump, to: previous}]\n";
+    let constants = "      eval: [{expr: false, do: fail, set_ctx: {a: 1}, set_iter: {b: 2}}, {when: true, do: jump, to: start}]\n";
     assert_eq!(
         rules(constants),
         json!([
@@ -35,7 +35,7 @@ fn every_form_of_a_rule_means_the_same() {
                 {"scope": "ctx", "path": ["a"], "value": 1},
                 {"scope": "iter", "path": ["b"], "value": 2},
             ]},
-            {"do": "jump", "to": "previous", "when": true},
+            {"do": "jump", "to": "start", "when": true},
         ])
     );
 }
