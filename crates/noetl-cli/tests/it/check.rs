@@ -222,7 +222,7 @@ metadata: {name: older}
 workflow:
   - step: start   # first
     args: {a: 1}
-    when: yes
+    when: ctx.go
     tool: {kind: noop}
     next: [end]   # then
   - step: end
@@ -292,7 +292,7 @@ fn a_dry_run_prints_the_difference_and_writes_nothing() {
        - step: end
          tool: {kind: noop}
     ");
-    assert!(said.stderr.ends_with("test.yaml: 2 to rewrite, 2 warnings\n"), "{}", said.stderr);
+    assert!(said.stderr.ends_with("test.yaml: 2 to rewrite, 1 warning\n"), "{}", said.stderr);
     let without = home.noetl(["check", "--dry-run", "test.yaml"]);
     assert_eq!((without.code, without.stdout.as_str()), (Some(2), ""));
 }

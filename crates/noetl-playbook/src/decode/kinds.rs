@@ -1,5 +1,7 @@
 //! Tool kinds: which can run, which the language knows, and what each needs.
 
+use std::collections::HashSet;
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::suggest;
@@ -133,7 +135,7 @@ fn needs(kind: &str) -> &'static [Need] {
         "wait" => {
             const {
                 &[need(
-                    &["seconds", "duration", "until"],
+                    &["seconds", "duration", "until", "for", "delay"],
                     Shape::Any,
                     "add 'seconds: 30', 'duration: 5m' or 'until: \"2030-01-01T00:00:00Z\"'",
                 )]
@@ -166,16 +168,21 @@ fn needs(kind: &str) -> &'static [Need] {
     }
 }
 
-/// Reports settings that a kind cannot do without. `setting` finds one by name.
+/// Reports settings that a kind cannot do without. `setting` finds one by name; a wait takes them
+/// as arguments too, whose names are `given`.
 pub(super) fn require<'a>(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
     kind: &str,
+    given: &HashSet<&str>,
     setting: impl Fn(&str) -> Option<Cursor<'a>>,
 ) {
     for need in needs(kind) {
         let Need { names, shape, help } = need;
         let Some((name, found)) = names.iter().find_map(|name| Some((name, setting(name)?))) else {
+            if kind == "wait" && names.iter().any(|name| given.contains(name)) {
+                continue;
+            }
             let message = format!("tool kind '{kind}' needs '{}'", names[0]);
             cx.error("E015", at, message, *help);
             continue;

@@ -30,8 +30,13 @@ const PREVIOUS: &[&str] = &["previous", "prev", "_previous", "@previous"];
 /// Where rules stand.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Tasks<'a> {
-    /// In a pipeline of tasks with these labels.
-    Labelled(&'a [Arc<str>]),
+    /// In a pipeline, on a task of it.
+    Labelled {
+        /// The labels of all tasks.
+        labels: &'a [Arc<str>],
+        /// Whether no task comes before this one.
+        first: bool,
+    },
     /// On a tool of the control plane, which has no other task to go to.
     Alone,
 }
@@ -234,7 +239,7 @@ fn decode_action(
 
 /// The label a jump leads to.
 fn target<'a>(cx: &mut Context<'_>, at: &Cursor<'a>, tasks: Tasks<'_>) -> Option<&'a str> {
-    let Tasks::Labelled(labels) = tasks else {
+    let Tasks::Labelled { labels, first } = tasks else {
         let message = "there is no other task to jump to";
         cx.error("E040", at, message, "lead an arc to the step that does it");
         return None;
@@ -248,6 +253,11 @@ fn target<'a>(cx: &mut Context<'_>, at: &Cursor<'a>, tasks: Tasks<'_>) -> Option
         crate::yaml::Kind::Text(text, _) => text.trim(),
         _ => "",
     };
+    if PREVIOUS.contains(&text) && first {
+        let message = "there is no task before this one";
+        cx.error("E040", &to, message, "name the task to go on at, or write 'do: retry'");
+        return None;
+    }
     if PREVIOUS.contains(&text) || labels.iter().any(|label| **label == *text) {
         return at.node.get("to").and_then(|to| to.text()).map(str::trim);
     }

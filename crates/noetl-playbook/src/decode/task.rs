@@ -20,10 +20,19 @@ use crate::yaml::Kind;
 pub(super) struct Around<'a> {
     /// Arguments of the step, which the task's own replace.
     pub(super) input: Option<Cursor<'a>>,
-    /// A timeout for a task that has none.
-    pub(super) timeout: Option<Duration>,
+    /// What the step and the executor say about the time a task may take.
+    pub(super) time: Time,
     /// Labels of all tasks of the step.
     pub(super) labels: &'a [Arc<str>],
+}
+
+/// How long a task may take that does not say so itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Time {
+    /// What the step says.
+    pub(super) step: Option<Duration>,
+    /// What holds for every tool that a worker runs.
+    pub(super) worker: Option<Duration>,
 }
 
 /// A task as far as it is the same in every place.
@@ -108,10 +117,17 @@ fn flat(
         keys::refuse_removed(cx, layer, keys::REMOVED_FROM_TOOLS);
     }
     let specs = fields::specs(cx, layers);
-    let settings = fields::collect(cx, layers, &specs);
+    let input_names = fields::input_names(kind);
+    let settings = fields::collect(cx, layers, &specs, input_names);
     let find = |name: &str| fields::find(&settings, name);
     let own = kind.and_then(kinds::own);
-    let tasks = if own.is_some() { Tasks::Alone } else { Tasks::Labelled(around.labels) };
+    let tasks = match own {
+        Some(_) => Tasks::Alone,
+        None => {
+            let first = around.labels.first() == Some(label);
+            Tasks::Labelled { labels: around.labels, first }
+        }
+    };
     let rules = rules(cx, &settings, &specs, tasks);
     let mut picked = Vec::new();
     for name in ["output"].iter().chain(select::NAMES) {
@@ -119,17 +135,19 @@ fn flat(
             picked.extend(select::decode(cx, name, &found));
         }
     }
-    let timeout = timeout(cx, &settings, &specs).or(around.timeout);
+    let inherited = around.time.step.or(around.time.worker.filter(|_| own.is_none()));
+    let timeout = timeout(cx, &settings, &specs).or(inherited);
     let set = assignments(cx, layers, &specs);
     let at = layers.first()?;
     if let Some(kind) = kind {
-        kinds::require(cx, at, kind, find);
+        let given = find("input").map(|input| input.names()).unwrap_or_default();
+        kinds::require(cx, at, kind, &given, find);
     }
     // A worker renders for its tools; what the control plane renders is recorded.
     cx.secrets = own.is_none();
-    let input = fields::input(cx, &settings, around.input);
+    let input = fields::input(cx, &settings, around.input, input_names);
     let raw = find("raw").is_some_and(|raw| raw.node.kind == Kind::Bool(true));
-    let config = config(cx, &settings, kind == Some("python"), raw);
+    let config = config(cx, &settings, input_names, kind == Some("python"), raw);
     cx.secrets = false;
     let idempotent = idempotent(cx, find("idempotent"));
     let raw = config.iter().filter(|(_, value)| looks_like_template(value));
@@ -214,6 +232,7 @@ fn idempotent(cx: &mut Context<'_>, written: Option<Cursor<'_>>) -> bool {
 fn config(
     cx: &mut Context<'_>,
     settings: &[Field<'_>],
+    input_names: &[&str],
     python: bool,
     raw: bool,
 ) -> Vec<(String, ValueTemplate)> {
@@ -225,7 +244,7 @@ fn config(
             "kind" | "name" | "task" | "desc" | "description" | "set" | "set_ctx" | "set_iter"
             | "timeout" | "timeout_seconds" | "eval" | "policy" | "output" | "output_select"
             | "select" | "idempotent" => continue,
-            name if fields::INPUT_NAMES.contains(&name) => continue,
+            name if input_names.contains(&name) => continue,
             "raw" if python => continue,
             "code" if raw => ValueTemplate::Literal(value::literal(cx, at)),
             "credential" => {

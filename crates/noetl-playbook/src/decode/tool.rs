@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::context::Context;
 use super::cursor::Cursor;
 use super::kinds;
-use super::task::{self, Around, Task};
+use super::task::{self, Around, Task, Time};
 use super::workbook;
 use crate::document::{Assignment, Own, Selection, Work};
 use crate::pipeline::{Pipeline, PipelineError, compile_rules};
@@ -19,8 +18,8 @@ use crate::pipeline::{Pipeline, PipelineError, compile_rules};
 pub(super) struct Defaults<'a> {
     /// Arguments that each task's own replace.
     pub(super) input: Option<Cursor<'a>>,
-    /// A timeout for tasks that have none.
-    pub(super) timeout: Option<Duration>,
+    /// How long tasks may take that do not say so.
+    pub(super) time: Time,
     /// Fields picked out of the result.
     pub(super) select: Vec<Selection>,
     /// Whether the work is done once per item.
@@ -79,7 +78,7 @@ fn single(
     let refers = item.at.get("kind").is_some_and(|kind| kind.text() == Some("workbook"));
     let label = item.label.filter(|_| !refers).unwrap_or_else(|| Arc::clone(step));
     let labels = [Arc::clone(&label)];
-    let around = Around { input: defaults.input, timeout: defaults.timeout, labels: &labels };
+    let around = Around { input: defaults.input, time: defaults.time, labels: &labels };
     task::decode(cx, &item.at, &label, around)
 }
 
@@ -98,7 +97,7 @@ fn list(cx: &mut Context<'_>, at: &Cursor<'_>, defaults: &Defaults<'_>) -> Optio
     {
         input = None;
     }
-    let around = Around { input, timeout: defaults.timeout, labels: &labels };
+    let around = Around { input, time: defaults.time, labels: &labels };
     let tasks: Vec<Option<Task>> = items
         .iter()
         .zip(&labels)
@@ -249,7 +248,7 @@ pub(super) fn check_unreferred(cx: &mut Context<'_>) {
     workbook::unreferred(cx, |cx, name, at| {
         let label: Arc<str> = Arc::from(name);
         let labels = [Arc::clone(&label)];
-        let around = Around { input: None, timeout: None, labels: &labels };
+        let around = Around { input: None, time: Time::default(), labels: &labels };
         task::decode(cx, at, &label, around);
     });
 }

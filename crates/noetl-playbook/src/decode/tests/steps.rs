@@ -253,3 +253,22 @@ fn each_kind_is_checked_for_what_it_needs() {
       help: write true or false
     "#);
 }
+
+#[test]
+fn what_needs_a_place_may_be_an_argument() {
+    let steps = "
+  - {step: a, tool: {kind: wait, input: {seconds: '{{ workload.n }}'}}, next: {arcs: [{step: b, spec: {}}]}}
+  - {step: b, tool: {kind: python, data: {x: 1}, code: x}, join: {mode: each}}
+";
+    let playbook = playbook(steps);
+    let tool = playbook.steps[1].tool().expect("a tool");
+    assert_eq!(super::shown(&tool.input), serde_json::json!({"x": 1}));
+    assert_eq!(super::shown(&tool.config), serde_json::json!({"code": "x"}));
+    assert_eq!(playbook.steps[1].join, crate::document::Join::Each);
+    assert_snapshot!(report_steps(steps), @r"
+    warning[W114] at 6:97, workflow[0].next.arcs[0].spec: 'spec' of an arc has no effect
+      help: remove it
+    warning[W101] at 7:36, workflow[1].tool.data: 'data' is the older name of 'input'
+      help: write 'input'
+    ");
+}
