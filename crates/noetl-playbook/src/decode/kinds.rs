@@ -102,6 +102,8 @@ enum Shape {
     Texts,
     /// Text, or a mapping.
     TextOrMap,
+    /// Text, a list, or a mapping that says where it comes from.
+    Statement,
     /// Anything at all.
     Any,
 }
@@ -123,8 +125,8 @@ fn needs(kind: &str) -> &'static [Need] {
         "postgres" | "sqlite" | "duckdb" => {
             const {
                 &[need(
-                    &["query", "command", "sql", "commands"],
-                    Shape::Texts,
+                    &["query", "command", "sql", "commands", "script"],
+                    Shape::Statement,
                     "add 'query: |' with the statement",
                 )]
             }
@@ -152,7 +154,11 @@ fn needs(kind: &str) -> &'static [Need] {
         "nats" => {
             const {
                 &[
-                    need(&["action"], Shape::Text, "add 'action: publish', or another"),
+                    need(
+                        &["action", "operation"],
+                        Shape::Text,
+                        "add 'action: publish', or another",
+                    ),
                     need(
                         &["subject", "bucket", "stream"],
                         Shape::Text,
@@ -194,9 +200,13 @@ pub(super) fn require<'a>(
                 continue;
             }
             Kind::Text(..) => true,
-            Kind::List(_) => matches!(shape, Shape::Texts | Shape::Any),
+            Kind::List(_) => matches!(shape, Shape::Texts | Shape::Statement | Shape::Any),
             // A program is text; where it comes from is a mapping.
-            Kind::Map(_) => *shape == Shape::TextOrMap && *name != "code",
+            Kind::Map(_) => match shape {
+                Shape::TextOrMap => *name != "code",
+                Shape::Statement => *name == "script",
+                Shape::Text | Shape::Texts | Shape::Any => false,
+            },
             _ => *shape == Shape::Any,
         };
         if !fits {

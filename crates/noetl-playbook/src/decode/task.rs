@@ -136,7 +136,14 @@ fn flat(
         }
     }
     let inherited = around.time.step.or(around.time.worker.filter(|_| own.is_none()));
-    let timeout = timeout(cx, &settings, &specs).or(inherited);
+    let written = written_timeout(&settings, &specs);
+    // One that is known only when it is rendered is a setting like others; the tool reads it.
+    let templated = written.filter(|_| own.is_none()).filter(is_template);
+    let timeout = match (templated, written) {
+        (Some(_), _) => None,
+        (None, Some(written)) => duration::timeout(cx, &written).or(inherited),
+        (None, None) => inherited,
+    };
     let set = assignments(cx, layers, &specs);
     let at = layers.first()?;
     if let Some(kind) = kind {
@@ -148,6 +155,10 @@ fn flat(
     let input = fields::input(cx, &settings, around.input, input_names);
     let raw = find("raw").is_some_and(|raw| raw.node.kind == Kind::Bool(true));
     let config = config(cx, &settings, input_names, kind == Some("python"), raw);
+    let mut config = config;
+    if let Some(templated) = templated {
+        config.push(("timeout".to_owned(), value::decode(cx, &templated)));
+    }
     cx.secrets = false;
     let idempotent = idempotent(cx, find("idempotent"));
     let raw = config.iter().filter(|(_, value)| looks_like_template(value));
@@ -189,15 +200,18 @@ fn rules(
     rules
 }
 
-fn timeout(
-    cx: &mut Context<'_>,
-    settings: &[Field<'_>],
-    specs: &[(usize, Cursor<'_>)],
-) -> Option<Duration> {
-    let beside =
-        ["timeout", "timeout_seconds"].iter().find_map(|name| fields::find(settings, name));
-    let written = beside.or_else(|| specs.iter().find_map(|(_, spec)| spec.get("timeout")))?;
-    duration::timeout(cx, &written)
+/// The nearest timeout that is written.
+fn written_timeout<'a>(
+    settings: &[Field<'a>],
+    specs: &'a [(usize, Cursor<'a>)],
+) -> Option<Cursor<'a>> {
+    let names = ["timeout", "timeout_seconds"];
+    let beside = names.iter().find_map(|name| fields::find(settings, name));
+    beside.or_else(|| specs.iter().find_map(|(_, spec)| spec.get("timeout")))
+}
+
+fn is_template(at: &Cursor<'_>) -> bool {
+    at.node.text().is_some_and(Template::is_template)
 }
 
 /// Assignments of the uppermost layer that has any.

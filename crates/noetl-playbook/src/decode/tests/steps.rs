@@ -217,7 +217,7 @@ fn a_credential_has_an_older_name() {
 fn each_kind_is_checked_for_what_it_needs() {
     assert_snapshot!(report_steps("
   - step: a
-    tool: [{kind: postgres}, {kind: sqlite, sql: ''}, {kind: duckdb, commands: [vacuum]}  , {kind: postgres, query: 5}]
+    tool: [{kind: postgres}, {kind: sqlite, sql: ''}, {kind: duckdb, commands: [vacuum]}, {kind: postgres, script: {uri: x}}, {kind: nats, operation: kv_put, bucket: b}, {kind: postgres, query: {a: b}}  , {kind: postgres, query: 5}]
   - step: b
     tool: [{kind: transfer, source: {}}, {kind: nats, action: publish}, {kind: nats, subject: a}, {kind: artifact}, {kind: secrets}]
   - step: c
@@ -233,7 +233,9 @@ fn each_kind_is_checked_for_what_it_needs() {
       help: add 'query: |' with the statement
     error[E015] at 7:50, workflow[0].tool[1].sql: 'sql' of tool kind 'sqlite' is empty
       help: add 'query: |' with the statement
-    error[E009] at 7:117, workflow[0].tool[3].query: expected text, found a number
+    error[E009] at 7:195, workflow[0].tool[5].query: expected text, found a mapping
+      help: put it in quotes, or write it as a block with '|'
+    error[E009] at 7:230, workflow[0].tool[6].query: expected text, found a number
       help: put it in quotes, or write it as a block with '|'
     error[E015] at 9:12, workflow[1].tool[0]: tool kind 'transfer' needs 'target'
       help: add 'target: {kind: sqlite, table: …}'
