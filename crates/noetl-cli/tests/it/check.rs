@@ -239,16 +239,11 @@ fn older_shapes_are_rewritten_in_the_file() {
     test.yaml:6:5: renamed 'args' to 'input'
     test.yaml:9:11: wrote 'next' with 'arcs' in mode inclusive
     test.yaml:7:5: warning[W101]: a condition on the step itself is older; when it does not hold, the step is passed over
-      7 |     when: yes
+      7 |     when: ctx.go
         |     ^
       at workflow[0].when
       help: put the condition on the arcs that lead to this step
-    test.yaml:7:11: warning[W113]: 'yes' is text in YAML 1.2; it is taken as true
-      7 |     when: yes
-        |           ^
-      at workflow[0].when
-      help: write true
-    test.yaml: 2 rewritten, 2 warnings
+    test.yaml: 2 rewritten, 1 warning
     ");
     let written = std::fs::read_to_string(home.path().join("test.yaml")).unwrap();
     assert_snapshot!(written, @r"
@@ -258,7 +253,7 @@ fn older_shapes_are_rewritten_in_the_file() {
     workflow:
       - step: start   # first
         input: {a: 1}
-        when: yes
+        when: ctx.go
         tool: {kind: noop}
         next: {spec: {mode: inclusive}, arcs: [{step: end}]}   # then
       - step: end
@@ -285,7 +280,7 @@ fn a_dry_run_prints_the_difference_and_writes_nothing() {
        - step: start   # first
     -    args: {a: 1}
     +    input: {a: 1}
-         when: yes
+         when: ctx.go
          tool: {kind: noop}
     -    next: [end]   # then
     +    next: {spec: {mode: inclusive}, arcs: [{step: end}]}   # then
