@@ -1,5 +1,6 @@
 //! One task: a tool with its arguments, its assignments and its rules.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::context::Context;
 use super::cursor::Cursor;
 use super::fields::{self, Field};
-use super::policy::{self, Rules, Tasks};
+use super::policy::{self, Labels, Rules, Tasks};
 use super::{duration, keys, kinds, select, set, value, workbook};
 use crate::document::{Assignment, OwnKind, Selection, Tool};
 use crate::template::{Template, ValueTemplate};
@@ -23,7 +24,7 @@ pub(super) struct Around<'a> {
     /// What the step and the executor say about the time a task may take.
     pub(super) time: Time,
     /// Labels of all tasks of the step.
-    pub(super) labels: &'a [Arc<str>],
+    pub(super) labels: &'a Labels,
 }
 
 /// How long a task may take that does not say so itself.
@@ -88,7 +89,8 @@ fn resolve(
         let layers: Vec<Cursor<'_>> = layers.iter().copied().chain([*tool]).collect();
         resolve(cx, &layers, &passed, label, around)
     })?;
-    let lacks = |name: &&Rc<str>| !has_argument(&task.tool.input, name);
+    let given = argument_names(&task.tool.input);
+    let lacks = |name: &&Rc<str>| given.as_ref().is_some_and(|given| !given.contains(&***name));
     if let Some(name) = found.entry.expects.iter().find(lacks) {
         let message = format!("the workbook task '{}' expects an argument '{name}'", found.name);
         cx.error("E014", layers.first()?, message, format!("add 'input: {{{name}: …}}'"));
@@ -96,13 +98,15 @@ fn resolve(
     Some(task)
 }
 
-fn has_argument(input: &ValueTemplate, name: &str) -> bool {
+/// The names of arguments; none when they are known only when they are rendered.
+fn argument_names(input: &ValueTemplate) -> Option<HashSet<&str>> {
     match input {
-        ValueTemplate::Literal(value) => value.get(name).is_some(),
-        ValueTemplate::Map(entries) => entries.iter().any(|(key, _)| key == name),
-        // What a template gives is known when it is rendered.
-        ValueTemplate::Template(_) => true,
-        ValueTemplate::List(_) => false,
+        ValueTemplate::Literal(Value::Object(entries)) => {
+            Some(entries.keys().map(String::as_str).collect())
+        }
+        ValueTemplate::Map(entries) => Some(entries.iter().map(|(name, _)| &**name).collect()),
+        ValueTemplate::Template(_) => None,
+        ValueTemplate::Literal(_) | ValueTemplate::List(_) => Some(HashSet::new()),
     }
 }
 
@@ -124,7 +128,7 @@ fn flat(
     let tasks = match own {
         Some(_) => Tasks::Alone,
         None => {
-            let first = around.labels.first() == Some(label);
+            let first = around.labels.iter().next() == Some(&**label);
             Tasks::Labelled { labels: around.labels, first }
         }
     };

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::cursor::Cursor;
 use super::kinds;
+use super::policy::Labels;
 use super::task::{self, Around, Task, Time};
 use super::workbook;
 use crate::document::{Assignment, Own, Selection, Work};
@@ -77,7 +78,7 @@ fn single(
     // Of a reference to the workbook the name is the task's.
     let refers = item.at.get("kind").is_some_and(|kind| kind.text() == Some("workbook"));
     let label = item.label.filter(|_| !refers).unwrap_or_else(|| Arc::clone(step));
-    let labels = [Arc::clone(&label)];
+    let labels = Labels::new(vec![Arc::clone(&label)]);
     let around = Around { input: defaults.input, time: defaults.time, labels: &labels };
     task::decode(cx, &item.at, &label, around)
 }
@@ -89,7 +90,8 @@ fn list(cx: &mut Context<'_>, at: &Cursor<'_>, defaults: &Defaults<'_>) -> Optio
         return None;
     }
     let items: Vec<Option<Item<'_>>> = written.iter().map(|written| item(cx, written)).collect();
-    let labels = labels(cx, &items);
+    let named = labels(cx, &items);
+    let labels = Labels::new(named.clone());
     let mut input = defaults.input;
     if let Some(shared) = input
         && items.len() > 1
@@ -100,7 +102,7 @@ fn list(cx: &mut Context<'_>, at: &Cursor<'_>, defaults: &Defaults<'_>) -> Optio
     let around = Around { input, time: defaults.time, labels: &labels };
     let tasks: Vec<Option<Task>> = items
         .iter()
-        .zip(&labels)
+        .zip(&named)
         .map(|(item, label)| task::decode(cx, &item.as_ref()?.at, label, around))
         .collect();
     for (task, item) in tasks.iter().flatten().zip(items.iter().flatten()) {
@@ -247,7 +249,7 @@ fn uncompiled(cx: &mut Context<'_>, at: &Cursor<'_>, error: &PipelineError) {
 pub(super) fn check_unreferred(cx: &mut Context<'_>) {
     workbook::unreferred(cx, |cx, name, at| {
         let label: Arc<str> = Arc::from(name);
-        let labels = [Arc::clone(&label)];
+        let labels = Labels::new(vec![Arc::clone(&label)]);
         let around = Around { input: None, time: Time::default(), labels: &labels };
         task::decode(cx, at, &label, around);
     });

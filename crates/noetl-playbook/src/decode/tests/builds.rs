@@ -22,6 +22,20 @@ fn a_chain_of_twenty_thousand_steps_is_checked_without_recursion() {
 }
 
 #[test]
+fn a_pipeline_of_twenty_thousand_tasks_that_jump_is_checked() {
+    let mut text = format!("{HEAD}  - step: start\n    tool:\n");
+    for n in 0..20_000 {
+        text.push_str(&format!(
+            "      - {{name: t{n}, kind: noop, spec: {{policy: {{rules: [{{when: false, then: {{do: jump, to: t{}}}}}]}}}}}}\n",
+            19_999 - n
+        ));
+    }
+    let checked = check(&text);
+    assert_eq!(checked.diagnostics, []);
+    assert!(checked.playbook.is_some());
+}
+
+#[test]
 fn a_document_of_any_kind_is_described() {
     let description = describe(
         "\
