@@ -134,16 +134,16 @@ async fn chains(
         Report::print(chain::run("chain_many", plan, raw).await?);
     }
     if wanted("fan_out") {
-        report::print(&language::fan_out(medium).await?);
+        report::print(&language::fan_out(medium).await?.to_string());
     }
     if wanted("pipeline") {
-        report::print(&language::pipeline(medium).await?);
+        report::print(&language::pipeline(medium).await?.to_string());
     }
     if wanted("calls") {
-        report::print(&language::calls(medium).await?);
+        report::print(&language::calls(medium).await?.to_string());
     }
     if wanted("arcs") {
-        report::print(&language::arcs(medium).await?);
+        report::print(&language::arcs(medium).await?.to_string());
     }
     if wanted("chain_one") {
         let plan = chain::Plan::many(medium, 1, 100, arguments.steps / 40);

@@ -70,6 +70,13 @@ pub(crate) struct CheckArguments {
     /// The playbooks; `-` reads one from stdin.
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
+    /// Rewrite older shapes to the newest dialect where that is certain, and keep comments. What
+    /// came from stdin goes to stdout.
+    #[arg(long)]
+    pub(crate) fix: bool,
+    /// Print what --fix would change instead of writing it.
+    #[arg(long, requires = "fix")]
+    pub(crate) dry_run: bool,
     /// How to print what was found.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,

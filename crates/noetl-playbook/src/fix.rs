@@ -27,9 +27,9 @@ use crate::diagnostic::{Diagnostic, Severity};
 /// nest only a few deep.
 const PASSES_MAX: usize = 8;
 
-/// Rewrites that are tried by themselves when all together would change the meaning: each takes a
-/// reading of the document.
-const TRIED_MAX: usize = 200;
+/// Bytes that are read to try rewrites by themselves when all together would change the meaning:
+/// each takes a reading of the document.
+const TRIED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Codes of findings that ask for a rewrite.
 const REWRITTEN: &[&str] = &["W101", "W112", "W113"];
@@ -103,11 +103,12 @@ fn attempt(
     if let Some(found) = same(&changed) {
         return Some((changed, made, found));
     }
+    let tried_max = TRIED_BYTES_MAX / text.len().max(1);
     let harmless = |rewrite: &Rewrite| {
         let (changed, _) = edits::apply(text, std::slice::from_ref(rewrite));
         same(&changed).is_some()
     };
-    let kept: Vec<Rewrite> = rewrites.into_iter().take(TRIED_MAX).filter(harmless).collect();
+    let kept: Vec<Rewrite> = rewrites.into_iter().take(tried_max).filter(harmless).collect();
     if kept.is_empty() {
         return None;
     }
@@ -118,7 +119,8 @@ fn attempt(
 
 /// Everything that can be rewritten in a document.
 fn rewrites(text: &str, root: &Item) -> Vec<Rewrite> {
-    let mut fixer = Fixer { text, rewrites: Vec::new() };
+    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let mut fixer = Fixer { text, newline, rewrites: Vec::new() };
     if let Some(version) = root.get("apiVersion").filter(|at| at.text() == Some("noetl.io/v10")) {
         let within = fixer.content(version);
         let edit = Edit::replace(within, "noetl.io/v2");
@@ -142,6 +144,8 @@ fn rewrites(text: &str, root: &Item) -> Vec<Rewrite> {
 /// The text, and what is to be done to it.
 struct Fixer<'t> {
     text: &'t str,
+    /// How this text ends its lines.
+    newline: &'static str,
     rewrites: Vec<Rewrite>,
 }
 
@@ -202,11 +206,6 @@ impl Fixer<'_> {
     /// Where the line of a byte begins.
     fn line_start(&self, at: usize) -> usize {
         self.text[..at].rfind('\n').map_or(0, |at| at + 1)
-    }
-
-    /// How this text ends its lines.
-    fn newline(&self) -> &'static str {
-        if self.text.contains("\r\n") { "\r\n" } else { "\n" }
     }
 
     /// Columns in front of a byte.

@@ -1,9 +1,12 @@
 //! `noetl check`: what is wrong with a playbook or a subscription, where, and what would be right.
 
+mod fix;
+
+use std::path::Path;
 use std::process::ExitCode;
 
 use noetl_playbook::{Diagnostic, Severity};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::document;
 use crate::arguments::{CheckArguments, Output};
@@ -14,42 +17,63 @@ pub(crate) fn main(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     let mut has_errors = false;
     let mut reports = Vec::new();
     for file in &arguments.files {
-        // One file that cannot be read says nothing about the others.
-        let document = match document::read(file) {
-            Ok(document) => document,
+        // One file that cannot be read or written says nothing about the others.
+        match check(file, arguments) {
+            Ok(checked) => {
+                has_errors |= checked.has_errors;
+                reports.push(checked.report);
+            }
             Err(failure) => {
                 has_errors = true;
                 output::failure(&failure);
                 let name = document::name(file);
-                match arguments.output {
-                    Output::Text => output::note(&format!("{name}: 1 error")),
-                    Output::Json => reports.push(json!({
-                        "file": name,
-                        "error": failure.text(),
-                        "diagnostics": [],
-                    })),
+                if arguments.output == Output::Text {
+                    output::note(&format!("{name}: 1 error"));
                 }
-                continue;
+                let error = failure.text();
+                reports.push(json!({ "file": name, "error": error, "diagnostics": [] }));
             }
-        };
-        let found = found_in(&document.text);
-        has_errors |= found.iter().any(|found| found.severity == Severity::Error);
-        match arguments.output {
-            Output::Text => {
-                let style = style::of_stderr();
-                let text = diagnostics::render(&document.name, &document.text, &found, style);
-                if !text.is_empty() {
-                    output::note(text.trim_end_matches('\n'));
-                }
-                output::note(&format!("{}: {}", document.name, diagnostics::count(&found)));
-            }
-            Output::Json => reports.push(json!({ "file": document.name, "diagnostics": found })),
         }
     }
     if arguments.output == Output::Json {
         output::json(&json!(reports))?;
     }
     Ok(if has_errors { ExitCode::from(2) } else { ExitCode::SUCCESS })
+}
+
+/// What became of one file.
+struct Checked {
+    report: Value,
+    has_errors: bool,
+}
+
+fn check(file: &Path, arguments: &CheckArguments) -> Result<Checked, Failure> {
+    let document = document::read(file)?;
+    let (text, fixed) = match arguments.fix {
+        true => {
+            let fixed = fix::apply(file, &document, arguments)?;
+            (fixed.text.clone(), Some(fixed))
+        }
+        false => (document.text, None),
+    };
+    let found = found_in(&text);
+    if arguments.output == Output::Text {
+        let style = style::of_stderr();
+        let rendered = diagnostics::render(&document.name, &text, &found, style);
+        if !rendered.is_empty() {
+            output::note(rendered.trim_end_matches('\n'));
+        }
+        let count = diagnostics::count(&found);
+        let made = fixed.as_ref().map(|fixed| fixed.summary(arguments.dry_run));
+        let made = made.map(|made| format!("{made}, ")).unwrap_or_default();
+        output::note(&format!("{}: {made}{count}", document.name));
+    }
+    let has_errors = found.iter().any(|found| found.severity == Severity::Error);
+    let mut report = json!({ "file": document.name, "diagnostics": found });
+    if let (Some(fixed), Some(report)) = (fixed, report.as_object_mut()) {
+        report.extend(fixed.into_report());
+    }
+    Ok(Checked { report, has_errors })
 }
 
 /// What there is to say about a document: a subscription if it says so, else a playbook.

@@ -16,7 +16,8 @@ pub(super) fn name(path: &Path) -> String {
     if is_stdin(path) { "stdin".to_owned() } else { path.display().to_string() }
 }
 
-fn is_stdin(path: &Path) -> bool {
+/// Whether a file is named that stands for stdin.
+pub(super) fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 

@@ -41,7 +41,7 @@ fn every_mistake_of_a_file_is_shown_with_its_place() {
       6 |     tool: {kind: pyhton, code: x}
         |                  ^
       at workflow[0].tool.kind
-      help: did you mean 'python'? this version runs python, http, shell or noop
+      help: did you mean 'python'? this version runs python, http, shell, noop, postgres, sqlite, duckdb, artifact, transfer, nats, secrets, workbook, playbook, wait or approval
     test.yaml:9:17: error[E020]: there is no step named 'midle'
       9 |         - step: midle
         |                 ^
@@ -212,4 +212,131 @@ fn subscriptions_are_checked_as_subscriptions() {
     ");
     let example = format!("{}/subscription.yaml", crate::noetl::EXAMPLES);
     assert_eq!(home.noetl(["check", &example]).code, Some(0));
+}
+
+/// Older shapes, some of which can be rewritten.
+const OLDER: &str = "\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: older}
+workflow:
+  - step: start   # first
+    args: {a: 1}
+    when: ctx.go
+    tool: {kind: noop}
+    next: [end]   # then
+  - step: end
+    tool: {kind: noop}
+";
+
+#[test]
+fn older_shapes_are_rewritten_in_the_file() {
+    let home = Home::with(OLDER);
+    assert_snapshot!(home.noetl(["check", "test.yaml", "--fix"]).transcript(), @r"
+    exit: 0
+    --- stdout
+    --- stderr
+    test.yaml:6:5: renamed 'args' to 'input'
+    test.yaml:9:11: wrote 'next' with 'arcs' in mode inclusive
+    test.yaml:7:5: warning[W101]: a condition on the step itself is older; when it does not hold, the step is passed over
+      7 |     when: ctx.go
+        |     ^
+      at workflow[0].when
+      help: put the condition on the arcs that lead to this step
+    test.yaml: 2 rewritten, 1 warning
+    ");
+    let written = std::fs::read_to_string(home.path().join("test.yaml")).unwrap();
+    assert_snapshot!(written, @r"
+    apiVersion: noetl.io/v2
+    kind: Playbook
+    metadata: {name: older}
+    workflow:
+      - step: start   # first
+        input: {a: 1}
+        when: ctx.go
+        tool: {kind: noop}
+        next: {spec: {mode: inclusive}, arcs: [{step: end}]}   # then
+      - step: end
+        tool: {kind: noop}
+    ");
+    let names: Vec<_> = std::fs::read_dir(home.path()).unwrap().collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    let again = home.noetl(["check", "test.yaml", "--fix", "--output", "json"]);
+    assert_eq!(again.json()[0]["changes"], json!([]));
+    assert_eq!(std::fs::read_to_string(home.path().join("test.yaml")).unwrap(), written);
+}
+
+#[test]
+fn a_dry_run_prints_the_difference_and_writes_nothing() {
+    let home = Home::with(OLDER);
+    let said = home.noetl(["check", "--fix", "--dry-run", "test.yaml"]);
+    assert_eq!(std::fs::read_to_string(home.path().join("test.yaml")).unwrap(), OLDER);
+    assert_snapshot!(said.stdout, @r"
+    --- test.yaml
+    +++ test.yaml
+    @@ -3,9 +3,9 @@
+     metadata: {name: older}
+     workflow:
+       - step: start   # first
+    -    args: {a: 1}
+    +    input: {a: 1}
+         when: ctx.go
+         tool: {kind: noop}
+    -    next: [end]   # then
+    +    next: {spec: {mode: inclusive}, arcs: [{step: end}]}   # then
+       - step: end
+         tool: {kind: noop}
+    ");
+    assert!(said.stderr.ends_with("test.yaml: 2 to rewrite, 1 warning\n"), "{}", said.stderr);
+    let without = home.noetl(["check", "--dry-run", "test.yaml"]);
+    assert_eq!((without.code, without.stdout.as_str()), (Some(2), ""));
+}
+
+#[test]
+fn what_came_from_stdin_is_rewritten_to_stdout() {
+    let said = Home::new().noetl_reading(["check", "--fix", "-"], OLDER);
+    assert_eq!(said.code, Some(0));
+    assert_eq!(
+        said.stdout,
+        OLDER
+            .replace("args", "input")
+            .replace("[end]", "{spec: {mode: inclusive}, arcs: [{step: end}]}")
+    );
+}
+
+#[test]
+fn a_file_with_errors_or_without_leave_to_write_stays_as_it_was() {
+    let home = Home::with(MISTAKES);
+    let said = home.noetl(["check", "--fix", "test.yaml"]);
+    assert_eq!(said.code, Some(2));
+    assert!(
+        said.stderr.ends_with("test.yaml: 0 rewritten, 7 errors, 2 warnings\n"),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(std::fs::read_to_string(home.path().join("test.yaml")).unwrap(), MISTAKES);
+
+    let path = home.write("kept.yaml", OLDER);
+    let mut permissions = std::fs::metadata(&path).unwrap().permissions();
+    permissions.set_readonly(true);
+    std::fs::set_permissions(&path, permissions).unwrap();
+    let said = home.noetl(["check", "--fix", "kept.yaml"]);
+    assert_eq!(said.code, Some(2));
+    assert!(
+        said.stderr.contains("error: could not write kept.yaml: it is read-only"),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), OLDER);
+}
+
+#[test]
+fn a_link_stays_a_link_to_what_is_rewritten() {
+    let home = Home::with(OLDER);
+    std::os::unix::fs::symlink("test.yaml", home.path().join("link.yaml")).unwrap();
+    assert_eq!(home.noetl(["check", "--fix", "link.yaml"]).code, Some(0));
+    assert!(std::fs::symlink_metadata(home.path().join("link.yaml")).unwrap().is_symlink());
+    assert!(
+        std::fs::read_to_string(home.path().join("test.yaml")).unwrap().contains("input: {a: 1}")
+    );
 }

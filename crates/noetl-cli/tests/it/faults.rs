@@ -70,7 +70,7 @@ fn a_tool_that_does_not_exist() {
       7 |     tool: {kind: shel, command: ls}
         |                  ^
       at workflow[0].tool.kind
-      help: did you mean 'shell'? this version runs python, http, shell or noop
+      help: did you mean 'shell'? this version runs python, http, shell, noop, postgres, sqlite, duckdb, artifact, transfer, nats, secrets, workbook, playbook, wait or approval
     test.yaml: 1 error
     ");
 }

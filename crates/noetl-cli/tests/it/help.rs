@@ -93,6 +93,13 @@ fn the_help_of_check_is_stable() {
               The playbooks; `-` reads one from stdin
 
     Options:
+          --fix
+              Rewrite older shapes to the newest dialect where that is certain, and keep comments. What
+              came from stdin goes to stdout
+
+          --dry-run
+              Print what --fix would change instead of writing it
+
           --output <OUTPUT>
               How to print what was found
 

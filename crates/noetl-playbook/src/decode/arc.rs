@@ -29,6 +29,9 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arrow> {
             None
         }
     };
+    if let Some(key) = at.key("spec") {
+        cx.warning_at("W114", key, "'spec' of an arc has no effect", "remove it");
+    }
     let condition = condition(cx, at);
     let set = set::decode(cx, at, &["args", "input", "with"]);
     set::warn_iter(cx, at, &set);

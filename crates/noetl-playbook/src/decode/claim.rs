@@ -6,6 +6,7 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::{duration, keys, value};
 use crate::document::{Frame, Tool};
+use crate::template::Template;
 use crate::yaml::Kind;
 
 /// Databases that rows can be claimed from.
@@ -114,7 +115,7 @@ pub(super) fn frame(cx: &mut Context<'_>, at: Option<&Cursor<'_>>) -> Frame {
         ("row_concurrency", &mut frame.row_concurrency),
         ("max_attempts", &mut frame.max_attempts),
     ] {
-        if let Some(found) = at.get(name) {
+        if let Some(found) = at.get(name).filter(|found| is_known(cx, found)) {
             *into = whole(cx, &found, name).unwrap_or(*into);
         }
     }
@@ -125,8 +126,22 @@ pub(super) fn frame(cx: &mut Context<'_>, at: Option<&Cursor<'_>>) -> Frame {
             _ => cx.not_one_of("E030", &process, &["row", "frame"]),
         }
     }
-    frame.lease = at.get("lease_seconds").and_then(|lease| duration::timeout(cx, &lease));
+    frame.lease = at
+        .get("lease_seconds")
+        .filter(|lease| is_known(cx, lease))
+        .and_then(|lease| duration::timeout(cx, &lease));
     frame
+}
+
+/// Whether a number of a frame is written out. A template for it is left aside with a word: how many
+/// rows are claimed at a time changes when they are done, not what is.
+fn is_known(cx: &mut Context<'_>, at: &Cursor<'_>) -> bool {
+    let templated = at.node.text().is_some_and(Template::is_template);
+    if templated {
+        let message = "a template has no effect on a frame, which has the same size every time";
+        cx.warning("W114", at, message, "write the number itself");
+    }
+    !templated
 }
 
 fn whole(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<u32> {

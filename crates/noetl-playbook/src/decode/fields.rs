@@ -14,8 +14,14 @@ use crate::yaml::Key;
 /// Keys of `tool.spec` that are about the run rather than settings of the tool.
 const SPEC_OWN_KEYS: &[&str] = &["policy", "timeout", "result"];
 
-/// Names of a tool's arguments: the one to write, then older ones.
-pub(super) const INPUT_NAMES: &[&str] = &["input", "args", "with"];
+/// Names of a tool's arguments: the one to write, then older ones. `data` is a setting of its own
+/// for tools that send something.
+pub(super) fn input_names(kind: Option<&str>) -> &'static [&'static str] {
+    match kind {
+        Some("python") => &["input", "args", "with", "data"],
+        _ => &["input", "args", "with"],
+    }
+}
 
 /// One setting, and which layer it comes from.
 #[derive(Debug, Clone, Copy)]
@@ -47,13 +53,14 @@ pub(super) fn collect<'a>(
     cx: &mut Context<'_>,
     layers: &'a [Cursor<'a>],
     specs: &'a [(usize, Cursor<'a>)],
+    input_names: &[&str],
 ) -> Vec<Field<'a>> {
     let mut fields: Vec<Field<'a>> = Vec::new();
     let mut seen: HashSet<&str> = HashSet::new();
     for (layer, at) in layers.iter().enumerate() {
         let own = at.names();
         for (key, value) in at.entries().filter(|(key, _)| &*key.name != "spec") {
-            if INPUT_NAMES.contains(&&*key.name) || seen.insert(&key.name) {
+            if input_names.contains(&&*key.name) || seen.insert(&key.name) {
                 fields.push(Field { key, value, layer });
             }
         }
@@ -67,7 +74,7 @@ pub(super) fn collect<'a>(
             let message = format!("settings of the tool stand under 'spec': {}", names.join(", "));
             cx.older(spec.place(), message, "write them beside 'kind'");
             for (key, value) in nested {
-                if INPUT_NAMES.contains(&&*key.name) || seen.insert(&key.name) {
+                if input_names.contains(&&*key.name) || seen.insert(&key.name) {
                     fields.push(Field { key, value, layer });
                 }
             }
@@ -88,8 +95,9 @@ pub(super) fn input(
     cx: &mut Context<'_>,
     fields: &[Field<'_>],
     defaults: Option<Cursor<'_>>,
+    names: &[&str],
 ) -> ValueTemplate {
-    let written = arguments(cx, fields);
+    let written = arguments(cx, fields, names);
     let step = defaults.map(|defaults| (0, defaults));
     let own: Vec<_> = written.iter().filter(|(layer, _)| *layer == 0).copied().collect();
     let shared = written.iter().filter(|(layer, _)| *layer > 0).copied();
@@ -117,9 +125,13 @@ pub(super) fn input(
 }
 
 /// The arguments of each layer, older names and all.
-fn arguments<'a>(cx: &mut Context<'_>, fields: &[Field<'a>]) -> Vec<(usize, Cursor<'a>)> {
+fn arguments<'a>(
+    cx: &mut Context<'_>,
+    fields: &[Field<'a>],
+    names: &[&str],
+) -> Vec<(usize, Cursor<'a>)> {
     let mut written: Vec<(usize, Cursor<'a>)> = Vec::new();
-    let named = |field: &&Field<'a>| INPUT_NAMES.contains(&&*field.key.name);
+    let named = |field: &&Field<'a>| names.contains(&&*field.key.name);
     for field in fields.iter().filter(named) {
         let name = &field.key.name;
         let place = (field.key.at, field.value.path);

@@ -1,5 +1,7 @@
 //! Tool kinds: which can run, which the language knows, and what each needs.
 
+use std::collections::HashSet;
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::suggest;
@@ -100,6 +102,8 @@ enum Shape {
     Texts,
     /// Text, or a mapping.
     TextOrMap,
+    /// Text, a list, or a mapping that says where it comes from.
+    Statement,
     /// Anything at all.
     Any,
 }
@@ -121,8 +125,8 @@ fn needs(kind: &str) -> &'static [Need] {
         "postgres" | "sqlite" | "duckdb" => {
             const {
                 &[need(
-                    &["query", "command", "sql", "commands"],
-                    Shape::Texts,
+                    &["query", "command", "sql", "commands", "script"],
+                    Shape::Statement,
                     "add 'query: |' with the statement",
                 )]
             }
@@ -133,7 +137,7 @@ fn needs(kind: &str) -> &'static [Need] {
         "wait" => {
             const {
                 &[need(
-                    &["seconds", "duration", "until"],
+                    &["seconds", "duration", "until", "for", "delay"],
                     Shape::Any,
                     "add 'seconds: 30', 'duration: 5m' or 'until: \"2030-01-01T00:00:00Z\"'",
                 )]
@@ -150,7 +154,11 @@ fn needs(kind: &str) -> &'static [Need] {
         "nats" => {
             const {
                 &[
-                    need(&["action"], Shape::Text, "add 'action: publish', or another"),
+                    need(
+                        &["action", "operation"],
+                        Shape::Text,
+                        "add 'action: publish', or another",
+                    ),
                     need(
                         &["subject", "bucket", "stream"],
                         Shape::Text,
@@ -166,16 +174,21 @@ fn needs(kind: &str) -> &'static [Need] {
     }
 }
 
-/// Reports settings that a kind cannot do without. `setting` finds one by name.
+/// Reports settings that a kind cannot do without. `setting` finds one by name; a wait takes them
+/// as arguments too, whose names are `given`.
 pub(super) fn require<'a>(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
     kind: &str,
+    given: &HashSet<&str>,
     setting: impl Fn(&str) -> Option<Cursor<'a>>,
 ) {
     for need in needs(kind) {
         let Need { names, shape, help } = need;
         let Some((name, found)) = names.iter().find_map(|name| Some((name, setting(name)?))) else {
+            if kind == "wait" && names.iter().any(|name| given.contains(name)) {
+                continue;
+            }
             let message = format!("tool kind '{kind}' needs '{}'", names[0]);
             cx.error("E015", at, message, *help);
             continue;
@@ -187,9 +200,13 @@ pub(super) fn require<'a>(
                 continue;
             }
             Kind::Text(..) => true,
-            Kind::List(_) => matches!(shape, Shape::Texts | Shape::Any),
+            Kind::List(_) => matches!(shape, Shape::Texts | Shape::Statement | Shape::Any),
             // A program is text; where it comes from is a mapping.
-            Kind::Map(_) => *shape == Shape::TextOrMap && *name != "code",
+            Kind::Map(_) => match shape {
+                Shape::TextOrMap => *name != "code",
+                Shape::Statement => *name == "script",
+                Shape::Text | Shape::Texts | Shape::Any => false,
+            },
             _ => *shape == Shape::Any,
         };
         if !fits {

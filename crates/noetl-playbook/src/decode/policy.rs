@@ -3,6 +3,7 @@
 //! Rules are checked here, each at its place, and handed on in the form a pipeline's source has
 //! them, so that what was checked is what runs.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -27,11 +28,37 @@ const RETRY_KEYS: &[&str] = &["attempts", "delay", "backoff", "max_delay", "jitt
 /// Names of the task before this one.
 const PREVIOUS: &[&str] = &["previous", "prev", "_previous", "@previous"];
 
+/// The labels of a step's tasks, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Labels {
+    list: Vec<Arc<str>>,
+    known: HashSet<Arc<str>>,
+}
+
+impl Labels {
+    pub(super) fn new(list: Vec<Arc<str>>) -> Self {
+        Self { known: list.iter().cloned().collect(), list }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().map(|label| &**label)
+    }
+
+    fn contains(&self, label: &str) -> bool {
+        self.known.contains(label)
+    }
+}
+
 /// Where rules stand.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Tasks<'a> {
-    /// In a pipeline of tasks with these labels.
-    Labelled(&'a [Arc<str>]),
+    /// In a pipeline, on a task of it.
+    Labelled {
+        /// The labels of all tasks.
+        labels: &'a Labels,
+        /// Whether no task comes before this one.
+        first: bool,
+    },
     /// On a tool of the control plane, which has no other task to go to.
     Alone,
 }
@@ -234,7 +261,7 @@ fn decode_action(
 
 /// The label a jump leads to.
 fn target<'a>(cx: &mut Context<'_>, at: &Cursor<'a>, tasks: Tasks<'_>) -> Option<&'a str> {
-    let Tasks::Labelled(labels) = tasks else {
+    let Tasks::Labelled { labels, first } = tasks else {
         let message = "there is no other task to jump to";
         cx.error("E040", at, message, "lead an arc to the step that does it");
         return None;
@@ -248,10 +275,15 @@ fn target<'a>(cx: &mut Context<'_>, at: &Cursor<'a>, tasks: Tasks<'_>) -> Option
         crate::yaml::Kind::Text(text, _) => text.trim(),
         _ => "",
     };
-    if PREVIOUS.contains(&text) || labels.iter().any(|label| **label == *text) {
+    if PREVIOUS.contains(&text) && first {
+        let message = "there is no task before this one";
+        cx.error("E040", &to, message, "name the task to go on at, or write 'do: retry'");
+        return None;
+    }
+    if PREVIOUS.contains(&text) || labels.contains(text) {
         return at.node.get("to").and_then(|to| to.text()).map(str::trim);
     }
-    let known: Vec<&str> = labels.iter().map(|label| &**label).take(20).collect();
+    let known: Vec<&str> = labels.iter().take(20).collect();
     let keeps = cx.findings.keeps_errors();
     let meant = keeps.then(|| suggest::among(text, &known)).flatten().unwrap_or_default();
     let help = format!("{meant}the tasks of this step are {}", suggest::list(&known));

@@ -43,6 +43,10 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Playbook
     }
     api_version(cx, root);
     cx.strict = strict(cx, root);
+    if let Some(key) = root.key("tracing") {
+        let help = "remove it; who starts an execution asks for a trace with 'trace'";
+        cx.warning_at("W114", key, "'tracing' has no effect", help);
+    }
     let misnamed = if root.get("workflow").is_none() { workflow::MISNAMED } else { &[] };
     keys::warn_unknown(cx, root, KEYS, |name| {
         OLDER_KEYS.contains(&name) || misnamed.contains(&name)

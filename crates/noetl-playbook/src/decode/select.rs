@@ -1,5 +1,6 @@
 //! `output`, `output_select`, `select`: fields picked out of a result.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::context::Context;
@@ -38,6 +39,7 @@ pub(super) fn decode(cx: &mut Context<'_>, name: &str, at: &Cursor<'_>) -> Vec<S
 /// A list of paths, each named by its last part, or a mapping from names to paths.
 fn selections(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Selection> {
     let mut found: Vec<Selection> = Vec::new();
+    let mut names = HashSet::new();
     if !at.is_map() && !at.is_list() {
         cx.expected(
             at,
@@ -54,7 +56,7 @@ fn selections(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Selection> {
     for item in at.items() {
         let Some(path) = path(cx, &item) else { continue };
         let Some(name) = path.last().cloned() else { continue };
-        if found.iter().any(|known| known.name == name) {
+        if !names.insert(Arc::clone(&name)) {
             let message = format!("two of the selected fields are called '{name}'");
             cx.error("E016", &item, message, "name each: 'select: {first: a.id, second: b.id}'");
             continue;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::cursor::Cursor;
+use super::task::Time;
 use super::tool::{self, Decoded, Defaults};
 use super::{admit, duration, guard, keys, r#loop, next, select, set};
 use crate::document::{
@@ -55,7 +56,8 @@ pub(super) fn decode(
     let when = when(cx, at);
     let written_loop = at.get("loop");
     let repeat = written_loop.as_ref().and_then(|at| r#loop::decode(cx, at, spec.failure));
-    let decoded = work(cx, at, &name, spec.timeout.or(timeout), repeat.as_ref());
+    let time = Time { step: spec.timeout, worker: timeout };
+    let decoded = work(cx, at, &name, time, repeat.as_ref());
     if let (Some(repeat), Some(written)) = (&repeat, &written_loop) {
         check_loop(cx, written, repeat, &decoded);
     }
@@ -99,7 +101,7 @@ fn work(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
     name: &Arc<str>,
-    timeout: Option<Duration>,
+    time: Time,
     repeat: Option<&Loop>,
 ) -> Decoded {
     let older = at.get("args");
@@ -129,7 +131,7 @@ fn work(
     };
     let defaults = Defaults {
         input,
-        timeout,
+        time,
         select,
         looped: repeat.is_some(),
         local: repeat.is_some_and(|repeat| repeat.exec == LoopExec::Local),
@@ -233,9 +235,10 @@ fn policy(cx: &mut Context<'_>, at: &Cursor<'_>, spec: &mut Spec) {
 }
 
 fn join(cx: &mut Context<'_>, at: &Cursor<'_>) -> Join {
-    let Some(join) = at.get("join") else {
+    let Some(written) = at.get("join") else {
         return Join::default();
     };
+    let join = written.get("mode").unwrap_or(written);
     match join.text() {
         Some("all") => return Join::All,
         Some("each") => return Join::Each,

@@ -1,5 +1,6 @@
 //! One task: a tool with its arguments, its assignments and its rules.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::context::Context;
 use super::cursor::Cursor;
 use super::fields::{self, Field};
-use super::policy::{self, Rules, Tasks};
+use super::policy::{self, Labels, Rules, Tasks};
 use super::{duration, keys, kinds, select, set, value, workbook};
 use crate::document::{Assignment, OwnKind, Selection, Tool};
 use crate::template::{Template, ValueTemplate};
@@ -20,10 +21,19 @@ use crate::yaml::Kind;
 pub(super) struct Around<'a> {
     /// Arguments of the step, which the task's own replace.
     pub(super) input: Option<Cursor<'a>>,
-    /// A timeout for a task that has none.
-    pub(super) timeout: Option<Duration>,
+    /// What the step and the executor say about the time a task may take.
+    pub(super) time: Time,
     /// Labels of all tasks of the step.
-    pub(super) labels: &'a [Arc<str>],
+    pub(super) labels: &'a Labels,
+}
+
+/// How long a task may take that does not say so itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Time {
+    /// What the step says.
+    pub(super) step: Option<Duration>,
+    /// What holds for every tool that a worker runs.
+    pub(super) worker: Option<Duration>,
 }
 
 /// A task as far as it is the same in every place.
@@ -79,7 +89,8 @@ fn resolve(
         let layers: Vec<Cursor<'_>> = layers.iter().copied().chain([*tool]).collect();
         resolve(cx, &layers, &passed, label, around)
     })?;
-    let lacks = |name: &&Rc<str>| !has_argument(&task.tool.input, name);
+    let given = argument_names(&task.tool.input);
+    let lacks = |name: &&Rc<str>| given.as_ref().is_some_and(|given| !given.contains(&***name));
     if let Some(name) = found.entry.expects.iter().find(lacks) {
         let message = format!("the workbook task '{}' expects an argument '{name}'", found.name);
         cx.error("E014", layers.first()?, message, format!("add 'input: {{{name}: …}}'"));
@@ -87,13 +98,15 @@ fn resolve(
     Some(task)
 }
 
-fn has_argument(input: &ValueTemplate, name: &str) -> bool {
+/// The names of arguments; none when they are known only when they are rendered.
+fn argument_names(input: &ValueTemplate) -> Option<HashSet<&str>> {
     match input {
-        ValueTemplate::Literal(value) => value.get(name).is_some(),
-        ValueTemplate::Map(entries) => entries.iter().any(|(key, _)| key == name),
-        // What a template gives is known when it is rendered.
-        ValueTemplate::Template(_) => true,
-        ValueTemplate::List(_) => false,
+        ValueTemplate::Literal(Value::Object(entries)) => {
+            Some(entries.keys().map(String::as_str).collect())
+        }
+        ValueTemplate::Map(entries) => Some(entries.iter().map(|(name, _)| &**name).collect()),
+        ValueTemplate::Template(_) => None,
+        ValueTemplate::Literal(_) | ValueTemplate::List(_) => Some(HashSet::new()),
     }
 }
 
@@ -108,10 +121,17 @@ fn flat(
         keys::refuse_removed(cx, layer, keys::REMOVED_FROM_TOOLS);
     }
     let specs = fields::specs(cx, layers);
-    let settings = fields::collect(cx, layers, &specs);
+    let input_names = fields::input_names(kind);
+    let settings = fields::collect(cx, layers, &specs, input_names);
     let find = |name: &str| fields::find(&settings, name);
     let own = kind.and_then(kinds::own);
-    let tasks = if own.is_some() { Tasks::Alone } else { Tasks::Labelled(around.labels) };
+    let tasks = match own {
+        Some(_) => Tasks::Alone,
+        None => {
+            let first = around.labels.iter().next() == Some(&**label);
+            Tasks::Labelled { labels: around.labels, first }
+        }
+    };
     let rules = rules(cx, &settings, &specs, tasks);
     let mut picked = Vec::new();
     for name in ["output"].iter().chain(select::NAMES) {
@@ -119,17 +139,30 @@ fn flat(
             picked.extend(select::decode(cx, name, &found));
         }
     }
-    let timeout = timeout(cx, &settings, &specs).or(around.timeout);
+    let inherited = around.time.step.or(around.time.worker.filter(|_| own.is_none()));
+    let written = written_timeout(&settings, &specs);
+    // One that is known only when it is rendered is a setting like others; the tool reads it.
+    let templated = written.filter(|_| own.is_none()).filter(is_template);
+    let timeout = match (templated, written) {
+        (Some(_), _) => None,
+        (None, Some(written)) => duration::timeout(cx, &written).or(inherited),
+        (None, None) => inherited,
+    };
     let set = assignments(cx, layers, &specs);
     let at = layers.first()?;
     if let Some(kind) = kind {
-        kinds::require(cx, at, kind, find);
+        let given = find("input").map(|input| input.names()).unwrap_or_default();
+        kinds::require(cx, at, kind, &given, find);
     }
     // A worker renders for its tools; what the control plane renders is recorded.
     cx.secrets = own.is_none();
-    let input = fields::input(cx, &settings, around.input);
+    let input = fields::input(cx, &settings, around.input, input_names);
     let raw = find("raw").is_some_and(|raw| raw.node.kind == Kind::Bool(true));
-    let config = config(cx, &settings, kind == Some("python"), raw);
+    let config = config(cx, &settings, input_names, kind == Some("python"), raw);
+    let mut config = config;
+    if let Some(templated) = templated {
+        config.push(("timeout".to_owned(), value::decode(cx, &templated)));
+    }
     cx.secrets = false;
     let idempotent = idempotent(cx, find("idempotent"));
     let raw = config.iter().filter(|(_, value)| looks_like_template(value));
@@ -171,15 +204,18 @@ fn rules(
     rules
 }
 
-fn timeout(
-    cx: &mut Context<'_>,
-    settings: &[Field<'_>],
-    specs: &[(usize, Cursor<'_>)],
-) -> Option<Duration> {
-    let beside =
-        ["timeout", "timeout_seconds"].iter().find_map(|name| fields::find(settings, name));
-    let written = beside.or_else(|| specs.iter().find_map(|(_, spec)| spec.get("timeout")))?;
-    duration::timeout(cx, &written)
+/// The nearest timeout that is written.
+fn written_timeout<'a>(
+    settings: &[Field<'a>],
+    specs: &'a [(usize, Cursor<'a>)],
+) -> Option<Cursor<'a>> {
+    let names = ["timeout", "timeout_seconds"];
+    let beside = names.iter().find_map(|name| fields::find(settings, name));
+    beside.or_else(|| specs.iter().find_map(|(_, spec)| spec.get("timeout")))
+}
+
+fn is_template(at: &Cursor<'_>) -> bool {
+    at.node.text().is_some_and(Template::is_template)
 }
 
 /// Assignments of the uppermost layer that has any.
@@ -214,6 +250,7 @@ fn idempotent(cx: &mut Context<'_>, written: Option<Cursor<'_>>) -> bool {
 fn config(
     cx: &mut Context<'_>,
     settings: &[Field<'_>],
+    input_names: &[&str],
     python: bool,
     raw: bool,
 ) -> Vec<(String, ValueTemplate)> {
@@ -225,7 +262,7 @@ fn config(
             "kind" | "name" | "task" | "desc" | "description" | "set" | "set_ctx" | "set_iter"
             | "timeout" | "timeout_seconds" | "eval" | "policy" | "output" | "output_select"
             | "select" | "idempotent" => continue,
-            name if fields::INPUT_NAMES.contains(&name) => continue,
+            name if input_names.contains(&name) => continue,
             "raw" if python => continue,
             "code" if raw => ValueTemplate::Literal(value::literal(cx, at)),
             "credential" => {

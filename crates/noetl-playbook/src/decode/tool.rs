@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::context::Context;
 use super::cursor::Cursor;
 use super::kinds;
-use super::task::{self, Around, Task};
+use super::policy::Labels;
+use super::task::{self, Around, Task, Time};
 use super::workbook;
 use crate::document::{Assignment, Own, Selection, Work};
 use crate::pipeline::{Pipeline, PipelineError, compile_rules};
@@ -19,8 +19,8 @@ use crate::pipeline::{Pipeline, PipelineError, compile_rules};
 pub(super) struct Defaults<'a> {
     /// Arguments that each task's own replace.
     pub(super) input: Option<Cursor<'a>>,
-    /// A timeout for tasks that have none.
-    pub(super) timeout: Option<Duration>,
+    /// How long tasks may take that do not say so.
+    pub(super) time: Time,
     /// Fields picked out of the result.
     pub(super) select: Vec<Selection>,
     /// Whether the work is done once per item.
@@ -78,8 +78,8 @@ fn single(
     // Of a reference to the workbook the name is the task's.
     let refers = item.at.get("kind").is_some_and(|kind| kind.text() == Some("workbook"));
     let label = item.label.filter(|_| !refers).unwrap_or_else(|| Arc::clone(step));
-    let labels = [Arc::clone(&label)];
-    let around = Around { input: defaults.input, timeout: defaults.timeout, labels: &labels };
+    let labels = Labels::new(vec![Arc::clone(&label)]);
+    let around = Around { input: defaults.input, time: defaults.time, labels: &labels };
     task::decode(cx, &item.at, &label, around)
 }
 
@@ -90,7 +90,8 @@ fn list(cx: &mut Context<'_>, at: &Cursor<'_>, defaults: &Defaults<'_>) -> Optio
         return None;
     }
     let items: Vec<Option<Item<'_>>> = written.iter().map(|written| item(cx, written)).collect();
-    let labels = labels(cx, &items);
+    let named = labels(cx, &items);
+    let labels = Labels::new(named.clone());
     let mut input = defaults.input;
     if let Some(shared) = input
         && items.len() > 1
@@ -98,10 +99,10 @@ fn list(cx: &mut Context<'_>, at: &Cursor<'_>, defaults: &Defaults<'_>) -> Optio
     {
         input = None;
     }
-    let around = Around { input, timeout: defaults.timeout, labels: &labels };
+    let around = Around { input, time: defaults.time, labels: &labels };
     let tasks: Vec<Option<Task>> = items
         .iter()
-        .zip(&labels)
+        .zip(&named)
         .map(|(item, label)| task::decode(cx, &item.as_ref()?.at, label, around))
         .collect();
     for (task, item) in tasks.iter().flatten().zip(items.iter().flatten()) {
@@ -248,8 +249,8 @@ fn uncompiled(cx: &mut Context<'_>, at: &Cursor<'_>, error: &PipelineError) {
 pub(super) fn check_unreferred(cx: &mut Context<'_>) {
     workbook::unreferred(cx, |cx, name, at| {
         let label: Arc<str> = Arc::from(name);
-        let labels = [Arc::clone(&label)];
-        let around = Around { input: None, timeout: None, labels: &labels };
+        let labels = Labels::new(vec![Arc::clone(&label)]);
+        let around = Around { input: None, time: Time::default(), labels: &labels };
         task::decode(cx, at, &label, around);
     });
 }

@@ -17,6 +17,9 @@ const KEYS: &[&str] = &["name", "tool", "desc", "description", "assert"];
 /// References that lead from one task to the next. Authors share settings one or two levels deep.
 pub(super) const CHAIN_MAX: usize = 16;
 
+/// Bytes that a value counts for beside its text.
+const EACH: usize = 16;
+
 /// The tasks by name.
 #[derive(Debug, Default)]
 pub(super) struct Workbook {
@@ -113,7 +116,9 @@ fn task(cx: &mut Context<'_>, at: &Cursor<'_>, name: &Cursor<'_>, place: Locatio
         return cx.error("E014", name, message, "rename one of the two");
     }
     let expects = expects(cx, at);
-    let entry = Entry { tool: tool.node.clone(), expects, size: size(tool.node), place };
+    // Each reference looks at every expected name.
+    let size = size(tool.node) + expects.len() * EACH;
+    let entry = Entry { tool: tool.node.clone(), expects, size, place };
     cx.workbook.tasks.insert(Rc::from(text), entry);
 }
 
@@ -140,7 +145,6 @@ fn expects(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Rc<str>> {
 
 /// Bytes of text in a value, and some for each value.
 fn size(node: &Node) -> usize {
-    const EACH: usize = 16;
     EACH + match &node.kind {
         Kind::Text(text, _) => text.len(),
         Kind::List(items) => items.iter().map(size).sum(),

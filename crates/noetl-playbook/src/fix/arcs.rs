@@ -80,7 +80,7 @@ fn list(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item, items: &[It
         }
         // A list may stand in the column of its key, but what is put around it may not.
         let by = if dash > outer { 0 } else { outer + 2 - dash };
-        let (column, newline) = (" ".repeat(dash + by), fixer.newline());
+        let (column, newline) = (" ".repeat(dash + by), fixer.newline);
         edits.push(Edit::insert(
             line,
             format!(
@@ -110,7 +110,7 @@ fn single(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item) {
         }
         edits.push(Edit::insert(
             next.start,
-            format!("arcs:{}{}- ", fixer.newline(), " ".repeat(column)),
+            format!("arcs:{}{}- ", fixer.newline, " ".repeat(column)),
         ));
         edits.extend(fixer.shift(next.start, next.end, 2));
     }

@@ -1,6 +1,7 @@
 //! Changes to a text, by position.
 
-use std::ops::Range;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Bound, Range};
 
 use super::Change;
 
@@ -36,21 +37,23 @@ pub(super) struct Rewrite {
 
 /// The text with as many rewrites as do not get in each other's way, and those that were made.
 pub(super) fn apply(text: &str, rewrites: &[Rewrite]) -> (String, Vec<Change>) {
-    let mut taken: Vec<&Edit> = Vec::new();
+    let lines = line_starts(text);
+    let mut taken = Taken::default();
+    let mut edits: Vec<&Edit> = Vec::new();
     let mut made = Vec::new();
     for rewrite in rewrites {
-        let clash = |edit: &Edit| taken.iter().any(|other| overlap(&edit.range, &other.range));
-        if rewrite.edits.iter().any(clash) {
+        if rewrite.edits.iter().any(|edit| taken.touches(&edit.range)) {
             continue;
         }
-        taken.extend(&rewrite.edits);
-        made.push(change(text, rewrite));
+        rewrite.edits.iter().for_each(|edit| taken.take(&edit.range));
+        edits.extend(&rewrite.edits);
+        made.push(change(text, &lines, rewrite));
     }
     // Stable: what is inserted at one place keeps its order.
-    taken.sort_by_key(|edit| (edit.range.start, edit.range.end));
+    edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
     let mut changed = String::with_capacity(text.len());
     let mut at = 0;
-    for edit in taken {
+    for edit in edits {
         changed.push_str(&text[at..edit.range.start]);
         changed.push_str(&edit.with);
         at = edit.range.end;
@@ -59,17 +62,39 @@ pub(super) fn apply(text: &str, rewrites: &[Rewrite]) -> (String, Vec<Change>) {
     (changed, made)
 }
 
-/// Whether two edits change the same characters; insertions at the edge of another do not.
-fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
-    one.start < other.end && other.start < one.end
+/// Characters that edits change already, and places where they insert.
+#[derive(Default)]
+struct Taken {
+    ranges: BTreeMap<usize, usize>,
+    places: BTreeSet<usize>,
 }
 
-fn change(text: &str, rewrite: &Rewrite) -> Change {
-    let before = &text[..rewrite.at];
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    Change {
-        line: before.matches('\n').count() + 1,
-        column: before[line_start..].chars().count() + 1,
-        what: rewrite.what.clone(),
+impl Taken {
+    /// Whether an edit would change the same characters as another; at its edge it would not.
+    fn touches(&self, range: &Range<usize>) -> bool {
+        let before = self.ranges.range(..range.end.max(range.start + 1)).next_back();
+        let overlaps = before.is_some_and(|(start, end)| {
+            *end > range.start && (*start < range.end || *start < range.start)
+        });
+        let within = (Bound::Excluded(range.start), Bound::Excluded(range.end));
+        overlaps || (range.len() > 1 && self.places.range(within).next().is_some())
     }
+
+    fn take(&mut self, range: &Range<usize>) {
+        if range.is_empty() {
+            self.places.insert(range.start);
+        } else {
+            self.ranges.insert(range.start, range.end);
+        }
+    }
+}
+
+fn line_starts(text: &str) -> Vec<usize> {
+    std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
+}
+
+fn change(text: &str, lines: &[usize], rewrite: &Rewrite) -> Change {
+    let line = lines.partition_point(|start| *start <= rewrite.at);
+    let start = lines[line - 1];
+    Change { line, column: text[start..rewrite.at].chars().count() + 1, what: rewrite.what.clone() }
 }

@@ -9,6 +9,7 @@ const SCOPES: &[&str] = &["ctx", "iter", "step"];
 
 pub(super) fn rewrite(fixer: &mut Fixer<'_>, step: &Item) {
     fixer.rename(step, "args", "input");
+    condition(fixer, step, "when");
     assignments(fixer, step, &["vars", "set_ctx", "set_iter"]);
     if let Some(tool) = step.get("tool") {
         tools::rewrite(fixer, tool);

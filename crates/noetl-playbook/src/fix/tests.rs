@@ -403,3 +403,15 @@ fn the_version_and_the_byte_order_mark_are_kept_in_their_place() {
         "\u{feff}# é first\napiVersion: 'noetl.io/v2' # é\nkind: Playbook\nmetadata: {name: é}\nworkflow: [{step: é, tool: {kind: noop, input: {é: 1}}}]\n"
     );
 }
+
+#[test]
+fn ten_thousand_older_steps_are_rewritten() {
+    let mut text = HEAD.to_owned();
+    for n in 0..10_000 {
+        text.push_str(&format!("  - {{step: s{n}, args: {{a: 1}}, next: s{}}}\n", n + 1));
+    }
+    text.push_str("  - {step: s10000, tool: {kind: noop}}\n");
+    let fixed = fix(&text);
+    assert_eq!(fixed.changes.len(), 20_000);
+    assert_eq!(fixed.left, []);
+}

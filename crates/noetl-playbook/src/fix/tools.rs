@@ -55,12 +55,15 @@ fn unnest(fixer: &mut Fixer<'_>, tool: &Item, label: &Item, inner: &Item) {
 }
 
 fn flat(fixer: &mut Fixer<'_>, tool: &Item, alone: bool) {
-    if ["input", "args", "with"].iter().filter(|name| tool.has(name)).count() == 1 {
-        fixer.rename(tool, "args", "input");
-        fixer.rename(tool, "with", "input");
+    let kind = tool.get("kind").and_then(Item::text);
+    let names: &[&str] = match kind {
+        Some("python") => &["input", "args", "with", "data"],
+        _ => &["input", "args", "with"],
+    };
+    if names.iter().filter(|name| tool.has(name)).count() == 1 {
+        names.iter().for_each(|name| fixer.rename(tool, name, "input"));
     }
     fixer.rename(tool, "credential", "auth");
-    let kind = tool.get("kind").and_then(Item::text);
     if kind == Some("workbook") && alone {
         fixer.rename(tool, "task", "name");
     }

@@ -22,6 +22,20 @@ fn a_chain_of_twenty_thousand_steps_is_checked_without_recursion() {
 }
 
 #[test]
+fn a_pipeline_of_twenty_thousand_tasks_that_jump_is_checked() {
+    let mut text = format!("{HEAD}  - step: start\n    tool:\n");
+    for n in 0..20_000 {
+        text.push_str(&format!(
+            "      - {{name: t{n}, kind: noop, spec: {{policy: {{rules: [{{when: false, then: {{do: jump, to: t{}}}}}]}}}}}}\n",
+            19_999 - n
+        ));
+    }
+    let checked = check(&text);
+    assert_eq!(checked.diagnostics, []);
+    assert!(checked.playbook.is_some());
+}
+
+#[test]
 fn a_document_of_any_kind_is_described() {
     let description = describe(
         "\
@@ -89,4 +103,39 @@ fn every_code_has_a_page() {
             }
         }
     }
+}
+
+#[test]
+fn what_the_guide_shows_is_right() {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let guide =
+        std::fs::read_to_string(here.join("../../docs/guide/playbooks.md")).expect("a guide");
+    let head = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: shown}\n";
+    let mut shown = 0;
+    for block in guide.split("```yaml\n").skip(1) {
+        let block = block.split("```").next().unwrap_or_default();
+        let text = match block {
+            _ if block.starts_with("apiVersion") => block.to_owned(),
+            _ if block.starts_with("- step") => format!("{head}workflow:\n{block}"),
+            _ if block.starts_with("workbook") => format!("{head}{block}"),
+            _ if block.starts_with("strict") => format!(
+                "{head}{block}workflow:\n  - {{step: start, tool: {{kind: noop}}}}\n  - {{step: cleanup, tool: {{kind: noop}}}}\n"
+            ),
+            // Parts of a step.
+            _ => {
+                let inner = block.replace('\n', "\n    ");
+                format!("{head}workflow:\n  - step: start\n    tool: {{kind: noop}}\n    {inner}\n")
+            }
+        };
+        // Arcs of a part lead to steps that are not shown, and its names are given elsewhere.
+        let found = check(&text).diagnostics;
+        let wrong: Vec<_> = found
+            .iter()
+            .filter(|found| !matches!(found.code, "E020" | "W103" | "W105" | "W108"))
+            .map(ToString::to_string)
+            .collect();
+        assert!(wrong.is_empty(), "{wrong:?}\n{text}");
+        shown += 1;
+    }
+    assert!(shown > 8, "{shown}");
 }

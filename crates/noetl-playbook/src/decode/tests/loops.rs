@@ -249,7 +249,7 @@ fn doubtful_loops_are_mentioned() {
     tool: {kind: noop, set: {iter.x: 2}}
     set: {iter.z: 1}
   - step: e
-    loop: {iterator: i, cursor: {auth: x, claim: y}, spec: {policy: {exec: local}, frame: {max_seconds: 3, rows: 4}}}
+    loop: {iterator: i, cursor: {auth: x, claim: y}, spec: {policy: {exec: local}, frame: {max_seconds: 3, rows: 4, max_rows: '{{ n }}', lease_seconds: '{{ n }}'}}}
     tool: {kind: noop}
 "), @r#"
     warning[W116] at 7:16, workflow[0].loop.in: the loop goes through one text, not through what it names
@@ -282,5 +282,9 @@ fn doubtful_loops_are_mentioned() {
       help: remove it; 'lease_seconds' says how long a command of a frame may take
     warning[W102] at 20:108, workflow[4].loop.spec.frame.rows: unknown key 'rows', which has no effect
       help: remove it; known here: max_rows, row_concurrency, process, max_attempts, lease_seconds
+    warning[W114] at 20:127, workflow[4].loop.spec.frame.max_rows: a template has no effect on a frame, which has the same size every time
+      help: write the number itself
+    warning[W114] at 20:153, workflow[4].loop.spec.frame.lease_seconds: a template has no effect on a frame, which has the same size every time
+      help: write the number itself
     "#);
 }

@@ -251,3 +251,18 @@ fn a_workload_keeps_literals_and_compiles_templates() {
         json!({"zip": "00501", "n": 1.5, "big": 18446744073709551615u64, "t": "<{{ env.X }}>", "on": "off"})
     );
 }
+
+#[test]
+fn a_timeout_that_is_a_template_is_a_setting() {
+    let playbook = playbook(
+        "
+  - {step: a, tool: {kind: noop, timeout_seconds: '{{ workload.t }}'}, spec: {timeout: 5}}
+  - {step: b, tool: {kind: noop, spec: {timeout: '{{ workload.t }}'}}}
+",
+    );
+    for step in &playbook.steps {
+        let tool = step.tool().expect("a tool");
+        assert_eq!(tool.timeout, None);
+        assert_eq!(shown(&tool.config), json!({"timeout": "<{{ workload.t }}>"}));
+    }
+}

@@ -188,6 +188,8 @@ fn mistakes_in_rules_are_named() {
       help: did you mean 'pull'? the tasks of this step are pull
     warning[W108] at 36:23, workflow[0].tool[0].spec.policy.rules[13].when: nothing in this playbook gives 'j' a value
       help: declare it under 'workload', or assign it with 'set'
+    error[E040] at 37:38, workflow[0].tool[0].spec.policy.rules[13].then.to: there is no task before this one
+      help: name the task to go on at, or write 'do: retry'
     warning[W108] at 38:23, workflow[0].tool[0].spec.policy.rules[14].when: nothing in this playbook gives 'k' a value
       help: declare it under 'workload', or assign it with 'set'
     error[E050] at 39:49, workflow[0].tool[0].spec.policy.rules[14].then.attempts: the template does not compile: unexpected end of input, expected end of variable block

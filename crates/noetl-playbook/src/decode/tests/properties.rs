@@ -4,13 +4,19 @@ use proptest::prelude::*;
 
 use super::check;
 use crate::decode::describe;
+use crate::fix::fix;
 
 const VALID: &str = "\
 apiVersion: noetl.io/v2
 kind: Playbook
 metadata: {name: greet, labels: [a, b]}
 workload: &base {who: 'world', n: 3, list: [1, 2.5, ~, true]}
-executor: {spec: {entry_step: start}}
+executor: {spec: {entry_step: start, final_step: last, policy: {limits: {deadline_s: 60}}}}
+keychain: [{name: api, kind: static}]
+spec: {notify: {on: [failed], webhook: 'http://x'}}
+workbook:
+  - name: score
+    tool: {kind: noop, args: {a: 1}, spec: {policy: {rules: [{expr: outcome.error, then: {do: retry, attempts: 3, delay: 1, backoff: linear}}, {else: {do: break}}]}}}
 workflow:
   - step: start
     desc: >-
@@ -28,6 +34,26 @@ workflow:
         - {step: end, when: \"{{ ctx.msg == 'x' }}\"}
         - step: other
           on: error
+  - step: many
+    loop: {in: [1, é], iterator: item, spec: {mode: parallel, max_in_flight: '{{ workload.n }}', policy: {exec: local, failure: {mode: best_effort}}}}
+    spec: {timeout: 5, policy: {admit: {mode: wait, rules: [{when: ctx.x, then: {allow: false}}]}, lifecycle: {timeout_s: 3}}}
+    tool:
+      - é: {kind: workbook, task: score, credential: x}   # é
+      - name: two
+        kind: shell
+        command: ls {{ item }}
+        set_ctx: {a: '{{ outcome }}'}
+        output_select: [a.b, '$.c[0]']
+        spec: {policy: {rules: [{when: true, then: {do: jump, to: é, set: {iter.x: 1}}}]}}
+    next:
+    - step: rows
+      cond: ctx.x
+  - step: rows
+    loop: {iterator: row, cursor: {auth: pg, claim: 'x {{ __frame_max_rows }}'}, spec: {frame: {max_rows: 3}}}
+    tool: {kind: playbook, path: a/b, return_step: end, spec: {policy: {rules: [{when: output.error, then: {do: continue}}]}}}
+    vars: {v: 1}
+    next: other
+  - {step: last, tool: {kind: wait, seconds: 1}}
   - step: other
     tool: [{name: t, kind: http, url: 'http://x', timeout: 5s}]
     next: [{when: a, then: [{step: end}]}, {else: [{step: start}]}]
@@ -70,6 +96,11 @@ const PIECES: &[&str] = &[
     "step",
     "tool",
     "next",
+    "loop",
+    "set_ctx",
+    "args",
+    "rules:",
+    "- else:",
     "kind",
     "workflow:",
     "- step: a\n",
@@ -91,6 +122,11 @@ fn checks(text: &str) {
         checked.diagnostics.iter().map(|found| (found.line, found.column)).collect();
     assert!(places.is_sorted());
     let _ = describe(text);
+    let fixed = fix(text);
+    assert_eq!(check(&fixed.text).playbook.is_some(), checked.playbook.is_some());
+    if fixed.changes.is_empty() {
+        assert_eq!(fixed.text, text);
+    }
 }
 
 proptest! {

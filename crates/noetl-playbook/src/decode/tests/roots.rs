@@ -31,6 +31,16 @@ fn the_executor_names_the_last_step_and_limits() {
     let timeout = playbook.steps[0].tool().and_then(|tool| tool.timeout);
     assert_eq!(timeout, Some(Duration::from_secs(30)));
     assert_eq!(playbook.steps[0].timeout, None);
+    let waits = text.replace(
+        "{step: last, tool: {kind: noop}}",
+        "{step: last, tool: {kind: wait, seconds: 90}}",
+    );
+    let playbook = check(&waits).playbook.expect("no errors");
+    assert_eq!(playbook.steps[1].tool().and_then(|tool| tool.timeout), None);
+    assert_snapshot!(report(&with("tracing: {on: true}\n")), @r"
+    warning[W114] at 1:1, tracing: 'tracing' has no effect
+      help: remove it; who starts an execution asks for a trace with 'trace'
+    ");
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn a_credential_has_an_older_name() {
 fn each_kind_is_checked_for_what_it_needs() {
     assert_snapshot!(report_steps("
   - step: a
-    tool: [{kind: postgres}, {kind: sqlite, sql: ''}, {kind: duckdb, commands: [vacuum]}  , {kind: postgres, query: 5}]
+    tool: [{kind: postgres}, {kind: sqlite, sql: ''}, {kind: duckdb, commands: [vacuum]}, {kind: postgres, script: {uri: x}}, {kind: nats, operation: kv_put, bucket: b}, {kind: postgres, query: {a: b}}  , {kind: postgres, query: 5}]
   - step: b
     tool: [{kind: transfer, source: {}}, {kind: nats, action: publish}, {kind: nats, subject: a}, {kind: artifact}, {kind: secrets}]
   - step: c
@@ -233,7 +233,9 @@ fn each_kind_is_checked_for_what_it_needs() {
       help: add 'query: |' with the statement
     error[E015] at 7:50, workflow[0].tool[1].sql: 'sql' of tool kind 'sqlite' is empty
       help: add 'query: |' with the statement
-    error[E009] at 7:117, workflow[0].tool[3].query: expected text, found a number
+    error[E009] at 7:195, workflow[0].tool[5].query: expected text, found a mapping
+      help: put it in quotes, or write it as a block with '|'
+    error[E009] at 7:230, workflow[0].tool[6].query: expected text, found a number
       help: put it in quotes, or write it as a block with '|'
     error[E015] at 9:12, workflow[1].tool[0]: tool kind 'transfer' needs 'target'
       help: add 'target: {kind: sqlite, table: …}'
@@ -252,4 +254,23 @@ fn each_kind_is_checked_for_what_it_needs() {
     error[E009] at 17:111, workflow[5].tool[2].idempotent: expected true or false, found text
       help: write true or false
     "#);
+}
+
+#[test]
+fn what_needs_a_place_may_be_an_argument() {
+    let steps = "
+  - {step: a, tool: {kind: wait, input: {seconds: '{{ workload.n }}'}}, next: {arcs: [{step: b, spec: {}}]}}
+  - {step: b, tool: {kind: python, data: {x: 1}, code: x}, join: {mode: each}}
+";
+    let playbook = playbook(steps);
+    let tool = playbook.steps[1].tool().expect("a tool");
+    assert_eq!(super::shown(&tool.input), serde_json::json!({"x": 1}));
+    assert_eq!(super::shown(&tool.config), serde_json::json!({"code": "x"}));
+    assert_eq!(playbook.steps[1].join, crate::document::Join::Each);
+    assert_snapshot!(report_steps(steps), @r"
+    warning[W114] at 6:97, workflow[0].next.arcs[0].spec: 'spec' of an arc has no effect
+      help: remove it
+    warning[W101] at 7:36, workflow[1].tool.data: 'data' is the older name of 'input'
+      help: write 'input'
+    ");
 }

@@ -21,7 +21,7 @@ const TOOLS: &[&str] = &[
     "    tool:\n      one:   # label\n          kind: python\n          credential: x\n          code: |\n            a = 1\n\n              b\n",
     "    tool:\n    - first: {kind: noop, with: {a: 1}}   # flow\n    - second:\n        kind: http\n        url: x\n        spec:\n          policy:\n            rules:\n            - expr: outcome.error\n              then: {do: retry, set_ctx: {n: 1}}\n            - else: {do: continue}\n",
     "    tool: [{three: {kind: noop}}, {kind: noop, spec: {policy: {rules: [{when: yes, then: {do: break, set_iter: {x: 1}}}]}}}]\n",
-    "    tool:\n      kind: noop\n      spec:\n        policy:\n          rules:\n            - else:\n              then:\n                do: jump\n                to: previous\n",
+    "    tool:\n      kind: noop\n      spec:\n        policy:\n          rules:\n            - else:\n              then:\n                do: fail\n                desc: x\n",
     "    tool: {kind: playbooks, path: x, args: {a: 1}}\n",
 ];
 
