@@ -59,11 +59,9 @@ impl Pool {
         settings: &Settings,
         opening: &str,
     ) -> Result<Session, Failure> {
-        if let Some(session) = self.take(settings) {
-            match session.client().batch_execute(opening).await {
-                Ok(()) => return Ok(session),
-                Err(_) if session.client().is_closed() => {}
-                Err(error) => return Err(session.failed(&error, None)),
+        while let Some(session) = self.take(settings) {
+            if session.client().batch_execute(opening).await.is_ok() {
+                return Ok(session);
             }
         }
         let session = self.connect(settings).await?;
@@ -112,6 +110,17 @@ impl Pool {
     }
 }
 
+/// Makes a session as good as new. `discard all` would do, but it also takes the statements that
+/// the driver has prepared for itself and goes on to use.
+const FORGET: &str = "close all; set session authorization default; reset all; unlisten *; \
+    do $$ declare own text; begin \
+      perform pg_advisory_unlock_all(); \
+      for own in select name from pg_prepared_statements where from_sql loop \
+        execute format('deallocate %I', own); \
+      end loop; \
+    end $$; \
+    discard sequences; discard temp";
+
 /// Lets a server notice a worker that died and stop its statement. Servers before version 14 do
 /// not know it and are left as they are.
 const NOTICE_ABSENCE: &str = "set client_connection_check_interval = '5s'";
@@ -158,7 +167,7 @@ impl Session {
         tokio::spawn(async move {
             let reset = async {
                 client.batch_execute("rollback").await?;
-                client.batch_execute("discard all").await?;
+                client.batch_execute(FORGET).await?;
                 client.clear_type_cache();
                 let _ = client.batch_execute(NOTICE_ABSENCE).await;
                 Ok::<_, tokio_postgres::Error>(())
