@@ -55,7 +55,7 @@ async fn duckdb_answers_in_the_same_shape() {
         answer["rows"][0],
         json!({"a": 1, "b": 2.5, "c": [1], "d": {"x": 1}, "e": "2024-02-29"})
     );
-    let named = json!({"query": "select :a::int + $b as v", "params": {"a": 1}});
+    let named = json!({"query": "select ?::int as v", "params": {"a": 1}});
     assert_eq!(run("duckdb", named).await.unwrap_err().kind, FailureKind::Config);
     let named = json!({"query": "select :a::int + 1 as v", "params": {"a": 1}});
     assert_eq!(run("duckdb", named).await.unwrap()["rows"], json!([{"v": 2}]));
