@@ -117,6 +117,7 @@ fn step((story, command): &mut (Story, CommandId), is_start: bool) -> Append {
         timeout_ms: None,
         scope: None,
         item: None,
+        idempotent: true,
     }));
     let next = Routing {
         taken: vec![TakenArc { step: name.clone(), back: false }],
@@ -128,9 +129,15 @@ fn step((story, command): &mut (Story, CommandId), is_start: bool) -> Append {
     let data = json!({"total": 19.75, "count": 2, "checked_at": "2024-01-01T00:00:00Z"});
     story.then(vec![
         Fact::CallDone { command: ended, step: name.clone(), data, reference: None },
-        Fact::CommandCompleted { command: ended, step: name.clone() },
+        Fact::CommandCompleted { command: ended, step: name.clone(), item: None },
         Fact::StepExited { step: name.clone(), generation: 1, outcome: Outcome::Done, next },
-        Fact::StepEntered { step: name.clone(), generation: 1, tokens: 1, round: None },
+        Fact::StepEntered {
+            step: name.clone(),
+            generation: 1,
+            tokens: 1,
+            round: None,
+            deadline: None,
+        },
         issued,
         Fact::CommandClaimed { command: *command, step: name, worker: Arc::from("local-1") },
     ])

@@ -1,17 +1,21 @@
 //! Delivers what is due: timers, and what one execution asks of another. Rows were written in the
 //! transaction that decided them; whichever process takes one delivers it, at least once.
 
+mod deliver;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_engine::{Abandon, Input};
+use noetl_engine::{Due, DueKind};
 use noetl_model::{Clock, DueId, ExecutionId, Timestamp, Value};
-use noetl_store::{DueRow, NewDue, Store, StoreError};
+use noetl_store::{NewDue, Store, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::journal::{Journal, SubmitError};
+use crate::executions::Executions;
+use crate::journal::Journal;
+use crate::notices::Notices;
 
 /// A failing execution gives up on commands it told to stop.
 const ABANDON: &str = "abandon";
@@ -33,10 +37,35 @@ pub(crate) fn abandon(id: DueId, execution: ExecutionId, at: Timestamp) -> NewDu
     NewDue { id, kind: ABANDON.to_owned(), target: execution, at, payload: Value::Null }
 }
 
+/// The row of something the engine asks for.
+pub(crate) fn row(id: DueId, due: Due) -> NewDue {
+    let Due { target, at, kind } = due;
+    let payload = serde_json::to_value(&kind).expect("maps with text keys always have a JSON form");
+    NewDue { id, kind: name(&kind).to_owned(), target, at, payload }
+}
+
+/// The name of a row, for people who look at the table.
+fn name(kind: &DueKind) -> &'static str {
+    match kind {
+        DueKind::Wake { .. } => "wake",
+        DueKind::StepTimeout { .. } => "step_timeout",
+        DueKind::AdmissionTimeout { .. } => "admission_timeout",
+        DueKind::Deadline => "deadline",
+        DueKind::StartChild { .. } => "start_child",
+        DueKind::ChildEnded { .. } => "child_ended",
+        DueKind::CancelChild { .. } => "cancel_child",
+        DueKind::Notify { .. } => "notify",
+    }
+}
+
 /// Delivers the due rows of one database.
 pub(crate) struct Deliverer {
     pub(crate) store: Arc<dyn Store>,
+    /// Where every execution is found, whatever its shard.
+    pub(crate) everywhere: Arc<dyn Store>,
     pub(crate) journal: Journal,
+    pub(crate) executions: Executions,
+    pub(crate) notices: Notices,
     pub(crate) clock: Arc<dyn Clock>,
     /// Told when this process writes a row.
     pub(crate) written: Arc<Notify>,
@@ -82,24 +111,5 @@ impl Deliverer {
             .collect();
         self.store.done(&done).await?;
         Ok(Duration::ZERO)
-    }
-
-    /// Whether it needs no other try. What fails is tried again when its loan ends.
-    async fn deliver_one(&self, row: &DueRow) -> bool {
-        let outcome = match row.kind.as_str() {
-            ABANDON => self.journal.submit(row.target, Input::Abandon(Abandon)).await,
-            kind => {
-                warn!(kind, due.id = %row.id, "a due row of a kind this version does not know");
-                return false;
-            }
-        };
-        match outcome {
-            // Refused when it ended by itself, which is what is hoped for.
-            Ok(_) | Err(SubmitError::Refused(_)) => true,
-            Err(error) => {
-                warn!(execution.id = %row.target, %error, "a due row is not delivered yet");
-                false
-            }
-        }
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_engine::{Cancel, Input, Refusal, Start};
-use noetl_model::{CatalogId, Event, ExecutionId, Map, Seq, Tenant};
+use noetl_engine::{Answer, AnswerFrom, Cancel, Finalize, Input, Refusal, Start};
+use noetl_model::{CatalogId, CommandId, Event, ExecutionId, Map, Seq, Tenant};
 use noetl_playbook::Playbook;
 use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, Store, StoreError};
 
@@ -41,6 +41,27 @@ pub struct StartRequest {
 pub(crate) struct Ready {
     start: Start,
     playbook: Arc<Playbook>,
+}
+
+/// What an execution knows of the command that called it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ChildOf {
+    /// The command, if it waits.
+    pub(crate) command: Option<CommandId>,
+    /// The step whose data it asked for.
+    pub(crate) returns: Option<Arc<str>>,
+    /// How many executions are above.
+    pub(crate) depth: u32,
+}
+
+impl Ready {
+    /// The same, called by a command.
+    pub(crate) fn under(mut self, of: ChildOf) -> Self {
+        self.start.parent_command = of.command;
+        self.start.returns = of.returns;
+        self.start.depth = of.depth;
+        self
+    }
 }
 
 /// An execution whose id is known before it is started. Starting it again with the same key is a
@@ -135,6 +156,9 @@ impl Executions {
             payload: request.payload,
             parent: request.parent,
             pool: request.pool.filter(|pool| !pool.is_empty()).map(Arc::from),
+            parent_command: None,
+            returns: None,
+            depth: 0,
         };
         let playbook = self.catalog.compile(entry).await.map_err(StartError::Playbook)?;
         Ok(Ready { start, playbook })
@@ -185,6 +209,44 @@ impl Executions {
             (None, None) => return Err(StartError::Unnamed),
         };
         found.map_err(StartError::Store)?.ok_or(StartError::NotFound(missing))
+    }
+
+    /// The compiled playbook of a catalog entry.
+    pub(crate) async fn playbook(
+        &self,
+        tenant: &Tenant,
+        catalog: CatalogId,
+    ) -> Result<Arc<Playbook>, StartError> {
+        let request = StartRequest { catalog: Some(catalog), ..StartRequest::default() };
+        let entry = self.find(tenant, &request).await?;
+        self.catalog.compile(entry).await.map_err(StartError::Playbook)
+    }
+
+    /// Gives a command the answer it waits for, by the token it was parked with.
+    pub async fn answer(
+        &self,
+        id: ExecutionId,
+        command: CommandId,
+        token: &str,
+        outcome: Result<noetl_model::Value, noetl_model::Failure>,
+    ) -> Result<(), SubmitError> {
+        let from = AnswerFrom::Token(Arc::from(token));
+        let answer = Answer { command, from, outcome, reference: None };
+        self.journal.submit(id, Input::Answer(Box::new(answer))).await.map(|_| ())
+    }
+
+    /// Ends an execution as an operator says, whatever is outstanding.
+    pub async fn finalize(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+        error: Option<String>,
+    ) -> Result<(), SubmitError> {
+        let row = self.get(tenant, id).await;
+        if row.map_err(|error| SubmitError::Store(Arc::new(error)))?.is_none() {
+            return Err(SubmitError::Refused(Refusal::NotFound));
+        }
+        self.journal.submit(id, Input::Finalize(Finalize { error })).await.map(|_| ())
     }
 
     /// The row of one execution.

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use noetl_engine::{Complete, Fail, Input};
 use noetl_model::event::{BlobRef, Issued};
-use noetl_model::{CommandId, ExecutionId, Failure, Value};
+use noetl_model::{Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Value};
+use noetl_playbook::template::{blob_of_ref, result_ref};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::dispatch::{Dispatch, Slot};
 use crate::journal::{Journal, RETRY_MAX, RETRY_MIN, SubmitError};
-use crate::results::Results;
+use crate::results::{ResultError, Results};
 
 /// The name under which the worker in this process claims. At a start, whatever is still claimed
 /// under it belonged to a process that is gone.
@@ -42,6 +43,32 @@ impl Assignment {
     }
 }
 
+/// How a command ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its result, or why it failed.
+    pub outcome: Result<Value, Failure>,
+    /// Variables of the execution it set: dotted path to value, in the order they are to be
+    /// written. They count also when it failed.
+    pub ctx: Map,
+}
+
+impl From<Result<Value, Failure>> for Ended {
+    /// The end of a command that set nothing.
+    fn from(outcome: Result<Value, Failure>) -> Self {
+        Self { outcome, ctx: Map::new() }
+    }
+}
+
+/// Why a value that is kept beside the log was not read.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}")]
+pub struct LoadError {
+    /// Whether another try may be answered.
+    pub is_passing: bool,
+    source: ResultError,
+}
+
 /// Where a worker in this process gets its commands and reports them. Cheap to clone.
 #[derive(Clone)]
 pub struct LocalCommands {
@@ -49,6 +76,7 @@ pub struct LocalCommands {
     results: Results,
     dispatch: Dispatch,
     assignments: Arc<Mutex<mpsc::Receiver<Assignment>>>,
+    clock: Arc<dyn Clock>,
     draining: CancellationToken,
     closing: CancellationToken,
 }
@@ -59,11 +87,17 @@ impl LocalCommands {
         results: Results,
         dispatch: Dispatch,
         assignments: mpsc::Receiver<Assignment>,
+        clock: Arc<dyn Clock>,
         draining: CancellationToken,
         closing: CancellationToken,
     ) -> Self {
         let assignments = Arc::new(Mutex::new(assignments));
-        Self { journal, results, dispatch, assignments, draining, closing }
+        Self { journal, results, dispatch, assignments, clock, draining, closing }
+    }
+
+    /// The clock of the control plane.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.clock.clone()
     }
 
     /// The next claimed command; `None` once the control plane drains.
@@ -76,14 +110,55 @@ impl LocalCommands {
         }
     }
 
+    /// The bytes of a value that is kept beside the log.
+    pub async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
+        let read = self.results.read(reference).await;
+        read.map_err(|source| LoadError { is_passing: source.is_passing(), source })
+    }
+
+    /// The value a reference stands for.
+    pub async fn artifact(&self, reference: &str) -> Result<Value, Failure> {
+        let wrong = |message: String| Failure::new(FailureKind::NotFound, message);
+        let blob = blob_of_ref(reference)
+            .ok_or_else(|| wrong(format!("'{reference}' is no reference to a result")))?;
+        let bytes = self.results.read(&blob).await.map_err(|error| {
+            let kind =
+                if error.is_passing() { FailureKind::Connection } else { FailureKind::NotFound };
+            Failure::new(kind, format!("the result cannot be read: {error}"))
+        })?;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            Failure::new(FailureKind::Parse, format!("the result is no JSON: {error}"))
+        })
+    }
+
+    /// Keeps a value beside the log; answers with what stands for it.
+    pub async fn keep_artifact(
+        &self,
+        execution: ExecutionId,
+        step: &str,
+        value: &Value,
+    ) -> Result<Value, Failure> {
+        let blob = self.results.put(value).await.map_err(|error| {
+            Failure::new(FailureKind::Connection, format!("the value is not kept: {error}"))
+        })?;
+        let reference = result_ref(execution, step, &blob);
+        Ok(serde_json::json!({
+            "kind": "result_ref",
+            "ref": reference,
+            "_ref": reference,
+            "meta": { "bytes": blob.bytes, "sha256": blob.digest.trim_start_matches("sha256:") },
+        }))
+    }
+
     /// Reports how a command ended. Comes again until the store takes it.
-    pub async fn report(&self, assignment: Assignment, outcome: Result<Value, Failure>) {
+    pub async fn report(&self, assignment: Assignment, ended: Ended) {
         let Assignment { execution, command, slot, .. } = assignment;
+        let Ended { outcome, ctx } = ended;
         let input = match outcome {
             Ok(data) => match self.keep(data).await {
                 Some((data, reference)) => {
                     let data = Some(data);
-                    Input::Complete(Complete { command, data, reference, is_final: true })
+                    Input::Complete(Complete { command, data, reference, is_final: true, ctx })
                 }
                 // Closing: it is found again at the next start.
                 None => {
@@ -91,7 +166,7 @@ impl LocalCommands {
                     return;
                 }
             },
-            Err(failure) => Input::Fail(Fail { command, failure }),
+            Err(failure) => Input::Fail(Fail { command, failure, ctx }),
         };
         let taken = self.journal.submit_surely(execution, input, Some(slot), &self.closing).await;
         // Only now: until its report is taken, nobody else may run it.

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use noetl_engine::Caps;
 use noetl_model::MachineId;
 use noetl_store::{Blobs, Policy};
 
+use crate::notices::Notices;
 use crate::sealing::EncryptionKey;
 
 /// Settings of one control plane.
@@ -29,6 +31,10 @@ pub struct Options {
     pub resume: bool,
     /// What credentials are encrypted with; without it there are none.
     pub encryption_key: Option<EncryptionKey>,
+    /// What one execution may ask for.
+    pub caps: Caps,
+    /// How people are told of executions; nobody is when `None`.
+    pub notices: Notices,
     /// How long what is kept, applied once a day; everything stays when `None`.
     pub retention: Option<Policy>,
 }
@@ -44,6 +50,8 @@ impl Default for Options {
             lease: Duration::from_secs(90),
             resume: true,
             encryption_key: None,
+            caps: Caps::default(),
+            notices: Notices::default(),
             retention: None,
         }
     }

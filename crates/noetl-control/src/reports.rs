@@ -9,8 +9,8 @@ use noetl_engine::{Begin, Claim, Complete, Fail, Input, Keep, Refusal};
 use noetl_model::event::{Lifecycle, Reported};
 use noetl_model::row::types;
 use noetl_model::{
-    CommandId, DEPTH_MAX, EventId, ExecutionId, Fact, Failure, FailureKind, Seq, SubscriptionId,
-    Tenant, Value, is_deeper_than,
+    CommandId, DEPTH_MAX, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Seq,
+    SubscriptionId, Tenant, Value, is_deeper_than,
 };
 use noetl_store::{CommandRow, Store, StoreError};
 
@@ -171,7 +171,11 @@ impl Reports {
             // The failure that `call.error` names comes again with `command.failed`.
             types::CALL_ERROR => return self.keep(report).await,
             types::COMMAND_COMPLETED => ended(command, &report),
-            _ => Input::Fail(Fail { command, failure: failure_in(report.payload.as_ref()) }),
+            _ => Input::Fail(Fail {
+                command,
+                failure: failure_in(report.payload.as_ref()),
+                ctx: Map::new(),
+            }),
         };
         if let Input::Complete(Complete { data: Some(data), reference, .. }) = &mut input {
             *reference = self.results.keep(data).await.map_err(ReportError::Submit)?;
@@ -271,7 +275,11 @@ fn answered(command: CommandId, payload: Option<&Value>) -> Input {
     let context = result.and_then(|result| result.get("context"));
     let status = result.and_then(|result| result.get("status")).and_then(Value::as_str);
     if matches!(status, Some("error" | "timeout")) {
-        return Input::Fail(Fail { command, failure: failure_in(context.or(result)) });
+        return Input::Fail(Fail {
+            command,
+            failure: failure_in(context.or(result)),
+            ctx: Map::new(),
+        });
     }
     let data = context
         .and_then(|context| context.get("data"))
@@ -279,7 +287,16 @@ fn answered(command: CommandId, payload: Option<&Value>) -> Input {
         .or(result)
         .cloned()
         .unwrap_or(Value::Null);
-    Input::Complete(Complete { command, data: Some(data), reference: None, is_final: false })
+    let (data, ctx) = without_updates(data);
+    Input::Complete(Complete { command, data: Some(data), reference: None, is_final: false, ctx })
+}
+
+/// A pipeline's data without the variables its tasks set, which the published worker puts among it.
+fn without_updates(mut data: Value) -> (Value, Map) {
+    let updates = data.as_object_mut().and_then(|map| map.remove("_context_updates"));
+    let Some(Value::Object(updates)) = updates else { return (data, Map::new()) };
+    let plain = |name: String| name.strip_prefix("ctx.").map(str::to_owned).unwrap_or(name);
+    (data, updates.into_iter().map(|(name, value)| (plain(name), value)).collect())
 }
 
 /// `command.completed`: a tool that returned an error is one, whatever the event is called.
@@ -287,9 +304,19 @@ fn ended(command: CommandId, report: &Report) -> Input {
     let said = report.payload.as_ref().and_then(|payload| payload.get("status"));
     let status = said.and_then(Value::as_str).or(report.status.as_deref());
     if status.is_some_and(|status| status.eq_ignore_ascii_case("error")) {
-        return Input::Fail(Fail { command, failure: failure_in(report.payload.as_ref()) });
+        return Input::Fail(Fail {
+            command,
+            failure: failure_in(report.payload.as_ref()),
+            ctx: Map::new(),
+        });
     }
-    Input::Complete(Complete { command, data: None, reference: None, is_final: true })
+    Input::Complete(Complete {
+        command,
+        data: None,
+        reference: None,
+        is_final: true,
+        ctx: Map::new(),
+    })
 }
 
 fn failure_in(said: Option<&Value>) -> Failure {

@@ -131,6 +131,23 @@ impl Control {
         let (draining, closing) = (CancellationToken::new(), CancellationToken::new());
         let (assignments, assigned) = mpsc::channel(options.slots.max(1));
         let conflicts = Arc::new(AtomicU64::new(0));
+        let subscriptions = Subscriptions::new(store.clone(), clock.clone(), ids.clone());
+        let credentials = Credentials::new(store.clone(), ids.clone(), options.encryption_key);
+        let listeners = Listeners::new(store.clone(), subscriptions.clone(), credentials.clone());
+        let catalog = Catalog::new(
+            store.clone(),
+            clock.clone(),
+            ids.clone(),
+            playbooks.clone(),
+            listeners.clone(),
+        );
+        let executions = Executions::new(
+            store.clone(),
+            journal.clone(),
+            catalog.clone(),
+            ids.clone(),
+            watch.clone(),
+        );
         let mut tasks = Vec::new();
         for (shard, (queue, database)) in queues.into_iter().zip(&shards).enumerate() {
             let (snapshots, keep) = Snapshots::new(database.clone(), closing.clone());
@@ -150,6 +167,8 @@ impl Control {
                 dispatch: dispatch.clone(),
                 watch: watch.clone(),
                 env: options.env.clone(),
+                caps: options.caps,
+                notify: options.notices.clone(),
                 assignments: assignments.clone(),
                 conflicts: conflicts.clone(),
                 cache_bytes: options.cache_bytes / shards.len().max(1),
@@ -158,7 +177,10 @@ impl Control {
             tasks.push(tokio::spawn(writer.run(queue)));
             let deliverer = Deliverer {
                 store: database.clone(),
+                everywhere: store.clone(),
                 journal: journal.clone(),
+                executions: executions.clone(),
+                notices: options.notices.clone(),
                 clock: clock.clone(),
                 written: due_written,
                 closing: closing.clone(),
@@ -198,24 +220,12 @@ impl Control {
             };
             tasks.push(tokio::spawn(retainer.run()));
         }
-        let subscriptions = Subscriptions::new(store.clone(), clock.clone(), ids.clone());
-        let credentials = Credentials::new(store.clone(), ids.clone(), options.encryption_key);
-        let listeners = Listeners::new(store.clone(), subscriptions.clone(), credentials.clone());
-        let catalog =
-            Catalog::new(store.clone(), clock.clone(), ids.clone(), playbooks, listeners.clone());
         let reports = Reports::new(
             store.clone(),
             journal.clone(),
             ids.clone(),
             results.clone(),
             subscriptions.clone(),
-        );
-        let executions = Executions::new(
-            store.clone(),
-            journal.clone(),
-            catalog.clone(),
-            ids.clone(),
-            watch.clone(),
         );
         let metrics = Arc::new(Metrics::new());
         let replay = Replay::new(store.clone(), results.clone());
@@ -241,6 +251,7 @@ impl Control {
                 results,
                 dispatch.clone(),
                 assigned,
+                clock.clone(),
                 draining.clone(),
                 closing.clone(),
             ),

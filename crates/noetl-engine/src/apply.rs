@@ -1,14 +1,18 @@
 //! The fold: one event changes the state it describes. Total: what is in the log happened.
 
+mod loops;
+
 use std::sync::Arc;
 
-use noetl_model::event::{Issued, Started};
+use noetl_model::event::{Issued, Parked, Started};
 use noetl_model::{
-    CommandId, CommandState, Event, EventId, Fact, Failure, Map, Outcome, Routing, Seq, Timestamp,
+    CommandId, CommandState, Event, EventId, Fact, Failure, FailureKind, Map, Outcome, Routing,
+    Seq, Timestamp,
 };
 use noetl_playbook::template::Slot;
 
-use crate::execution::{Execution, Failing, OpenCommand, Status, Visit};
+use crate::execution::{Execution, Failing, HeldToken, OpenCommand, Status, Visit};
+use crate::repeat::End;
 use crate::trail::{Outstanding, Trail, Undo};
 use crate::values::{Kept, KeptFailure, failed_value, size_of_failure, size_of_slot, slot};
 
@@ -25,11 +29,24 @@ impl Execution {
         self.updated_at = event.at;
         match &event.fact {
             Fact::PlaybookStarted(started) => self.begin(started, event.seq, event.at, trail),
-            Fact::StepEntered { step, generation, tokens, round } => {
+            Fact::StepEntered { step, generation, tokens, round, .. } => {
                 self.enter(step, *generation, *tokens, *round, trail);
             }
             Fact::TokensDropped { step, tokens } => self.use_tokens(step, *tokens, trail),
+            Fact::StepDenied { step, tokens } => {
+                self.use_tokens(step, *tokens, trail);
+                self.release(step, trail);
+            }
+            Fact::StepHeld { step, tokens, from, until } => {
+                self.use_tokens(step, *tokens, trail);
+                self.hold_token(step, HeldToken { from: from.clone(), until: *until }, trail);
+            }
+            Fact::Loop(fact) => self.loop_moved(fact, event.seq, trail),
             Fact::CommandIssued(issued) => self.issue(event.id, issued, trail),
+            Fact::CommandParked { command, on, .. } => {
+                self.change(*command, trail, |command| command.parked = Some(on.clone()));
+                self.note_child(*command, on, trail);
+            }
             Fact::CommandClaimed { command, worker, .. } => {
                 self.hold(*command, CommandState::Claimed, worker, trail);
             }
@@ -42,9 +59,23 @@ impl Execution {
                 trail.note_slot(&answer.slot);
                 self.change(*command, trail, |command| command.answer = Some(answer));
             }
-            Fact::CommandCompleted { command, .. } => self.complete(*command, trail),
-            Fact::CommandFailed { command, .. } | Fact::CommandExpired { command, .. } => {
-                self.close(*command, trail);
+            Fact::CommandCompleted { command, .. } => {
+                self.forget_child(*command, trail);
+                self.complete(*command, trail);
+            }
+            Fact::CommandFailed { command, failure, .. } => {
+                // What gave up has an execution to stop.
+                if failure.kind != FailureKind::Timeout {
+                    self.forget_child(*command, trail);
+                }
+                if let Some(command) = self.close(*command, trail) {
+                    self.item_ended(&command, Some(loops::failed(failure)), trail);
+                }
+            }
+            Fact::CommandExpired { command, .. } => {
+                if let Some(command) = self.close(*command, trail) {
+                    self.item_ended(&command, None, trail);
+                }
             }
             Fact::CommandCancelled { command, .. } => self.stop(*command, trail),
             Fact::ContextUpdated { values, .. } => self.update(values, event.seq, trail),
@@ -54,7 +85,7 @@ impl Execution {
                     self.waiting.entry(arc.step.clone()).or_default().push(step.clone());
                     trail.push(|| Undo::Token(arc.step.clone()));
                 }
-                if matches!(outcome, Outcome::Done) {
+                if matches!(outcome, Outcome::Done | Outcome::Skipped) {
                     self.note_leaf(step, next);
                 }
             }
@@ -97,6 +128,7 @@ impl Execution {
         trail: &mut Trail,
     ) {
         self.use_tokens(step, tokens, trail);
+        self.release(step, trail);
         let before = self.generations.insert(step.clone(), generation);
         trail.push(|| Undo::Generation(step.clone(), before));
         self.current_step = Some(step.clone());
@@ -107,6 +139,38 @@ impl Execution {
         let visit = (step.clone(), generation);
         let before = self.running.insert(visit.clone(), Visit::default());
         trail.push(|| Undo::Visit(visit, before));
+    }
+
+    fn note_child(&mut self, command: CommandId, on: &Parked, trail: &mut Trail) {
+        let Parked::Child(child) = on else { return };
+        if child.waits {
+            let before = self.children.insert(command, child.execution);
+            trail.push(|| Undo::Child(command, before));
+        } else {
+            self.sent.push(child.execution);
+            trail.push(|| Undo::Sent);
+        }
+    }
+
+    fn forget_child(&mut self, command: CommandId, trail: &mut Trail) {
+        if let Some(before) = self.children.remove(&command) {
+            trail.push(|| Undo::Child(command, Some(before)));
+        }
+    }
+
+    /// A token waits to be admitted.
+    fn hold_token(&mut self, step: &Arc<str>, token: HeldToken, trail: &mut Trail) {
+        let held = self.held.entry(step.clone()).or_default();
+        let before = held.clone();
+        held.push(token);
+        trail.push(|| Undo::Held(step.clone(), before));
+    }
+
+    /// Tokens that waited to be admitted wait no more: they were let in together, or refused.
+    fn release(&mut self, step: &Arc<str>, trail: &mut Trail) {
+        if let Some(before) = self.held.remove(step) {
+            trail.push(|| Undo::Held(step.clone(), before));
+        }
     }
 
     fn use_tokens(&mut self, step: &Arc<str>, tokens: u32, trail: &mut Trail) {
@@ -125,6 +189,9 @@ impl Execution {
         let before = self.commands.insert(id.into(), command);
         self.command_bytes -= before.as_ref().map_or(0, |before| before.bytes);
         trail.push(|| Undo::Command(id.into(), before.map(Box::new)));
+        if let Some(item) = &issued.item {
+            self.item_issued(issued, item, trail);
+        }
     }
 
     fn hold(
@@ -156,6 +223,12 @@ impl Execution {
 
     fn complete(&mut self, command: CommandId, trail: &mut Trail) {
         let Some(command) = self.close(command, trail) else { return };
+        if command.issued.item.is_some() {
+            let null = || Kept { slot: Slot::default(), bytes: 0 };
+            let end = End::Done(command.answer.clone().unwrap_or_else(null));
+            self.item_ended(&command, Some(end), trail);
+            return;
+        }
         let visit = (command.issued.step.clone(), command.issued.generation);
         if let Some(under_way) = self.running.get_mut(&visit) {
             let before = std::mem::replace(under_way, Visit { data: command.answer });
@@ -164,7 +237,10 @@ impl Execution {
     }
 
     fn stop(&mut self, command: CommandId, trail: &mut Trail) {
-        if let Some(command) = self.close(command, trail) {
+        let Some(command) = self.close(command, trail) else { return };
+        if command.issued.item.is_some() {
+            self.item_ended(&command, Some(End::Skipped), trail);
+        } else {
             self.leave(&command.issued.step, command.issued.generation, trail);
         }
     }
@@ -172,6 +248,7 @@ impl Execution {
     /// Ends a visit, if it is under way.
     fn leave(&mut self, step: &Arc<str>, generation: u32, trail: &mut Trail) -> Option<Visit> {
         let visit = (step.clone(), generation);
+        self.drop_loop(&visit, trail);
         let ended = self.running.remove(&visit)?;
         trail.push(|| Undo::Visit(visit, Some(ended.clone())));
         Some(ended)
@@ -208,22 +285,29 @@ impl Execution {
     ) {
         let visit = self.leave(step, generation, trail).unwrap_or_default();
         match outcome {
+            Outcome::Skipped => {}
             Outcome::Done => {
                 self.counts.completed += 1;
                 if let Some(Kept { slot, bytes }) = visit.data {
                     self.set_result(step, slot, bytes, trail);
                 }
             }
-            Outcome::Failed { failure, handled } => {
+            Outcome::Failed { failure, handled, drains } => {
                 self.counts.failed += 1;
                 let held = self.held_bytes();
                 let value = failed_value(failure);
                 let (source, bytes) = self.limits.keep(held, &value, seq, None);
                 trail.note(&source);
                 self.set_result(step, slot(source), bytes, trail);
-                if !handled && self.failing.is_none() {
-                    let failure = self.keep_failure(failure, seq, trail);
-                    self.failing = Some(Arc::new(Failing { step: step.clone(), failure }));
+                if *handled {
+                    return;
+                }
+                let failure = self.keep_failure(failure, seq, trail);
+                let failing = Arc::new(Failing { step: step.clone(), failure });
+                if *drains {
+                    self.doomed.get_or_insert(failing);
+                } else {
+                    self.failing.get_or_insert(failing);
                 }
             }
         }
@@ -245,7 +329,7 @@ impl Execution {
 
     fn note_leaf(&mut self, step: &Arc<str>, next: &Routing) {
         if next.taken.is_empty() && self.leaf.as_deref() != Some("end") {
-            self.leaf = Some(step.clone());
+            self.leaf_before = self.leaf.replace(step.clone());
         }
     }
 
@@ -258,6 +342,8 @@ impl Execution {
             running: std::mem::take(&mut self.running),
             waiting: std::mem::take(&mut self.waiting),
             commands: std::mem::take(&mut self.commands),
+            loops: std::mem::take(&mut self.loops),
+            held: std::mem::take(&mut self.held),
         };
         trail.push(|| Undo::Ended(Box::new(outstanding)));
     }

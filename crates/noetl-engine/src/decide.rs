@@ -5,14 +5,18 @@
 //! leaves the state as it was. A caller that cannot commit the events drops the state.
 
 mod abandon;
+mod answer;
 mod begin;
 mod cancel;
 mod claim;
 mod complete;
 mod expire;
 mod fail;
+mod finalize;
 mod keep;
 mod start;
+mod timeout;
+mod wake;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -48,6 +52,75 @@ pub enum Input {
     Abandon(Abandon),
     /// Keep what a worker or client said.
     Keep(Box<Keep>),
+    /// A time that a command waits for has come.
+    Wake(Wake),
+    /// An answer that a command waits for has come.
+    Answer(Box<Answer>),
+    /// A time by which something should have ended has come.
+    Timeout(Timeout),
+    /// End it now, whatever is outstanding.
+    Finalize(Finalize),
+}
+
+/// A time that a command waits for has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wake {
+    /// The command.
+    pub command: CommandId,
+    /// The time it waited for. If it waits for another by now, this changes nothing.
+    pub at: Timestamp,
+}
+
+/// An answer that a command waits for has come.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The command.
+    pub command: CommandId,
+    /// Who answers.
+    pub from: AnswerFrom,
+    /// What the answer is.
+    pub outcome: Result<Value, Failure>,
+    /// Where the answer is kept, when it is too large for the log.
+    pub reference: Option<Arc<BlobRef>>,
+}
+
+/// Who answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AnswerFrom {
+    /// The execution that the command started.
+    Child(noetl_model::ExecutionId),
+    /// Whoever holds the command's token.
+    Token(Arc<str>),
+    /// Somebody the caller vouches for.
+    Trusted,
+}
+
+/// A time by which something should have ended has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Timeout {
+    /// A visit of a step.
+    Step {
+        /// The step.
+        step: Arc<str>,
+        /// Which visit of it.
+        generation: u32,
+    },
+    /// The wait of a token to be admitted.
+    Admission {
+        /// The step.
+        step: Arc<str>,
+        /// The time it could wait for.
+        until: Timestamp,
+    },
+    /// The execution.
+    Execution,
+}
+
+/// End it now, whatever is outstanding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finalize {
+    /// Why it failed; it completed when `None`.
+    pub error: Option<String>,
 }
 
 /// Begin an execution.
@@ -65,6 +138,12 @@ pub struct Start {
     pub parent: Option<noetl_model::ExecutionId>,
     /// Which workers its commands go to.
     pub pool: Option<Arc<str>>,
+    /// The command of the parent that waits for its end.
+    pub parent_command: Option<CommandId>,
+    /// The step whose data the parent asked for.
+    pub returns: Option<Arc<str>>,
+    /// How many executions are above it.
+    pub depth: u32,
 }
 
 /// A worker takes a command.
@@ -97,6 +176,8 @@ pub struct Complete {
     pub reference: Option<Arc<BlobRef>>,
     /// Whether the command is over. A worker that reports in two parts says the answer first.
     pub is_final: bool,
+    /// Variables its tasks set: dotted path below `ctx` to value.
+    pub ctx: Map,
 }
 
 /// A command ended badly.
@@ -106,6 +187,8 @@ pub struct Fail {
     pub command: CommandId,
     /// Why.
     pub failure: Failure,
+    /// Variables its tasks set before: dotted path below `ctx` to value.
+    pub ctx: Map,
 }
 
 /// A command's lease ended.
@@ -159,6 +242,9 @@ pub enum Refusal {
     /// Another worker holds it.
     #[error("the command was claimed by {0}")]
     ClaimedBy(Arc<str>),
+    /// The command waits for no answer, or for one with another token.
+    #[error("the command waits for no such answer")]
+    NotAwaited,
     /// A template of the workload cannot be rendered.
     #[error("{0}")]
     Workload(String),
@@ -180,6 +266,25 @@ pub struct Moment<'a> {
     pub env: Arc<BTreeMap<String, String>>,
     /// Values that were loaded because the state knows only their places.
     pub loaded: Loaded,
+    /// What one execution may ask for.
+    pub caps: Caps,
+}
+
+/// What one execution may ask for, so that a mistake in a playbook does not take everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caps {
+    /// Items of one loop.
+    pub loop_items: u32,
+    /// Items of one loop that run at a time when the playbook does not say.
+    pub in_flight: u32,
+    /// Executions that start one another, one below the other.
+    pub depth: u32,
+}
+
+impl Default for Caps {
+    fn default() -> Self {
+        Self { loop_items: 100_000, in_flight: 64, depth: 32 }
+    }
 }
 
 /// Decides one input. On `Ok` the state has the returned events folded in.
@@ -204,9 +309,16 @@ pub fn decide(
         Input::Cancel(input) => cancel::decide(&mut draft, input)?,
         Input::Abandon(Abandon) => abandon::decide(&mut draft)?,
         Input::Keep(input) => keep::decide(&mut draft, *input)?,
+        Input::Wake(input) => wake::decide(&mut draft, &input)?,
+        Input::Answer(input) => answer::decide(&mut draft, *input)?,
+        Input::Timeout(input) => timeout::decide(&mut draft, &input)?,
+        Input::Finalize(input) => finalize::decide(&mut draft, input)?,
     }
     draft.finish()
 }
+
+/// How long an answer from elsewhere is waited for when nobody says.
+pub(crate) const CALLBACK_WAIT: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 
 /// A decision in the making.
 pub(crate) struct Draft<'a, 'm> {
@@ -218,6 +330,8 @@ pub(crate) struct Draft<'a, 'm> {
     pub(crate) queue: VecDeque<Activation>,
     /// Visits that began and ended within this decision.
     pub(crate) inline_visits: u32,
+    /// How many events there were when tokens that wait to be admitted were last looked at.
+    pub(crate) held_tried: Option<usize>,
     /// What templates can reach beyond the state: what the caller loaded, and what this decision
     /// recorded itself.
     pub(crate) loaded: Loaded,
@@ -237,6 +351,7 @@ impl<'a, 'm> Draft<'a, 'm> {
             events,
             queue,
             inline_visits: 0,
+            held_tried: None,
             loaded: moment.loaded.clone(),
             needed: Vec::new(),
             before: Copied::of(state),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use noetl_model::parked::CONTROL_PLANE;
 use noetl_model::{CommandId, Event, Fact, Outcome};
 
 use crate::{Execution, Status};
@@ -36,6 +37,12 @@ pub fn effects_of(state: &Execution, events: &[Arc<Event>]) -> Vec<Effect> {
             Fact::CommandIssued(_) => {
                 effects.push(Effect::Dispatch { command: event.id.into(), claimed_by: None });
             }
+            // It needs no worker.
+            Fact::CommandClaimed { command, worker, .. } if &**worker == CONTROL_PLANE => {
+                effects.retain(
+                    |effect| !matches!(effect, Effect::Dispatch { command: c, .. } if c == command),
+                );
+            }
             Fact::CommandClaimed { command, worker, .. } => {
                 let issued = effects.iter_mut().rev().find(
                     |effect| matches!(effect, Effect::Dispatch { command: c, .. } if c == command),
@@ -51,7 +58,10 @@ pub fn effects_of(state: &Execution, events: &[Arc<Event>]) -> Vec<Effect> {
                 effects.push(Effect::Stop { command: *command });
             }
             // Fail fast: what still runs can change nothing any more.
-            Fact::StepExited { outcome: Outcome::Failed { handled: false, .. }, .. } => {
+            Fact::StepExited {
+                outcome: Outcome::Failed { handled: false, drains: false, .. },
+                ..
+            } => {
                 effects.extend(state.open_commands().map(|(command, _)| Effect::Stop { command }));
             }
             Fact::PlaybookCompleted { .. }
@@ -62,6 +72,10 @@ pub fn effects_of(state: &Execution, events: &[Arc<Event>]) -> Vec<Effect> {
             Fact::PlaybookStarted(_)
             | Fact::StepEntered { .. }
             | Fact::TokensDropped { .. }
+            | Fact::StepDenied { .. }
+            | Fact::StepHeld { .. }
+            | Fact::Loop(_)
+            | Fact::CommandParked { .. }
             | Fact::CommandStarted { .. }
             | Fact::CallDone { .. }
             | Fact::CallFailed { .. }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use noetl_model::event::{Issued, Started};
+use noetl_model::event::{Issued, Parked, Started};
 use noetl_model::{CommandId, CommandState, EventId, ExecutionId, Seq, Timestamp};
 
+use crate::repeat::Repeat;
 use crate::values::{Kept, KeptFailure, Limits, Values, size_of};
 
 /// How an execution stands.
@@ -42,6 +43,8 @@ pub struct OpenCommand {
     pub state: CommandState,
     /// Who holds it.
     pub worker: Option<Arc<str>>,
+    /// What it waits for, when no worker holds it.
+    pub(crate) parked: Option<Parked>,
     /// What its tool answered, when that came before the command's end.
     pub(crate) answer: Option<Kept>,
     /// A rough size of its settings and input.
@@ -53,7 +56,13 @@ impl OpenCommand {
     pub(crate) fn new(issued: Arc<Issued>) -> Self {
         let given = issued.config.values().chain(issued.input.values());
         let bytes = given.map(size_of).sum();
-        Self { issued, state: CommandState::Pending, worker: None, answer: None, bytes }
+        let state = CommandState::Pending;
+        Self { issued, state, worker: None, parked: None, answer: None, bytes }
+    }
+
+    /// What it waits for, when no worker holds it.
+    pub fn parked(&self) -> Option<&Parked> {
+        self.parked.as_ref()
     }
 }
 
@@ -61,6 +70,13 @@ impl OpenCommand {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Visit {
     pub(crate) data: Option<Kept>,
+}
+
+/// A token that waits to be admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HeldToken {
+    pub(crate) from: Option<Arc<str>>,
+    pub(crate) until: Timestamp,
 }
 
 /// A failure that nobody handled; the execution ends with it once its commands have ended.
@@ -79,8 +95,8 @@ pub(crate) struct Counts {
 
 /// Everything later decisions depend on.
 ///
-/// Loops, timers, children and callbacks add their own outstanding sets beside `commands`; an
-/// execution that is running has something in one of them.
+/// An execution that is running has an open command, or a token that waits to be admitted. What
+/// loops, timers, children and callbacks are waited for is known by the commands they stand for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Execution {
     pub(crate) id: ExecutionId,
@@ -104,9 +120,21 @@ pub struct Execution {
     /// Tokens that wait at a step, each with the step it came from.
     pub(crate) waiting: BTreeMap<Arc<str>, Vec<Arc<str>>>,
     pub(crate) commands: BTreeMap<CommandId, OpenCommand>,
+    /// Loops under way, by the visit they belong to.
+    pub(crate) loops: BTreeMap<(Arc<str>, u32), Repeat>,
+    /// Tokens that wait to be admitted at a step.
+    pub(crate) held: BTreeMap<Arc<str>, Vec<HeldToken>>,
+    /// Executions that commands wait for. Those of commands that gave up stay.
+    pub(crate) children: BTreeMap<CommandId, ExecutionId>,
+    /// Executions it started and does not wait for.
+    pub(crate) sent: Vec<ExecutionId>,
     pub(crate) failing: Option<Arc<Failing>>,
+    /// A failure that nobody handled and that lets everything else end first.
+    pub(crate) doomed: Option<Arc<Failing>>,
     /// The step whose data is the execution's result if it ends now.
     pub(crate) leaf: Option<Arc<str>>,
+    /// The one before it, in case the last step only cleans up.
+    pub(crate) leaf_before: Option<Arc<str>>,
     pub(crate) counts: Counts,
     pub(crate) current_step: Option<Arc<str>>,
     pub(crate) error: Option<String>,
@@ -168,8 +196,14 @@ impl Execution {
             running: BTreeMap::new(),
             waiting: BTreeMap::new(),
             commands: BTreeMap::new(),
+            loops: BTreeMap::new(),
+            held: BTreeMap::new(),
+            children: BTreeMap::new(),
+            sent: Vec::new(),
             failing: None,
+            doomed: None,
             leaf: None,
+            leaf_before: None,
             counts: Counts::default(),
             current_step: None,
             error: None,
@@ -222,7 +256,10 @@ impl Execution {
     pub fn has_places(&self) -> bool {
         let values = [&self.workload, &self.ctx, &self.results];
         values.into_iter().any(|values| values.has_places())
-            || self.failing.as_deref().is_some_and(|failing| failing.failure.place().is_some())
+            || self.loops.values().any(|repeat| repeat.counters.away > 0)
+            || [&self.failing, &self.doomed]
+                .into_iter()
+                .any(|f| f.as_deref().is_some_and(|failing| failing.failure.place().is_some()))
     }
 
     /// A rough size in memory, for a cache's bound.
@@ -230,8 +267,10 @@ impl Execution {
         const BASE: usize = 2048;
         const PER_STEP: usize = 256;
         const PER_COMMAND: usize = 2048;
+        const PER_ITEM: usize = 96;
         BASE + self.held_bytes()
             + self.command_bytes
+            + self.loops.values().map(|repeat| repeat.ends.len() * PER_ITEM).sum::<usize>()
             + self.generations.len() * PER_STEP
             + self.commands.len() * PER_COMMAND
     }
@@ -256,7 +295,8 @@ impl Execution {
 
     /// A rough size of the values that are held.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.workload.bytes + self.ctx.bytes + self.results.bytes
+        let loops = self.loops.values().map(|repeat| repeat.counters.bytes).sum::<usize>();
+        self.workload.bytes + self.ctx.bytes + self.results.bytes + loops
     }
 
     pub(crate) fn generation(&self, step: &str) -> u32 {

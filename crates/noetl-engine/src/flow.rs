@@ -1,11 +1,16 @@
 //! How work moves along the graph: entering and leaving steps, joins, and the end.
 //!
-//! The rules are those of the language: R2 in [`enter`], R4 in [`leave`], R5 and R6 in [`join`],
-//! R7 and R8 in [`settle`].
+//! The rules are those of the language: R2 in [`enter`], [`issue`] and [`repeat`], R4 in
+//! [`leave`], R5 and R6 in [`join`], R7 and R8 in [`settle`]. What the control plane does without a
+//! worker is in [`own`].
 
+mod collection;
 mod enter;
+mod issue;
 mod join;
 mod leave;
+mod own;
+mod repeat;
 mod settle;
 
 use std::sync::Arc;
@@ -23,4 +28,6 @@ pub(crate) struct Activation {
     pub(crate) tokens: u32,
     /// The step whose arc led here.
     pub(crate) from: Option<Arc<str>>,
+    /// Whether it waits to be admitted already.
+    pub(crate) held: bool,
 }

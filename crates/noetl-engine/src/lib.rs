@@ -7,13 +7,16 @@
 
 mod apply;
 mod decide;
+mod due;
 mod effects;
 mod execution;
 mod flow;
 mod loaded;
 mod places;
+mod repeat;
 pub mod replay;
 mod scope;
+mod slice;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -21,9 +24,10 @@ mod trail;
 mod values;
 
 pub use decide::{
-    Abandon, Begin, Cancel, Claim, Complete, Expire, Fail, Input, Keep, Moment, Refusal, Start,
-    decide,
+    Abandon, Answer, AnswerFrom, Begin, Cancel, Caps, Claim, Complete, Expire, Fail, Finalize,
+    Input, Keep, Moment, Refusal, Start, Timeout, Wake, decide,
 };
+pub use due::{ChildOutcome, Due, DueKind, due_of};
 pub use effects::{Effect, effects_of};
 pub use execution::{Execution, OpenCommand, Status, Summary};
 pub use loaded::Loaded;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use noetl_model::event::BlobRef;
+use noetl_model::event::{BlobRef, LoopEvent};
 use noetl_model::{Event, Fact, Failure, Outcome, Seq, Value};
 use noetl_playbook::template::{self, Data, Place, from_json, from_json_owned};
 
@@ -30,6 +30,12 @@ impl Loaded {
             Fact::PlaybookStarted(started) => started.workload.iter().map(named).collect(),
             Fact::ContextUpdated { values, .. } => values.iter().map(named).collect(),
             Fact::CallDone { data, .. } => vec![(None, from_json(data))],
+            Fact::Loop(fact) => match &fact.what {
+                LoopEvent::Items(items) => {
+                    vec![(None, from_json_owned(Value::Array(items.items.clone())))]
+                }
+                _ => Vec::new(),
+            },
             Fact::StepExited { outcome: Outcome::Failed { failure, .. }, .. } => {
                 self.failures.insert(event.seq, failure.clone());
                 vec![(None, failed_result(failure))]

@@ -36,7 +36,11 @@ pub fn places_needed(playbook: &Playbook, state: &Execution, input: &Input) -> V
         | Input::Claim(_)
         | Input::Begin(_)
         | Input::Cancel(_)
-        | Input::Keep(_) => Vec::new(),
+        | Input::Keep(_)
+        | Input::Wake(_)
+        | Input::Answer(_)
+        | Input::Timeout(_)
+        | Input::Finalize(_) => Vec::new(),
     };
     let mut places: Vec<Place> = Vec::new();
     for place in found {
@@ -73,6 +77,9 @@ fn ended(
     if state.is_failing() {
         return failing(state);
     }
+    if let Some(open) = open.filter(|open| open.issued.item.is_some()) {
+        return next_items(state, open);
+    }
     let ix = open.and_then(|open| playbook.find(&open.issued.step));
     let Some(step) = ix.map(|ix| playbook.step(ix)) else { return Vec::new() };
     let mut places = of_exit(step, state, own, failed);
@@ -92,6 +99,15 @@ fn ended(
         places.extend(own.into_iter().flat_map(Slot::places).filter(is_event));
     }
     places
+}
+
+/// Where the items are that a loop hands out next.
+fn next_items(state: &Execution, open: &OpenCommand) -> Vec<Place> {
+    let visit = (open.issued.step.clone(), open.issued.generation);
+    let Some(repeat) = state.loops.get(&visit) else { return Vec::new() };
+    let next = repeat.spans.values().filter(|span| span.next < span.rows);
+    let chunks = next.filter_map(|span| repeat.place_of(span.first + span.next));
+    chunks.flat_map(|(chunk, _)| chunk.places()).collect()
 }
 
 fn is_event(place: &Place) -> bool {

@@ -38,6 +38,7 @@ pub(crate) fn for_exit(
     step: &Arc<str>,
     data: Slot,
     failure: Option<&Failure>,
+    loops: bool,
 ) -> Scope {
     let mut scope = base(draft);
     // The ended step is visible under its own name too, before its result is recorded.
@@ -46,7 +47,11 @@ pub(crate) fn for_exit(
         None => data.clone(),
     };
     scope.own = Some((step.clone(), own));
-    scope.event = Some(if failure.is_some() { "step.failed" } else { "step.done" });
+    scope.event = Some(match failure {
+        Some(_) => "step.failed",
+        None if loops => "loop.done",
+        None => "step.done",
+    });
     scope.output =
         Some(Output { data, failure: failure.cloned().map(Arc::new), envelope_first: false });
     scope

@@ -6,6 +6,8 @@ mod data;
 mod failures;
 mod harness;
 mod joins;
+mod loops;
+mod own;
 mod places;
 mod properties;
 mod routing;

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use noetl_model::event::Started;
-use noetl_model::{CommandId, EventId, Seq, Timestamp};
+use noetl_model::{CommandId, EventId, ExecutionId, Seq, Timestamp};
 use noetl_playbook::template::{Slot, Source};
 
-use crate::execution::{Counts, Execution, Failing, OpenCommand, Status, Visit};
+use crate::execution::{Counts, Execution, Failing, HeldToken, OpenCommand, Status, Visit};
+use crate::repeat::{self, Repeat};
 use crate::values::{Before, Values};
 
 /// Changes of collections, oldest first; nothing when nobody will go back.
@@ -34,6 +35,16 @@ pub(crate) enum Undo {
     Command(CommandId, Option<Box<OpenCommand>>),
     Result(Arc<str>, Before),
     Variable(Arc<str>, Before),
+    /// A loop began, or ended as it was.
+    Loop((Arc<str>, u32), Option<Box<Repeat>>),
+    /// A loop changed.
+    InLoop((Arc<str>, u32), repeat::Undo),
+    /// Tokens that waited to be admitted at a step.
+    Held(Arc<str>, Vec<HeldToken>),
+    /// The execution a command waits for.
+    Child(CommandId, Option<ExecutionId>),
+    /// An execution was started that nobody waits for.
+    Sent,
     Ended(Box<Outstanding>),
 }
 
@@ -42,6 +53,8 @@ pub(crate) struct Outstanding {
     pub(crate) running: BTreeMap<(Arc<str>, u32), Visit>,
     pub(crate) waiting: BTreeMap<Arc<str>, Vec<Arc<str>>>,
     pub(crate) commands: BTreeMap<CommandId, OpenCommand>,
+    pub(crate) loops: BTreeMap<(Arc<str>, u32), Repeat>,
+    pub(crate) held: BTreeMap<Arc<str>, Vec<HeldToken>>,
 }
 
 impl Trail {
@@ -90,7 +103,9 @@ pub(crate) struct Copied {
     ended_at: Option<Timestamp>,
     workload: Option<Values>,
     failing: Option<Arc<Failing>>,
+    doomed: Option<Arc<Failing>>,
     leaf: Option<Arc<str>>,
+    leaf_before: Option<Arc<str>>,
     counts: Counts,
     current_step: Option<Arc<str>>,
     error: Option<String>,
@@ -110,7 +125,9 @@ impl Copied {
             // Only the start changes it, and there is nothing of it before.
             workload: (state.status == Status::Absent).then(Values::default),
             failing: state.failing.clone(),
+            doomed: state.doomed.clone(),
             leaf: state.leaf.clone(),
+            leaf_before: state.leaf_before.clone(),
             counts: state.counts,
             current_step: state.current_step.clone(),
             error: state.error.clone(),
@@ -134,7 +151,9 @@ impl Copied {
             state.workload = workload;
         }
         state.failing = self.failing;
+        state.doomed = self.doomed;
         state.leaf = self.leaf;
+        state.leaf_before = self.leaf_before;
         state.counts = self.counts;
         state.current_step = self.current_step;
         state.error = self.error;
@@ -185,6 +204,34 @@ impl Undo {
                 state.running = outstanding.running;
                 state.waiting = outstanding.waiting;
                 state.commands = outstanding.commands;
+                state.loops = outstanding.loops;
+                state.held = outstanding.held;
+            }
+            Self::Loop(visit, Some(before)) => {
+                state.loops.insert(visit, *before);
+            }
+            Self::Loop(visit, None) => {
+                state.loops.remove(&visit);
+            }
+            Self::InLoop(visit, undo) => {
+                if let Some(repeat) = state.loops.get_mut(&visit) {
+                    repeat.undo(undo);
+                }
+            }
+            Self::Child(command, Some(before)) => {
+                state.children.insert(command, before);
+            }
+            Self::Child(command, None) => {
+                state.children.remove(&command);
+            }
+            Self::Sent => {
+                state.sent.pop();
+            }
+            Self::Held(step, before) if before.is_empty() => {
+                state.held.remove(&step);
+            }
+            Self::Held(step, before) => {
+                state.held.insert(step, before);
             }
         }
     }

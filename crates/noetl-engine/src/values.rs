@@ -29,6 +29,11 @@ impl Limits {
     /// Everything is held, except what is in blobs: for callers that cannot load.
     pub const NONE: Self = Self { value_bytes: usize::MAX, total_bytes: usize::MAX };
 
+    /// Whether a loop's items are held at all.
+    pub(crate) fn holds_items(self) -> bool {
+        self.value_bytes > 0
+    }
+
     /// What is kept of `value` while `held` bytes are: the value, or where it is.
     pub(crate) fn keep(
         self,
@@ -61,7 +66,7 @@ impl Limits {
         // Fields that are not held are found in the blob.
         let fields = match source {
             Source::Held(fields) => fields,
-            Source::Event { .. } | Source::Blob { .. } => Data::from(()),
+            Source::Event { .. } | Source::Blob { .. } | Source::List(_) => Data::from(()),
         };
         let slot = Slot::away(Source::Blob { reference: reference.clone(), fields });
         let bytes = size_of_slot(&slot);
@@ -174,6 +179,7 @@ fn size_of_parts(away: &Away) -> usize {
     let held = |source: &Source| match source {
         Source::Held(data) | Source::Blob { fields: data, .. } => size_of(&exact_json(data)),
         Source::Event { .. } => 0,
+        Source::List(gathered) => gathered.items().iter().map(size_of_slot).sum(),
     };
     away.parts.iter().map(|part| PART + held(&part.source)).sum()
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use crate::lifecycle::{Lifecycle, SubscriptionMoved};
+pub use crate::parked::{Callback, Child, Parked};
+pub use crate::repeat::{ItemOf, LoopEvent, LoopFact};
 use crate::scope::CommandScope;
 use crate::{CatalogId, CommandId, EventId, ExecutionId, Failure, Map, Timestamp, Value};
 
@@ -104,6 +106,8 @@ pub enum Fact {
         tokens: u32,
         /// For a step that joins `any`: the round it ran in, so that later tokens are dropped.
         round: Option<u32>,
+        /// When it fails if it has not ended by then.
+        deadline: Option<Timestamp>,
     },
     /// Tokens ended at a step without starting it.
     TokensDropped {
@@ -112,6 +116,26 @@ pub enum Fact {
         /// How many.
         tokens: u32,
     },
+    /// The step's admission refused them.
+    StepDenied {
+        /// The step.
+        step: Arc<str>,
+        /// How many tokens ended.
+        tokens: u32,
+    },
+    /// The step's admission lets a token wait for a change of variables.
+    StepHeld {
+        /// The step.
+        step: Arc<str>,
+        /// How many tokens became this one.
+        tokens: u32,
+        /// The step whose arc led here.
+        from: Option<Arc<str>>,
+        /// When it is refused.
+        until: Timestamp,
+    },
+    /// Something happened to a loop.
+    Loop(Box<LoopFact>),
     /// Work was handed out. The command's id is this event's id. Shared with the worker that runs
     /// it and with the state that may hand it out again.
     CommandIssued(Arc<Issued>),
@@ -132,6 +156,15 @@ pub enum Fact {
         step: Arc<str>,
         /// The worker.
         worker: Arc<str>,
+    },
+    /// The command waits, held by no worker.
+    CommandParked {
+        /// The command.
+        command: CommandId,
+        /// Its step, for readers of the row.
+        step: Arc<str>,
+        /// What it waits for.
+        on: Parked,
     },
     /// The tool answered.
     CallDone {
@@ -159,6 +192,8 @@ pub enum Fact {
         command: CommandId,
         /// Its step, for readers of the row.
         step: Arc<str>,
+        /// Which item of a loop it was for, for readers of the row.
+        item: Option<Box<ItemOf>>,
     },
     /// The command ended badly.
     CommandFailed {
@@ -168,6 +203,8 @@ pub enum Fact {
         step: Arc<str>,
         /// Why.
         failure: Failure,
+        /// Which item of a loop it was for, for readers of the row.
+        item: Option<Box<ItemOf>>,
     },
     /// The command's lease ended without a result.
     CommandExpired {
@@ -271,6 +308,22 @@ pub struct Started {
     pub parent: Option<ExecutionId>,
     /// Which workers its commands go to; the default pool when `None`.
     pub pool: Option<Arc<str>>,
+    /// The command of the parent that waits for its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_command: Option<CommandId>,
+    /// The step whose data the parent asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returns: Option<Arc<str>>,
+    /// How many executions are above it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u32,
+    /// When it fails if it has not ended by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+}
+
+fn is_zero(depth: &u32) -> bool {
+    *depth == 0
 }
 
 /// A handed-out unit of work.
@@ -294,6 +347,8 @@ pub struct Issued {
     pub scope: Option<Box<CommandScope>>,
     /// Which item of a loop it is for.
     pub item: Option<LoopItem>,
+    /// Whether it may run again when its worker was lost.
+    pub idempotent: bool,
 }
 
 /// An item of a loop.
@@ -317,12 +372,16 @@ pub struct LoopItem {
 pub enum Outcome {
     /// Well; its result is the data of its command's `call.done`.
     Done,
+    /// Its own condition did not hold, and nothing was run.
+    Skipped,
     /// Badly.
     Failed {
         /// Why.
         failure: Failure,
         /// Whether an arc took care of it.
         handled: bool,
+        /// Whether, unhandled, it lets the branches beside it end first.
+        drains: bool,
     },
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Value;
+use crate::{Map, Value};
 
 /// What went wrong, said once and kept in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +34,19 @@ impl Failure {
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = Some(Box::new(details));
         self
+    }
+
+    /// The same failure with one more thing known of it; details that are no map are kept as
+    /// `details` beside it.
+    #[must_use]
+    pub fn with_detail(mut self, key: &str, value: impl Into<Value>) -> Self {
+        let mut details = match self.details.take().map(|details| *details) {
+            Some(Value::Object(details)) => details,
+            Some(other) => Map::from_iter([("details".to_owned(), other)]),
+            None => Map::new(),
+        };
+        details.insert(key.to_owned(), value.into());
+        self.with_details(Value::Object(details))
     }
 }
 
@@ -80,6 +93,8 @@ kinds! {
     Auth = "auth",
     /// Told to stop.
     Cancelled = "cancelled",
+    /// The playbook a step called did not complete.
+    ChildFailed = "child_failed",
     /// The far side says the request is wrong.
     ClientError = "client_error",
     /// The tool's own settings are wrong.

@@ -11,6 +11,8 @@ pub mod event;
 mod failure;
 mod id;
 mod lifecycle;
+pub mod parked;
+pub mod repeat;
 pub mod row;
 pub mod scope;
 mod shard;

@@ -6,6 +6,7 @@
 
 mod decode;
 mod encode;
+mod repeat;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -68,12 +69,36 @@ pub mod types {
     pub const STEP_ENTER: &str = "step.enter";
     /// Tokens ended at a step without starting it.
     pub const TOKENS_DROPPED: &str = "tokens.dropped";
+    /// Admission refused tokens.
+    pub const STEP_DENIED: &str = "step.denied";
+    /// Admission lets a token wait.
+    pub const STEP_HELD: &str = "step.held";
+    /// A loop over a collection began.
+    pub const LOOP_STARTED: &str = "loop.started";
+    /// Items of a loop were recorded.
+    pub const LOOP_ITEMS: &str = "loop.items";
+    /// A loop ended.
+    pub const LOOP_DONE: &str = "loop.done";
+    /// A loop over rows began.
+    pub const STAGE_OPENED: &str = "stage.opened";
+    /// A loop over rows has no row left.
+    pub const STAGE_CLOSED: &str = "stage.closed";
+    /// A frame of rows is being claimed.
+    pub const FRAME_DISPATCHED: &str = "frame.dispatched";
+    /// A frame's rows were claimed.
+    pub const FRAME_STARTED: &str = "frame.started";
+    /// A frame's rows ended well.
+    pub const FRAME_COMMITTED: &str = "frame.committed";
+    /// A row of a frame failed.
+    pub const FRAME_FAILED: &str = "frame.failed";
     /// Work was handed out.
     pub const COMMAND_ISSUED: &str = "command.issued";
     /// A worker took it.
     pub const COMMAND_CLAIMED: &str = "command.claimed";
     /// The worker began.
     pub const COMMAND_STARTED: &str = "command.started";
+    /// It waits, held by no worker.
+    pub const COMMAND_PARKED: &str = "command.parked";
     /// The tool answered.
     pub const CALL_DONE: &str = "call.done";
     /// The tool failed.

@@ -5,29 +5,38 @@
 //! accepted with a warning that carries the rewrite; what the language has but this version cannot
 //! run is refused by name. Nothing here renders a template or looks at a clock.
 
+mod admit;
+mod amount;
 mod arc;
 mod branches;
+mod claim;
 mod context;
 mod cursor;
 mod describe;
 mod duration;
 mod executor;
+mod fields;
 mod flow;
 mod guard;
+mod keychain;
 mod keys;
 mod kinds;
 mod r#loop;
 mod metadata;
+mod names;
 mod next;
-mod output;
+mod notify;
 mod policy;
 mod root;
+mod select;
 mod set;
 mod step;
 mod subscription;
 mod suggest;
+mod task;
 mod tool;
 mod value;
+mod workbook;
 mod workflow;
 
 #[cfg(test)]

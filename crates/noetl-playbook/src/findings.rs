@@ -68,6 +68,8 @@ impl Findings {
         self.kept.sort_by(|a, b| {
             (a.line, a.column, a.severity, a.code).cmp(&(b.line, b.column, b.severity, b.code))
         });
+        // A workbook task with a mistake is read wherever it is referred to.
+        self.kept.dedup();
         let last = self.kept.last().map_or(Place::START, |last| Place {
             line: u32::try_from(last.line).unwrap_or(u32::MAX),
             column: u32::try_from(last.column).unwrap_or(u32::MAX),

@@ -8,6 +8,7 @@ mod decode;
 pub mod diagnostic;
 pub mod document;
 mod findings;
+pub mod fix;
 pub mod graph;
 pub mod pipeline;
 pub mod subscription;

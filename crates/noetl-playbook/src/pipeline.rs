@@ -18,6 +18,19 @@
 //! Everything but `name` and `kind` may be left out. `raw` names settings that are not templates
 //! although they look like some. A rule without `when` always matches; `to` names a jump's target.
 
+mod call;
+mod judge;
+mod looped;
+mod mentions;
+mod outcome;
+mod run;
+mod scope;
+#[cfg(test)]
+mod tests;
+mod turn;
+mod writes;
+
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +39,15 @@ use serde_json::{Map, Value};
 
 use crate::document::{Assignment, Selection, SetScope, Tool};
 use crate::template::{Guard, SyntaxError, Template, ValueTemplate};
+
+pub use call::TaskCall;
+pub use judge::{Judged, Trouble, judge};
+pub use looped::loop_result;
+pub use outcome::{failed_value, select};
+pub use run::{Run, TASK_RUNS_MAX};
+pub use scope::scope_of;
+pub use turn::{PipelineEnd, Turn};
+pub use writes::{Written, note, rendered, write};
 
 /// Tasks in order, compiled, with the source they were compiled from.
 #[derive(Debug)]
@@ -43,7 +65,7 @@ pub struct Task {
     pub label: Arc<str>,
     /// What it runs.
     pub tool: Tool,
-    /// Assignments after each of its runs, before its rules; `output` is the raw data.
+    /// Assignments after each run that went well, before its rules; `output` is the raw data.
     pub set: Vec<Assignment>,
     /// Evaluated after each run; the first that matches decides.
     pub rules: Vec<Rule>,
@@ -66,7 +88,7 @@ pub enum Action {
     /// On to the next task; an error is thereby accepted.
     Continue,
     /// The same task again, after a pause.
-    Retry(Retry),
+    Retry(Box<Retry>),
     /// On at another task.
     Jump(Jump),
     /// The pipeline ends well.
@@ -196,14 +218,13 @@ impl Pipeline {
         if tasks.is_empty() {
             return Err(PipelineError::Meaning("it has no task".to_owned()));
         }
-        for rule in tasks.iter().flat_map(|task| &task.rules) {
-            if let Action::Jump(Jump::To(label)) = &rule.action
-                && !tasks.iter().any(|task| task.label == *label)
-            {
-                return Err(PipelineError::Meaning(format!("it has no task called '{label}'")));
-            }
-        }
+        check(&tasks).map_err(PipelineError::Meaning)?;
         Ok(Self { tasks, source })
+    }
+
+    /// The place of the task of this label.
+    pub fn find(&self, label: &str) -> Option<usize> {
+        self.tasks.iter().position(|task| *task.label == *label)
     }
 
     /// Every template of every task.
@@ -234,6 +255,33 @@ impl Rule {
         }
         found
     }
+}
+
+fn check(tasks: &[Task]) -> Result<(), String> {
+    let mut labels = HashSet::new();
+    for task in tasks {
+        if !labels.insert(&task.label) {
+            return Err(format!("two tasks are called '{}'", task.label));
+        }
+    }
+    for (place, task) in tasks.iter().enumerate() {
+        for rule in &task.rules {
+            match &rule.action {
+                Action::Jump(Jump::To(label)) if !labels.contains(label) => {
+                    return Err(format!("it has no task called '{label}'"));
+                }
+                Action::Jump(Jump::Previous) if place == 0 => {
+                    return Err(format!("there is no task before '{}' to jump to", task.label));
+                }
+                _ => {}
+            }
+        }
+        let sets = task.rules.iter().flat_map(|rule| &rule.set);
+        if task.set.iter().chain(sets).any(|assignment| assignment.path.is_empty()) {
+            return Err(format!("an assignment of the task '{}' names nothing", task.label));
+        }
+    }
+    Ok(())
 }
 
 /// Compiles rules in the form a task's source has them, for work that is no pipeline.
@@ -290,13 +338,13 @@ fn rule(source: RuleSource) -> Result<Rule, PipelineError> {
         "continue" => Action::Continue,
         "break" => Action::Break,
         "fail" => Action::Fail,
-        "retry" => Action::Retry(Retry {
+        "retry" => Action::Retry(Box::new(Retry {
             attempts: value(source.attempts)?,
             delay: value(source.delay)?,
             backoff: source.backoff,
             max_delay: value(source.max_delay)?,
             jitter: value(source.jitter)?,
-        }),
+        })),
         "jump" => Action::Jump(jump(source.to)?),
         other => return Err(PipelineError::Meaning(format!("there is no action '{other}'"))),
     };

@@ -10,15 +10,18 @@
 //! scope: no file, no clock, no other template.
 
 mod compile;
+mod envelope;
 mod error;
 mod eval;
 mod exec;
 mod function;
 mod guard;
 mod higher;
+mod iteration;
 mod json;
 mod library;
 mod limit;
+mod listed;
 mod loaded;
 mod mention;
 mod method;
@@ -27,6 +30,7 @@ mod object;
 mod ops;
 mod path;
 mod program;
+mod reference;
 mod scope;
 mod slot;
 #[cfg(test)]
@@ -41,11 +45,13 @@ use indexmap::IndexMap;
 pub use error::{RenderError, SyntaxError};
 pub use guard::{Guard, truthy};
 pub use json::{from_json, from_json_owned, to_json};
+pub use listed::items_of;
 pub use loaded::{Loaded, Reach};
 pub use mention::{Mention, Next};
 pub use nested::ValueTemplate;
+pub use reference::{blob_of_ref, result_ref};
 pub use scope::{Entropy, Identity, Iteration, Output, Scope, TaskScope};
-pub use slot::{Away, Part, Place, Slot, Source, exact_json};
+pub use slot::{Away, Gathered, Part, Place, Slot, Source, exact_json};
 
 use error::Fault;
 use eval::Run;

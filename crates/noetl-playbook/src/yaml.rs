@@ -16,7 +16,7 @@ mod syntax;
 
 pub(crate) use align::locate;
 pub(crate) use build::read;
-pub(crate) use node::{Key, Kind, Node, Place};
+pub(crate) use node::{Key, Kind, Node, Place, Style};
 pub(crate) use source::Source;
 
 /// Bytes of one document. A playbook of 100 000 steps takes about 6 MiB; anything beyond this is

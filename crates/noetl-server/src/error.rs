@@ -231,6 +231,9 @@ impl From<Refusal> for ApiError {
                 Self::conflict("command_finished", "Command already reached terminal state")
             }
             Refusal::ClaimedBy(holder) => claimed_by(&holder),
+            Refusal::NotAwaited => {
+                Self::conflict("not_awaited", "the command waits for no such answer")
+            }
             Refusal::Workload(message) => Self::invalid("invalid_workload", message),
             Refusal::Need(_) => Self::internal("values the decision depends on were not read"),
         }

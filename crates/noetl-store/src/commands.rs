@@ -116,6 +116,10 @@ impl CommandChange {
             Fact::PlaybookStarted(_)
             | Fact::StepEntered { .. }
             | Fact::TokensDropped { .. }
+            | Fact::StepDenied { .. }
+            | Fact::StepHeld { .. }
+            | Fact::Loop(_)
+            | Fact::CommandParked { .. }
             | Fact::CallDone { .. }
             | Fact::CallFailed { .. }
             | Fact::ContextUpdated { .. }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use noetl_model::event::{LoopEvent, Parked};
 use noetl_model::{Event, Fact, Outcome, Timestamp};
 
 use super::style::{self, Style, one_line};
@@ -26,6 +27,8 @@ pub(crate) struct Progress {
 struct Running {
     since: Timestamp,
     line: Option<ProgressBar>,
+    /// Of a loop: how many items have ended, and how many there are if that is known.
+    items: Option<(u32, Option<u32>)>,
 }
 
 impl Progress {
@@ -43,7 +46,7 @@ impl Progress {
             Fact::StepEntered { step, generation, .. } => {
                 let line = self.line(step, *generation);
                 let visit = (step.clone(), *generation);
-                self.running.insert(visit, Running { since: event.at, line });
+                self.running.insert(visit, Running { since: event.at, line, items: None });
             }
             Fact::StepExited { step, generation, outcome, .. } => {
                 self.ended(event, step, *generation, outcome);
@@ -52,11 +55,31 @@ impl Progress {
                 let again = self.style.warn("again");
                 self.print(&format!("  {again}   {}  {}", one_line(step), one_line(reason)));
             }
+            Fact::Loop(fact) => {
+                if let LoopEvent::Started(started) = &fact.what {
+                    self.count(&fact.step, fact.generation, |_| (0, started.total));
+                }
+            }
+            Fact::CommandCompleted { step, item: Some(item), .. }
+            | Fact::CommandFailed { step, item: Some(item), .. } => {
+                self.count(step, item.generation, |(ended, total)| (ended + 1, total));
+            }
+            Fact::CommandParked { step, on: Parked::Callback(callback), .. } => {
+                let waits = self.style.warn("waits ");
+                let until = callback.until;
+                self.print(&format!("  {waits}  {}  for an answer until {until}", one_line(step)));
+            }
+            Fact::StepDenied { step, .. } => {
+                let denied = self.style.faint("denied");
+                self.print(&format!("  {denied}  {}", one_line(step)));
+            }
             Fact::PlaybookCompleted { .. }
             | Fact::PlaybookFailed { .. }
             | Fact::PlaybookCancelled { .. } => self.clear(),
             Fact::PlaybookStarted(_)
             | Fact::TokensDropped { .. }
+            | Fact::StepHeld { .. }
+            | Fact::CommandParked { .. }
             | Fact::CommandIssued(_)
             | Fact::CommandClaimed { .. }
             | Fact::CommandStarted { .. }
@@ -81,6 +104,21 @@ impl Progress {
         }
     }
 
+    /// Notes how far a loop is.
+    fn count(
+        &mut self,
+        step: &Arc<str>,
+        generation: u32,
+        change: impl FnOnce((u32, Option<u32>)) -> (u32, Option<u32>),
+    ) {
+        let Some(running) = self.running.get_mut(&(step.clone(), generation)) else { return };
+        let (ended, total) = change(running.items.unwrap_or_default());
+        running.items = Some((ended, total));
+        if let Some(line) = &running.line {
+            line.set_message(format!("{}  {}", visit(step, generation), counted(ended, total)));
+        }
+    }
+
     fn line(&self, step: &str, generation: u32) -> Option<ProgressBar> {
         let live = self.live.as_ref()?;
         if self.running.len() >= SHOWN_MAX {
@@ -97,22 +135,26 @@ impl Progress {
 
     fn ended(&mut self, event: &Event, step: &Arc<str>, generation: u32, outcome: &Outcome) {
         let running = self.running.remove(&(step.clone(), generation));
+        let items = running.as_ref().and_then(|running| running.items);
+        let items = items.map(|(ended, total)| format!("  {}", counted(ended, total)));
         let took = running.as_ref().map_or(Duration::ZERO, |running| event.at.since(running.since));
         if let Some(line) = running.and_then(|running| running.line) {
             line.finish_and_clear();
         }
         let (state, why) = match outcome {
             Outcome::Done => (self.style.good("done  "), String::new()),
-            Outcome::Failed { failure, handled: true } => (
+            Outcome::Skipped => (self.style.faint("passed"), String::new()),
+            Outcome::Failed { failure, handled: true, .. } => (
                 self.style.warn("failed"),
                 format!("  {} (handled)", one_line(&failure.to_string())),
             ),
-            Outcome::Failed { failure, handled: false } => {
+            Outcome::Failed { failure, handled: false, .. } => {
                 (self.style.bad("failed"), format!("  {}", one_line(&failure.to_string())))
             }
         };
         let took = self.style.faint(&human(took));
-        self.print(&format!("  {state}  {}  {took}{why}", visit(step, generation)));
+        let items = items.unwrap_or_default();
+        self.print(&format!("  {state}  {}{items}  {took}{why}", visit(step, generation)));
     }
 
     fn print(&self, text: &str) {
@@ -121,6 +163,14 @@ impl Progress {
             Some(live) => drop(live.println(text)),
             None => super::note(text),
         }
+    }
+}
+
+/// How many items have ended, of how many.
+fn counted(ended: u32, total: Option<u32>) -> String {
+    match total {
+        Some(total) => format!("{ended} of {total} items"),
+        None => format!("{ended} rows"),
     }
 }
 

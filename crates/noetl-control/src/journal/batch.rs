@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use noetl_engine::{Effect, Status, effects_of};
+use noetl_engine::{Effect, Status, due_of, effects_of};
 use noetl_model::event::Issued;
 use noetl_model::{Event, EventId, ExecutionId, Seq};
-use noetl_store::{Append, ExecutionRow, ExecutionStatus, Start};
+use noetl_store::{Append, ExecutionRow, ExecutionStatus, NewDue, Start};
 use tokio::sync::oneshot;
 
 use super::again::Again;
@@ -42,6 +42,8 @@ pub(super) struct Item {
     expected: Seq,
     after: Option<EventId>,
     was_failing: bool,
+    /// Whether due rows are written with it.
+    has_due: bool,
     start: Option<Start>,
     pub(super) events: Vec<Arc<Event>>,
     pub(super) replies: Vec<Reply>,
@@ -70,6 +72,7 @@ impl Item {
             after: cached.state.last_event(),
             was_failing: cached.state.is_failing(),
             cached,
+            has_due: false,
             start,
             events: Vec::new(),
             replies: Vec::new(),
@@ -89,11 +92,17 @@ impl Item {
             return None;
         }
         let state = &self.cached.state;
-        let mut due = Vec::new();
+        let playbook = &self.cached.playbook;
+        let mut due: Vec<NewDue> =
+            due_of(state, |what| parts.notify.wants(playbook, what), &self.events)
+                .into_iter()
+                .map(|wish| due::row(parts.ids.due(), wish))
+                .collect();
         if state.is_failing() && !self.was_failing {
             let at = parts.clock.now().plus(STOP_GRACE);
             due.push(due::abandon(parts.ids.due(), state.id(), at));
         }
+        self.has_due = !due.is_empty();
         Some(Append {
             expected: self.expected,
             after: self.after,
@@ -119,7 +128,7 @@ impl Item {
             replies: self.replies,
             claims: self.claims,
             version: state.version(),
-            has_due: state.is_failing() && !self.was_failing,
+            has_due: self.has_due,
             snapshot,
         };
         (self.cached, pending)

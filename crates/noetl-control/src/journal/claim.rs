@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use noetl_engine::{Claim, Input, Status};
-use noetl_model::{CommandId, ExecutionId, Fact};
+use noetl_model::{CommandId, CommandState, ExecutionId, Fact};
 use noetl_store::StoreError;
 use tracing::warn;
 
@@ -102,7 +102,9 @@ pub(super) fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
         .map(|event| event.id.into())
         .collect();
     for command in issued {
-        if item.cached.state.open_command(command).is_none() {
+        // Over already, or held by the control plane itself.
+        let open = item.cached.state.open_command(command);
+        if open.is_none_or(|open| open.state != CommandState::Pending) {
             continue;
         }
         let Some(slot) = parts.dispatch.reserve() else { return };

@@ -44,6 +44,7 @@ pub(super) async fn decide_on(
                 entropy: entropy.clone(),
                 env: parts.env.clone(),
                 loaded: loaded.clone(),
+                caps: parts.caps,
             };
             decide(&cached.playbook, &mut cached.state, input, &mut moment)
         };
@@ -72,6 +73,7 @@ pub(super) fn decide_plain(
         entropy: Entropy::new(ids::entropy()),
         env: parts.env.clone(),
         loaded: Loaded::new(),
+        caps: parts.caps,
     };
     decide(&cached.playbook, &mut cached.state, input, &mut moment)
 }
@@ -139,5 +141,6 @@ pub(super) fn holds_a_value(event: &Event) -> bool {
             | Fact::CallDone { .. }
             | Fact::ContextUpdated { .. }
             | Fact::StepExited { .. }
+            | Fact::Loop(_)
     )
 }

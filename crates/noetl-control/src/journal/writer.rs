@@ -14,7 +14,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
 use lru::LruCache;
-use noetl_engine::{Execution, Input, Refusal};
+use noetl_engine::{Caps, Execution, Input, Refusal};
 use noetl_model::{Clock, Event, EventId, ExecutionId};
 use noetl_store::{Committed, Start, Store, StoreError};
 use tokio::sync::{Notify, mpsc};
@@ -32,6 +32,7 @@ use crate::dispatch::Dispatch;
 use crate::identity::Identity;
 use crate::ids::Ids;
 use crate::local::Assignment;
+use crate::notices::Notices;
 use crate::results::Results;
 use crate::snapshots::Snapshots;
 use crate::watch::Watch;
@@ -70,6 +71,9 @@ pub(crate) struct WriterParts {
     pub(crate) dispatch: Dispatch,
     pub(crate) watch: Watch,
     pub(crate) env: Arc<BTreeMap<String, String>>,
+    pub(crate) caps: Caps,
+    /// Who is told of what.
+    pub(crate) notify: Notices,
     pub(crate) assignments: mpsc::Sender<Assignment>,
     pub(crate) cache_bytes: usize,
     /// Appends that met another process's.

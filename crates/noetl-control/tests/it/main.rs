@@ -5,6 +5,7 @@
 mod dispatch;
 mod faults;
 mod minting;
+mod pipelines;
 mod plant;
 mod publishing;
 mod relay;

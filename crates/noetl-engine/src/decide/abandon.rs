@@ -5,7 +5,9 @@ use super::{Draft, Refusal};
 pub(super) fn decide(draft: &mut Draft<'_, '_>) -> Result<(), Refusal> {
     draft.running()?;
     if draft.state.is_failing() {
-        draft.cancel_commands(|_| true);
+        // The step that runs last is not waited for in vain: it began after the failure.
+        let last = draft.playbook.final_step.map(|ix| draft.playbook.step(ix).name.clone());
+        draft.cancel_commands(|open| Some(&open.issued.step) != last.as_ref());
         draft.settle();
     }
     Ok(())

@@ -9,8 +9,9 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Claim) -> Result<(), Refu
     let command = draft.state.open_command(input.command).ok_or(Refusal::CommandFinished)?;
     match (&command.state, &command.worker) {
         (CommandState::Pending, _) => {
-            // A failing execution only waits for what already runs.
-            if draft.state.is_failing() {
+            // A failing execution only waits for what already runs, and for the step that runs last.
+            let last = draft.playbook.final_step.map(|ix| &draft.playbook.step(ix).name);
+            if draft.state.is_failing() && Some(&command.issued.step) != last {
                 return Err(Refusal::CommandFinished);
             }
             let step = command.issued.step.clone();

@@ -1,5 +1,6 @@
 //! A command ended well (rule R3). The first terminal report decides; later ones change nothing.
 
+use noetl_model::event::{Callback, Parked};
 use noetl_model::{Fact, Value};
 
 use super::{Complete, Draft, Refusal};
@@ -9,21 +10,35 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Complete) -> Result<(), R
     let Some(open) = draft.state.open_command(input.command) else { return Ok(()) };
     let issued = open.issued.clone();
     let (command, step) = (input.command, issued.step.clone());
+    let has_answer = open.answer.is_some();
+    let is_parked = open.parked.is_some();
     let answer = match (input.data, &input.reference) {
         (None, Some(_)) => Some(Value::Null),
         (data, _) => data,
     };
+    let answers = answer.is_some() || has_answer;
     if let Some(data) = answer
-        && open.answer.is_none()
+        && !has_answer
     {
         let reference = input.reference;
         draft.record(Fact::CallDone { command, step: step.clone(), data, reference });
+        draft.write_context(&issued, input.ctx);
     }
-    if !input.is_final {
+    // What is parked is over once its answer is there; who parked it has said so before.
+    if !input.is_final && !is_parked {
         return Ok(());
     }
-    draft.record(Fact::CommandCompleted { command, step });
-    draft.exit_done(&issued.step, issued.generation);
+    if !answers {
+        // The tool's answer comes by another way, as that of a job that was started somewhere.
+        if !is_parked {
+            let until = draft.moment.now.plus(super::CALLBACK_WAIT);
+            let token = draft.token(command);
+            let on = Parked::Callback(Callback { token, until });
+            draft.record(Fact::CommandParked { command, step, on });
+        }
+        return Ok(());
+    }
+    draft.completed(command, &issued);
     draft.settle();
     Ok(())
 }

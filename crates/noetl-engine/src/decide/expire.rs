@@ -11,26 +11,30 @@ use super::{Draft, Expire, Refusal};
 pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Expire) -> Result<(), Refusal> {
     draft.running()?;
     let open = draft.state.open_command(input.command).ok_or(Refusal::CommandFinished)?;
-    if open.state == CommandState::Pending {
+    // What nobody holds, or waits for something else than a worker, has no lease to end.
+    if open.state == CommandState::Pending || open.parked.is_some() {
         return Ok(());
     }
     let issued = open.issued.clone();
     let (command, step) = (input.command, issued.step.clone());
     if open.answer.is_some() {
         // The tool had answered: that decides the step, nothing runs again.
-        draft.record(Fact::CommandCompleted { command, step });
-        draft.exit_done(&issued.step, issued.generation);
+        draft.completed(command, &issued);
     } else if draft.state.is_failing() {
         draft.record(Fact::CommandCancelled { command, step });
     } else {
         draft.record(Fact::CommandExpired { command, step, reason: input.reason.clone() });
-        if issued.attempt < input.attempts_max {
+        let once = !issued.idempotent;
+        if issued.attempt < input.attempts_max && !once {
             let again = Issued { attempt: issued.attempt + 1, ..(*issued).clone() };
             draft.record(Fact::CommandIssued(Arc::new(again)));
         } else {
-            let message = format!("lost its worker {} times: {}", issued.attempt, input.reason);
-            let failure = Failure::new(FailureKind::WorkerLost, message);
-            draft.exit_failed(&issued.step, issued.generation, failure);
+            let message = if once {
+                format!("lost its worker, and its tool may not run twice: {}", input.reason)
+            } else {
+                format!("lost its worker {} times: {}", issued.attempt, input.reason)
+            };
+            draft.lost(&issued, Failure::new(FailureKind::WorkerLost, message));
         }
     }
     draft.settle();

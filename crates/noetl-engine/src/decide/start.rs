@@ -24,13 +24,17 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Start) -> Result<(), Refu
         workload,
         parent: input.parent,
         pool: input.pool,
+        parent_command: input.parent_command,
+        returns: input.returns,
+        depth: input.depth,
+        deadline: draft.playbook.deadline.map(|limit| draft.moment.now.plus(limit)),
     })));
     if !variables.is_empty() {
         let step = draft.playbook.step(draft.playbook.entry).name.clone();
         draft.record(Fact::ContextUpdated { step, generation: 0, values: variables });
     }
     let entry = draft.playbook.entry;
-    draft.queue.push_back(Activation { step: entry, tokens: 0, from: None });
+    draft.queue.push_back(Activation { step: entry, tokens: 0, from: None, held: false });
     draft.settle();
     Ok(())
 }

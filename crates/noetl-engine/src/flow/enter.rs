@@ -1,59 +1,78 @@
-//! Entering a step: a new generation, and a command for its tool (rule R2).
+//! Entering a step: admission, a new generation, and work for it (rule R2).
 
 use std::sync::Arc;
 
-use noetl_model::event::Issued;
-use noetl_model::{Fact, Failure, FailureKind, Map, Value};
-use noetl_playbook::document::{Join, Step, Tool, Work};
-use noetl_playbook::template::{RenderError, Scope};
+use noetl_model::{Fact, Failure, FailureKind};
+use noetl_playbook::document::{Admit, Join, Step, Work};
+use noetl_playbook::template::Scope;
 
 use super::Activation;
 use crate::decide::Draft;
-use crate::{places, scope};
+use crate::scope;
 
 impl Draft<'_, '_> {
     pub(super) fn enter(&mut self, activation: Activation) {
         let playbook = self.playbook;
         let step = playbook.step(activation.step);
+        if let Some(admit) = &step.admit
+            && !self.is_admitted(step, admit, &activation)
+        {
+            return;
+        }
         let generation = self.state.generation(&step.name) + 1;
         let round = (step.join == Join::Any).then(|| self.round_of(activation.step));
         let tokens = activation.tokens;
-        self.record(Fact::StepEntered { step: step.name.clone(), generation, tokens, round });
-        match &step.work {
-            Work::Tool(tool) => self.issue(step, tool, generation, activation.from.as_deref()),
-            Work::Route | Work::Pipeline(_) | Work::Own(_) => {
+        let deadline = step.timeout.map(|limit| self.moment.now.plus(limit));
+        let name = step.name.clone();
+        self.record(Fact::StepEntered { step: name, generation, tokens, round, deadline });
+        let from = activation.from;
+        if let Some(condition) = &step.when {
+            let scope = scope::for_tool(self, from.as_deref());
+            match self.rendered(&scope, condition.holds(&scope)) {
+                None | Some(Ok(true)) => {}
+                Some(Ok(false)) => {
+                    self.inline_visits += 1;
+                    self.exit_skipped(&step.name, generation);
+                    return;
+                }
+                Some(Err(message)) => return self.exit_unrendered(step, generation, message),
+            }
+        }
+        match (&step.repeat, &step.work) {
+            (_, Work::Route) => {
                 self.inline_visits += 1;
                 self.exit_done(&step.name, generation);
+            }
+            (Some(repeat), _) => self.begin_loop(step, repeat, generation, from),
+            (None, work) => {
+                let scope = scope::for_tool(self, from.as_deref());
+                if let Err(message) = self.issue(step, work, generation, &scope, None) {
+                    self.exit_unrendered(step, generation, message);
+                }
             }
         }
     }
 
-    fn issue(&mut self, step: &Step, tool: &Tool, generation: u32, from: Option<&str>) {
-        let scope = scope::for_tool(self, from);
-        let rendered = rendered(tool, &scope);
-        if self.misses(&scope) {
-            let previous = from.and_then(|step| self.state.results.get(step));
-            let places = places::of_tool(tool, self.state, previous);
-            self.need(places);
+    /// A visit whose own templates cannot be rendered fails.
+    pub(super) fn exit_unrendered(&mut self, step: &Step, generation: u32, message: String) {
+        self.inline_visits += 1;
+        let failure = Failure::new(FailureKind::TemplateError, message);
+        self.exit_failed(&step.name, generation, failure);
+    }
+
+    /// What was rendered in a scope, or why not; `None` when a value is missing, which is noted.
+    pub(super) fn rendered<T, E: std::fmt::Display>(
+        &mut self,
+        scope: &Scope,
+        rendered: Result<T, E>,
+    ) -> Option<Result<T, String>> {
+        if self.misses(scope) {
+            return None;
         }
-        let rendered = match scope.reach.lost() {
+        Some(match scope.reach.lost() {
             Some(lost) => Err(lost),
             None => rendered.map_err(|error| error.to_string()),
-        };
-        match rendered {
-            // If something is missing this command is never seen; it stands for the one that
-            // will be, so that what other branches need comes to light in the same try.
-            _ if !self.needed.is_empty() => {
-                let (config, input) = (Map::new(), Map::new());
-                self.hand_out(step, tool, generation, config, input);
-            }
-            Ok((config, input)) => self.hand_out(step, tool, generation, config, input),
-            Err(message) => {
-                self.inline_visits += 1;
-                let failure = Failure::new(FailureKind::TemplateError, message);
-                self.exit_failed(&step.name, generation, failure);
-            }
-        }
+        })
     }
 
     /// Notes what the templates of a scope touched and did not find.
@@ -64,30 +83,63 @@ impl Draft<'_, '_> {
         any
     }
 
-    fn hand_out(&mut self, step: &Step, tool: &Tool, generation: u32, config: Map, input: Map) {
-        let timeout = tool.timeout.map(|limit| limit.as_millis());
-        self.record(Fact::CommandIssued(Arc::new(Issued {
-            step: step.name.clone(),
-            generation,
-            attempt: 1,
-            tool: tool.kind.clone(),
-            config,
-            input,
-            timeout_ms: timeout.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
-            scope: None,
-            item: None,
-        })));
+    /// Whether a step lets its tokens in. One that it does not ends here, or waits.
+    fn is_admitted(&mut self, step: &Step, admit: &Admit, activation: &Activation) -> bool {
+        let scope = scope::for_tool(self, activation.from.as_deref());
+        let allowed = admits(admit, &scope);
+        match self.rendered(&scope, allowed) {
+            // What is missing will be there in another try.
+            None | Some(Ok(true)) => true,
+            Some(Ok(false)) => {
+                let (name, tokens) = (step.name.clone(), activation.tokens);
+                match admit.wait {
+                    Some(_) if activation.held => {}
+                    Some(wait) => {
+                        let until = self.moment.now.plus(wait);
+                        let from = activation.from.clone();
+                        self.record(Fact::StepHeld { step: name, tokens, from, until });
+                    }
+                    None => {
+                        self.record(Fact::StepDenied { step: name, tokens });
+                    }
+                }
+                false
+            }
+            // The step fails as it would if its tool could not be rendered.
+            Some(Err(message)) => {
+                let generation = self.state.generation(&step.name) + 1;
+                let (name, tokens) = (step.name.clone(), activation.tokens);
+                let (round, deadline) = (None, None);
+                self.record(Fact::StepEntered { step: name, generation, tokens, round, deadline });
+                self.exit_unrendered(step, generation, message);
+                false
+            }
+        }
+    }
+
+    /// Steps whose waiting tokens a change of variables lets in.
+    pub(super) fn admit_held(&mut self) {
+        let held: Vec<(Arc<str>, Option<Arc<str>>)> = self
+            .state
+            .held
+            .iter()
+            .map(|(step, tokens)| (step.clone(), tokens.last().and_then(|t| t.from.clone())))
+            .collect();
+        for (name, from) in held {
+            let Some(ix) = self.playbook.find(&name) else { continue };
+            if self.state.held.contains_key(&name) {
+                self.enter(Activation { step: ix, tokens: 0, from, held: true });
+            }
+        }
     }
 }
 
-fn rendered(tool: &Tool, scope: &Scope) -> Result<(Map, Map), RenderError> {
-    Ok((object(tool.config.render(scope)?), object(tool.input.render(scope)?)))
-}
-
-/// The decoder makes both maps; anything else could only be an empty one.
-fn object(value: Value) -> Map {
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
+/// The first rule that holds decides; without one a token is allowed.
+fn admits(admit: &Admit, scope: &Scope) -> Result<bool, noetl_playbook::template::RenderError> {
+    for (condition, allowed) in &admit.rules {
+        if condition.holds(scope)? {
+            return Ok(*allowed);
+        }
     }
+    Ok(true)
 }

@@ -27,7 +27,7 @@ impl Draft<'_, '_> {
         };
         if starts {
             let from = Some(from.clone());
-            self.queue.push_back(Activation { step: to, tokens: 1, from });
+            self.queue.push_back(Activation { step: to, tokens: 1, from, held: false });
         }
     }
 
@@ -59,6 +59,7 @@ impl Draft<'_, '_> {
             step,
             tokens: u32::try_from(tokens.len()).unwrap_or(u32::MAX),
             from: tokens.last().cloned(),
+            held: false,
         })
     }
 
@@ -68,6 +69,7 @@ impl Draft<'_, '_> {
             self.playbook.find(name).is_some_and(|from| from != step && graph.may_reach(from, step))
         };
         self.state.running.keys().any(|(name, _)| reaches(name))
+            || self.state.held.keys().any(|name| reaches(name))
             || self.state.waiting.keys().any(|name| reaches(name))
             || self.queue.iter().any(|next| next.step != step && graph.may_reach(next.step, step))
     }

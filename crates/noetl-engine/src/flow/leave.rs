@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use noetl_model::event::TakenArc;
 use noetl_model::{Fact, Failure, FailureKind, Map, Outcome, Routing, Value};
-use noetl_playbook::document::{Arrow, Assignment, Mode, OnError, OnNoMatch, SetScope, Step};
+use noetl_playbook::document::{
+    Arrow, Assignment, FailureMode, Mode, OnError, OnNoMatch, SetScope, Step,
+};
 use noetl_playbook::template::{Data, Names, RenderError, Scope, Slot, Source, from_json};
 
 use super::Activation;
@@ -38,13 +40,34 @@ impl Draft<'_, '_> {
         self.exit(name, generation, &data, Some(failure));
     }
 
+    /// Ends a visit whose own condition did not hold: its arcs are followed as if it had none.
+    pub(super) fn exit_skipped(&mut self, name: &Arc<str>, generation: u32) {
+        let Some(ix) = self.playbook.find(name) else { return };
+        let step = self.playbook.step(ix);
+        let data = Slot::default();
+        if let Some((failure, decision)) = self.routed(step, &data, None) {
+            let outcome = match failure {
+                None => Outcome::Skipped,
+                Some(failure) => self.unhandled(step, failure, &decision),
+            };
+            self.leave(step, generation, outcome, decision);
+        }
+    }
+
+    /// The outcome of a visit that failed, by what its arcs came to.
+    fn unhandled(&self, step: &Step, failure: Failure, decision: &Decision) -> Outcome {
+        let handled = !decision.taken.is_empty() || step.on_error == OnError::Continue;
+        let drains = !handled && step.failure == FailureMode::BestEffort;
+        Outcome::Failed { failure, handled, drains }
+    }
+
     fn exit(&mut self, name: &Arc<str>, generation: u32, data: &Slot, failure: Option<Failure>) {
         let Some(ix) = self.playbook.find(name) else { return };
         let step = self.playbook.step(ix);
         if self.state.is_failing() {
             // Nothing starts any more, so there is nothing to decide.
-            let outcome = failure
-                .map_or(Outcome::Done, |failure| Outcome::Failed { failure, handled: false });
+            let failed = |failure| Outcome::Failed { failure, handled: false, drains: false };
+            let outcome = failure.map_or(Outcome::Done, failed);
             self.leave(step, generation, outcome, Decision::default());
             return;
         }
@@ -55,10 +78,7 @@ impl Draft<'_, '_> {
         };
         let outcome = match failure {
             None => Outcome::Done,
-            Some(failure) => {
-                let handled = !decision.taken.is_empty() || step.on_error == OnError::Continue;
-                Outcome::Failed { failure, handled }
-            }
+            Some(failure) => self.unhandled(step, failure, &decision),
         };
         self.leave(step, generation, outcome, decision);
     }
@@ -108,7 +128,8 @@ impl Draft<'_, '_> {
         data: &Slot,
         failure: Option<&Failure>,
     ) -> Option<Result<Decision, String>> {
-        let mut scope = scope::for_exit(self, &step.name, data.clone(), failure);
+        let loops = step.repeat.is_some();
+        let mut scope = scope::for_exit(self, &step.name, data.clone(), failure, loops);
         let decision = self.evaluate(step, failure, &mut scope);
         if self.misses(&scope) {
             let places = places::of_exit(step, self.state, Some(data), failure.is_some());
@@ -160,6 +181,7 @@ impl Draft<'_, '_> {
         for (assignment, value) in rendered {
             let names = match assignment.scope {
                 SetScope::Ctx => &mut scope.ctx,
+                // An iteration is over when its step is left; what it sets is read by the arcs only.
                 SetScope::Step | SetScope::Iter => &mut scope.step,
             };
             assign(Arc::make_mut(names), &assignment.path, &value);
@@ -187,10 +209,10 @@ impl Draft<'_, '_> {
                 next.not_taken.push(target);
             }
         }
-        let handled = !matches!(outcome, Outcome::Failed { handled: false, .. });
+        let handled = !matches!(outcome, Outcome::Failed { handled: false, drains: false, .. });
         self.record(Fact::StepExited { step: name.clone(), generation, outcome, next });
         if !handled {
-            self.cancel_commands(|command| command.worker.is_none());
+            self.cancel_idle();
             return;
         }
         let mut targets: Vec<_> = Vec::with_capacity(decision.taken.len());
@@ -207,7 +229,7 @@ impl Draft<'_, '_> {
             targets.push(to);
             if is_back {
                 let from = Some(name.clone());
-                self.queue.push_back(Activation { step: to, tokens: 0, from });
+                self.queue.push_back(Activation { step: to, tokens: 0, from, held: false });
             } else {
                 self.arrive(to, &name);
             }

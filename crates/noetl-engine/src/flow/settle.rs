@@ -8,7 +8,7 @@ use noetl_playbook::template::{Part, Reach, Slot, Source, exact_json};
 
 use super::Activation;
 use crate::decide::Draft;
-use crate::execution::{OpenCommand, Status};
+use crate::execution::{Failing, OpenCommand, Status};
 use crate::values::KeptFailure;
 
 /// How many visits one decision may begin and end by itself. Steps without a tool take no time, so
@@ -19,25 +19,56 @@ impl Draft<'_, '_> {
     /// Brings the execution to rest: something is outstanding, or it has ended.
     pub(crate) fn settle(&mut self) {
         while self.state.status == Status::Running {
-            if self.state.failing.is_some() {
+            if let Some(failing) = self.state.failing.clone() {
                 self.queue.clear();
-                if self.state.commands.is_empty() {
-                    self.end_failed();
+                if !self.state.commands.is_empty() {
+                    return;
                 }
-                return;
+                match self.last_step() {
+                    Some(activation) => self.enter(activation),
+                    None => self.end_failed(&failing),
+                }
+                continue;
             }
             if let Some(activation) = self.queue.pop_front() {
                 self.enter_unless_endless(activation);
             } else if let Some(activation) = self.next_to_fire() {
                 self.enter(activation);
-            } else if !self.state.running.is_empty() {
+            } else if self.tries_held() {
+                self.admit_held();
+            } else if !self.state.running.is_empty() || !self.state.held.is_empty() {
                 return;
-            } else if let Some(activation) = self.last_resort() {
+            } else if let Some(activation) = self.last_resort().or_else(|| self.last_step()) {
                 self.enter(activation);
+            } else if let Some(doomed) = self.state.doomed.clone() {
+                self.end_failed(&doomed);
             } else {
                 self.end_completed();
             }
         }
+    }
+
+    /// Whether tokens that wait to be admitted should be looked at: once, and again after each
+    /// event that could have changed a variable.
+    fn tries_held(&mut self) -> bool {
+        if self.state.held.is_empty() || self.held_tried == Some(self.events.len()) {
+            return false;
+        }
+        self.held_tried = Some(self.events.len());
+        true
+    }
+
+    /// The step that runs when all else is over, if it did not yet.
+    fn last_step(&self) -> Option<Activation> {
+        let step = self.playbook.final_step?;
+        let is_new = self.state.generation(&self.playbook.step(step).name) == 0;
+        let from = self.state.leaf.clone();
+        is_new.then(|| Activation { step, tokens: 0, from, held: false })
+    }
+
+    /// Stops what no worker holds: it is over at once, and nobody has to be waited for.
+    pub(crate) fn cancel_idle(&mut self) {
+        self.cancel_commands(|command| command.worker.is_none() || command.parked.is_some());
     }
 
     /// Stops the commands that `which` names: they are terminal at once.
@@ -61,16 +92,18 @@ impl Draft<'_, '_> {
         let step = self.playbook.step(activation.step).name.clone();
         let generation = self.state.generation(&step) + 1;
         let tokens = activation.tokens;
-        self.record(Fact::StepEntered { step: step.clone(), generation, tokens, round: None });
+        let (round, deadline) = (None, None);
+        let name = step.clone();
+        self.record(Fact::StepEntered { step: name, generation, tokens, round, deadline });
         let message = format!(
             "steps without a tool follow one another more than {INLINE_VISITS_MAX} times; \
              give one of them a tool, or an arc that ends the cycle"
         );
         let failure = Failure::new(FailureKind::Config, message);
-        let outcome = noetl_model::Outcome::Failed { failure, handled: false };
+        let outcome = noetl_model::Outcome::Failed { failure, handled: false, drains: false };
         let next = noetl_model::Routing::default();
         self.record(Fact::StepExited { step, generation, outcome, next });
-        self.cancel_commands(|command| command.worker.is_none());
+        self.cancel_idle();
     }
 
     /// What runs when all else is done: a step called `end` that no arc leads to. Waiting tokens
@@ -88,15 +121,21 @@ impl Draft<'_, '_> {
                 step: self.playbook.find(name)?,
                 tokens: u32::try_from(tokens.len()).unwrap_or(u32::MAX),
                 from: tokens.last().cloned(),
+                held: false,
             });
         }
         let end = self.playbook.implicit_end?;
         let is_new = self.state.generation(&self.playbook.step(end).name) == 0;
-        is_new.then(|| Activation { step: end, tokens: 0, from: self.state.leaf.clone() })
+        is_new.then(|| Activation {
+            step: end,
+            tokens: 0,
+            from: self.state.leaf.clone(),
+            held: false,
+        })
     }
 
     fn end_completed(&mut self) {
-        let leaf = self.state.leaf.as_ref().and_then(|leaf| self.state.results.get(leaf));
+        let leaf = self.result_step().and_then(|leaf| self.state.results.get(&*leaf));
         let leaf = leaf.cloned().unwrap_or_default();
         // What is in a blob stays there.
         if let Some(reference) = blob_of(&leaf) {
@@ -110,8 +149,22 @@ impl Draft<'_, '_> {
         self.record(Fact::PlaybookCompleted { result, reference: None });
     }
 
-    fn end_failed(&mut self) {
-        let Some(failing) = self.state.failing.clone() else { return };
+    /// The step whose data is the execution's: what its parent asked for, else its last leaf, not
+    /// counting the step that only runs last.
+    fn result_step(&self) -> Option<Arc<str>> {
+        let asked = self.state.started.as_ref().and_then(|started| started.returns.clone());
+        if let Some(asked) = asked.filter(|asked| self.state.results.get(asked).is_some()) {
+            return Some(asked);
+        }
+        let last = self.playbook.final_step.map(|ix| &self.playbook.step(ix).name);
+        let leaf = self.state.leaf.as_ref();
+        if leaf.is_some() && leaf == last {
+            return self.state.leaf_before.clone();
+        }
+        leaf.cloned()
+    }
+
+    fn end_failed(&mut self, failing: &Failing) {
         let failure = match &failing.failure {
             KeptFailure::Held(failure) => failure.clone(),
             KeptFailure::At { seq, .. } => {

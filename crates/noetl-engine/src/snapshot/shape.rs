@@ -4,16 +4,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_model::event::{BlobRef, Issued, LoopItem, Started};
+use noetl_model::event::{BlobRef, Issued, LoopItem, Parked, Started};
 use noetl_model::scope::CommandScope;
 use noetl_model::{
     CatalogId, CommandId, CommandState, EventId, ExecutionId, Failure, Map, Seq, Timestamp, Value,
 };
-use noetl_playbook::template::{Away, Part, Slot, Source, exact_json, from_json_owned};
+use noetl_playbook::template::{Away, Gathered, Part, Slot, Source, exact_json, from_json_owned};
 use serde::{Deserialize, Serialize};
 
-use super::{SnapshotError, VERSION};
-use crate::execution::{Counts, Execution, Failing, OpenCommand, Status, Visit};
+mod loops;
+
+use super::{FIRST, SnapshotError, VERSION};
+use crate::execution::{Counts, Execution, Failing, HeldToken, OpenCommand, Status, Visit};
 use crate::values::{Kept, KeptFailure, Limits, Values, size_of, size_of_slot};
 
 #[derive(Serialize, Deserialize)]
@@ -41,6 +43,18 @@ pub(super) struct State {
     failed: u32,
     current_step: Option<Arc<str>>,
     error: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    loops: Vec<loops::Loop>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    held: Vec<(Arc<str>, Option<Arc<str>>, i64)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    children: Vec<(i64, i64)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sent: Vec<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    doomed: Option<Fails>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    leaf_before: Option<Arc<str>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -50,6 +64,14 @@ struct Start {
     version: u32,
     parent: Option<i64>,
     pool: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent_command: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    returns: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    depth: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deadline: Option<i64>,
 }
 
 /// A slot.
@@ -69,6 +91,8 @@ enum Kind {
     },
     /// Writes one over the other, each at a path.
     Parts(Vec<(Vec<Arc<str>>, Kind)>),
+    /// Values gathered into a list.
+    List(Vec<Kind>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -85,6 +109,10 @@ struct Command {
     scope: Option<Box<CommandScope>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     item: Option<LoopItem>,
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    idempotent: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parked: Option<Parked>,
     state: String,
     worker: Option<Arc<str>>,
     answer: Option<Kind>,
@@ -112,7 +140,7 @@ impl State {
             (step.clone(), *generation, visit.data.as_ref().map(|data| Kind::of(&data.slot)))
         };
         Self {
-            v: VERSION,
+            v: version_of(state),
             id: state.id.get(),
             version: state.version.0,
             last_event: state.last_event.map(EventId::get),
@@ -135,6 +163,12 @@ impl State {
             failed: state.counts.failed,
             current_step: state.current_step.clone(),
             error: state.error.clone(),
+            loops: state.loops.iter().map(loops::Loop::of).collect(),
+            held: held(state),
+            children: state.children.iter().map(|(id, child)| (id.get(), child.get())).collect(),
+            sent: state.sent.iter().map(|child| child.get()).collect(),
+            doomed: state.doomed.as_deref().map(Fails::of),
+            leaf_before: state.leaf_before.clone(),
         }
     }
 
@@ -178,8 +212,54 @@ impl State {
         state.counts = Counts { completed: self.completed, failed: self.failed };
         state.current_step = self.current_step;
         state.error = self.error;
+        for repeat in self.loops {
+            let (visit, repeat) = repeat.restored()?;
+            state.loops.insert(visit, repeat);
+        }
+        for (step, from, until) in self.held {
+            let token = HeldToken { from, until: Timestamp::from_micros(until) };
+            state.held.entry(step).or_default().push(token);
+        }
+        let child = |(id, child)| (CommandId::new(id), ExecutionId::new(child));
+        state.children = self.children.into_iter().map(child).collect();
+        state.sent = self.sent.into_iter().map(ExecutionId::new).collect();
+        state.doomed = self.doomed.map(|doomed| Arc::new(doomed.restored()));
+        state.leaf_before = self.leaf_before;
         Ok(state)
     }
+}
+
+/// The version that can go on with a state.
+fn version_of(state: &Execution) -> u32 {
+    let is_new = |open: &OpenCommand| {
+        open.parked.is_some() || open.issued.item.is_some() || open.issued.scope.is_some()
+    };
+    let is_plain = state.loops.is_empty()
+        && state.held.is_empty()
+        && state.children.is_empty()
+        && state.sent.is_empty()
+        && state.doomed.is_none()
+        && !state.commands.values().any(is_new);
+    if is_plain { FIRST } else { VERSION }
+}
+
+fn held(state: &Execution) -> Vec<(Arc<str>, Option<Arc<str>>, i64)> {
+    let tokens = state.held.iter().flat_map(|(step, tokens)| {
+        tokens.iter().map(|token| (step.clone(), token.from.clone(), token.until.as_micros()))
+    });
+    tokens.collect()
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_zero(depth: &u32) -> bool {
+    *depth == 0
+}
+
+fn is_true(answer: &bool) -> bool {
+    *answer
 }
 
 fn named(values: &Values) -> Vec<(Arc<str>, Kind)> {
@@ -218,6 +298,7 @@ impl Kind {
             Source::Blob { reference, fields } => {
                 Self::Blob { reference: reference.clone(), fields: exact_json(fields) }
             }
+            Source::List(gathered) => Self::List(gathered.items().iter().map(Self::of).collect()),
         }
     }
 
@@ -250,6 +331,11 @@ impl Kind {
             Self::Blob { reference, fields } => {
                 Ok(Source::Blob { reference, fields: from_json_owned(fields) })
             }
+            Self::List(items) => {
+                let items = items.into_iter().map(|item| item.kept().map(|kept| kept.slot));
+                let items = items.collect::<Result<Vec<Slot>, _>>()?;
+                Ok(Source::List(Arc::new(Gathered::new(items))))
+            }
             Self::Parts(_) => Err(SnapshotError::Impossible("parts within a part".into())),
         }
     }
@@ -263,6 +349,10 @@ impl Start {
             version: started.version,
             parent: started.parent.map(ExecutionId::get),
             pool: started.pool.clone(),
+            parent_command: started.parent_command.map(CommandId::get),
+            returns: started.returns.clone(),
+            depth: started.depth,
+            deadline: started.deadline.map(Timestamp::as_micros),
         }
     }
 
@@ -274,6 +364,10 @@ impl Start {
             workload: Map::new(),
             parent: self.parent.map(ExecutionId::new),
             pool: self.pool,
+            parent_command: self.parent_command.map(CommandId::new),
+            returns: self.returns,
+            depth: self.depth,
+            deadline: self.deadline.map(Timestamp::from_micros),
         }
     }
 }
@@ -292,6 +386,8 @@ impl Command {
             timeout_ms: issued.timeout_ms,
             scope: issued.scope.clone(),
             item: issued.item.clone(),
+            idempotent: issued.idempotent,
+            parked: open.parked.clone(),
             state: open.state.as_str().to_owned(),
             worker: open.worker.clone(),
             answer: open.answer.as_ref().map(|answer| Kind::of(&answer.slot)),
@@ -313,10 +409,12 @@ impl Command {
             timeout_ms: self.timeout_ms,
             scope: self.scope,
             item: self.item,
+            idempotent: self.idempotent,
         };
         let mut open = OpenCommand::new(Arc::new(issued));
         open.state = state;
         open.worker = self.worker;
+        open.parked = self.parked;
         open.answer = self.answer.map(Kind::kept).transpose()?;
         Ok((CommandId::new(self.id), open))
     }

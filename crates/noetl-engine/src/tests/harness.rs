@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use noetl_model::command::ATTEMPTS_MAX;
+use noetl_model::event::{ItemOf, LoopEvent, LoopFact, Parked};
 use noetl_model::{
     CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Outcome,
     Timestamp, Value,
@@ -13,8 +14,9 @@ use noetl_playbook::Playbook;
 use noetl_playbook::template::Entropy;
 
 use crate::{
-    Abandon, Begin, Cancel, Claim, Complete, Execution, Expire, Fail, Input, Limits, Loaded,
-    Moment, Place, Refusal, Start, decide, places_needed,
+    Abandon, Answer, AnswerFrom, Begin, Cancel, Claim, Complete, Execution, Expire, Fail, Finalize,
+    Input, Limits, Loaded, Moment, OpenCommand, Place, Refusal, Start, Timeout, Wake, decide,
+    places_needed,
 };
 
 /// Compiles the steps of a playbook; `apiVersion` and the rest are added.
@@ -39,6 +41,8 @@ pub(super) struct Run {
     pub(super) preload: bool,
     /// What was asked for, try by try.
     pub(super) asked: Vec<Vec<Place>>,
+    /// Whether the checks after each decision, which replay the whole log, are left out.
+    pub(super) quick: bool,
 }
 
 impl Run {
@@ -50,7 +54,7 @@ impl Run {
     pub(super) fn within(playbook: Playbook, limits: Limits) -> Self {
         let state = Execution::within(ExecutionId::new(1), limits);
         let (log, blobs, asked) = (Vec::new(), BTreeMap::new(), Vec::new());
-        Self { playbook, state, log, blobs, preload: false, asked }
+        Self { playbook, state, log, blobs, preload: false, asked, quick: false }
     }
 
     /// Starts an execution of these steps.
@@ -71,7 +75,9 @@ impl Run {
         loop {
             let decided = self.attempt(input.clone(), loaded.clone(), &entropy);
             let Err(Refusal::Need(places)) = decided else {
-                self.check_invariants();
+                if !self.quick {
+                    self.check_invariants();
+                }
                 return decided;
             };
             assert!(!places.is_empty(), "a need names what it needs");
@@ -101,11 +107,16 @@ impl Run {
             entropy: entropy.clone(),
             env: Arc::new(BTreeMap::new()),
             loaded,
+            caps: crate::Caps::default(),
         };
-        let (before, bytes) = (self.state.clone(), self.state.to_snapshot());
+        let (before, bytes) = match self.quick {
+            true => (Execution::absent(self.state.id()), Vec::new()),
+            false => (self.state.clone(), self.state.to_snapshot()),
+        };
         let decided = decide(&self.playbook, &mut self.state, input, &mut moment);
         match &decided {
             Ok(events) => self.log.extend(events.iter().cloned()),
+            Err(_) if self.quick => {}
             Err(_) => {
                 assert_eq!(self.state, before, "a refusal changes nothing");
                 assert_eq!(self.state.to_snapshot(), bytes, "nor the order of names");
@@ -127,22 +138,84 @@ impl Run {
         }
     }
 
-    /// The open command of a step.
+    /// The open command of a step, or of an item of it: `a`, `a:2`, and `a:claim` for a claim.
     pub(super) fn command(&self, step: &str) -> CommandId {
-        let found = self.state.open_commands().find(|(_, open)| &*open.issued.step == step);
+        let (name, item) = step.split_once(':').unwrap_or((step, ""));
+        let found = self.state.open_commands().find(|(_, open)| {
+            let is_meant = match &open.issued.item {
+                Some(given) if given.claims => item == "claim",
+                Some(given) => item.is_empty() || item == given.index.to_string(),
+                None => item.is_empty(),
+            };
+            &*open.issued.step == name && is_meant
+        });
         found.unwrap_or_else(|| panic!("step {step} has no open command")).0
+    }
+
+    /// The time a step's command waits for.
+    pub(super) fn awaited(&self, step: &str) -> Timestamp {
+        match self.state.open_command(self.command(step)).and_then(OpenCommand::parked) {
+            Some(Parked::Until(at) | Parked::Retry(at)) => *at,
+            Some(Parked::Callback(callback)) => callback.until,
+            Some(Parked::Child(child)) => child.until.expect("it waits for a time"),
+            None => panic!("{step} waits for nothing"),
+        }
+    }
+
+    /// The execution a step's command waits for.
+    pub(super) fn child(&self, step: &str) -> ExecutionId {
+        match self.state.open_command(self.command(step)).and_then(OpenCommand::parked) {
+            Some(Parked::Child(child)) => child.execution,
+            other => panic!("{step} waits for {other:?}"),
+        }
     }
 
     pub(super) fn complete(&mut self, step: &str, data: Value) -> Vec<Event> {
         let command = self.command(step);
-        let input = Complete { command, data: Some(data), reference: None, is_final: true };
+        let input = Complete {
+            command,
+            data: Some(data),
+            reference: None,
+            is_final: true,
+            ctx: Map::new(),
+        };
         self.input(Input::Complete(input)).unwrap()
     }
 
     pub(super) fn fail(&mut self, step: &str) -> Vec<Event> {
         let command = self.command(step);
         let failure = Failure::new(FailureKind::Unknown, "it broke");
-        self.input(Input::Fail(Fail { command, failure })).unwrap()
+        self.input(Input::Fail(Fail { command, failure, ctx: Map::new() })).unwrap()
+    }
+
+    pub(super) fn claim(&mut self, step: &str, worker: &str) {
+        let (command, worker) = (self.command(step), Arc::from(worker));
+        self.input(Input::Claim(Claim { command, worker })).unwrap();
+    }
+
+    pub(super) fn expire(&mut self, step: &str) {
+        self.script(&format!("expire {step}")).unwrap();
+    }
+
+    pub(super) fn timeout(&mut self, step: &str) {
+        self.script(&format!("timeout {step}")).unwrap();
+    }
+
+    /// Decides one line of a script.
+    pub(super) fn script(&mut self, line: &str) -> Result<Vec<Event>, Refusal> {
+        let input = parse(self, &BTreeMap::new(), line);
+        self.input(input)
+    }
+
+    /// What later templates see of a step.
+    pub(super) fn result(&self, step: &str) -> Value {
+        let mut loaded = Loaded::new();
+        let slot = self.state.results.get(step).cloned().unwrap_or_default();
+        for place in slot.places() {
+            self.load(&mut loaded, &place);
+        }
+        let reach = noetl_playbook::template::Reach::new(loaded.values());
+        noetl_playbook::template::exact_json(&reach.data(&slot))
     }
 
     /// Steps with an open command, in name order.
@@ -163,7 +236,7 @@ impl Run {
     }
 
     /// What has to hold after every decision.
-    fn check_invariants(&self) {
+    pub(super) fn check_invariants(&self) {
         for (index, event) in self.log.iter().enumerate() {
             assert_eq!(event.seq.0, u64::try_from(index).unwrap() + 1, "no gap in the log");
         }
@@ -174,8 +247,9 @@ impl Run {
         assert_eq!(replayed, self.state, "replay equals life");
         assert_eq!(replayed.to_snapshot(), self.state.to_snapshot(), "in the same order");
         if self.state.status() == crate::Status::Running {
-            let open = self.state.open_commands().next();
-            assert!(open.is_some(), "something is outstanding unless it is final");
+            let is_open = self.state.open_commands().next().is_some();
+            let is_held = !self.state.held.is_empty();
+            assert!(is_open || is_held, "something is outstanding unless it is final");
         }
         let is_end = |event: &&Event| {
             matches!(
@@ -187,6 +261,11 @@ impl Run {
         };
         assert!(self.log.iter().filter(is_end).count() <= 1, "it ends once");
     }
+}
+
+/// Whether an event hands out a command.
+pub(super) fn is_issued(event: &Event) -> bool {
+    matches!(event.fact, Fact::CommandIssued(_))
 }
 
 pub(super) fn start() -> Input {
@@ -201,6 +280,9 @@ pub(super) fn start_with(payload: Map) -> Input {
         payload,
         parent: None,
         pool: None,
+        parent_command: None,
+        returns: None,
+        depth: 0,
     }))
 }
 
@@ -251,20 +333,64 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
         "begin" => Input::Begin(Begin { command: command(), worker: worker() }),
         "complete" => {
             let data = rest.map(|_| json());
-            Input::Complete(Complete { command: command(), data, reference: None, is_final: true })
+            Input::Complete(Complete {
+                command: command(),
+                data,
+                reference: None,
+                is_final: true,
+                ctx: Map::new(),
+            })
         }
         "answer" => {
             let data = Some(json());
-            Input::Complete(Complete { command: command(), data, reference: None, is_final: false })
+            Input::Complete(Complete {
+                command: command(),
+                data,
+                reference: None,
+                is_final: false,
+                ctx: Map::new(),
+            })
         }
         "fail" => {
             let failure = Failure::new(FailureKind::Unknown, "it broke");
-            Input::Fail(Fail { command: command(), failure })
+            Input::Fail(Fail { command: command(), failure, ctx: Map::new() })
         }
         "expire" => {
             let reason = "gone".to_owned();
             Input::Expire(Expire { command: command(), reason, attempts_max: ATTEMPTS_MAX })
         }
+        "wake" => Input::Wake(Wake { command: command(), at: run.awaited(step) }),
+        "child" => {
+            let from = AnswerFrom::Child(run.child(step));
+            let answer = Answer { command: command(), from, outcome: Ok(json()), reference: None };
+            Input::Answer(Box::new(answer))
+        }
+        "childfails" => {
+            let from = AnswerFrom::Child(run.child(step));
+            let outcome = Err(Failure::new(FailureKind::ChildFailed, "it broke"));
+            let answer = Answer { command: command(), from, outcome, reference: None };
+            Input::Answer(Box::new(answer))
+        }
+        "approve" => {
+            let from = AnswerFrom::Trusted;
+            let answer = Answer { command: command(), from, outcome: Ok(json()), reference: None };
+            Input::Answer(Box::new(answer))
+        }
+        "guess" => {
+            let from = AnswerFrom::Token(Arc::from("guessed"));
+            let answer = Answer { command: command(), from, outcome: Ok(json()), reference: None };
+            Input::Answer(Box::new(answer))
+        }
+        "timeout" => {
+            let generation = run.state.generation(step);
+            Input::Timeout(Timeout::Step { step: Arc::from(step), generation })
+        }
+        "refuse" => {
+            let until = Timestamp::from_micros(i64::MAX);
+            Input::Timeout(Timeout::Admission { step: Arc::from(step), until })
+        }
+        "deadline" => Input::Timeout(Timeout::Execution),
+        "finalize" => Input::Finalize(Finalize { error: rest.map(str::to_owned) }),
         "cancel" => Input::Cancel(Cancel::default()),
         "abandon" => Input::Abandon(Abandon),
         other => panic!("no such input: {other}"),
@@ -276,15 +402,34 @@ fn show(event: &Event) -> String {
         Fact::PlaybookStarted(_) => "playbook_started".into(),
         Fact::StepEntered { step, generation, .. } => format!("step.enter {step} #{generation}"),
         Fact::TokensDropped { step, tokens } => format!("tokens.dropped {step} {tokens}"),
+        Fact::StepDenied { step, .. } => format!("step.denied {step}"),
+        Fact::StepHeld { step, .. } => format!("step.held {step}"),
+        Fact::Loop(fact) => show_loop(fact),
+        Fact::CommandParked { step, on, .. } => match on {
+            Parked::Until(_) => format!("command.parked {step} until a time"),
+            Parked::Retry(_) => format!("command.parked {step} until the next try"),
+            Parked::Child(child) if child.waits => format!("command.parked {step} on a child"),
+            Parked::Child(_) => format!("command.parked {step} to send a child"),
+            Parked::Callback(_) => format!("command.parked {step} on an answer"),
+        },
         Fact::CommandIssued(issued) => {
-            format!("command.issued {} attempt {}", issued.step, issued.attempt)
+            let item = match &issued.item {
+                Some(item) if item.claims => format!(" claim {}", item.index),
+                Some(item) => format!(" item {}", item.index),
+                None => String::new(),
+            };
+            format!("command.issued {}{item} attempt {}", issued.step, issued.attempt)
         }
         Fact::CommandClaimed { step, worker, .. } => format!("command.claimed {step} by {worker}"),
         Fact::CommandStarted { step, worker, .. } => format!("command.started {step} by {worker}"),
         Fact::CallDone { step, data, .. } => format!("call.done {step} {data}"),
         Fact::CallFailed { step, .. } => format!("call.error {step}"),
-        Fact::CommandCompleted { step, .. } => format!("command.completed {step}"),
-        Fact::CommandFailed { step, failure, .. } => format!("command.failed {step} {failure}"),
+        Fact::CommandCompleted { step, item, .. } => {
+            format!("command.completed {step}{}", show_item(item.as_deref()))
+        }
+        Fact::CommandFailed { step, failure, item, .. } => {
+            format!("command.failed {step}{} {failure}", show_item(item.as_deref()))
+        }
         Fact::CommandExpired { step, reason, .. } => format!("command.expired {step} {reason}"),
         Fact::CommandCancelled { step, .. } => format!("command.cancelled {step}"),
         Fact::ContextUpdated { values, .. } => {
@@ -293,7 +438,13 @@ fn show(event: &Event) -> String {
         Fact::StepExited { step, outcome, next, .. } => {
             let outcome = match outcome {
                 Outcome::Done => "done".to_owned(),
-                Outcome::Failed { failure, handled: true } => format!("failed, handled: {failure}"),
+                Outcome::Skipped => "skipped".to_owned(),
+                Outcome::Failed { failure, drains: true, .. } => {
+                    format!("failed, rest goes on: {failure}")
+                }
+                Outcome::Failed { failure, handled: true, drains: false } => {
+                    format!("failed, handled: {failure}")
+                }
                 Outcome::Failed { failure, .. } => format!("failed: {failure}"),
             };
             let again = |back| if back { " again" } else { "" };
@@ -308,5 +459,36 @@ fn show(event: &Event) -> String {
         Fact::Reported(reported) => format!("reported {}", reported.event_type),
         Fact::SubscriptionMoved(moved) => moved.to.event_type().into(),
         Fact::Imported(_) => "imported".into(),
+    }
+}
+
+fn show_item(item: Option<&ItemOf>) -> String {
+    item.map(|item| format!(" item {}", item.index)).unwrap_or_default()
+}
+
+fn show_loop(fact: &LoopFact) -> String {
+    let LoopFact { step, what, .. } = fact;
+    match what {
+        LoopEvent::Started(started) => match started.total {
+            Some(total) => format!("loop.started {step} {total} items"),
+            None => format!("stage.opened {step}"),
+        },
+        LoopEvent::Items(items) => {
+            let from = items.from;
+            let frame = items.frame.map(|frame| format!(" frame {frame}")).unwrap_or_default();
+            format!("loop.items {step}{frame} {} from {from}", items.items.len())
+        }
+        LoopEvent::Frame(moved) => {
+            format!("frame {} of {step} {:?} {} rows", moved.frame, moved.to, moved.rows)
+        }
+        LoopEvent::StageClosed(closed) => {
+            format!("stage.closed {step} {} frames {} rows", closed.frames, closed.rows)
+        }
+        LoopEvent::Done(stats) => {
+            format!(
+                "loop.done {step} {} of {}, {} failed",
+                stats.success, stats.total, stats.failed
+            )
+        }
     }
 }

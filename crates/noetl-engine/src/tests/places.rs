@@ -35,7 +35,7 @@ fn blob() -> Arc<BlobRef> {
 fn complete_with_blob(run: &mut Run, step: &str, fields: Value) -> Result<(), Refusal> {
     let command = run.command(step);
     let (data, reference) = (Some(fields), Some(blob()));
-    let input = Complete { command, data, reference, is_final: true };
+    let input = Complete { command, data, reference, is_final: true, ctx: noetl_model::Map::new() };
     run.input(Input::Complete(input)).map(|_| ())
 }
 
@@ -71,7 +71,13 @@ fn all_that_a_step_names_is_asked_for_at_once_and_is_known_before() {
     run.complete("a", large());
     assert!(run.asked.is_empty());
     let command = run.command("b");
-    let input = Complete { command, data: Some(large()), reference: None, is_final: true };
+    let input = Complete {
+        command,
+        data: Some(large()),
+        reference: None,
+        is_final: true,
+        ctx: noetl_model::Map::new(),
+    };
     let known = places_needed(&run.playbook, &run.state, &Input::Complete(input));
     run.complete("b", large());
     assert_eq!(run.asked.len(), 1);
@@ -117,7 +123,13 @@ fn what_may_not_be_entered_is_not_loaded_before() {
     );
     run.complete("a", large());
     let data = Some(json!(false));
-    let input = Complete { command: run.command("b"), data, reference: None, is_final: true };
+    let input = Complete {
+        command: run.command("b"),
+        data,
+        reference: None,
+        is_final: true,
+        ctx: noetl_model::Map::new(),
+    };
     assert!(places_needed(&run.playbook, &run.state, &Input::Complete(input.clone())).is_empty());
     run.input(Input::Complete(input)).unwrap();
     assert_eq!((run.asked.len(), run.open()), (0, vec!["d".to_owned()]));
@@ -177,9 +189,21 @@ fn an_answer_said_before_is_loaded_when_the_command_ends() {
     let mut run = Run::started("- {step: a, tool: {kind: noop}, set: {ctx.n: '{{ output.n }}'}}");
     run.preload = true;
     let command = run.command("a");
-    let answer = Complete { command, data: Some(large()), reference: None, is_final: false };
+    let answer = Complete {
+        command,
+        data: Some(large()),
+        reference: None,
+        is_final: false,
+        ctx: noetl_model::Map::new(),
+    };
     run.input(Input::Complete(answer)).unwrap();
-    let end = Complete { command, data: None, reference: None, is_final: true };
+    let end = Complete {
+        command,
+        data: None,
+        reference: None,
+        is_final: true,
+        ctx: noetl_model::Map::new(),
+    };
     run.input(Input::Complete(end)).unwrap();
     assert!(run.asked.is_empty(), "it was known before: {:?}", run.asked);
     assert_eq!(run.state.status(), Status::Completed);
@@ -199,7 +223,12 @@ fn a_large_failure_is_read_back_when_the_execution_ends_with_it() {
         run.input(Input::Claim(claim)).unwrap();
         let failure = Failure::new(FailureKind::Unknown, "it broke").with_details(details);
         let command = run.command("b");
-        run.input(Input::Fail(Fail { command, failure: failure.clone() })).unwrap();
+        run.input(Input::Fail(Fail {
+            command,
+            failure: failure.clone(),
+            ctx: noetl_model::Map::new(),
+        }))
+        .unwrap();
         assert!(run.state.is_failing() && run.state.bytes() < 9000);
         let events = run.input(Input::Abandon(Abandon)).unwrap();
         assert_eq!(run.asked.len(), 1);
@@ -218,7 +247,12 @@ fn a_large_failure_that_ends_the_execution_at_once_is_at_hand() {
     let failure = Failure::new(FailureKind::Unknown, "it broke");
     let failure = failure.with_details(json!("y".repeat(5000)));
     let command = run.command("a");
-    run.input(Input::Fail(Fail { command, failure: failure.clone() })).unwrap();
+    run.input(Input::Fail(Fail {
+        command,
+        failure: failure.clone(),
+        ctx: noetl_model::Map::new(),
+    }))
+    .unwrap();
     let noetl_model::Fact::PlaybookFailed { failure: found, .. } = &run.log.last().unwrap().fact
     else {
         panic!("{:?}", run.log.last());
@@ -261,7 +295,8 @@ fn a_blob_that_cannot_be_read_fails_the_step_that_touches_it() {
 fn a_blob_that_is_the_result_is_passed_on_unread() {
     let mut run = Run::started("- {step: a, tool: {kind: noop}}");
     let (command, reference) = (run.command("a"), Some(blob()));
-    let input = Complete { command, data: None, reference, is_final: true };
+    let input =
+        Complete { command, data: None, reference, is_final: true, ctx: noetl_model::Map::new() };
     run.input(Input::Complete(input)).unwrap();
     assert!(run.asked.is_empty());
     let last = &run.log.last().unwrap().fact;
@@ -289,7 +324,13 @@ fn values_together_are_bounded() {
     for n in 0..count {
         let command = run.command(&format!("s{n}"));
         let data = Some(json!(text));
-        let input = Complete { command, data, reference: None, is_final: true };
+        let input = Complete {
+            command,
+            data,
+            reference: None,
+            is_final: true,
+            ctx: noetl_model::Map::new(),
+        };
         // Without the harness's checks, which replay the whole log each time.
         let events = crate::decide(
             &run.playbook,
@@ -307,6 +348,7 @@ fn values_together_are_bounded() {
                 entropy: noetl_playbook::template::Entropy::new(1),
                 env: Arc::default(),
                 loaded: Loaded::new(),
+                caps: crate::Caps::default(),
             },
         )
         .unwrap();

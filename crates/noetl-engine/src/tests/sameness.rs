@@ -178,7 +178,13 @@ fn perform(run: &mut Run, n: usize, of: &Move) {
     let step = open[of.which.index(open.len())].clone();
     let command = run.command(&step);
     let complete = |data: Option<Value>, is_final: bool| {
-        Input::Complete(Complete { command, data, reference: None, is_final })
+        Input::Complete(Complete {
+            command,
+            data,
+            reference: None,
+            is_final,
+            ctx: noetl_model::Map::new(),
+        })
     };
     let inputs = match of.way {
         Way::Done => vec![complete(Some(value(of, n)), true)],
@@ -189,12 +195,18 @@ fn perform(run: &mut Run, n: usize, of: &Move) {
             let media_type = Arc::from("application/json");
             let reference = BlobRef { digest: Arc::from(digest), bytes: 9, media_type };
             let (data, reference) = (Some(json!({ "go": of.go })), Some(Arc::new(reference)));
-            vec![Input::Complete(Complete { command, data, reference, is_final: true })]
+            vec![Input::Complete(Complete {
+                command,
+                data,
+                reference,
+                is_final: true,
+                ctx: noetl_model::Map::new(),
+            })]
         }
         Way::Fails => {
             let failure = Failure::new(FailureKind::Unknown, "m".repeat(of.size));
             let failure = failure.with_details(value(of, n));
-            vec![Input::Fail(Fail { command, failure })]
+            vec![Input::Fail(Fail { command, failure, ctx: noetl_model::Map::new() })]
         }
         Way::Expires => {
             let claim = Claim { command, worker: Arc::from("w") };

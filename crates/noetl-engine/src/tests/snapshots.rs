@@ -42,7 +42,13 @@ fn history() -> Run {
     run.input(claim(c)).unwrap();
     run.input(Input::Begin(Begin { command: c, worker: worker.clone() })).unwrap();
     let answer = Some(json!("y".repeat(2000)));
-    let complete = Complete { command: c, data: answer, reference: None, is_final: false };
+    let complete = Complete {
+        command: c,
+        data: answer,
+        reference: None,
+        is_final: false,
+        ctx: noetl_model::Map::new(),
+    };
     run.input(Input::Complete(complete)).unwrap();
     run.input(claim(d)).unwrap();
     run.input(claim(run.command("any"))).unwrap();
@@ -52,11 +58,17 @@ fn history() -> Run {
         media_type: Arc::from("application/json"),
     };
     let (data, reference) = (Some(json!({"rows": 7})), Some(Arc::new(reference)));
-    let complete = Complete { command: e, data, reference, is_final: true };
+    let complete =
+        Complete { command: e, data, reference, is_final: true, ctx: noetl_model::Map::new() };
     run.input(Input::Complete(complete)).unwrap();
     let failure = Failure::new(FailureKind::Timeout, "too slow").with_details(json!({"s": 5}));
-    run.input(Input::Fail(Fail { command: f, failure: failure.clone() })).unwrap();
-    run.input(Input::Fail(Fail { command: d, failure })).unwrap();
+    run.input(Input::Fail(Fail {
+        command: f,
+        failure: failure.clone(),
+        ctx: noetl_model::Map::new(),
+    }))
+    .unwrap();
+    run.input(Input::Fail(Fail { command: d, failure, ctx: noetl_model::Map::new() })).unwrap();
     run
 }
 
@@ -98,7 +110,7 @@ fn what_is_no_snapshot_of_this_execution_is_an_error() {
         Execution::from_snapshot(id, &serde_json::to_vec(&state).unwrap()).map(|_| ())
     };
     assert!(with("v", json!(1)).is_ok());
-    assert!(matches!(with("v", json!(2)), Err(SnapshotError::Version(2))));
+    assert!(matches!(with("v", json!(3)), Err(SnapshotError::Version(3))));
     let other = with("id", json!(2));
     assert!(matches!(other, Err(SnapshotError::OtherExecution(id)) if id.get() == 2));
     assert!(matches!(with("status", json!("lost")), Err(SnapshotError::Impossible(_))));
@@ -140,7 +152,13 @@ fn circle(events: usize) -> Execution {
     for n in 0..events / 6 {
         let step = steps[n % 3].clone();
         let generation = u32::try_from(n / 3 + 1).unwrap();
-        let entered = Fact::StepEntered { step: step.clone(), generation, tokens: 0, round: None };
+        let entered = Fact::StepEntered {
+            step: step.clone(),
+            generation,
+            tokens: 0,
+            round: None,
+            deadline: None,
+        };
         apply(&mut state, entered);
         let issued = Issued {
             step: step.clone(),
@@ -152,6 +170,7 @@ fn circle(events: usize) -> Execution {
             timeout_ms: None,
             scope: None,
             item: None,
+            idempotent: true,
         };
         let command = apply(&mut state, Fact::CommandIssued(Arc::new(issued))).into();
         let (step, worker) = (step.clone(), worker.clone());
@@ -160,7 +179,7 @@ fn circle(events: usize) -> Execution {
         let data = json!({ "n": n, "page": "p".repeat(800) });
         let done = Fact::CallDone { command, step: step.clone(), data, reference: None };
         apply(&mut state, done);
-        apply(&mut state, Fact::CommandCompleted { command, step: step.clone() });
+        apply(&mut state, Fact::CommandCompleted { command, step: step.clone(), item: None });
         let (outcome, next) = (Outcome::Done, Routing::default());
         apply(&mut state, Fact::StepExited { step, generation, outcome, next });
     }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::encode::{Held, SKIPPED};
+use super::repeat::ItemMeta;
 use super::{EventRow, types};
 use crate::event::{
-    BlobRef, Imported, Issued, Lifecycle, LoopItem, Reported, Started, SubscriptionMoved,
+    BlobRef, Imported, Issued, ItemOf, Lifecycle, Parked, Reported, Started, SubscriptionMoved,
 };
 use crate::scope::CommandScope;
-use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Value};
+use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Timestamp, Value};
 
 /// A row that is not what this version, or one before it, writes.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +67,7 @@ struct Visit {
     #[serde(default = "one")]
     tokens: u32,
     round: Option<u32>,
+    deadline: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -110,6 +113,11 @@ struct StartContext {
 #[derive(Deserialize, Default)]
 struct StartMeta {
     execution_pool: Option<Arc<str>>,
+    parent_command_id: Option<String>,
+    return_step: Option<Arc<str>>,
+    #[serde(default)]
+    depth: u32,
+    deadline: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -129,7 +137,14 @@ struct IssueMeta {
     generation: u32,
     attempt: u32,
     timeout_ms: Option<u64>,
-    item: Option<LoopItem>,
+    #[serde(flatten)]
+    item: ItemMeta,
+    #[serde(default = "yes")]
+    idempotent: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Deserialize)]
@@ -144,6 +159,8 @@ struct Exit {
     error: Option<Failure>,
     #[serde(default)]
     handled: bool,
+    #[serde(default)]
+    drains: bool,
 }
 
 impl EventRow {
@@ -170,8 +187,20 @@ impl EventRow {
         Ok(match event_type {
             types::PLAYBOOK_STARTED => Fact::PlaybookStarted(Box::new(self.started()?)),
             types::STEP_ENTER => {
-                let Visit { generation, tokens, round } = self.meta()?;
-                Fact::StepEntered { step: step(), generation, tokens, round }
+                let Visit { generation, tokens, round, deadline } = self.meta()?;
+                Fact::StepEntered { step: step(), generation, tokens, round, deadline }
+            }
+            types::STEP_DENIED => {
+                let Dropped { tokens } = self.meta()?;
+                Fact::StepDenied { step: step(), tokens }
+            }
+            types::STEP_HELD => {
+                let Held { tokens, from, until } = self.meta()?;
+                Fact::StepHeld { step: step(), tokens, from, until }
+            }
+            types::COMMAND_PARKED => {
+                let on: Parked = self.context()?;
+                Fact::CommandParked { command: self.command()?, step: step(), on }
             }
             types::TOKENS_DROPPED => {
                 let Dropped { tokens } = self.meta()?;
@@ -197,13 +226,16 @@ impl EventRow {
                 step: step(),
                 failure: self.failure()?,
             },
-            types::COMMAND_COMPLETED => {
-                Fact::CommandCompleted { command: self.command()?, step: step() }
-            }
+            types::COMMAND_COMPLETED => Fact::CommandCompleted {
+                command: self.command()?,
+                step: step(),
+                item: self.item_of()?,
+            },
             types::COMMAND_FAILED => Fact::CommandFailed {
                 command: self.command()?,
                 step: step(),
                 failure: self.failure()?,
+                item: self.item_of()?,
             },
             types::COMMAND_EXPIRED => Fact::CommandExpired {
                 command: self.command()?,
@@ -233,6 +265,9 @@ impl EventRow {
             }
             types::PLAYBOOK_CANCELLED => Fact::PlaybookCancelled { reason: self.error.clone() },
             other => {
+                if let Some(fact) = self.loop_fact(other)? {
+                    return Ok(Fact::Loop(Box::new(fact)));
+                }
                 let to = Lifecycle::from_event_type(other).ok_or_else(|| {
                     RowError::UnknownType { event: self.event_id, event_type: other.to_owned() }
                 })?;
@@ -252,7 +287,19 @@ impl EventRow {
             workload: context.workload,
             parent: self.parent_execution_id,
             pool: meta.execution_pool,
+            parent_command: meta.parent_command_id.and_then(|id| id.parse().ok()),
+            returns: meta.return_step,
+            depth: meta.depth,
+            deadline: meta.deadline,
         })
+    }
+
+    fn item_of(&self) -> Result<Option<Box<ItemOf>>, RowError> {
+        if self.meta.is_none() {
+            return Ok(None);
+        }
+        let meta: ItemMeta = self.meta()?;
+        Ok(meta.item_of())
     }
 
     fn issued(&self) -> Result<Issued, RowError> {
@@ -267,16 +314,18 @@ impl EventRow {
             input: context.args,
             timeout_ms: meta.timeout_ms,
             scope: context.render_context,
-            item: meta.item,
+            idempotent: meta.idempotent,
+            item: meta.item.item(),
         })
     }
 
     fn exited(&self) -> Result<Fact, RowError> {
         let said: Said<Exit> = self.result()?;
-        let Exit { generation, next, error, handled } = said.context;
+        let Exit { generation, next, error, handled, drains } = said.context;
         let outcome = match error {
+            None if self.status.as_deref() == Some(SKIPPED) => Outcome::Skipped,
             None => Outcome::Done,
-            Some(failure) => Outcome::Failed { failure, handled },
+            Some(failure) => Outcome::Failed { failure, handled, drains },
         };
         Ok(Fact::StepExited { step: self.node()?, generation, outcome, next })
     }
@@ -326,7 +375,7 @@ impl EventRow {
         })
     }
 
-    fn node(&self) -> Result<Arc<str>, RowError> {
+    pub(super) fn node(&self) -> Result<Arc<str>, RowError> {
         self.node_name.clone().ok_or_else(|| self.missing("node_name"))
     }
 
@@ -356,7 +405,7 @@ impl EventRow {
         self.worker_id.clone().ok_or_else(|| self.missing("worker_id"))
     }
 
-    fn context<T: DeserializeOwned>(&self) -> Result<T, RowError> {
+    pub(super) fn context<T: DeserializeOwned>(&self) -> Result<T, RowError> {
         self.json("context", self.context.as_deref())
     }
 
@@ -364,7 +413,7 @@ impl EventRow {
         self.json("result", self.result.as_deref())
     }
 
-    fn meta<T: DeserializeOwned>(&self) -> Result<T, RowError> {
+    pub(super) fn meta<T: DeserializeOwned>(&self) -> Result<T, RowError> {
         self.json("meta", self.meta.as_deref())
     }
 
@@ -387,7 +436,7 @@ impl EventRow {
         self.event_type.as_deref().unwrap_or("typeless").to_owned()
     }
 
-    fn missing(&self, column: &'static str) -> RowError {
+    pub(super) fn missing(&self, column: &'static str) -> RowError {
         RowError::Missing { event: self.event_id, event_type: self.type_name(), column }
     }
 }

@@ -3,24 +3,42 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::repeat::{self, ItemMeta};
 use super::{EventRow, PLAYBOOK_NODE, SUBSCRIPTION_NODE, types};
-use crate::event::{BlobRef, Imported, Issued, LoopItem, Reported, Started, SubscriptionMoved};
+use crate::event::{BlobRef, Imported, Issued, Reported, Started, SubscriptionMoved};
 use crate::scope::CommandScope;
-use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Value};
+use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Timestamp, Value};
+
+/// The status of a visit that ran nothing.
+pub(super) const SKIPPED: &str = "SKIPPED";
 
 impl From<&Event> for EventRow {
     fn from(event: &Event) -> Self {
         match &event.fact {
             Fact::PlaybookStarted(started) => playbook_started(event, started),
-            Fact::StepEntered { step, generation, tokens, round } => {
-                let visit = Visit { generation: *generation, tokens: *tokens, round: *round };
+            Fact::StepEntered { step, generation, tokens, round, deadline } => {
+                let (generation, tokens) = (*generation, *tokens);
+                let visit = Visit { generation, tokens, round: *round, deadline: *deadline };
                 Self { meta: Some(json(&visit)), ..row(event, types::STEP_ENTER, step, "ENTERED") }
             }
             Fact::TokensDropped { step, tokens } => Self {
                 meta: Some(json(&Dropped { tokens: *tokens })),
                 ..row(event, types::TOKENS_DROPPED, step, "DROPPED")
+            },
+            Fact::StepDenied { step, tokens } => Self {
+                meta: Some(json(&Dropped { tokens: *tokens })),
+                ..row(event, types::STEP_DENIED, step, "DENIED")
+            },
+            Fact::StepHeld { step, tokens, from, until } => Self {
+                meta: Some(json(&Held { tokens: *tokens, from: from.clone(), until: *until })),
+                ..row(event, types::STEP_HELD, step, "WAITING")
+            },
+            Fact::Loop(fact) => repeat::encode(event, fact),
+            Fact::CommandParked { command, step, on } => Self {
+                context: Some(json(on)),
+                ..about(event, types::COMMAND_PARKED, step, "WAITING", *command)
             },
             Fact::CommandIssued(issued) => command_issued(event, issued),
             Fact::CommandClaimed { command, step, worker } => Self {
@@ -38,12 +56,14 @@ impl From<&Event> for EventRow {
             Fact::CallFailed { command, step, failure } => Self {
                 ..failed(about(event, types::CALL_ERROR, step, "FAILED", *command), failure)
             },
-            Fact::CommandCompleted { command, step } => {
-                about(event, types::COMMAND_COMPLETED, step, "COMPLETED", *command)
-            }
-            Fact::CommandFailed { command, step, failure } => {
-                failed(about(event, types::COMMAND_FAILED, step, "FAILED", *command), failure)
-            }
+            Fact::CommandCompleted { command, step, item } => Self {
+                meta: ItemMeta::ended(step, item.as_deref()),
+                ..about(event, types::COMMAND_COMPLETED, step, "COMPLETED", *command)
+            },
+            Fact::CommandFailed { command, step, failure, item } => Self {
+                meta: ItemMeta::ended(step, item.as_deref()),
+                ..failed(about(event, types::COMMAND_FAILED, step, "FAILED", *command), failure)
+            },
             Fact::CommandExpired { command, step, reason } => Self {
                 error: Some(reason.clone()),
                 ..about(event, types::COMMAND_EXPIRED, step, "EXPIRED", *command)
@@ -87,6 +107,18 @@ struct Visit {
     tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     round: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<Timestamp>,
+}
+
+/// A token that waits to be admitted.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Held {
+    #[serde(default)]
+    pub(super) tokens: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) from: Option<Arc<str>>,
+    pub(super) until: Timestamp,
 }
 
 #[derive(Serialize)]
@@ -160,6 +192,18 @@ struct StartMeta<'a> {
     emitter: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_pool: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_command_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    return_step: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_zero")]
+    depth: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<Timestamp>,
+}
+
+fn is_zero(depth: &u32) -> bool {
+    *depth == 0
 }
 
 #[derive(Serialize)]
@@ -171,13 +215,20 @@ struct IssueContext<'a> {
 }
 
 #[derive(Serialize)]
-struct IssueMeta<'a> {
+struct IssueMeta {
     generation: u32,
     attempt: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    item: Option<&'a LoopItem>,
+    #[serde(flatten)]
+    item: ItemMeta,
+    #[serde(skip_serializing_if = "is_true")]
+    idempotent: bool,
+}
+
+/// Nearly every tool may run again, which is left out of the row.
+fn is_true(idempotent: &bool) -> bool {
+    *idempotent
 }
 
 #[derive(Serialize)]
@@ -193,9 +244,16 @@ struct Exit<'a> {
     error: Option<&'a Failure>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     handled: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    drains: bool,
 }
 
-fn row(event: &Event, event_type: &'static str, node: &Arc<str>, status: &'static str) -> EventRow {
+pub(super) fn row(
+    event: &Event,
+    event_type: &'static str,
+    node: &Arc<str>,
+    status: &'static str,
+) -> EventRow {
     EventRow {
         execution_id: event.execution,
         event_id: event.id,
@@ -249,7 +307,14 @@ fn playbook_started(event: &Event, started: &Started) -> EventRow {
         version: started.version,
         workload: &started.workload,
     };
-    let meta = StartMeta { emitter: "control_plane", execution_pool: started.pool.as_deref() };
+    let meta = StartMeta {
+        emitter: "control_plane",
+        execution_pool: started.pool.as_deref(),
+        parent_command_id: started.parent_command.map(|command| command.to_string()),
+        return_step: started.returns.as_deref(),
+        depth: started.depth,
+        deadline: started.deadline,
+    };
     EventRow {
         node_type: Some(Arc::from("execution")),
         parent_execution_id: started.parent,
@@ -269,7 +334,8 @@ fn command_issued(event: &Event, issued: &Issued) -> EventRow {
         generation: issued.generation,
         attempt: issued.attempt,
         timeout_ms: issued.timeout_ms,
-        item: issued.item.as_ref(),
+        item: ItemMeta::issued(&issued.step, issued.generation, issued.item.as_ref()),
+        idempotent: issued.idempotent,
     };
     EventRow {
         node_type: Some(issued.tool.clone()),
@@ -286,11 +352,14 @@ fn step_exited(
     outcome: &Outcome,
     next: &Routing,
 ) -> EventRow {
-    let (status, error, handled) = match outcome {
-        Outcome::Done => ("COMPLETED", None, false),
-        Outcome::Failed { failure, handled } => ("FAILED", Some(failure), *handled),
+    let (status, error, handled, drains) = match outcome {
+        Outcome::Done => ("COMPLETED", None, false, false),
+        Outcome::Skipped => (SKIPPED, None, false, false),
+        Outcome::Failed { failure, handled, drains } => {
+            ("FAILED", Some(failure), *handled, *drains)
+        }
     };
-    let context = Exit { generation, next, error, handled };
+    let context = Exit { generation, next, error, handled, drains };
     EventRow {
         result: Some(json(&Said { status, context })),
         error: error.map(ToString::to_string),
@@ -373,6 +442,6 @@ fn data_result(data: &Value, reference: Option<&BlobRef>) -> String {
     json(&Answered { status: "COMPLETED", reference, context: Data { data } })
 }
 
-fn json<T: Serialize>(value: &T) -> String {
+pub(super) fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).expect("maps with text keys always have a JSON form")
 }

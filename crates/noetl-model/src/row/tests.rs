@@ -4,8 +4,11 @@ use serde_json::json;
 
 use super::EventRow;
 use crate::event::{
-    BlobRef, Imported, Issued, Lifecycle, Reported, Started, SubscriptionMoved, TakenArc,
+    BlobRef, Callback, Child, Imported, Issued, ItemOf, Lifecycle, LoopEvent, LoopFact, LoopItem,
+    Parked, Reported, Started, SubscriptionMoved, TakenArc,
 };
+use crate::repeat::{FrameMoved, FrameState, LoopItems, LoopStarted, LoopStats, StageClosed};
+use crate::scope::{CommandScope, IterationScope};
 use crate::{
     CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Origin,
     Outcome, Routing, Seq, Timestamp, Value,
@@ -17,6 +20,14 @@ fn map(value: Value) -> Map {
 
 fn step() -> Arc<str> {
     Arc::from("a/b")
+}
+
+fn item() -> Box<ItemOf> {
+    Box::new(ItemOf { generation: 3, index: 1, total: Some(4), frame: Some(2) })
+}
+
+fn in_loop(what: LoopEvent) -> Fact {
+    Fact::Loop(Box::new(LoopFact { step: step(), generation: 3, what }))
 }
 
 fn failure() -> Failure {
@@ -35,9 +46,19 @@ fn facts() -> Vec<Fact> {
             workload: map(json!({"who": "world", "zip": "00501"})),
             parent: Some(ExecutionId::new(1)),
             pool: Some(Arc::from("gpu")),
+            parent_command: Some(CommandId::new(9)),
+            returns: Some(Arc::from("end")),
+            depth: 2,
+            deadline: Some(Timestamp::from_millis(1_704_067_200_000)),
         })),
-        Fact::StepEntered { step: step(), generation: 2, tokens: 1, round: None },
-        Fact::StepEntered { step: step(), generation: 1, tokens: 0, round: Some(3) },
+        Fact::StepEntered { step: step(), generation: 2, tokens: 1, round: None, deadline: None },
+        Fact::StepEntered {
+            step: step(),
+            generation: 1,
+            tokens: 0,
+            round: Some(3),
+            deadline: Some(Timestamp::from_millis(5)),
+        },
         Fact::TokensDropped { step: step(), tokens: 2 },
         Fact::CommandIssued(Arc::new(Issued {
             step: step(),
@@ -47,16 +68,90 @@ fn facts() -> Vec<Fact> {
             config: map(json!({"code": "result = 1"})),
             input: map(json!({"n": null})),
             timeout_ms: Some(1500),
-            scope: None,
-            item: None,
+            scope: Some(Box::new(CommandScope {
+                workload: map(json!({"n": 1})),
+                ctx: Map::new(),
+                steps: map(json!({"a": {"b": 2}})),
+                previous: None,
+                iteration: Some(IterationScope {
+                    name: Arc::from("x"),
+                    item: json!([1]),
+                    index: 1,
+                    total: Some(3),
+                }),
+                spec: None,
+                env: std::collections::BTreeMap::new(),
+                blobs: Vec::new(),
+                catalog: CatalogId::new(3),
+                path: Arc::from("a/b"),
+                version: 1,
+                parent: None,
+            })),
+            item: Some(LoopItem { index: 1, total: Some(3), frame: None, claims: false }),
+            idempotent: false,
         })),
         Fact::CommandClaimed { command, step: step(), worker: worker.clone() },
         Fact::CommandStarted { command, step: step(), worker: worker.clone() },
         Fact::CallDone { command, step: step(), data: json!([1, 2.5, "x", null]), reference: None },
         Fact::CallDone { command, step: step(), data: json!({"rows": 7}), reference: Some(blob()) },
         Fact::CallFailed { command, step: step(), failure: failure() },
-        Fact::CommandCompleted { command, step: step() },
-        Fact::CommandFailed { command, step: step(), failure: failure() },
+        Fact::CommandCompleted { command, step: step(), item: None },
+        Fact::CommandCompleted { command, step: step(), item: Some(item()) },
+        Fact::CommandParked { command, step: step(), on: Parked::Until(Timestamp::from_millis(7)) },
+        Fact::CommandParked {
+            command,
+            step: step(),
+            on: Parked::Child(Box::new(Child {
+                execution: ExecutionId::new(i64::MAX),
+                path: Some(Arc::from("a/b")),
+                catalog: Some(CatalogId::new(3)),
+                version: Some(2),
+                waits: true,
+                returns: Some(Arc::from("end")),
+                until: Some(Timestamp::from_millis(7)),
+                depth: 1,
+            })),
+        },
+        Fact::CommandParked {
+            command,
+            step: step(),
+            on: Parked::Callback(Callback {
+                token: Arc::from("t0k"),
+                until: Timestamp::from_millis(7),
+            }),
+        },
+        Fact::StepDenied { step: step(), tokens: 2 },
+        Fact::StepHeld {
+            step: step(),
+            tokens: 1,
+            from: Some(Arc::from("before")),
+            until: Timestamp::from_millis(8),
+        },
+        in_loop(LoopEvent::Started(LoopStarted {
+            total: Some(3),
+            max_in_flight: 2,
+            from: Some(Arc::from("before")),
+        })),
+        in_loop(LoopEvent::Started(LoopStarted { total: None, max_in_flight: 2, from: None })),
+        in_loop(LoopEvent::Items(LoopItems {
+            from: 2,
+            items: vec![json!({"a": 1}), Value::Null],
+            frame: None,
+        })),
+        in_loop(LoopEvent::Items(LoopItems { from: 0, items: vec![json!(1)], frame: Some(4) })),
+        in_loop(LoopEvent::Frame(FrameMoved { frame: 4, to: FrameState::Dispatched, rows: 0 })),
+        in_loop(LoopEvent::Frame(FrameMoved { frame: 4, to: FrameState::Committed, rows: 1 })),
+        in_loop(LoopEvent::Frame(FrameMoved { frame: 4, to: FrameState::Failed, rows: 1 })),
+        in_loop(LoopEvent::StageClosed(StageClosed { frames: 1, rows: 1, failed: 0 })),
+        in_loop(LoopEvent::Done(LoopStats { total: 3, success: 1, failed: 1, skipped: 1 })),
+        Fact::StepExited {
+            step: step(),
+            generation: 1,
+            outcome: Outcome::Skipped,
+            next: Routing::default(),
+        },
+        Fact::CommandFailed { command, step: step(), failure: failure(), item: None },
+        Fact::CommandFailed { command, step: step(), failure: failure(), item: Some(item()) },
         Fact::CommandExpired { command, step: step(), reason: "the worker went away".into() },
         Fact::CommandCancelled { command, step: step() },
         Fact::ContextUpdated { step: step(), generation: 2, values: map(json!({"a.b": {"c": 1}})) },
@@ -72,7 +167,7 @@ fn facts() -> Vec<Fact> {
         Fact::StepExited {
             step: step(),
             generation: 1,
-            outcome: Outcome::Failed { failure: failure(), handled: true },
+            outcome: Outcome::Failed { failure: failure(), handled: true, drains: false },
             next: Routing::default(),
         },
         Fact::PlaybookCompleted { result: json!({"ok": true}), reference: None },
@@ -166,7 +261,13 @@ fn a_row_of_a_newer_version_is_named_not_guessed() {
         id: EventId::new(9),
         seq: Seq(1),
         at: Timestamp::default(),
-        fact: Fact::StepEntered { step: step(), generation: 1, tokens: 1, round: None },
+        fact: Fact::StepEntered {
+            step: step(),
+            generation: 1,
+            tokens: 1,
+            round: None,
+            deadline: None,
+        },
     };
     let row = EventRow { event_type: Some("step.teleported".into()), ..EventRow::from(&event) };
     let error = row.decode().expect_err("an unknown type");

@@ -31,6 +31,7 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arrow> {
     };
     let condition = condition(cx, at);
     let set = set::decode(cx, at, &["args", "input", "with"]);
+    set::warn_iter(cx, at, &set);
     let on = on(cx, at);
     let (to, Condition { guard, speaks_of_failure }, on) = (to?, condition?, on?);
     Some(Arrow {

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::cursor::{Cursor, Path};
+use super::names::Names;
 use super::suggest;
+use super::workbook::Workbook;
 use crate::document::StepIx;
 use crate::findings::Findings;
 use crate::template::SyntaxError;
@@ -14,18 +16,54 @@ use crate::yaml::{Kind, Place, Source, locate};
 /// of 100 000 steps get a suggestion each; a thousand must not take minutes.
 const COMPARISONS_MAX: usize = 1_000_000;
 
-/// The document's text, what was found so far, and the steps by name.
+/// Bytes and values that workbook tasks and shared arguments may unfold to. A small document must
+/// not become a large playbook: aliases have the same budget.
+const UNFOLDED_MAX: usize = 16 * 1024 * 1024;
+
+/// The document's text, what was found so far, and what names refer to.
 #[derive(Debug)]
 pub(super) struct Context<'t> {
     pub(super) findings: Findings,
     pub(super) steps: HashMap<Arc<str>, StepIx>,
+    pub(super) workbook: Workbook,
+    pub(super) names: Names,
+    /// Whether unknown keys are errors.
+    pub(super) strict: bool,
+    /// Whether templates may name secrets here: only in what a worker renders for a tool.
+    pub(super) secrets: bool,
     source: Source<'t>,
     comparisons: usize,
+    unfolded: usize,
 }
 
 impl<'t> Context<'t> {
     pub(super) fn new(source: Source<'t>, findings: Findings) -> Self {
-        Self { findings, steps: HashMap::new(), source, comparisons: 0 }
+        Self {
+            findings,
+            steps: HashMap::new(),
+            workbook: Workbook::default(),
+            names: Names::default(),
+            strict: false,
+            secrets: false,
+            source,
+            comparisons: 0,
+            unfolded: 0,
+        }
+    }
+
+    /// Counts what a value takes where it is repeated `times` over. Says so once when it is too
+    /// much, and answers whether it still fits.
+    pub(super) fn unfold(&mut self, at: &Cursor<'_>, size: usize, times: usize) -> bool {
+        if self.unfolded > UNFOLDED_MAX {
+            return false;
+        }
+        self.unfolded = self.unfolded.saturating_add(size.saturating_mul(times));
+        if self.unfolded <= UNFOLDED_MAX {
+            return true;
+        }
+        let message = format!("shared settings unfold to more than {UNFOLDED_MAX} bytes");
+        self.error("E007", at, message, "repeat less, or pass the data as workload");
+        false
     }
 
     /// An error at a value.

@@ -9,24 +9,17 @@ use crate::yaml::Kind;
 
 /// The longest timeout. A year is longer than any step is meant to run and keeps sums of
 /// timestamps far from overflow.
-const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// A timeout, or nothing once the reason is reported.
 pub(super) fn timeout(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Duration> {
     let help = "write seconds (30, 0.5) or a number with a unit: 500ms, 30s, 5m, 1h";
-    let seconds = match &at.node.kind {
-        Kind::Int(seconds) => Some(*seconds as f64),
-        Kind::Large(seconds) => Some(*seconds as f64),
-        Kind::Float(seconds) => Some(*seconds),
-        Kind::Text(text, _) if Template::is_template(text) => {
-            let help = "write the number itself";
-            cx.unsupported(at.place(), "a template as timeout is", help);
-            return None;
-        }
-        Kind::Text(text, _) => parse(text.trim()),
-        Kind::Null | Kind::Bool(_) | Kind::List(_) | Kind::Map(_) => None,
-    };
-    let timeout = seconds
+    if at.node.text().is_some_and(Template::is_template) {
+        let help = "write the number itself";
+        cx.unsupported(at.place(), "a template as timeout is", help);
+        return None;
+    }
+    let timeout = seconds(at)
         .filter(|seconds| *seconds > 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .filter(|timeout| !timeout.is_zero() && *timeout <= TIMEOUT_MAX);
@@ -34,6 +27,17 @@ pub(super) fn timeout(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Duration>
         cx.error("E009", at, "this is not a timeout between 1 ns and one year", help);
     }
     timeout
+}
+
+/// The seconds that are written somewhere, if it is a length of time at all.
+pub(super) fn seconds(at: &Cursor<'_>) -> Option<f64> {
+    match &at.node.kind {
+        Kind::Int(seconds) => Some(*seconds as f64),
+        Kind::Large(seconds) => Some(*seconds as f64),
+        Kind::Float(seconds) => Some(*seconds),
+        Kind::Text(text, _) => parse(text.trim()),
+        Kind::Null | Kind::Bool(_) | Kind::List(_) | Kind::Map(_) => None,
+    }
 }
 
 fn parse(text: &str) -> Option<f64> {

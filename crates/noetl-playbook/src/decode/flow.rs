@@ -2,7 +2,8 @@
 
 use super::context::Context;
 use super::cursor::Cursor;
-use crate::document::{Step, StepIx};
+use crate::document::{Mode, Step, StepIx};
+use crate::graph::Graph;
 
 /// The step called `end`, when it is neither the entry nor the target of any arc. Such a step runs
 /// once when everything else is done.
@@ -31,6 +32,46 @@ pub(super) fn warn_unreachable(
         if let (false, Some(name)) = (reached, item.get("step")) {
             let message = format!("no path leads to step '{}'", step.name);
             cx.warning("W103", &name, message, "lead an arc to it, or remove it");
+        }
+    }
+}
+
+/// Steps times arcs that [`warn_split`] looks at. Beyond it a graph is generated, and nobody reads
+/// hints about it.
+const PAIRS_MAX: usize = 1_000_000;
+
+/// Mentions steps that an inclusive router leads to both at once and by way of another of its arcs:
+/// they run once, after that other branch, which their author may not have meant.
+pub(super) fn warn_split(cx: &mut Context<'_>, root: &Cursor<'_>, steps: &[Step], graph: &Graph) {
+    let Some(workflow) = root.get("workflow") else { return };
+    let items: Vec<Cursor<'_>> = workflow.items().collect();
+    let splits = |step: &&Step| step.router.mode == Mode::Inclusive && step.router.arcs.len() > 1;
+    let mut pairs: usize = 0;
+    let mut told = vec![false; steps.len()];
+    for step in steps.iter().filter(splits) {
+        let arcs = &step.router.arcs;
+        for arc in arcs.iter().filter(|arc| graph.is_join(arc.to)) {
+            pairs = pairs.saturating_add(steps.len());
+            if pairs > PAIRS_MAX {
+                return;
+            }
+            let item = &items[arc.to.index()];
+            let through = |other: &crate::document::Arrow| {
+                other.to != arc.to && graph.may_reach(other.to, arc.to)
+            };
+            let ix = arc.to.index();
+            if item.key("join").is_some() || told[ix] || !arcs.iter().any(through) {
+                continue;
+            }
+            told[ix] = true;
+            let (name, from) = (&steps[ix].name, &step.name);
+            let message = format!(
+                "step '{name}' is led to by '{from}' at once and by way of another \
+                                   of its arcs; it runs once, after that"
+            );
+            let help = "write 'join: all' if that is meant, 'join: each' to run it for both";
+            let at = item.get("step").unwrap_or(*item);
+            cx.warning("W110", &at, message, help);
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Condition>
         Kind::Large(_) => return constant(true),
         Kind::Text(text, _) if !text.trim().is_empty() => text.trim_end(),
         Kind::Null | Kind::Text(..) => {
-            let help = "write a condition, or leave the key out for an arc that is always taken";
+            let help = "write a condition, or leave the key out for one that always holds";
             cx.error("E009", at, "the condition is empty", help);
             return None;
         }

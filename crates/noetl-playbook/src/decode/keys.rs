@@ -16,15 +16,24 @@ pub(super) fn warn_unknown(
         if known.contains(&&*key.name) || is_older(&key.name) {
             continue;
         }
-        let keeps = cx.findings.keeps_warnings();
+        let keeps = match cx.strict {
+            true => cx.findings.keeps_errors(),
+            false => cx.findings.keeps_warnings(),
+        };
         let close = || suggest::closest(&key.name, known.iter().copied());
         let help = match keeps.then(close).flatten() {
             Some(meant) => format!("did you mean '{meant}'?"),
             None if !keeps => String::new(),
             None => format!("remove it; known here: {}", known.join(", ")),
         };
-        let message = format!("unknown key '{}', which has no effect", key.name);
-        cx.warning_at("W102", (key.at, value.path), message, help);
+        let place = (key.at, value.path);
+        if cx.strict {
+            let message = format!("unknown key '{}', which a strict playbook refuses", key.name);
+            cx.error_at("E102", place, message, help);
+        } else {
+            let message = format!("unknown key '{}', which has no effect", key.name);
+            cx.warning_at("W102", place, message, help);
+        }
     }
 }
 
@@ -43,14 +52,23 @@ pub(super) fn refuse_removed(cx: &mut Context<'_>, at: &Cursor<'_>, removed: &[(
     }
 }
 
+/// Whether a key is refused by name in tools.
+pub(super) fn is_removed_from_tools(name: &str) -> bool {
+    REMOVED_FROM_TOOLS.iter().any(|(removed, _)| *removed == name)
+}
+
+/// How a task is tried again.
+const RETRY: &str = "write a rule on the tool: spec: {policy: {rules: [{when: \"{{ output.error }}\", \
+                     then: {do: retry, attempts: 3}}]}}";
+
 /// Step keys of earlier dialects.
 pub(super) const REMOVED_FROM_STEPS: &[(&str, &str)] = &[
     ("case", "write the branches as arcs: next: {arcs: [{step: a, when: \"…\"}, {step: b}]}"),
     ("type", "write 'tool: {kind: …}' instead of 'type'"),
-    ("retry", "lead back to the step with an arc: next: {arcs: [{step: this, on: error}]}"),
+    ("retry", RETRY),
     ("sink", "write the result with a step of its own that 'next' leads to"),
     ("save", "write the result with a step of its own that 'next' leads to"),
-    ("call", "put what it calls into steps of this playbook"),
+    ("call", "write 'tool: {kind: playbook, path: …}' or 'tool: {kind: workbook, name: …}'"),
     ("with", "name the arguments under 'input'"),
     ("pass", "remove it; a step without a tool only routes, 'tool: {kind: noop}' does nothing"),
     ("run", "write 'tool: {kind: …}' with what it runs"),
@@ -58,7 +76,7 @@ pub(super) const REMOVED_FROM_STEPS: &[(&str, &str)] = &[
 
 /// Tool keys of earlier dialects.
 pub(super) const REMOVED_FROM_TOOLS: &[(&str, &str)] = &[
-    ("retry", "lead back to the step with an arc: next: {arcs: [{step: this, on: error}]}"),
+    ("retry", RETRY),
     ("sink", "write the result with a step of its own that 'next' leads to"),
     ("save", "write the result with a step of its own that 'next' leads to"),
 ];

@@ -1,59 +1,299 @@
-//! `policy`: rules that are applied after each attempt. This version checks how they are written
-//! and refuses to run them.
+//! `policy.rules`: what happens after a task ran.
+//!
+//! Rules are checked here, each at its place, and handed on in the form a pipeline's source has
+//! them, so that what was checked is what runs.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
 
 use super::context::Context;
 use super::cursor::Cursor;
-use crate::yaml::Kind;
+use super::{amount, guard, keys, set, suggest};
+use crate::document::Assignment;
+use crate::template::Guard;
 
+const KEYS: &[&str] = &["rules"];
+
+/// Keys that are reserved in the language and do nothing anywhere.
+const RESERVED_KEYS: &[&str] = &["mode", "on_unmatched", "before", "after", "finally"];
+const RULE_KEYS: &[&str] = &["when", "then", "else", "name", "desc"];
 const ACTIONS: &[&str] = &["continue", "retry", "jump", "break", "fail"];
 const BACKOFFS: &[&str] = &["none", "fixed", "linear", "exponential"];
+const ACTION_KEYS: &[&str] =
+    &["do", "attempts", "delay", "backoff", "max_delay", "jitter", "to", "set", "desc"];
+const RETRY_KEYS: &[&str] = &["attempts", "delay", "backoff", "max_delay", "jitter"];
 
-/// Refuses a policy, and names the mistakes in its rules.
-pub(super) fn refuse(cx: &mut Context<'_>, at: &Cursor<'_>) {
-    let help = "remove it; a failed step is handled by an arc with 'on: error'";
-    cx.unsupported(at.place(), "a policy is", help);
-    if let Some(rules) = at.get("rules") {
-        for rule in rules.items() {
-            check_rule(cx, &rule);
+/// Names of the task before this one.
+const PREVIOUS: &[&str] = &["previous", "prev", "_previous", "@previous"];
+
+/// Where rules stand.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Tasks<'a> {
+    /// In a pipeline of tasks with these labels.
+    Labelled(&'a [Arc<str>]),
+    /// On a tool of the control plane, which has no other task to go to.
+    Alone,
+}
+
+/// Rules as they are written into a pipeline's source, with the assignments they make.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    pub(super) source: Vec<Value>,
+    pub(super) set: Vec<Assignment>,
+}
+
+/// The rules of a policy.
+pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) -> Rules {
+    if at.is_list() {
+        cx.older(at.place(), "the policy is a list of rules", "write 'policy: {rules: […]}'");
+        return rules(cx, at, tasks);
+    }
+    if !cx.is_map(at, "write 'policy: {rules: [{when: \"…\", then: {do: retry}}]}'") {
+        return Rules::default();
+    }
+    keys::warn_unknown(cx, at, KEYS, |name| RESERVED_KEYS.contains(&name));
+    for name in RESERVED_KEYS {
+        if let Some(key) = at.key(name) {
+            let message = format!("'{name}' of a policy has no effect");
+            let help = "remove it; without a matching rule an error fails the task";
+            cx.warning_at("W114", key, message, help);
         }
+    }
+    match at.get("rules") {
+        Some(found) if found.is_list() => rules(cx, &found, tasks),
+        Some(found) => {
+            let message = format!("'rules' is a list, found {}", found.node.described());
+            cx.error("E040", &found, message, "begin each rule with a dash: '- when: …'");
+            Rules::default()
+        }
+        None => Rules::default(),
     }
 }
 
-fn check_rule(cx: &mut Context<'_>, at: &Cursor<'_>) {
-    let guarded = ["when", "expr", "else"].iter().any(|name| at.key(name).is_some());
-    if !guarded {
-        let help = "write '- {when: \"…\", then: {do: …}}' or '- else: {then: {do: …}}'";
-        return cx.error("E040", at, "the rule has neither 'when' nor 'else'", help);
+/// `eval`, the older list of rules.
+pub(super) fn eval(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) -> Rules {
+    let rewrite = "write 'spec: {policy: {rules: [{when: \"…\", then: {do: …}}]}}'";
+    cx.older(at.place(), "'eval' is the older form of a policy's rules", rewrite);
+    if !at.is_list() {
+        cx.expected(at, "a list of rules", rewrite);
+        return Rules::default();
     }
-    let fallback = at.get("else");
-    let fallback_then = fallback.as_ref().and_then(|fallback| fallback.get("then"));
+    rules(cx, at, tasks)
+}
+
+fn rules(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: Tasks<'_>) -> Rules {
+    let mut rules = Rules::default();
+    let mut fallback = None;
+    for item in at.items() {
+        if let Some(line) = fallback {
+            let message = format!("the rule on line {line} always applies, so this one never does");
+            cx.warning("W106", &item, message, "move the rule without a condition to the end");
+            fallback = None;
+        }
+        if let Some(decoded) = rule(cx, &item, tasks, &mut rules.set) {
+            if decoded.get("when").is_none_or(|when| *when == Value::Bool(true)) {
+                fallback = Some(item.node.at.line);
+            }
+            rules.source.push(Value::Object(decoded));
+        }
+    }
+    rules
+}
+
+fn rule(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    tasks: Tasks<'_>,
+    set: &mut Vec<Assignment>,
+) -> Option<Map<String, Value>> {
+    let form = "write '- {when: \"…\", then: {do: …}}' or '- else: {then: {do: …}}'";
+    if !at.is_map() {
+        let message = format!("a rule is a mapping, found {}", at.node.described());
+        cx.error("E040", at, message, form);
+        return None;
+    }
+    let flat = at.key("do").is_some();
+    keys::warn_unknown(cx, at, RULE_KEYS, |name| {
+        name == "expr" || flat && (ACTION_KEYS.contains(&name) || is_older_set(name))
+    });
+    let when = condition(cx, at);
+    let (fallback, otherwise) = (at.key("else"), at.get("else"));
+    if when.is_none() && fallback.is_none() {
+        cx.error("E040", at, "the rule has neither 'when' nor 'else'", form);
+        return None;
+    }
+    if let (Some(_), Some(key)) = (&when, fallback) {
+        let message = "the rule has both 'when' and 'else'";
+        cx.error_at("E040", key, message, "make the 'else' a rule of its own, after this one");
+        return None;
+    }
+    let nested = otherwise.as_ref().and_then(|otherwise| otherwise.get("then"));
     let then = at.get("then");
-    let Some(action) = then.or(fallback_then).or(fallback) else {
-        return cx.error("E040", at, "the rule does nothing", "add 'then: {do: continue}'");
+    if let (Some(_), Some(key)) = (&then, fallback) {
+        let message = "'then' stands beside 'else' instead of below it";
+        cx.warning_at("W112", key, message, "write '- else: {then: {do: …}}'");
+    }
+    let action = match (then.or(nested), &otherwise) {
+        (Some(then), _) => then,
+        (None, Some(otherwise)) => {
+            let message = "'else' holds the action itself";
+            cx.warning("W112", otherwise, message, "write '- else: {then: {do: …}}'");
+            *otherwise
+        }
+        (None, None) if flat => {
+            if let Some(key) = at.key("do") {
+                let message = "the action stands beside the condition";
+                cx.older(key, message, "write 'then: {do: …}'");
+            }
+            *at
+        }
+        (None, None) => {
+            cx.error("E040", at, "the rule does nothing", "add 'then: {do: continue}'");
+            return None;
+        }
     };
-    check_action(cx, &action);
+    let mut rule = decode_action(cx, &action, tasks, flat, set)?;
+    match when {
+        Some(None) => return None,
+        Some(Some(Guard::Constant(answer))) => {
+            rule.insert("when".to_owned(), Value::Bool(answer));
+        }
+        Some(Some(Guard::Template(template))) => {
+            rule.insert("when".to_owned(), Value::from(template.source()));
+        }
+        None => {}
+    }
+    Some(rule)
 }
 
-fn check_action(cx: &mut Context<'_>, at: &Cursor<'_>) {
+/// The condition of a rule: none when none is written, an inner none when it is wrong.
+fn condition(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Option<Guard>> {
+    let older = at.key("expr");
+    if let (Some(key), Some(_)) = (older, at.key("when")) {
+        let message = "the rule has two conditions";
+        cx.error_at("E016", key, message, "keep 'when' and combine the two with 'and'");
+    } else if let Some(key) = older {
+        cx.older(key, "'expr' is the older name of 'when'", "write 'when'");
+    }
+    let name = if at.key("when").is_some() { "when" } else { "expr" };
+    let (_, written) = at.entries().find(|(key, _)| &*key.name == name)?;
+    Some(guard::decode(cx, &written).map(|condition| condition.guard))
+}
+
+fn is_older_set(name: &str) -> bool {
+    matches!(name, "set_ctx" | "set_iter")
+}
+
+fn decode_action(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    tasks: Tasks<'_>,
+    flat: bool,
+    into: &mut Vec<Assignment>,
+) -> Option<Map<String, Value>> {
+    if let Some(word) = at.text() {
+        let message = "the action is a bare word";
+        cx.error("E040", at, message, format!("write '{{do: {word}}}'"));
+        return None;
+    }
+    if !at.is_map() {
+        let message = format!("an action is a mapping, found {}", at.node.described());
+        cx.error("E040", at, message, "write '{do: retry, attempts: 3}'");
+        return None;
+    }
+    if !flat {
+        keys::warn_unknown(cx, at, ACTION_KEYS, is_older_set);
+    }
     let Some(action) = at.get("do") else {
-        return cx.error("E040", at, "the rule has no 'do'", "add 'do: retry', or another action");
+        cx.error("E040", at, "the rule has no 'do'", "add 'do: retry', or another action");
+        return None;
     };
-    match action.text() {
-        Some("jump") if at.get("to").is_none() => {
-            cx.error("E040", at, "the jump has no target", "add 'to: label'");
+    let known = action.text().and_then(|text| ACTIONS.iter().find(|known| **known == text));
+    let Some(&verb) = known else {
+        cx.not_one_of("E040", &action, ACTIONS);
+        return None;
+    };
+    let mut rule = Map::new();
+    rule.insert("do".to_owned(), Value::from(verb));
+    match verb {
+        "jump" => {
+            rule.insert("to".to_owned(), Value::from(target(cx, at, tasks)?));
         }
-        Some(text) if ACTIONS.contains(&text) => {}
-        _ => cx.not_one_of("E040", &action, ACTIONS),
+        "retry" => retry(cx, at, &mut rule),
+        _ => {}
     }
-    if let Some(attempts) = at.get("attempts")
-        && matches!(attempts.node.kind, Kind::Int(..1) | Kind::Float(_) | Kind::Bool(_))
-    {
-        let message = "'attempts' counts every execution, so it is at least 1";
-        cx.error("E040", &attempts, message, "write a whole number from 1");
+    warn_useless(cx, at, verb);
+    let set = set::decode(cx, at, &[]);
+    if !set.is_empty() {
+        rule.insert("set".to_owned(), set::source(&set));
+        into.extend(set);
     }
-    if let Some(backoff) = at.get("backoff")
-        && !backoff.text().is_some_and(|text| BACKOFFS.contains(&text))
-    {
-        cx.not_one_of("E040", &backoff, BACKOFFS);
+    Some(rule)
+}
+
+/// The label a jump leads to.
+fn target<'a>(cx: &mut Context<'_>, at: &Cursor<'a>, tasks: Tasks<'_>) -> Option<&'a str> {
+    let Tasks::Labelled(labels) = tasks else {
+        let message = "there is no other task to jump to";
+        cx.error("E040", at, message, "lead an arc to the step that does it");
+        return None;
+    };
+    let Some(to) = at.node.get("to").filter(|to| !to.is_null()) else {
+        cx.error("E040", at, "the jump has no target", "add 'to: label'");
+        return None;
+    };
+    let to = Cursor { node: to, path: at.path.key("to") };
+    let text = match &to.node.kind {
+        crate::yaml::Kind::Text(text, _) => text.trim(),
+        _ => "",
+    };
+    if PREVIOUS.contains(&text) || labels.iter().any(|label| **label == *text) {
+        return at.node.get("to").and_then(|to| to.text()).map(str::trim);
+    }
+    let known: Vec<&str> = labels.iter().map(|label| &**label).take(20).collect();
+    let keeps = cx.findings.keeps_errors();
+    let meant = keeps.then(|| suggest::among(text, &known)).flatten().unwrap_or_default();
+    let help = format!("{meant}the tasks of this step are {}", suggest::list(&known));
+    cx.error("E040", &to, format!("there is no task labelled '{text}'"), help);
+    None
+}
+
+fn retry(cx: &mut Context<'_>, at: &Cursor<'_>, rule: &mut Map<String, Value>) {
+    let mut keep = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            rule.insert(name.to_owned(), value);
+        }
+    };
+    if let Some(attempts) = at.get("attempts") {
+        keep("attempts", amount::attempts(cx, &attempts));
+    }
+    for name in ["delay", "max_delay"] {
+        if let Some(found) = at.get(name) {
+            keep(name, amount::seconds(cx, &found));
+        }
+    }
+    if let Some(jitter) = at.get("jitter") {
+        keep("jitter", amount::fraction(cx, &jitter));
+    }
+    if let Some(backoff) = at.get("backoff") {
+        match backoff.text().filter(|text| BACKOFFS.contains(text)) {
+            Some(text) => keep("backoff", Some(Value::from(text))),
+            None => cx.not_one_of("E040", &backoff, BACKOFFS),
+        }
+    }
+}
+
+/// Mentions parameters of another action than the one that is taken.
+fn warn_useless(cx: &mut Context<'_>, at: &Cursor<'_>, verb: &str) {
+    let useless = |name: &&&str| match **name {
+        "to" => verb != "jump",
+        _ => verb != "retry",
+    };
+    for name in RETRY_KEYS.iter().chain(&["to"]).filter(useless) {
+        if let Some(key) = at.key(name) {
+            let message = format!("'{name}' has no effect on 'do: {verb}'");
+            cx.warning_at("W114", key, message, "remove it, or change the action");
+        }
     }
 }

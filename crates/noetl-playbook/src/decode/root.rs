@@ -4,14 +4,27 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::cursor::Cursor;
-use super::{executor, keys, metadata, value, workflow};
-use crate::document::Playbook;
+use super::{
+    executor, flow, keychain, keys, metadata, names, notify, tool, value, workbook, workflow,
+};
+use crate::document::{Notify, Playbook};
 use crate::graph::Graph;
 use crate::template::ValueTemplate;
+use crate::yaml::Kind;
 
-const KEYS: &[&str] =
-    &["apiVersion", "kind", "metadata", "workload", "keychain", "workbook", "workflow", "executor"];
-const OLDER_KEYS: &[&str] = &["vars", "spec", "tracing"];
+const KEYS: &[&str] = &[
+    "apiVersion",
+    "kind",
+    "metadata",
+    "workload",
+    "keychain",
+    "workbook",
+    "workflow",
+    "executor",
+    "spec",
+    "strict",
+];
+const OLDER_KEYS: &[&str] = &["vars", "tracing"];
 const API_VERSIONS: &[&str] = &["noetl.io/v2", "noetl.io/v10"];
 
 /// Kinds of documents that the catalog keeps besides playbooks. Nothing else said about such a
@@ -29,17 +42,22 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Playbook
         return None;
     }
     api_version(cx, root);
+    cx.strict = strict(cx, root);
     let misnamed = if root.get("workflow").is_none() { workflow::MISNAMED } else { &[] };
     keys::warn_unknown(cx, root, KEYS, |name| {
         OLDER_KEYS.contains(&name) || misnamed.contains(&name)
     });
-    refuse(cx, root);
     let metadata = metadata::decode(cx, root);
     let workload = workload(cx, root);
     let vars = vars(cx, root);
-    let spec = spec(cx, root);
+    let (spec, notify) = spec(cx, root);
+    let keychain = keychain::decode(cx, root);
     let executor = executor::decode(cx, root);
-    let workflow = workflow::decode(cx, root)?;
+    workbook::decode(cx, root);
+    let workflow = workflow::decode(cx, root, executor.timeout);
+    tool::check_unreferred(cx);
+    let workflow = workflow?;
+    names::warn_undefined(cx, root, &keychain);
     if cx.findings.has_errors() {
         return None;
     }
@@ -56,6 +74,7 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Playbook
             return None;
         }
     };
+    flow::warn_split(cx, root, &workflow.steps, &graph);
     Some(Playbook {
         name: metadata.name,
         path: metadata.path,
@@ -65,10 +84,10 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Playbook
         entry: workflow.entry,
         implicit_end: workflow.implicit_end,
         no_next_is_error: executor.no_next_is_error,
-        final_step: None,
-        deadline: None,
-        notify: None,
-        keychain: Vec::new(),
+        final_step: workflow.final_step,
+        deadline: executor.deadline,
+        notify,
+        keychain,
         steps: workflow.steps,
         graph,
         by_name: std::mem::take(&mut cx.steps),
@@ -116,17 +135,14 @@ fn api_version(cx: &mut Context<'_>, root: &Cursor<'_>) {
     }
 }
 
-/// Root sections that this version does not run.
-fn refuse(cx: &mut Context<'_>, root: &Cursor<'_>) {
-    let sections = [
-        ("workbook", "a workbook is", "write each task as the tool of the steps that use it"),
-        ("keychain", "a keychain is", "pass what is needed as workload"),
-    ];
-    for (name, what, help) in sections {
-        let Some(section) = root.get(name) else { continue };
-        let empty = section.items().next().is_none() && section.entries().next().is_none();
-        if !empty || section.text().is_some() {
-            cx.unsupported(section.place(), what, help);
+/// `strict: true`: unknown keys are errors.
+fn strict(cx: &mut Context<'_>, root: &Cursor<'_>) -> bool {
+    let Some(written) = root.get("strict") else { return false };
+    match written.node.kind {
+        Kind::Bool(answer) => answer,
+        _ => {
+            cx.expected(&written, "true or false", "write true or false");
+            false
         }
     }
 }
@@ -148,15 +164,27 @@ fn vars(cx: &mut Context<'_>, root: &Cursor<'_>) -> Vec<(String, ValueTemplate)>
     if !cx.is_map(&found, "name each variable: 'vars: {name: value}'") {
         return Vec::new();
     }
-    let entries = found.entries();
-    entries.map(|(key, entry)| (key.name.to_string(), value::decode(cx, &entry))).collect()
+    let entries = found.entries().map(|(key, entry)| {
+        cx.names.define(&key.name);
+        (key.name.to_string(), value::decode(cx, &entry))
+    });
+    entries.collect()
 }
 
-/// Root `spec`: data that templates see as `spec`.
-fn spec(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Value> {
-    let found = root.get("spec")?;
-    let key = root.key("spec")?;
+/// Root `spec`: notifications, and data that templates see as `spec`.
+fn spec(cx: &mut Context<'_>, root: &Cursor<'_>) -> (Option<Value>, Option<Notify>) {
+    let (Some(found), Some(key)) = (root.get("spec"), root.key("spec")) else {
+        return (None, None);
+    };
+    let notify = notify::decode(cx, &found);
+    let mut data = value::literal(cx, &found);
+    if let Value::Object(entries) = &mut data {
+        entries.remove("notify");
+        if entries.is_empty() {
+            return (None, notify);
+        }
+    }
     let message = "the root key 'spec' is data that templates see as 'spec'";
     cx.older(key, message, "put it into 'workload'");
-    Some(value::literal(cx, &found))
+    (Some(data), notify)
 }

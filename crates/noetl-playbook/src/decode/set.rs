@@ -1,5 +1,7 @@
 //! Assignments: `set` and its older names.
 
+use serde_json::{Value, json};
+
 use super::context::Context;
 use super::cursor::Cursor;
 use super::{suggest, value};
@@ -10,21 +12,22 @@ const SCOPES: &[&str] = &["ctx", "step", "iter"];
 /// Every assignment of a step, an arc or a tool, older names first so that `set` has the last word.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, older: &[&str]) -> Vec<Assignment> {
     let mut assignments = Vec::new();
-    for name in older.iter().copied().chain(["set_ctx"]) {
+    for name in older.iter().copied().chain(["set_ctx", "set_iter"]) {
         let (Some(block), Some(key)) = (at.get(name), at.key(name)) else {
             continue;
         };
-        let message = format!("'{name}' is the older name of 'set' into ctx");
-        cx.older(key, message, "write 'set: {ctx.name: value}'");
-        if cx.is_map(&block, "write 'set: {ctx.name: value}'") {
+        let (scope, word) = match name {
+            "set_iter" => (SetScope::Iter, "iter"),
+            _ => (SetScope::Ctx, "ctx"),
+        };
+        let message = format!("'{name}' is the older name of 'set' into {word}");
+        cx.older(key, message, format!("write 'set: {{{word}.name: value}}'"));
+        if cx.is_map(&block, &format!("write 'set: {{{word}.name: value}}'")) {
             for (key, entry) in block.entries() {
-                let name = key.name.strip_prefix("ctx.").unwrap_or(&key.name);
-                assign(cx, &entry, SetScope::Ctx, name, &mut assignments);
+                let prefixed = key.name.strip_prefix(word).and_then(|rest| rest.strip_prefix('.'));
+                assign(cx, &entry, scope, prefixed.unwrap_or(&key.name), &mut assignments);
             }
         }
-    }
-    if let Some(key) = at.key("set_iter") {
-        refuse_iter(cx, key);
     }
     if let Some(block) = at.get("set")
         && cx.is_map(&block, "write 'set: {ctx.name: value}'")
@@ -42,7 +45,7 @@ fn target(cx: &mut Context<'_>, name: &str, entry: &Cursor<'_>, into: &mut Vec<A
     let known = match scope {
         "ctx" => Some(SetScope::Ctx),
         "step" => Some(SetScope::Step),
-        "iter" => return refuse_iter(cx, entry.place()),
+        "iter" => Some(SetScope::Iter),
         "workload" => {
             let help = "write 'ctx.name'; the workload is what the execution was started with";
             return cx.error("E017", entry, "the workload cannot be changed", help);
@@ -62,7 +65,7 @@ fn target(cx: &mut Context<'_>, name: &str, entry: &Cursor<'_>, into: &mut Vec<A
             if !rest.is_empty()
                 && let Some(meant) = suggest::among(scope, SCOPES)
             {
-                let help = format!("{meant}a target is ctx.name or step.name");
+                let help = format!("{meant}a target is ctx.name, iter.name or step.name");
                 return cx.error("E017", entry, format!("unknown scope '{scope}'"), help);
             }
             let message = format!("the target '{name}' names no scope and is taken as ctx.{name}");
@@ -84,11 +87,26 @@ fn assign(
         let help = "a target is a scope and names joined by dots: ctx.name, ctx.a.b, step.name";
         return cx.error("E017", entry, "the target has an empty name", help);
     }
+    cx.names.define(&path[0]);
     let value = value::decode(cx, entry);
     into.push(Assignment { scope, path, value });
 }
 
-fn refuse_iter(cx: &mut Context<'_>, place: (crate::yaml::Place, super::cursor::Path<'_>)) {
-    let help = "write 'ctx.name'; iter belongs to loops";
-    cx.unsupported(place, "assigning to iter is", help);
+/// Assignments in the form a pipeline's source has them.
+pub(super) fn source(assignments: &[Assignment]) -> Value {
+    let one = |assignment: &Assignment| {
+        let Assignment { scope, path, value } = assignment;
+        json!({"scope": scope, "path": path, "value": value::source(value)})
+    };
+    assignments.iter().map(one).collect()
+}
+
+/// Mentions assignments to `iter` where no iteration can read them any more.
+pub(super) fn warn_iter(cx: &mut Context<'_>, at: &Cursor<'_>, assignments: &[Assignment]) {
+    let Some(block) = at.get("set").or_else(|| at.get("set_iter")) else { return };
+    if assignments.iter().any(|assignment| assignment.scope == SetScope::Iter) {
+        let message = "'iter' ends with the iteration, so nothing reads what is assigned here";
+        let help = "assign 'iter' beside a task or in its rules, or write 'ctx.name'";
+        cx.warning("W114", &block, message, help);
+    }
 }

@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::cursor::Cursor;
-use super::tool::{self, Defaults};
-use super::{duration, keys, r#loop, next, output, policy, set};
-use crate::document::{Assignment, FailureMode, Join, Mode, OnError, Router, Step, Tool, Work};
+use super::tool::{self, Decoded, Defaults};
+use super::{admit, duration, guard, keys, r#loop, next, select, set};
+use crate::document::{
+    Admit, FailureMode, Join, Loop, LoopExec, LoopMode, Mode, OnError, Router, Selection, Step,
+    Work,
+};
+use crate::template::Guard;
 
 const KEYS: &[&str] = &[
     "step",
@@ -19,43 +23,59 @@ const KEYS: &[&str] = &[
     "set",
     "input",
     "output",
+    "output_select",
+    "select",
     "spec",
     "join",
 ];
 const OLDER_KEYS: &[&str] = &["args", "vars", "when", "set_ctx", "set_iter"];
 const SPEC_KEYS: &[&str] = &["timeout", "on_error", "next_mode", "policy"];
+const POLICY_KEYS: &[&str] = &["admit", "lifecycle", "failure", "emit"];
 const JOINS: &[&str] = &["all", "each", "any"];
 
 /// A step under the name that was found for it. Whatever is wrong with it is reported, and the
-/// rest of it is decoded all the same.
-pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>, name: Arc<str>) -> Step {
+/// rest of it is decoded all the same. `timeout` is for tools that say nothing of their own.
+pub(super) fn decode(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    name: Arc<str>,
+    timeout: Option<Duration>,
+) -> Step {
     keys::refuse_removed(cx, at, keys::REMOVED_FROM_STEPS);
     keys::warn_unknown(cx, at, KEYS, |key| {
         let misnames = name.is_empty() && matches!(key, "name" | "id");
         misnames || OLDER_KEYS.contains(&key) || is_removed(key)
     });
     let spec = spec(cx, at);
-    refuse(cx, at);
     let has_removed = at.entries().any(|(key, _)| is_removed(&key.name));
     if at.get("tool").is_none() && at.get("next").is_none() && !has_removed {
         let help = "add 'tool: {kind: noop}' if it does nothing, or 'next' if it only routes";
         cx.error("E010", at, format!("step '{name}' has neither 'tool' nor 'next'"), help);
     }
-    let (tool, mut set) = decode_tool(cx, at, spec.timeout);
-    set.extend(set::decode(cx, at, &["vars"]));
+    let when = when(cx, at);
+    let written_loop = at.get("loop");
+    let repeat = written_loop.as_ref().and_then(|at| r#loop::decode(cx, at, spec.failure));
+    let decoded = work(cx, at, &name, spec.timeout.or(timeout), repeat.as_ref());
+    if let (Some(repeat), Some(written)) = (&repeat, &written_loop) {
+        check_loop(cx, written, repeat, &decoded);
+    }
+    let mut assignments = decoded.set;
+    let own = set::decode(cx, at, &["vars"]);
+    set::warn_iter(cx, at, &own);
+    assignments.extend(own);
     let router = match at.get("next") {
         Some(next) => next::decode(cx, &next, spec.next_mode),
         None => Router::default(),
     };
     Step {
         name,
-        work: tool.map_or(Work::Route, Work::Tool),
-        repeat: None,
-        when: None,
-        admit: None,
+        work: decoded.work,
+        repeat,
+        when,
+        admit: spec.admit,
         timeout: spec.timeout,
-        failure: FailureMode::default(),
-        set,
+        failure: spec.failure.unwrap_or_default(),
+        set: assignments,
         router,
         join: join(cx, at),
         on_error: spec.on_error,
@@ -66,25 +86,22 @@ fn is_removed(name: &str) -> bool {
     keys::REMOVED_FROM_STEPS.iter().any(|(removed, _)| *removed == name)
 }
 
-/// Constructs of the language that this version does not run.
-fn refuse(cx: &mut Context<'_>, at: &Cursor<'_>) {
-    if let Some(found) = at.get("loop") {
-        r#loop::refuse(cx, &found);
-    }
-    if let Some(key) = at.key("when") {
-        let help = "put the condition on the arcs that lead to this step";
-        cx.unsupported(key, "a condition on the step itself is", help);
-    }
-    if let Some(found) = at.get("output") {
-        output::check(cx, "output", &found);
-    }
+/// A condition on the step itself.
+fn when(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Guard> {
+    let (when, key) = (at.get("when")?, at.key("when")?);
+    let message = "a condition on the step itself is older; when it does not hold, the step is \
+                   passed over";
+    cx.older(key, message, "put the condition on the arcs that lead to this step");
+    guard::decode(cx, &when).map(|condition| condition.guard)
 }
 
-fn decode_tool(
+fn work(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
+    name: &Arc<str>,
     timeout: Option<Duration>,
-) -> (Option<Tool>, Vec<Assignment>) {
+    repeat: Option<&Loop>,
+) -> Decoded {
     let older = at.get("args");
     if let (Some(_), Some(key)) = (&older, at.key("args")) {
         if at.key("input").is_some() {
@@ -97,16 +114,46 @@ fn decode_tool(
     let input = at.get("input").or(older);
     let input =
         input.filter(|input| cx.is_map(input, "name each argument: 'input: {name: value}'"));
+    let select = selections(cx, at);
+    let nothing = || Decoded { work: Work::Route, set: Vec::new(), writes_ctx: false };
     let Some(tool) = at.get("tool") else {
         if let Some(input) = input {
             let help = "remove it, or add the tool it is for";
             cx.warning("W114", &input, "a step without a tool has no use for arguments", help);
         }
-        return (None, Vec::new());
+        if let Some(key) = at.key("loop").filter(|_| repeat.is_some()) {
+            let message = "the loop has no tool to run for each item";
+            cx.error_at("E030", key, message, "add 'tool: {kind: …}' to the step");
+        }
+        return nothing();
     };
-    match tool::decode(cx, &tool, Defaults { input, timeout }) {
-        Some(decoded) => (Some(decoded.tool), decoded.set),
-        None => (None, Vec::new()),
+    let defaults = Defaults {
+        input,
+        timeout,
+        select,
+        looped: repeat.is_some(),
+        local: repeat.is_some_and(|repeat| repeat.exec == LoopExec::Local),
+    };
+    tool::decode(cx, &tool, name, &defaults).unwrap_or_else(nothing)
+}
+
+/// What the step picks out of its result.
+fn selections(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Selection> {
+    let mut picked = Vec::new();
+    for name in ["output"].iter().chain(select::NAMES) {
+        let Some(found) = at.get(name) else { continue };
+        if at.get("tool").is_none() {
+            select::useless(cx, found.place());
+        } else {
+            picked.extend(select::decode(cx, name, &found));
+        }
+    }
+    picked
+}
+
+fn check_loop(cx: &mut Context<'_>, at: &Cursor<'_>, repeat: &Loop, work: &Decoded) {
+    if repeat.mode == LoopMode::Parallel && work.writes_ctx {
+        r#loop::warn_race(cx, at);
     }
 }
 
@@ -116,6 +163,8 @@ struct Spec {
     timeout: Option<Duration>,
     on_error: OnError,
     next_mode: Option<Mode>,
+    admit: Option<Admit>,
+    failure: Option<FailureMode>,
 }
 
 fn spec(cx: &mut Context<'_>, at: &Cursor<'_>) -> Spec {
@@ -146,9 +195,41 @@ fn spec(cx: &mut Context<'_>, at: &Cursor<'_>) -> Spec {
         spec.next_mode = next::mode(cx, &mode);
     }
     if let Some(found) = found.get("policy") {
-        policy::refuse(cx, &found);
+        policy(cx, &found, &mut spec);
     }
     spec
+}
+
+/// `spec.policy` of a step.
+fn policy(cx: &mut Context<'_>, at: &Cursor<'_>, spec: &mut Spec) {
+    if !cx.is_map(at, "write 'policy: {admit: …, lifecycle: …, failure: …}'") {
+        return;
+    }
+    keys::warn_unknown(cx, at, POLICY_KEYS, |name| name == "rules");
+    if let Some(key) = at.key("rules") {
+        let message = "the rules stand on the step, while a task is what they are about";
+        cx.error_at("E040", key, message, "write them under the tool: 'tool: {spec: {policy: …}}'");
+    }
+    if let Some(key) = at.key("emit") {
+        let message = "'emit' has no effect; every event is recorded";
+        cx.warning_at("W114", key, message, "remove it");
+    }
+    if let Some(found) = at.get("admit") {
+        spec.admit = admit::decode(cx, &found);
+    }
+    spec.failure = r#loop::failure(cx, at);
+    let Some(lifecycle) = at.get("lifecycle") else { return };
+    if !cx.is_map(&lifecycle, "write 'lifecycle: {timeout_s: 30}'") {
+        return;
+    }
+    keys::warn_unknown(cx, &lifecycle, &["timeout_s", "deadline_s"], keys::none);
+    for name in ["timeout_s", "deadline_s"] {
+        if let Some(limit) = lifecycle.get(name).and_then(|written| duration::timeout(cx, &written))
+        {
+            // Whichever is over first ends the visit.
+            spec.timeout = Some(spec.timeout.map_or(limit, |timeout| timeout.min(limit)));
+        }
+    }
 }
 
 fn join(cx: &mut Context<'_>, at: &Cursor<'_>) -> Join {

@@ -1,18 +1,27 @@
 //! Documents in, findings or meaning out.
 
 mod builds;
+mod loops;
 mod meaning;
 mod mistakes;
 mod older;
+mod pipelines;
+mod policies;
 mod properties;
+mod roots;
 mod routing;
+mod steps;
 mod subscriptions;
 mod templates;
 mod unsupported;
 mod warnings;
+mod workbooks;
+
+use serde_json::{Value, json};
 
 use super::check;
 use crate::document::{Playbook, Step};
+use crate::template::ValueTemplate;
 
 /// Four lines in front of the steps of a test, so that its first step is on line 5.
 const HEAD: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: test}\nworkflow:\n";
@@ -42,6 +51,18 @@ fn report_steps(steps: &str) -> String {
 fn playbook(steps: &str) -> Playbook {
     let text = format!("{HEAD}{steps}");
     check(&text).playbook.unwrap_or_else(|| panic!("{}", report(&text)))
+}
+
+/// A compiled value as JSON, with `<…>` around templates.
+fn shown(value: &ValueTemplate) -> Value {
+    match value {
+        ValueTemplate::Literal(value) => value.clone(),
+        ValueTemplate::Template(template) => json!(format!("<{}>", template.source())),
+        ValueTemplate::List(items) => items.iter().map(shown).collect(),
+        ValueTemplate::Map(entries) => Value::Object(
+            entries.iter().map(|(name, value)| (name.clone(), shown(value))).collect(),
+        ),
+    }
 }
 
 /// A step's arcs as text: `exclusive a[when] b`.

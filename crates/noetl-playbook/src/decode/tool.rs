@@ -1,73 +1,136 @@
-//! What a step runs.
+//! What a step runs: one tool, or a pipeline of tasks.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::context::Context;
 use super::cursor::Cursor;
-use super::{duration, keys, kinds, output, policy, set, value};
-use crate::document::{Assignment, Tool};
-use crate::template::ValueTemplate;
-use crate::yaml::{Key, Kind};
+use super::kinds;
+use super::task::{self, Around, Task};
+use super::workbook;
+use crate::document::{Assignment, Own, Selection, Work};
+use crate::pipeline::{Pipeline, PipelineError, compile_rules};
 
-/// Keys of `tool.spec` that are about the run rather than settings of the tool.
-const SPEC_OWN_KEYS: &[&str] = &["policy", "timeout", "result"];
-
-/// Names of a tool's arguments: the one to write, then older ones.
-const INPUT_NAMES: &[&str] = &["input", "args", "with"];
-
-/// What the step says about its tool.
-#[derive(Debug, Clone, Copy)]
+/// What the step says about its work.
+#[derive(Debug)]
 pub(super) struct Defaults<'a> {
-    /// Arguments that the tool's own replace.
+    /// Arguments that each task's own replace.
     pub(super) input: Option<Cursor<'a>>,
+    /// A timeout for tasks that have none.
     pub(super) timeout: Option<Duration>,
+    /// Fields picked out of the result.
+    pub(super) select: Vec<Selection>,
+    /// Whether the work is done once per item.
+    pub(super) looped: bool,
+    /// Whether all items run within one command.
+    pub(super) local: bool,
 }
 
-/// A tool and the assignments written beside it.
+/// The work, and what it adds to the step.
 #[derive(Debug)]
 pub(super) struct Decoded {
-    pub(super) tool: Tool,
+    pub(super) work: Work,
+    /// Assignments of a tool that runs outside any pipeline.
     pub(super) set: Vec<Assignment>,
+    /// Whether it writes durable variables while it runs.
+    pub(super) writes_ctx: bool,
 }
 
-/// The tool of a step: a mapping, or a list of exactly one.
+/// The work of a step: a mapping, or a list of tasks.
 pub(super) fn decode(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
-    defaults: Defaults<'_>,
+    step: &Arc<str>,
+    defaults: &Defaults<'_>,
 ) -> Option<Decoded> {
     if let Some(kind) = at.text() {
         cx.error("E012", at, "the tool is a bare word", kinds::rewrite(kind));
         return None;
     }
-    if !at.is_list() {
-        return task(cx, at, defaults);
+    let mut tasks = match at.is_list() {
+        true => list(cx, at, defaults)?,
+        false => vec![single(cx, at, step, defaults)?],
+    };
+    if let Some(last) = tasks.last_mut() {
+        last.select(&defaults.select);
     }
-    let mut tasks: Vec<_> = at.items().map(|item| task(cx, &item, defaults)).collect();
-    match tasks.len() {
-        0 => {
-            cx.error("E012", at, "the pipeline is empty", "write 'tool: {kind: …}'");
-            None
+    match tasks.as_slice() {
+        [task] if task.own.is_some() => own(cx, at, tasks.pop()?, defaults),
+        [task] if task.is_plain() && !defaults.local => {
+            let tool = tasks.pop()?.tool;
+            Some(Decoded { work: Work::Tool(tool), set: Vec::new(), writes_ctx: false })
         }
-        1 => tasks.pop().flatten(),
-        _ => {
-            let help = "write one step per task, joined by 'next'";
-            cx.unsupported(at.place(), "a pipeline of several tasks is", help);
-            None
-        }
+        _ => pipeline(cx, at, &tasks),
     }
 }
 
-/// One task: flat `{kind, …}`, or nested under its label, `{label: {kind, …}}`.
-fn task(cx: &mut Context<'_>, at: &Cursor<'_>, defaults: Defaults<'_>) -> Option<Decoded> {
+/// A tool by itself: a pipeline of one that is labelled like its step.
+fn single(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    step: &Arc<str>,
+    defaults: &Defaults<'_>,
+) -> Option<Task> {
+    let item = item(cx, at)?;
+    // Of a reference to the workbook the name is the task's.
+    let refers = item.at.get("kind").is_some_and(|kind| kind.text() == Some("workbook"));
+    let label = item.label.filter(|_| !refers).unwrap_or_else(|| Arc::clone(step));
+    let labels = [Arc::clone(&label)];
+    let around = Around { input: defaults.input, timeout: defaults.timeout, labels: &labels };
+    task::decode(cx, &item.at, &label, around)
+}
+
+fn list(cx: &mut Context<'_>, at: &Cursor<'_>, defaults: &Defaults<'_>) -> Option<Vec<Task>> {
+    let written: Vec<Cursor<'_>> = at.items().collect();
+    if written.is_empty() {
+        cx.error("E012", at, "the pipeline is empty", "write 'tool: {kind: …}'");
+        return None;
+    }
+    let items: Vec<Option<Item<'_>>> = written.iter().map(|written| item(cx, written)).collect();
+    let labels = labels(cx, &items);
+    let mut input = defaults.input;
+    if let Some(shared) = input
+        && items.len() > 1
+        && !workbook::share(cx, &shared, items.len() - 1)
+    {
+        input = None;
+    }
+    let around = Around { input, timeout: defaults.timeout, labels: &labels };
+    let tasks: Vec<Option<Task>> = items
+        .iter()
+        .zip(&labels)
+        .map(|(item, label)| task::decode(cx, &item.as_ref()?.at, label, around))
+        .collect();
+    for (task, item) in tasks.iter().flatten().zip(items.iter().flatten()) {
+        if task.own.is_some() && items.len() > 1 {
+            let kind = &task.tool.kind;
+            let message = format!("'{kind}' is done by the control plane, not within a pipeline");
+            let help =
+                format!("make it a step of its own: '- {{step: …, tool: {{kind: {kind}}}}}'");
+            cx.error("E018", &item.at, message, help);
+        }
+    }
+    tasks.into_iter().collect()
+}
+
+/// One entry of a pipeline: its mapping, and its label if it has one.
+struct Item<'a> {
+    at: Cursor<'a>,
+    label: Option<Arc<str>>,
+}
+
+/// Flat `{kind, …}`, or nested under its label, `{label: {kind, …}}`.
+fn item<'a>(cx: &mut Context<'_>, at: &'a Cursor<'a>) -> Option<Item<'a>> {
     if !at.is_map() {
         let message = format!("a tool is a mapping, found {}", at.node.described());
         cx.error("E012", at, message, "write 'tool: {kind: …}'");
         return None;
     }
-    if let Some(kind) = at.get("kind") {
-        return flat(cx, at, &kind, defaults);
+    if at.get("kind").is_some() {
+        return Some(Item { at: *at, label: name(cx, at) });
     }
     let mut nested = at.entries().filter(|(_, entry)| entry.get("kind").is_some());
     match (nested.next(), at.entries().count()) {
@@ -75,7 +138,7 @@ fn task(cx: &mut Context<'_>, at: &Cursor<'_>, defaults: Defaults<'_>) -> Option
             let message = "the tool is nested under its label";
             let rewrite = format!("write '{{name: {}, kind: …}}'", key.name);
             cx.older((key.at, entry.path), message, rewrite);
-            task(cx, &entry, defaults)
+            Some(Item { at: entry, label: Some(Arc::from(&*key.name)) })
         }
         (Some(_), _) => {
             let help = "write each task as '- {name: label, kind: …}'";
@@ -93,142 +156,100 @@ fn task(cx: &mut Context<'_>, at: &Cursor<'_>, defaults: Defaults<'_>) -> Option
     }
 }
 
-fn flat(
+/// A task's `name`, if it is one.
+fn name(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arc<str>> {
+    let name = at.get("name")?;
+    match name.text() {
+        Some(text) if !text.is_empty() => Some(Arc::from(text)),
+        _ => {
+            let message = "the label of a task is text";
+            cx.error("E012", &name, message, "write a name, in quotes if it looks like a number");
+            None
+        }
+    }
+}
+
+/// The labels of all tasks: their own, else by their place.
+fn labels(cx: &mut Context<'_>, items: &[Option<Item<'_>>]) -> Vec<Arc<str>> {
+    let mut labels: Vec<Arc<str>> = Vec::with_capacity(items.len());
+    let mut lines: HashMap<Arc<str>, u32> = HashMap::new();
+    for (index, item) in items.iter().enumerate() {
+        let written = item.as_ref().and_then(|item| item.label.clone());
+        let label = written.unwrap_or_else(|| Arc::from(format!("task_{index}")));
+        if let Some(item) = item {
+            if let Some(line) = lines.get(&label) {
+                let message = format!("the label '{label}' is taken on line {line} already");
+                cx.error("E013", &item.at, message, "give every task of a step a name of its own");
+            } else {
+                lines.insert(Arc::clone(&label), item.at.node.at.line);
+            }
+        }
+        cx.names.define(&label);
+        labels.push(label);
+    }
+    labels
+}
+
+fn own(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
-    kind: &Cursor<'_>,
-    defaults: Defaults<'_>,
+    task: Task,
+    defaults: &Defaults<'_>,
 ) -> Option<Decoded> {
-    let kind = kinds::decode(cx, kind);
-    keys::refuse_removed(cx, at, keys::REMOVED_FROM_TOOLS);
-    let spec = at.get("spec").filter(|spec| cx.is_map(spec, "write 'spec: {timeout: 30s}'"));
-    let fields = fields(cx, at, spec.as_ref());
-    let find = |name: &str| {
-        let mut fields = fields.iter();
-        let found = fields.find(|(key, value)| &*key.name == name && !value.node.is_null());
-        found.map(|(_, value)| *value)
+    if defaults.local {
+        let kind = &task.tool.kind;
+        let message = format!("'{kind}' is done by the control plane, not within one worker");
+        let help = "write 'loop: {spec: {policy: {exec: distributed}}}', or leave 'exec' out";
+        cx.error("E018", at, message, help);
+    }
+    if defaults.looped && !task.set.is_empty() {
+        let message = "assignments beside this tool would be made once per item";
+        let help = "assign in a rule: 'rules: [{when: \"{{ output.ok }}\", then: {do: continue, \
+                    set: {…}}}]'";
+        cx.error("E018", at, message, help);
+    }
+    let writes_ctx = task.writes_ctx();
+    let rules = match compile_rules(&Value::Array(task.rules.source)) {
+        Ok(rules) => rules,
+        Err(error) => {
+            uncompiled(cx, at, &error);
+            Vec::new()
+        }
     };
-    for name in ["eval", "policy"] {
-        if let Some(found) = find(name) {
-            policy::refuse(cx, &found);
-        }
-    }
-    for name in ["output", "output_select"] {
-        if let Some(found) = find(name) {
-            output::check(cx, name, &found);
-        }
-    }
-    let timeout = ["timeout", "timeout_seconds"].into_iter().find_map(find);
-    let timeout = timeout.or(spec.as_ref().and_then(|spec| spec.get("timeout")));
-    let timeout = match timeout {
-        Some(timeout) => duration::timeout(cx, &timeout),
-        None => defaults.timeout,
-    };
-    let mut set = set::decode(cx, at, &[]);
-    if let Some(spec) = &spec {
-        set.extend(set::decode(cx, spec, &[]));
-    }
-    let input = input(cx, &fields, defaults.input);
-    if let Some(kind) = kind {
-        kinds::require(cx, at, kind, find);
-    }
-    let raw = find("raw").is_some_and(|raw| raw.node.kind == Kind::Bool(true));
-    let config = config(cx, &fields, kind == Some("python"), raw);
-    let kind = Arc::from(kind?);
-    let (select, idempotent) = (Vec::new(), true);
-    let tool = Tool { kind, config, input, timeout, select, idempotent };
-    Some(Decoded { tool, set })
+    let own = Own { kind: task.own?, tool: task.tool, rules };
+    Some(Decoded { work: Work::Own(Box::new(own)), set: task.set, writes_ctx })
 }
 
-/// The tool's settings: its own, then those some authors put under `spec`.
-fn fields<'a>(
-    cx: &mut Context<'_>,
-    at: &'a Cursor<'a>,
-    spec: Option<&'a Cursor<'a>>,
-) -> Vec<(&'a Key, Cursor<'a>)> {
-    let mut fields: Vec<_> = at.entries().filter(|(key, _)| &*key.name != "spec").collect();
-    let Some(spec) = spec else { return fields };
-    if let Some(policy) = spec.get("policy") {
-        policy::refuse(cx, &policy);
+fn pipeline(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: &[Task]) -> Option<Decoded> {
+    let writes_ctx = tasks.iter().any(Task::writes_ctx);
+    // What is wrong with a task is told already.
+    if cx.findings.has_errors() {
+        return None;
     }
-    if let Some(key) = spec.key("result") {
-        let help = "remove it; results are kept whole";
-        cx.warning_at("W114", key, "'result' under 'spec' has no effect in this version", help);
+    let sources: Vec<Value> = tasks.iter().map(Task::source).collect();
+    match Pipeline::compile(Arc::new(json!({ "tasks": sources }))) {
+        Ok(pipeline) => {
+            let work = Work::Pipeline(Arc::new(pipeline));
+            Some(Decoded { work, set: Vec::new(), writes_ctx })
+        }
+        Err(error) => {
+            uncompiled(cx, at, &error);
+            None
+        }
     }
-    let own = at.names();
-    let nested = spec.entries().filter(|(key, _)| !SPEC_OWN_KEYS.contains(&&*key.name));
-    let nested: Vec<_> = nested.filter(|(key, _)| !own.contains(&*key.name)).collect();
-    if !nested.is_empty() {
-        let names: Vec<&str> = nested.iter().map(|(key, _)| &*key.name).collect();
-        let message = format!("settings of the tool stand under 'spec': {}", names.join(", "));
-        cx.older(spec.place(), message, "write them beside 'kind'");
-    }
-    fields.extend(nested);
-    fields
 }
 
-fn config(
-    cx: &mut Context<'_>,
-    fields: &[(&Key, Cursor<'_>)],
-    python: bool,
-    raw: bool,
-) -> ValueTemplate {
-    let mut config = Vec::new();
-    for (key, field) in fields {
-        let value = match &*key.name {
-            "kind" | "name" | "desc" | "description" | "set" | "set_ctx" | "set_iter"
-            | "timeout" | "timeout_seconds" | "eval" | "policy" => continue,
-            name if INPUT_NAMES.contains(&name) => continue,
-            "raw" if python => continue,
-            "code" if raw => ValueTemplate::Literal(value::literal(cx, field)),
-            "auth" | "credential" if field.text().is_some() => {
-                let help = "give the tool what it needs in 'headers' or 'env' until then";
-                cx.unsupported(field.place(), "a stored credential is", help);
-                continue;
-            }
-            _ => value::decode(cx, field),
-        };
-        config.push((key.name.to_string(), value));
-    }
-    value::map(config)
+/// What is compiled has been checked, so this says that a check is missing.
+fn uncompiled(cx: &mut Context<'_>, at: &Cursor<'_>, error: &PipelineError) {
+    cx.error("E012", at, error.to_string(), "write the tasks as the guide shows them");
 }
 
-/// The tool's arguments over the step's.
-fn input(
-    cx: &mut Context<'_>,
-    fields: &[(&Key, Cursor<'_>)],
-    defaults: Option<Cursor<'_>>,
-) -> ValueTemplate {
-    let mut own: Option<Cursor<'_>> = None;
-    for (key, field) in fields {
-        if !INPUT_NAMES.contains(&&*key.name) {
-            continue;
-        }
-        if own.is_some() {
-            let message = format!("'{}' repeats the tool's arguments", key.name);
-            cx.error_at("E016", (key.at, field.path), message, "keep everything under 'input'");
-            continue;
-        }
-        if &*key.name != "input" {
-            let message = format!("'{}' is the older name of 'input'", key.name);
-            cx.older((key.at, field.path), message, "write 'input'");
-        }
-        own = Some(*field);
-    }
-    let own = own.filter(|own| !own.node.is_null());
-    if let Some(own) = own.filter(|own| !own.is_map()) {
-        let templated = own.node.text().is_some_and(crate::template::Template::is_template);
-        if templated && defaults.is_none() {
-            return value::decode(cx, &own);
-        }
-        cx.expected(&own, "a mapping", "name each argument: 'input: {name: value}'");
-        return value::empty();
-    }
-    let taken = own.map(|own| own.names()).unwrap_or_default();
-    let inherited = defaults.iter().flat_map(Cursor::entries);
-    let inherited = inherited.filter(|(key, _)| !taken.contains(&*key.name));
-    let entries = inherited.chain(own.iter().flat_map(Cursor::entries));
-    value::map(
-        entries.map(|(key, entry)| (key.name.to_string(), value::decode(cx, &entry))).collect(),
-    )
+/// Reads a workbook task that nothing refers to, for its mistakes alone.
+pub(super) fn check_unreferred(cx: &mut Context<'_>) {
+    workbook::unreferred(cx, |cx, name, at| {
+        let label: Arc<str> = Arc::from(name);
+        let labels = [Arc::clone(&label)];
+        let around = Around { input: None, timeout: None, labels: &labels };
+        task::decode(cx, at, &label, around);
+    });
 }

@@ -29,18 +29,30 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> ValueTemplate {
     }
 }
 
-/// Says which of a template's names are older, or come with constructs this version does not run.
+/// Says which of a template's names are older or would carry a secret into the log, and notes
+/// those that something has to define.
 pub(super) fn names(cx: &mut Context<'_>, at: &Cursor<'_>, template: &Template) {
     let names = template.names();
-    if names.contains("keychain") {
-        let help = "pass the value in the payload until stored credentials are there";
-        cx.unsupported(at.place(), "'keychain' in templates is", help);
-    }
-    if names.contains("iter") {
-        cx.unsupported(at.place(), "'iter' in templates is", "it comes with loops");
+    if names.contains("keychain") && !cx.secrets {
+        let message = "a secret cannot be used here, because what is rendered here is recorded";
+        let help = "use 'keychain' in the settings or the input of a tool that a worker runs";
+        cx.error("E051", at, message, help);
     }
     if names.contains("outcome") {
         cx.older(at.place(), "'outcome' is an older name", "write 'output'");
+    }
+    cx.names.note(at, template);
+}
+
+/// The JSON that a compiled value was compiled from.
+pub(super) fn source(value: &ValueTemplate) -> Value {
+    match value {
+        ValueTemplate::Literal(value) => value.clone(),
+        ValueTemplate::Template(template) => Value::from(template.source()),
+        ValueTemplate::List(items) => items.iter().map(source).collect(),
+        ValueTemplate::Map(entries) => Value::Object(
+            entries.iter().map(|(name, value)| (name.clone(), source(value))).collect(),
+        ),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `workflow`: all steps, their names, and where an execution begins.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::context::Context;
 use super::cursor::Cursor;
@@ -10,7 +11,7 @@ use crate::template::Template;
 use crate::yaml::Place;
 
 /// Names that templates find before any step of that name, or that a step of that name hides.
-const BUILT_IN_NAMES: &[&str] = &[
+pub(super) const BUILT_IN_NAMES: &[&str] = &[
     "args",
     "catalog_id",
     "ctx",
@@ -46,23 +47,33 @@ pub(super) struct Workflow {
     pub(super) steps: Vec<Step>,
     pub(super) entry: StepIx,
     pub(super) implicit_end: Option<StepIx>,
+    pub(super) final_step: Option<StepIx>,
 }
 
-/// Reads `workflow`; none when there is no step to begin with.
-pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Workflow> {
+/// Reads `workflow`; none when there is no step to begin with. `timeout` is for tools that nothing
+/// else gives one.
+pub(super) fn decode(
+    cx: &mut Context<'_>,
+    root: &Cursor<'_>,
+    timeout: Option<Duration>,
+) -> Option<Workflow> {
     let at = list(cx, root)?;
     let names = names(cx, &at);
     warn_shadowing(cx, root, &at, &names);
     let named = at.items().zip(names);
-    let steps: Vec<Step> = named.map(|(item, name)| decode_step(cx, &item, name)).collect();
-    let entry = entry(cx, root)?;
-    let implicit_end = flow::implicit_end(&steps, cx.steps.get("end").copied(), entry);
+    let steps: Vec<Step> =
+        named.map(|(item, name)| decode_step(cx, &item, name, timeout)).collect();
+    let entry = entry(cx, root);
+    let final_step = final_step(cx, root, &steps, entry);
+    let entry = entry?;
+    let end = cx.steps.get("end").copied().filter(|end| Some(*end) != final_step);
+    let implicit_end = flow::implicit_end(&steps, end, entry);
     // An arc that could not be resolved would make its target look unreachable.
     if !cx.findings.has_errors() {
-        let starts = std::iter::once(entry).chain(implicit_end);
+        let starts = std::iter::once(entry).chain(implicit_end).chain(final_step);
         flow::warn_unreachable(cx, &at, &steps, starts);
     }
-    Some(Workflow { steps, entry, implicit_end })
+    Some(Workflow { steps, entry, implicit_end, final_step })
 }
 
 fn list<'a>(cx: &mut Context<'_>, root: &'a Cursor<'a>) -> Option<Cursor<'a>> {
@@ -160,7 +171,12 @@ fn warn_shadowing(cx: &mut Context<'_>, root: &Cursor<'_>, at: &Cursor<'_>, name
     }
 }
 
-fn decode_step(cx: &mut Context<'_>, item: &Cursor<'_>, name: Arc<str>) -> Step {
+fn decode_step(
+    cx: &mut Context<'_>,
+    item: &Cursor<'_>,
+    name: Arc<str>,
+    timeout: Option<Duration>,
+) -> Step {
     if !item.is_map() {
         cx.expected(item, "a step", "write '- step: name' with 'tool' or 'next' below it");
         return Step {
@@ -177,24 +193,62 @@ fn decode_step(cx: &mut Context<'_>, item: &Cursor<'_>, name: Arc<str>) -> Step 
             on_error: OnError::default(),
         };
     }
-    step::decode(cx, item, name)
+    step::decode(cx, item, name, timeout)
 }
 
 /// `executor.spec.entry_step`, else the step called `start`, else the first.
 fn entry(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<StepIx> {
+    match named(cx, root, "entry_step", "to begin with") {
+        Named::Nothing => Some(cx.steps.get("start").copied().unwrap_or(StepIx(0))),
+        Named::Unknown => None,
+        Named::Step(ix, _) => Some(ix),
+    }
+}
+
+/// `executor.spec.final_step`.
+fn final_step(
+    cx: &mut Context<'_>,
+    root: &Cursor<'_>,
+    steps: &[Step],
+    entry: Option<StepIx>,
+) -> Option<StepIx> {
+    let Named::Step(ix, place) = named(cx, root, "final_step", "to end with") else {
+        return None;
+    };
+    let path = "executor.spec.final_step";
+    if entry == Some(ix) {
+        let message = "the execution begins with its final step";
+        cx.findings.error("E006", place, path, message, "name another step");
+        return None;
+    }
+    if steps.iter().flat_map(|step| &step.router.arcs).any(|arc| arc.to == ix) {
+        let message = "arcs lead to the final step, so it runs there and once more in the end";
+        cx.findings.warning("W117", place, path, message, "lead those arcs elsewhere, or nowhere");
+    }
+    Some(ix)
+}
+
+/// A step that `executor.spec` names.
+enum Named {
+    Nothing,
+    Unknown,
+    Step(StepIx, Place),
+}
+
+fn named(cx: &mut Context<'_>, root: &Cursor<'_>, key: &str, what: &str) -> Named {
     let executor = root.get("executor");
     let spec = executor.as_ref().and_then(|executor| executor.get("spec"));
-    let Some(named) = spec.as_ref().and_then(|spec| spec.get("entry_step")) else {
-        return Some(cx.steps.get("start").copied().unwrap_or(StepIx(0)));
+    let Some(named) = spec.as_ref().and_then(|spec| spec.get(key)) else {
+        return Named::Nothing;
     };
     let name = named.text().unwrap_or_default();
-    let found = cx.steps.get(name).copied();
-    if found.is_none() {
-        let help = match cx.similar_step(name) {
-            Some(similar) => format!("did you mean '{similar}'?"),
-            None => "name a step of the workflow".to_owned(),
-        };
-        cx.error("E006", &named, format!("there is no step named '{name}' to begin with"), help);
+    if let Some(ix) = cx.steps.get(name).copied() {
+        return Named::Step(ix, named.node.at);
     }
-    found
+    let help = match cx.similar_step(name) {
+        Some(similar) => format!("did you mean '{similar}'?"),
+        None => "name a step of the workflow".to_owned(),
+    };
+    cx.error("E006", &named, format!("there is no step named '{name}' {what}"), help);
+    Named::Unknown
 }

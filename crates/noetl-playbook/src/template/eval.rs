@@ -15,7 +15,7 @@ use super::program::{
     Application, Arguments, Arithmetic, Comparison, Expr, Key, Method, Root, Slice,
 };
 use super::scope::Scope;
-use super::{Data, function, higher, method, ops};
+use super::{Data, function, higher, listed, method, ops};
 
 /// One rendering: what it sees, what it has bound, and what it may still spend.
 pub(super) struct Run<'s> {
@@ -121,6 +121,11 @@ impl<'s> Run<'s> {
 
     /// Calls a filter or a test; its input is the first argument.
     pub(super) fn apply(&mut self, filter: &Filter, arguments: &[Data]) -> Result<Data, Fault> {
+        if let Some(items) = listed::items_for(filter.name, arguments) {
+            let listed: Vec<Data> =
+                std::iter::once(items).chain(arguments[1..].iter().cloned()).collect();
+            return self.apply(filter, &listed);
+        }
         for argument in arguments {
             self.charge(filter.cost, argument)?;
         }
@@ -248,6 +253,7 @@ impl<'s> Run<'s> {
 
     fn slice(&mut self, slice: &Slice) -> Result<Data, Fault> {
         let of = self.eval(&slice.of)?;
+        let of = listed::items(&of).unwrap_or(of);
         let start = self.bound(slice.start.as_ref())?;
         let stop = self.bound(slice.stop.as_ref())?;
         let step = self.bound(slice.step.as_ref())?.unwrap_or(1);

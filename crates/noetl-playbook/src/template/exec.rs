@@ -7,6 +7,7 @@ use super::error::Fault;
 use super::eval::Run;
 use super::json::{show, text};
 use super::limit::check_items;
+use super::listed;
 use super::object::{LoopState, Namespace};
 use super::program::{CAPTURED, Expr, For, Stmt, Target};
 
@@ -115,6 +116,7 @@ impl Run<'_> {
     /// What a loop runs over: a list's items, a map's keys, nothing for what is not there.
     fn items(&mut self, node: &For) -> Result<Arc<[Data]>, Fault> {
         let value = self.eval_to_bind(&node.iter)?;
+        let value = listed::items(&value).unwrap_or(value);
         check_items(Some(value.len().unwrap_or(0)))?;
         let iter = value
             .try_iter()

@@ -149,7 +149,7 @@ fn uuid4(run: &mut Run<'_>) -> Data {
 }
 
 /// SplitMix64: neighbouring seeds give unrelated numbers.
-fn mix(seed: u64) -> u64 {
+pub(super) fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

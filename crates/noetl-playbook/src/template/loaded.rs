@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use noetl_model::Seq;
 
 use super::Data;
-use super::slot::{Away, Place, Slot, Source, merged};
+use super::slot::{Away, Gathered, Part, Place, Slot, Source, merged};
 
 /// Values of places, by place.
 #[derive(Debug, Clone, Default)]
@@ -104,7 +104,7 @@ impl Reach {
         match values.into_iter().collect::<Option<Vec<Data>>>() {
             None => Data::UNDEFINED,
             Some(values) => {
-                let data = merged(&away.parts, &values);
+                let data = put_together(&away.parts, values);
                 self.noted().merged.push((away.clone(), data.clone()));
                 data
             }
@@ -116,6 +116,7 @@ impl Reach {
             Source::Held(data) => return Some(data.clone()),
             Source::Event { seq, key, .. } => self.loaded.values.get(&(*seq, key.clone())),
             Source::Blob { reference, .. } => self.loaded.blobs.get(&reference.digest),
+            Source::List(gathered) => return self.list(gathered),
         };
         if found.is_none()
             && let Some(place) = source.place()
@@ -123,6 +124,16 @@ impl Reach {
             self.note(place);
         }
         found.cloned()
+    }
+
+    /// A gathered list. All items are looked up even if one is missing, so that all are noted.
+    fn list(&self, gathered: &Gathered) -> Option<Data> {
+        if let Some(whole) = gathered.held() {
+            return Some(whole);
+        }
+        let items: Vec<Data> = gathered.items().iter().map(|item| self.data(item)).collect();
+        let is_whole = !items.iter().any(Data::is_undefined);
+        is_whole.then(|| Data::from(items))
     }
 
     fn note(&self, place: Place) {
@@ -143,4 +154,14 @@ impl Reach {
     fn noted(&self) -> MutexGuard<'_, Noted> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What parts come to. Fields side by side are put into a map as they are; only writes one over the
+/// other have to be copied.
+fn put_together(parts: &[Part], values: Vec<Data>) -> Data {
+    if parts.iter().all(|part| part.path.len() == 1) {
+        let names = parts.iter().map(|part| part.path[0].clone());
+        return Data::from_pairs(names.map(Data::from).zip(values));
+    }
+    merged(parts, &values)
 }

@@ -68,24 +68,51 @@ impl ValueTemplate {
 
     /// Renders every template in one scope; the limits hold for all of them together.
     pub fn render(&self, scope: &Scope) -> Result<Value, RenderError> {
-        self.render_in(&mut Run::new(scope))
+        self.render_in(&mut Run::new(scope), &mut Vec::new())
     }
 
-    fn render_in(&self, run: &mut Run<'_>) -> Result<Value, RenderError> {
+    /// The same; an error comes with the keys that lead to its template, joined by dots.
+    pub fn render_named(&self, scope: &Scope) -> Result<Value, (String, RenderError)> {
+        let mut path = Vec::new();
+        self.render_in(&mut Run::new(scope), &mut path).map_err(|error| (path.join("."), error))
+    }
+
+    /// After an error `path` leads to where it was.
+    fn render_in(&self, run: &mut Run<'_>, path: &mut Vec<String>) -> Result<Value, RenderError> {
         match self {
             Self::Literal(value) => Ok(value.clone()),
             Self::Template(template) => template.render_in(run),
-            Self::List(items) => items
-                .iter()
-                .map(|item| item.render_in(run))
-                .collect::<Result<_, _>>()
-                .map(Value::Array),
-            Self::Map(entries) => entries
-                .iter()
-                .map(|(key, value)| Ok((key.clone(), value.render_in(run)?)))
-                .collect::<Result<Map<_, _>, _>>()
-                .map(Value::Object),
+            Self::List(items) => {
+                let mut rendered = Vec::with_capacity(items.len());
+                for (place, item) in items.iter().enumerate() {
+                    rendered.push(item.render_below(run, path, || place.to_string())?);
+                }
+                Ok(Value::Array(rendered))
+            }
+            Self::Map(entries) => {
+                let mut rendered = Map::new();
+                for (key, value) in entries {
+                    let value = value.render_below(run, path, || key.clone())?;
+                    rendered.insert(key.clone(), value);
+                }
+                Ok(Value::Object(rendered))
+            }
         }
+    }
+
+    fn render_below(
+        &self,
+        run: &mut Run<'_>,
+        path: &mut Vec<String>,
+        key: impl FnOnce() -> String,
+    ) -> Result<Value, RenderError> {
+        if let Self::Literal(value) = self {
+            return Ok(value.clone());
+        }
+        path.push(key());
+        let rendered = self.render_in(run, path)?;
+        path.pop();
+        Ok(rendered)
     }
 }
 

@@ -7,30 +7,34 @@
 use std::sync::Arc;
 
 use minijinja::value::ValueKind;
-use noetl_model::Failure;
 
-use super::json::from_json;
 use super::object::SharedNames;
 use super::program::Root;
 use super::scope::{Output, Scope};
 use super::slot::Slot;
-use super::{Data, Names};
+use super::{Data, Names, envelope, iteration, listed, reference};
 
 /// Where a walk has arrived.
 pub(super) enum View<'s> {
     /// Data, with its own keys only.
     Plain(Data),
-    /// A step's result.
-    Result(Slot),
+    /// The result of a step or a task, and whose it is.
+    Result(Slot, Option<Arc<str>>),
     /// An HTTP response that answers for its body too.
     Response(Data),
+    /// A loop's result that is the list of what its items gave, and has the result's keys too.
+    Listed(Data),
     /// A scope's names.
     Names(&'s Arc<Names>),
     /// `ctx`: durable variables, then the workload for keys that were never set.
     Ctx,
     /// `steps`: results by step name.
     Steps,
-    /// `output`: the completed step's envelope.
+    /// `results` in a pipeline: results by label.
+    Labels,
+    /// `iter`: the iteration's own names.
+    Iter,
+    /// `output`: the envelope of what completed.
     Output(&'s Output),
     /// `event`.
     Event(&'static str),
@@ -48,6 +52,8 @@ impl<'s> View<'s> {
             Root::Ctx => Self::Ctx,
             Root::Step => Self::Names(&scope.step),
             Root::Steps => Self::Steps,
+            Root::Iter if iteration::is_inside(scope) => Self::Iter,
+            Root::Iter => Self::unqualified("iter", scope),
             Root::Output => match &scope.output {
                 Some(output) => Self::Output(output),
                 None => Self::unqualified("output", scope),
@@ -60,15 +66,20 @@ impl<'s> View<'s> {
         }
     }
 
-    /// A name without a prefix: what the author wrote before what the engine offers.
-    ///
-    /// Iteration locals and pipeline labels, once there are any, come before `ctx`.
+    /// A name without a prefix: what the author wrote, the innermost first, before what the engine
+    /// offers.
     fn unqualified(name: &str, scope: &'s Scope) -> Self {
+        if let Some(value) = iteration::bound(name, scope) {
+            return Self::Plain(scope.reach.data(value));
+        }
+        if let Some((label, value)) = scope.labels.get_key_value(name) {
+            return Self::Result(value.clone(), Some(label.clone()));
+        }
         if let Some(value) = scope.ctx.get(name) {
             return Self::Plain(scope.reach.data(value));
         }
-        if let Some(value) = scope.result(name) {
-            return Self::Result(value.clone());
+        if let Some((step, value)) = scope.named_result(name) {
+            return Self::Result(value.clone(), Some(step.clone()));
         }
         if let Some(value) = scope.workload.get(name) {
             return Self::Plain(scope.reach.data(value));
@@ -77,12 +88,15 @@ impl<'s> View<'s> {
     }
 
     fn global(name: &str, scope: &'s Scope) -> Self {
+        if let Some(view) = iteration::global(name, scope) {
+            return view;
+        }
         let identity = &scope.identity;
         let value = match name {
             "result" => {
                 let completed = scope.output.as_ref().map(|output| &output.data);
                 return match completed.or(scope.previous.as_ref()) {
-                    Some(data) => Self::Result(data.clone()),
+                    Some(data) => Self::Result(data.clone(), None),
                     None => Self::Plain(Data::UNDEFINED),
                 };
             }
@@ -106,18 +120,15 @@ impl<'s> View<'s> {
     pub(super) fn get(self, key: &str, scope: &'s Scope) -> Self {
         match self {
             Self::Plain(data) => Self::Plain(field(&data, key).unwrap_or(Data::UNDEFINED)),
-            Self::Result(slot) => match slot.known_field(key) {
-                Some(value) => Self::Plain(value),
-                None => result_field(scope.reach.data(&slot), key),
-            },
+            Self::Result(slot, name) => result_field(slot, name, key, scope),
             Self::Response(data) => response_field(&data, key),
+            Self::Listed(data) => plain(field(&data, key)),
             Self::Names(names) => named(names.get(key), scope),
             Self::Ctx => named(scope.ctx.get(key).or_else(|| scope.workload.get(key)), scope),
-            Self::Steps => match scope.result(key) {
-                Some(data) => Self::Result(data.clone()),
-                None => Self::Plain(Data::UNDEFINED),
-            },
-            Self::Output(output) => output_field(output, key, scope),
+            Self::Steps => result_view(scope.named_result(key)),
+            Self::Labels => result_view(scope.labels.get_key_value(key)),
+            Self::Iter => plain(iteration::field(key, scope)),
+            Self::Output(output) => envelope::output_field(output, key, scope),
             Self::Event(event) => plain((key == "name").then(|| Data::from(event))),
             Self::Env => plain(scope.env.get(key).map(|value| Data::from(value.as_str()))),
             Self::Job => match key {
@@ -139,10 +150,14 @@ impl<'s> View<'s> {
     pub(super) fn into_data(self, scope: &Scope) -> Data {
         match self {
             Self::Plain(data) | Self::Response(data) => data,
-            Self::Result(slot) => scope.reach.data(&slot),
+            Self::Listed(data) => listed::items(&data).unwrap_or(data),
+            Self::Result(slot, _) => scope.reach.data(&slot),
             Self::Names(names) => shared(names, scope),
             Self::Ctx => shared(&scope.ctx, scope),
             Self::Steps => shared(&scope.results, scope),
+            Self::Labels => shared(&scope.labels, scope),
+            Self::Iter => iteration::whole(scope),
+            Self::Output(output) if output.envelope_first => envelope::whole(output, scope),
             Self::Output(output) => scope.reach.data(&output.data),
             Self::Event(event) => Data::from_pairs([("name", event)]),
             Self::Env => Data::from_pairs(
@@ -156,92 +171,48 @@ impl<'s> View<'s> {
     }
 }
 
-/// A step's result: its own keys, then itself as `data` and `result`, then what its envelope says.
-fn result_field(data: Data, key: &str) -> View<'static> {
+/// A result: its own keys, then itself as `data`, `result` and `results`, then what its envelope
+/// says.
+fn result_field(slot: Slot, name: Option<Arc<str>>, key: &str, scope: &Scope) -> View<'static> {
+    if let Some(value) = slot.known_field(key) {
+        return View::Plain(value);
+    }
+    if let Some(value) = reference::field(&slot, name.as_ref(), key, scope) {
+        return View::Plain(value);
+    }
+    let data = scope.reach.data(&slot);
     if let Some(value) = field(&data, key) {
         return View::Plain(value);
     }
     match key {
-        "data" | "result" => View::Result(data.into()),
-        "results" if data.kind() == ValueKind::Seq => View::Result(data.into()),
+        "data" | "result" if listed::is_loop(&data) => View::Listed(data),
+        "data" | "result" | "results" => View::Result(slot, name),
         "status" => View::Plain(Data::from("ok")),
         _ if is_response(&data) => response_field(&data, key),
         _ => View::Plain(Data::UNDEFINED),
     }
 }
 
+fn result_view(found: Option<(&Arc<str>, &Slot)>) -> View<'static> {
+    match found {
+        Some((name, slot)) => View::Result(slot.clone(), Some(name.clone())),
+        None => View::Plain(Data::UNDEFINED),
+    }
+}
+
 /// An HTTP response: its own keys, then those of the decoded body.
-fn response_field(data: &Data, key: &str) -> View<'static> {
+pub(super) fn response_field(data: &Data, key: &str) -> View<'static> {
     plain(field(data, key).or_else(|| field(&field(data, "data")?, key)))
 }
 
-/// A step's output: the data's keys, then the data itself as `data`, then the envelope's keys.
-///
-/// `output.data` of an HTTP response is the response, not the key `data` within it: authors write
-/// both `output.data.data.x` and `output.data.x` for a field of the body, and this reads both.
-fn output_field<'s>(output: &'s Output, key: &str, scope: &Scope) -> View<'s> {
-    // Which `data` is meant depends on the whole value.
-    if key != "data"
-        && let Some(value) = output.data.known_field(key)
-    {
-        return View::Plain(value);
-    }
-    let data = &scope.reach.data(&output.data);
-    if key == "data" && is_response(data) {
-        return View::Response(data.clone());
-    }
-    if let Some(value) = field(data, key) {
-        return View::Plain(value);
-    }
-    let failure = output.failure.as_deref();
-    match key {
-        "data" | "result" => View::Result(data.clone().into()),
-        "status" => View::Plain(Data::from(if failure.is_some() { "error" } else { "ok" })),
-        "ok" => View::Plain(Data::from(failure.is_none())),
-        "error" => plain(failure.map(error_data)),
-        "http" => plain(http_data(data, failure)),
-        _ if is_response(data) => response_field(data, key),
-        _ => View::Plain(Data::UNDEFINED),
-    }
-}
-
-/// A failure as templates see it; what the tool knows beyond its sentence fills the other keys.
-fn error_data(failure: &Failure) -> Data {
-    let mut fields: Vec<(String, Data)> = vec![
-        ("kind".to_owned(), Data::from(failure.kind.to_string())),
-        ("message".to_owned(), Data::from(failure.message.as_str())),
-        ("retryable".to_owned(), Data::from(failure.retryable)),
-    ];
-    if let Some(serde_json::Value::Object(details)) = failure.details.as_deref() {
-        for (key, value) in details {
-            if !matches!(key.as_str(), "kind" | "message" | "retryable") {
-                fields.push((key.clone(), from_json(value)));
-            }
-        }
-    }
-    Data::from_pairs(fields)
-}
-
-/// `output.http`: the status and headers of a response, whether the step failed over it or not.
-fn http_data(data: &Data, failure: Option<&Failure>) -> Option<Data> {
-    let details = failure.and_then(|failure| failure.details.as_ref());
-    if let Some(http) = details.and_then(|details| details.get("http")) {
-        return Some(from_json(http));
-    }
-    is_response(data).then(|| {
-        let part = |key| field(data, key).unwrap_or(Data::UNDEFINED);
-        Data::from_pairs([("status", part("status_code")), ("headers", part("headers"))])
-    })
-}
-
 /// Whether data looks like what the `http` tool returns.
-fn is_response(data: &Data) -> bool {
+pub(super) fn is_response(data: &Data) -> bool {
     data.kind() == ValueKind::Map
         && ["status_code", "headers", "data"].iter().all(|key| field(data, key).is_some())
 }
 
 /// A map's value; a key that is there is found even when its value is null.
-fn field(data: &Data, key: &str) -> Option<Data> {
+pub(super) fn field(data: &Data, key: &str) -> Option<Data> {
     data.as_object()?.get_value_by_str(key)
 }
 
@@ -255,7 +226,13 @@ pub(super) fn item(data: &Data, key: &Data) -> Data {
                 None => data.get_item_by_index(place).ok(),
             })
         }
-        _ => data.as_object().and_then(|map| map.get_value(key)),
+        _ => {
+            let own = data.as_object().and_then(|map| map.get_value(key));
+            own.or_else(|| {
+                let items = key.is_integer().then(|| listed::items(data)).flatten();
+                items.map(|items| item(&items, key))
+            })
+        }
     };
     found.unwrap_or(Data::UNDEFINED)
 }

@@ -167,6 +167,7 @@ pub(super) enum Root {
     Steps,
     Output,
     Event,
+    Iter,
     /// Any other name, or one of the above that the template binds itself.
     Name(Arc<str>),
 }

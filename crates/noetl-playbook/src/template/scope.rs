@@ -26,7 +26,7 @@ pub struct Scope {
     pub step: Arc<Names>,
     /// The completed step's output, in `set` and arcs.
     pub output: Option<Output>,
-    /// `event.name`: `step.done` or `step.failed`, in `set` and arcs.
+    /// `event.name`: `step.done`, `loop.done` or `step.failed`, in `set` and arcs.
     pub event: Option<&'static str>,
     /// The loop's iteration: `iter.*`, the item under its own name, and its place.
     pub iteration: Option<Iteration>,
@@ -55,9 +55,13 @@ pub struct Scope {
 impl Scope {
     /// The newest result of a step.
     pub fn result(&self, step: &str) -> Option<&Slot> {
+        self.named_result(step).map(|(_, slot)| slot)
+    }
+
+    pub(super) fn named_result(&self, step: &str) -> Option<(&Arc<str>, &Slot)> {
         match &self.own {
-            Some((name, data)) if **name == *step => Some(data),
-            _ => self.results.get(step),
+            Some((name, data)) if **name == *step => Some((name, data)),
+            _ => self.results.get_key_value(step),
         }
     }
 }
@@ -86,6 +90,10 @@ pub struct TaskScope {
     pub attempt: u32,
     /// Data of the task that ran before it.
     pub previous: Option<Slot>,
+    /// What the pipeline set with `iter.*`, over what its iteration began with.
+    pub iter: Arc<Names>,
+    /// How long the run took, once it ended.
+    pub duration_ms: Option<u64>,
 }
 
 /// A source of numbers for `uuid4()`: clones draw from one sequence, and the same seed gives the
@@ -111,6 +119,16 @@ impl Entropy {
 
     pub(super) fn draw(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The next number of the sequence as a part of 1, below 1.
+    pub fn chance(&self) -> f64 {
+        /// The bits a float holds exactly.
+        const BITS: u32 = 53;
+        let bits = super::function::mix(self.draw()) >> (u64::BITS - BITS);
+        #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
+        let (drawn, all) = (bits as f64, (1_u64 << BITS) as f64);
+        drawn / all
     }
 }
 

@@ -3,7 +3,7 @@
 //! A scope's names lead to slots. A small value is held; of a large one only its place is known,
 //! and a template that touches it finds it among what was [`Loaded`], or notes that it is needed.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use noetl_model::Seq;
 use noetl_model::event::BlobRef;
@@ -71,6 +71,46 @@ pub enum Source {
         /// Top-level fields of the value that are known without reading it: a map, or null.
         fields: Data,
     },
+    /// A list, each item of which is somewhere.
+    List(Arc<Gathered>),
+}
+
+/// Values gathered into a list without being copied.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    items: Vec<Slot>,
+    /// The list itself, once it was asked for; only if all of it is held.
+    whole: OnceLock<Option<Data>>,
+}
+
+impl Gathered {
+    /// These values, in this order.
+    pub fn new(items: Vec<Slot>) -> Self {
+        Self { items, whole: OnceLock::new() }
+    }
+
+    /// The values.
+    pub fn items(&self) -> &[Slot] {
+        &self.items
+    }
+
+    /// The list, if all of it is in memory.
+    pub fn held(&self) -> Option<Data> {
+        let gather = || {
+            let held = self.items.iter().map(|item| match item {
+                Slot::Held(data) => Some(data.clone()),
+                Slot::Away(_) => None,
+            });
+            held.collect::<Option<Vec<Data>>>().map(Data::from)
+        };
+        self.whole.get_or_init(gather).clone()
+    }
+}
+
+impl PartialEq for Gathered {
+    fn eq(&self, other: &Self) -> bool {
+        self.items == other.items
+    }
 }
 
 /// Something to load: an event of the execution's log, or a blob.
@@ -119,8 +159,18 @@ impl Slot {
             [Part { path, source: Source::Blob { fields, .. } }] if path.is_empty() => {
                 fields.as_object()?.get_value_by_str(key)
             }
+            parts if parts.iter().all(|part| part.path.len() == 1) => {
+                let part = parts.iter().find(|part| &*part.path[0] == key)?;
+                part.source.held()
+            }
             _ => None,
         }
+    }
+
+    /// A map of these fields, each of them somewhere.
+    pub fn fields(fields: impl IntoIterator<Item = (Arc<str>, Source)>) -> Self {
+        let part = |(name, source)| Part { path: vec![name], source };
+        Self::Away(Arc::new(Away { parts: fields.into_iter().map(part).collect() }))
     }
 
     /// Places that hold parts of it.
@@ -129,7 +179,11 @@ impl Slot {
             Self::Held(_) => [].as_slice(),
             Self::Away(away) => away.parts.as_slice(),
         };
-        parts.iter().filter_map(|part| part.source.place())
+        let mut places = Vec::new();
+        for part in parts {
+            part.source.add_places(&mut places);
+        }
+        places.into_iter()
     }
 
     /// The slot after `source` was written at `path` below it, with maps made on the way.
@@ -175,13 +229,24 @@ impl Source {
         match self {
             Self::Held(data) => Some(data.clone()),
             Self::Event { .. } | Self::Blob { .. } => None,
+            Self::List(gathered) => gathered.held(),
         }
     }
 
-    /// What has to be loaded for it.
+    /// Everything that has to be loaded for it.
+    fn add_places(&self, places: &mut Vec<Place>) {
+        match self {
+            Self::List(gathered) if gathered.held().is_none() => {
+                places.extend(gathered.items().iter().flat_map(Slot::places));
+            }
+            source => places.extend(source.place()),
+        }
+    }
+
+    /// What has to be loaded for it, if it is in one place.
     pub(super) fn place(&self) -> Option<Place> {
         match self {
-            Self::Held(_) => None,
+            Self::Held(_) | Self::List(_) => None,
             Self::Event { seq, bytes, .. } => Some(Place::Event { seq: *seq, bytes: *bytes }),
             Self::Blob { reference, .. } => Some(Place::Blob(reference.clone())),
         }

@@ -158,12 +158,22 @@ pub fn started() -> Fact {
         workload: map(json!({"who": "world"})),
         parent: Some(ExecutionId::new(1)),
         pool: Some(Arc::from("gpu")),
+        parent_command: None,
+        returns: None,
+        depth: 0,
+        deadline: None,
     }))
 }
 
 /// A step was entered.
 pub fn entered(step: &str) -> Fact {
-    Fact::StepEntered { step: Arc::from(step), generation: 1, tokens: 2, round: Some(1) }
+    Fact::StepEntered {
+        step: Arc::from(step),
+        generation: 1,
+        tokens: 2,
+        round: Some(1),
+        deadline: None,
+    }
 }
 
 /// A command was issued.
@@ -178,6 +188,7 @@ pub fn issued(step: &str) -> Fact {
         timeout_ms: Some(1500),
         scope: None,
         item: None,
+        idempotent: true,
     }))
 }
 
@@ -198,12 +209,12 @@ pub fn called(command: CommandId, data: Value) -> Fact {
 
 /// A command ended well.
 pub fn completed(command: CommandId) -> Fact {
-    Fact::CommandCompleted { command, step: Arc::from("a") }
+    Fact::CommandCompleted { command, step: Arc::from("a"), item: None }
 }
 
 /// A command ended badly.
 pub fn failed(command: CommandId) -> Fact {
-    Fact::CommandFailed { command, step: Arc::from("a"), failure: failure() }
+    Fact::CommandFailed { command, step: Arc::from("a"), failure: failure(), item: None }
 }
 
 /// A command's lease ended.
@@ -301,7 +312,7 @@ pub fn every_fact(command: CommandId) -> Vec<Fact> {
         Fact::StepExited {
             step: step.clone(),
             generation: 2,
-            outcome: Outcome::Failed { failure: failure(), handled: true },
+            outcome: Outcome::Failed { failure: failure(), handled: true, drains: false },
             next: Routing::default(),
         },
         said("half way"),

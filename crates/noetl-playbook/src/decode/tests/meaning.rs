@@ -3,23 +3,10 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{HEAD, arcs, check, playbook, report};
+use super::{HEAD, arcs, check, playbook, report, shown};
 use crate::document::{Join, OnError, SetScope, Step};
-use crate::template::ValueTemplate;
-
-/// A compiled value as JSON, with `<…>` around templates.
-fn shown(value: &ValueTemplate) -> Value {
-    match value {
-        ValueTemplate::Literal(value) => value.clone(),
-        ValueTemplate::Template(template) => json!(format!("<{}>", template.source())),
-        ValueTemplate::List(items) => items.iter().map(shown).collect(),
-        ValueTemplate::Map(entries) => Value::Object(
-            entries.iter().map(|(name, value)| (name.clone(), shown(value))).collect(),
-        ),
-    }
-}
 
 fn assignments(step: &Step) -> String {
     let mut text = String::new();
@@ -141,11 +128,10 @@ fn assignments_write_below_their_scope() {
     vars: {v: 1}
     set_ctx: {ctx.w: 2}
     set: {ctx.a.b: '{{ output }}', step.c: [1, '{{ x }}'], ctx: {d: null}, bare: 3}
-    tool: {kind: noop, set: {ctx.tool: '{{ output }}'}}
+    tool: {kind: noop}
 ",
     );
     assert_snapshot!(assignments(&playbook.steps[0]), @r#"
-    ctx tool = "<{{ output }}>"
     ctx v = 1
     ctx w = 2
     ctx a/b = "<{{ output }}>"
@@ -187,7 +173,8 @@ fn settings_are_everything_but_what_the_engine_reads() {
       timeout: 5
       timeout_seconds: 6
       input: {a: 1}
-      set: {ctx.a: 1}
+      idempotent: true
+      output: {select: [a]}
       spec: {headers: {a: '{{ b }}'}, url: ignored}
 ",
     );

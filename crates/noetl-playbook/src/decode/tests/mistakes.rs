@@ -37,52 +37,8 @@ fn an_unknown_tool_kind_gets_a_suggestion() {
       code: result = 1
 "), @r"
     error[E011] at 8:13, workflow[0].tool.kind: unknown tool kind 'pyhton'
-      help: did you mean 'python'? this version runs python, http, shell or noop
+      help: did you mean 'python'? this version runs python, http, shell, noop, postgres, sqlite, duckdb, artifact, transfer, nats, secrets, workbook, playbook, wait or approval
     ");
-}
-
-#[test]
-fn a_loop_without_iterator_is_refused() {
-    assert_snapshot!(report_steps("
-  - step: start
-    loop: {in: \"{{ workload.items }}\"}
-    tool: {kind: noop}
-"), @r"
-    error[E030] at 7:11, workflow[0].loop: the loop has no 'iterator'
-      help: name the variable that holds the item: 'iterator: item'
-    error[E090] at 7:11, workflow[0].loop: a loop is not available in this version
-      help: process the whole list in one step, or step by step with an arc back
-    ");
-}
-
-#[test]
-fn a_bad_backoff_is_refused() {
-    assert_snapshot!(report_steps("
-  - step: start
-    tool:
-      kind: noop
-      spec:
-        policy:
-          rules:
-            - when: \"{{ output.status == 'error' }}\"
-              then: {do: retry, attempts: 0, backoff: exponentail}
-            - then: {do: retry}
-            - else: {do: jmp}
-            - else: {then: {do: jump}}
-"), @r#"
-    error[E090] at 11:11, workflow[0].tool.spec.policy: a policy is not available in this version
-      help: remove it; a failed step is handled by an arc with 'on: error'
-    error[E040] at 13:43, workflow[0].tool.spec.policy.rules[0].then.attempts: 'attempts' counts every execution, so it is at least 1
-      help: write a whole number from 1
-    error[E040] at 13:55, workflow[0].tool.spec.policy.rules[0].then.backoff: 'exponentail' is not possible here
-      help: did you mean 'exponential'? write none, fixed, linear or exponential
-    error[E040] at 14:15, workflow[0].tool.spec.policy.rules[1]: the rule has neither 'when' nor 'else'
-      help: write '- {when: "…", then: {do: …}}' or '- else: {then: {do: …}}'
-    error[E040] at 15:26, workflow[0].tool.spec.policy.rules[2].else.do: 'jmp' is not possible here
-      help: did you mean 'jump'? write continue, retry, jump, break or fail
-    error[E040] at 16:28, workflow[0].tool.spec.policy.rules[3].else.then: the jump has no target
-      help: add 'to: label'
-    "#);
 }
 
 #[test]
@@ -116,7 +72,7 @@ workflow:
     error[E009] at 4:31: a value that begins with a template must be in quotes
       help: write "{{ env.BASE }}"
     error[E011] at 7:18, workflow[0].tool.kind: unknown tool kind 'shel'
-      help: did you mean 'shell'? this version runs python, http, shell or noop
+      help: did you mean 'shell'? this version runs python, http, shell, noop, postgres, sqlite, duckdb, artifact, transfer, nats, secrets, workbook, playbook, wait or approval
     error[E022] at 8:25, workflow[0].next.spec.mode: 'exclusiv' is not possible here
       help: did you mean 'exclusive'? write exclusive or inclusive
     error[E020] at 8:50, workflow[0].next.arcs[0].step: there is no step named 'fetch'
@@ -148,7 +104,7 @@ workflow:
     error[E017] at 18:34, workflow[4].set["ctx..y"]: the target has an empty name
       help: a target is a scope and names joined by dots: ctx.name, ctx.a.b, step.name
     error[E017] at 18:44, workflow[4].set["cxt.z"]: unknown scope 'cxt'
-      help: did you mean 'ctx'? a target is ctx.name or step.name
+      help: did you mean 'ctx'? a target is ctx.name, iter.name or step.name
     "#);
 }
 
@@ -292,7 +248,7 @@ fn tools_are_checked_for_what_they_need() {
     error[E012] at 25:11, workflow[9].tool: the task has several labels
       help: write each task as '- {name: label, kind: …}'
     error[E011] at 27:18, workflow[10].tool.kind: a tool kind is a word, found a mapping
-      help: write python, http, shell or noop
+      help: write python, http, shell, noop, postgres, sqlite, duckdb, artifact, transfer, nats, secrets, workbook, playbook, wait or approval
     error[E009] at 29:31, workflow[11].tool.input: expected a mapping, found a list
       help: name each argument: 'input: {name: value}'
     error[E009] at 31:31, workflow[12].tool.input: expected a mapping, found text
@@ -321,13 +277,13 @@ fn removed_constructs_are_refused_with_their_rewrite() {
     error[E060] at 8:5, workflow[0].type: 'type' is not part of the language
       help: write 'tool: {kind: …}' instead of 'type'
     error[E060] at 9:5, workflow[0].retry: 'retry' is not part of the language
-      help: lead back to the step with an arc: next: {arcs: [{step: this, on: error}]}
+      help: write a rule on the tool: spec: {policy: {rules: [{when: "{{ output.error }}", then: {do: retry, attempts: 3}}]}}
     error[E060] at 10:5, workflow[0].sink: 'sink' is not part of the language
       help: write the result with a step of its own that 'next' leads to
     error[E060] at 11:5, workflow[0].save: 'save' is not part of the language
       help: write the result with a step of its own that 'next' leads to
     error[E060] at 12:5, workflow[0].call: 'call' is not part of the language
-      help: put what it calls into steps of this playbook
+      help: write 'tool: {kind: playbook, path: …}' or 'tool: {kind: workbook, name: …}'
     error[E060] at 13:5, workflow[0].with: 'with' is not part of the language
       help: name the arguments under 'input'
     error[E060] at 14:5, workflow[0].pass: 'pass' is not part of the language
@@ -335,7 +291,7 @@ fn removed_constructs_are_refused_with_their_rewrite() {
     error[E060] at 15:5, workflow[0].run: 'run' is not part of the language
       help: write 'tool: {kind: …}' with what it runs
     error[E060] at 17:24, workflow[1].tool.retry: 'retry' is not part of the language
-      help: lead back to the step with an arc: next: {arcs: [{step: this, on: error}]}
+      help: write a rule on the tool: spec: {policy: {rules: [{when: "{{ output.error }}", then: {do: retry, attempts: 3}}]}}
     error[E060] at 17:34, workflow[1].tool.sink: 'sink' is not part of the language
       help: write the result with a step of its own that 'next' leads to
     "#);
@@ -374,21 +330,8 @@ fn an_error_in_an_aliased_value_is_reported_where_the_value_was_written() {
     tool: *tool
 "), @r"
     error[E011] at 7:24, workflow[0].tool.kind: unknown tool kind 'nop'
-      help: did you mean 'noop'? this version runs python, http, shell or noop
+      help: did you mean 'noop'? this version runs python, http, shell, noop, postgres, sqlite, duckdb, artifact, transfer, nats, secrets, workbook, playbook, wait or approval
     error[E011] at 7:24, workflow[1].tool.kind: unknown tool kind 'nop'
-      help: did you mean 'noop'? this version runs python, http, shell or noop
+      help: did you mean 'noop'? this version runs python, http, shell, noop, postgres, sqlite, duckdb, artifact, transfer, nats, secrets, workbook, playbook, wait or approval
     ");
-}
-
-#[test]
-fn names_of_constructs_that_cannot_run_yet_are_refused_in_templates() {
-    let found = report_steps(
-        "
-  - step: start
-    tool: {kind: http, url: 'http://x/{{ keychain.a.b }}', auth: api}
-    next: {arcs: [{step: end, when: \"{{ iter.x }}\"}]}
-  - {step: end, tool: {kind: noop}}
-",
-    );
-    assert_eq!(found.matches("error[E090]").count(), 3, "{found}");
 }

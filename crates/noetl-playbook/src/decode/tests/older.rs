@@ -82,6 +82,10 @@ fn next_as_a_when_then_else_list_is_an_exclusive_router() {
     exclusive a[x] b[y] c+1
     warning[W101] at 7:11, workflow[0].next: 'next' is a when/then/else list
       help: write 'next: {arcs: [{step: a, when: "…"}, {step: b}]}'
+    warning[W108] at 7:19, workflow[0].next[0].when: nothing in this playbook gives 'x' a value
+      help: declare it under 'workload', or assign it with 'set'
+    warning[W108] at 7:49, workflow[0].next[1].when: nothing in this playbook gives 'y' a value
+      help: declare it under 'workload', or assign it with 'set'
     "#);
     assert_snapshot!(next("next: [{when: output.error, then: {step: a}}, {else: {then: b}}]"), @r#"
     exclusive a[output.error]!? b
@@ -92,6 +96,8 @@ fn next_as_a_when_then_else_list_is_an_exclusive_router() {
     inclusive a[x] b[x]
     warning[W101] at 7:11, workflow[0].next: 'next' is a when/then/else list
       help: write 'next: {arcs: [{step: a, when: "…"}, {step: b}]}'
+    warning[W108] at 7:18, workflow[0].next.when: nothing in this playbook gives 'x' a value
+      help: declare it under 'workload', or assign it with 'set'
     "#);
 }
 
@@ -112,10 +118,14 @@ fn arcs_have_older_keys() {
       help: write it under 'spec': 'next: {spec: {on_no_match: …}}'
     warning[W101] at 7:65, workflow[0].next.arcs[0].cond: 'cond' is taken as 'when': this arc is guarded here, while other engines ignore 'cond' and always take it
       help: write 'when' instead of 'cond'
+    warning[W108] at 7:71, workflow[0].next.arcs[0].cond: nothing in this playbook gives 'x' a value
+      help: declare it under 'workload', or assign it with 'set'
     warning[W101] at 7:74, workflow[0].next.arcs[0].args: 'args' is the older name of 'set' into ctx
       help: write 'set: {ctx.name: value}'
     warning[W101] at 7:99, workflow[0].next.arcs[1].condition: 'condition' is taken as 'when': this arc is guarded here, while other engines ignore 'condition' and always take it
       help: write 'when' instead of 'condition'
+    warning[W108] at 7:110, workflow[0].next.arcs[1].condition: nothing in this playbook gives 'y' a value
+      help: declare it under 'workload', or assign it with 'set'
     ");
 }
 

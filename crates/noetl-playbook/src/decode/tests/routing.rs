@@ -61,6 +61,8 @@ fn unusable_shapes_of_next_are_refused() {
       help: write 'next: {arcs: [{step: a, when: "…"}, {step: b}]}'
     error[E021] at 18:12, workflow[5].next[0]: a branch among others leads to several steps
       help: write 'next: {spec: {mode: inclusive}, arcs: […]}' with a 'when' on every arc
+    warning[W108] at 18:19, workflow[5].next[0].when: nothing in this playbook gives 'x' a value
+      help: declare it under 'workload', or assign it with 'set'
     warning[W101] at 20:11, workflow[6].next: 'next' is a when/then/else list
       help: write 'next: {arcs: [{step: a, when: "…"}, {step: b}]}'
     error[E021] at 20:28, workflow[6].next[0].then: a branch has a condition inside its condition
@@ -68,7 +70,7 @@ fn unusable_shapes_of_next_are_refused() {
     error[E016] at 22:38, workflow[7].next.arcs[0].cond: the arc has two conditions
       help: keep 'when' and combine the two with 'and'
     error[E009] at 22:62, workflow[7].next.arcs[1].when: the condition is empty
-      help: write a condition, or leave the key out for an arc that is always taken
+      help: write a condition, or leave the key out for one that always holds
     error[E009] at 22:83, workflow[7].next.arcs[2].when: expected a condition, found a list
       help: write an expression: when: "{{ ctx.n > 3 }}"
     error[E020] at 22:96, workflow[7].next.arcs[3].step: there is no step named '{{ c }}'

@@ -82,6 +82,10 @@ fn guards_that_combine_text_are_mentioned() {
 "), @r#"
     warning[W104] at 10:31, workflow[0].next.arcs[0].when: the condition is text around templates, not one expression, and so almost always true
       help: put the whole expression into one pair of braces: "{{ a and b }}"
+    warning[W108] at 10:31, workflow[0].next.arcs[0].when: nothing in this playbook gives 'a' a value
+      help: declare it under 'workload', or assign it with 'set'
+    warning[W108] at 10:31, workflow[0].next.arcs[0].when: nothing in this playbook gives 'b' a value
+      help: declare it under 'workload', or assign it with 'set'
     warning[W104] at 11:31, workflow[0].next.arcs[1].when: the condition is text around templates, not one expression, and so almost always true
       help: put the whole expression into one pair of braces: "{{ a and b }}"
     warning[W111] at 14:31, workflow[0].next.arcs[4].when: output.status is 'ok' or 'error', never 'success'
@@ -120,6 +124,8 @@ fn routers_that_may_match_nothing_are_mentioned() {
 "), @r"
     warning[W105] at 8:19, workflow[0].next.arcs[0]: the last arc has a condition, so it can happen that none is taken
       help: add an arc without 'when' at the end, or say 'spec: {on_no_match: complete}' (or fail)
+    warning[W108] at 8:35, workflow[0].next.arcs[0].when: nothing in this playbook gives 'x' a value
+      help: declare it under 'workload', or assign it with 'set'
     ");
 }
 
@@ -141,6 +147,8 @@ fn arcs_that_are_never_reached_are_mentioned() {
 "), @r"
     warning[W106] at 8:19, workflow[0].next.arcs[0]: this arc is always taken, so those after it never are
       help: move it to the end, give it a 'when', or use 'spec: {mode: inclusive}'
+    warning[W110] at 12:11, workflow[2].step: step 'c' is led to by 'd' at once and by way of another of its arcs; it runs once, after that
+      help: write 'join: all' if that is meant, 'join: each' to run it for both
     warning[W106] at 14:19, workflow[2].next.arcs[0]: this arc is always taken, so those after it never are
       help: move it to the end, give it a 'when', or use 'spec: {mode: inclusive}'
     ");
@@ -188,4 +196,63 @@ fn a_document_with_a_mistake_per_step_lists_the_first_ones_and_counts_the_rest()
         report.contains("error[E099] at 504:31: 100 more errors are not listed; the first 500 are"),
         "{report}"
     );
+}
+
+#[test]
+fn names_that_nothing_defines_are_mentioned() {
+    assert_snapshot!(report("\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: a}
+workload: {limit: 3}
+vars: {first: 1}
+keychain: [{name: api, kind: static}]
+workflow:
+  - step: start
+    loop: {in: [1], iterator: item}
+    input: {given: 1}
+    tool:
+      - {name: pull, kind: noop, result: '{{ limmit }} {{ limit }} {{ first }} {{ item }} {{ now() }}'}
+      - {kind: noop, result: '{{ pull }} {{ later }} {{ step2 }} {{ given }} {% set local = 1 %}{{ local }}'}
+      - {kind: http, url: '{{ keychain.api.url }}', headers: {a: '{{ keychain.apo.key }}'}}
+    set: {ctx.later: '{{ response.x }}'}
+    next: {arcs: [{step: step2, when: \"{{ maybe | default(true) and other is defined }}\"}, {step: step2}]}
+  - step: step2
+    tool: {kind: noop, result: '{{ limmit }} {{ ctx.anything }} {{ workload.anything }} {{ strt }}'}
+"), @r#"
+    warning[W101] at 5:1, vars: 'vars' is an older section; its names begin as ctx variables
+      help: put constants into 'workload', and assign with 'set'
+    warning[W108] at 12:42, workflow[0].tool[0].result: nothing in this playbook gives 'limmit' a value
+      help: did you mean 'limit'? declare it under 'workload', or assign it with 'set'
+    warning[W108] at 14:66, workflow[0].tool[2].headers.a: the keychain declares no credential 'apo'
+      help: add 'keychain: [{name: apo, kind: credential, …}]'
+    warning[W108] at 15:22, workflow[0].set["ctx.later"]: nothing in this playbook gives 'response' a value
+      help: declare it under 'workload', or assign it with 'set'
+    warning[W108] at 18:32, workflow[1].tool.result: nothing in this playbook gives 'strt' a value
+      help: did you mean 'str'? declare it under 'workload', or assign it with 'set'
+    "#);
+}
+
+#[test]
+fn a_branch_that_leads_back_into_its_split_is_mentioned() {
+    let split = |join: &str| {
+        report_steps(&format!(
+            "
+  - {{step: start, next: {{spec: {{mode: inclusive}}, arcs: [{{step: a}}, {{step: b}}]}}}}
+  - {{step: a, tool: {{kind: noop}}, next: {{arcs: [{{step: b}}]}}}}
+  - {{step: b, tool: {{kind: noop}}{join}}}
+"
+        ))
+    };
+    assert_snapshot!(split(""), @r"
+    warning[W110] at 8:12, workflow[2].step: step 'b' is led to by 'start' at once and by way of another of its arcs; it runs once, after that
+      help: write 'join: all' if that is meant, 'join: each' to run it for both
+    ");
+    assert_eq!(split(", join: all"), "");
+    assert_snapshot!(report_steps("
+  - {step: start, next: {spec: {mode: inclusive}, arcs: [{step: a}, {step: b}]}}
+  - {step: a, tool: {kind: noop}, next: {arcs: [{step: end}]}}
+  - {step: b, tool: {kind: noop}, next: {arcs: [{step: end}]}}
+  - {step: end, tool: {kind: noop}}
+"), @"");
 }

@@ -160,6 +160,7 @@ impl Compiler<'_> {
             "steps" => Root::Steps,
             "output" | "outcome" => Root::Output,
             "event" => Root::Event,
+            "iter" => Root::Iter,
             _ => Root::Name(Arc::from(name)),
         }
     }

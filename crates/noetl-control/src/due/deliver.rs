@@ -1,0 +1,194 @@
+//! One due row: what it asks for, done so that doing it again changes nothing.
+
+use noetl_engine::{
+    Abandon, Answer, AnswerFrom, Cancel, ChildOutcome, DueKind, Input, Refusal, Timeout, Wake,
+};
+use noetl_model::event::Child;
+use noetl_model::{CommandId, ExecutionId, Failure, FailureKind, Map};
+use noetl_store::{DueRow, ExecutionStatus};
+use tracing::{debug, warn};
+
+use super::{ABANDON, Deliverer};
+use crate::executions::{ChildOf, Fixed, StartError, StartRequest};
+use crate::journal::SubmitError;
+use crate::notices::Notice;
+
+/// How often a notice is tried before it is given up.
+const NOTICE_TRIES: u32 = 8;
+
+impl Deliverer {
+    /// Whether it needs no other try. What fails is tried again when its loan ends.
+    pub(super) async fn deliver_one(&self, row: &DueRow) -> bool {
+        let outcome = if row.kind == ABANDON {
+            self.journal.submit(row.target, Input::Abandon(Abandon)).await.map(|_| ())
+        } else {
+            match serde_json::from_value(row.payload.clone()) {
+                Ok(kind) => self.perform(row, kind).await,
+                Err(error) => {
+                    let kind = row.kind.as_str();
+                    warn!(kind, due.id = %row.id, %error, "a due row this version does not know");
+                    return false;
+                }
+            }
+        };
+        match outcome {
+            // Refused when it ended by itself, which is what is hoped for.
+            Ok(()) | Err(SubmitError::Refused(_)) => true,
+            Err(error) => {
+                warn!(execution.id = %row.target, %error, "a due row is not delivered yet");
+                false
+            }
+        }
+    }
+
+    async fn perform(&self, row: &DueRow, kind: DueKind) -> Result<(), SubmitError> {
+        let input = match kind {
+            DueKind::Wake { command, at } => Input::Wake(Wake { command, at }),
+            DueKind::StepTimeout { step, generation } => {
+                Input::Timeout(Timeout::Step { step, generation })
+            }
+            DueKind::AdmissionTimeout { step, until } => {
+                Input::Timeout(Timeout::Admission { step, until })
+            }
+            DueKind::Deadline => Input::Timeout(Timeout::Execution),
+            DueKind::ChildEnded { command, child, outcome } => answer(command, child, outcome),
+            DueKind::CancelChild { parent } => {
+                return self.cancel_child(row.target, parent).await;
+            }
+            DueKind::StartChild { parent, command, child, payload, pool } => {
+                let pool = pool.map(|pool| pool.to_string());
+                return self.start_child(row, parent, command, *child, payload, pool).await;
+            }
+            DueKind::Notify { what, step, error } => {
+                return self.tell(row, &what, step.as_deref(), error.as_deref()).await;
+            }
+        };
+        self.journal.submit(row.target, input).await.map(|_| ())
+    }
+
+    async fn cancel_child(
+        &self,
+        child: ExecutionId,
+        parent: ExecutionId,
+    ) -> Result<(), SubmitError> {
+        let reason = Some(format!("its parent execution {parent} does not wait for it any more"));
+        let input = Input::Cancel(Cancel { reason });
+        match self.journal.submit(child, input).await {
+            // It was never started: whoever starts it sees that its parent does not want it.
+            Err(SubmitError::Refused(Refusal::NotFound)) => Ok(()),
+            outcome => outcome.map(|_| ()),
+        }
+    }
+
+    async fn start_child(
+        &self,
+        row: &DueRow,
+        parent: ExecutionId,
+        command: CommandId,
+        child: Child,
+        payload: Map,
+        pool: Option<String>,
+    ) -> Result<(), SubmitError> {
+        let request = StartRequest {
+            catalog: child.catalog,
+            path: child.path.as_ref().map(ToString::to_string),
+            version: child.version,
+            payload,
+            parent: Some(parent),
+            pool,
+        };
+        let fixed =
+            Fixed { execution: child.execution, key: child.execution.get().cast_unsigned() };
+        let of = ChildOf {
+            command: child.waits.then_some(command),
+            returns: child.returns.clone(),
+            depth: child.depth,
+        };
+        let ready = self.executions.prepare(&row.tenant, request).await;
+        let started = match ready {
+            Ok(ready) => self.executions.start_as(&row.tenant, &ready.under(of), fixed).await,
+            Err(error) => Err(error),
+        };
+        match started {
+            Ok(_) | Err(StartError::Submit(SubmitError::Refused(Refusal::AlreadyStarted))) => {
+                // After the start, so that a parent that ends meanwhile either finds it or is seen.
+                if !self.is_wanted(row, parent).await? {
+                    return self.cancel_child(child.execution, parent).await;
+                }
+                Ok(())
+            }
+            Err(StartError::Store(error)) => Err(SubmitError::Store(error.into())),
+            Err(StartError::Submit(error)) if !matches!(error, SubmitError::Refused(_)) => {
+                Err(error)
+            }
+            Err(error) if child.waits => {
+                let outcome = ChildOutcome::Failed(unstarted(&error));
+                let input = answer(command, child.execution, outcome);
+                self.journal.submit(parent, input).await.map(|_| ())
+            }
+            Err(error) => {
+                warn!(execution.id = %parent, %error, "a playbook was called that cannot start");
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the execution that asked for another still goes on.
+    async fn is_wanted(&self, row: &DueRow, parent: ExecutionId) -> Result<bool, SubmitError> {
+        let found = self.everywhere.execution(&row.tenant, parent).await;
+        let found = found.map_err(|error| SubmitError::Store(error.into()))?;
+        let stopped =
+            |status| matches!(status, ExecutionStatus::Cancelled | ExecutionStatus::Failed);
+        Ok(!found.is_some_and(|parent| stopped(parent.status)))
+    }
+
+    async fn tell(
+        &self,
+        row: &DueRow,
+        what: &str,
+        step: Option<&str>,
+        error: Option<&str>,
+    ) -> Result<(), SubmitError> {
+        let failed = |error: noetl_store::StoreError| SubmitError::Store(error.into());
+        let found = self.everywhere.execution(&row.tenant, row.execution).await.map_err(failed)?;
+        let Some(found) = found else { return Ok(()) };
+        let Ok(playbook) = self.executions.playbook(&row.tenant, found.catalog).await else {
+            return Ok(());
+        };
+        let path = &*found.path;
+        let notice = Notice { execution: row.execution, path, what, step, error, at: row.at };
+        match self.notices.tell(&playbook, &notice).await {
+            Ok(()) => Ok(()),
+            Err(error) if row.attempts >= NOTICE_TRIES => {
+                warn!(execution.id = %row.execution, %error, "nobody could be told");
+                Ok(())
+            }
+            Err(error) => {
+                debug!(execution.id = %row.execution, %error, "a notice is tried again");
+                Err(SubmitError::Busy)
+            }
+        }
+    }
+}
+
+fn answer(command: CommandId, child: ExecutionId, outcome: ChildOutcome) -> Input {
+    let (outcome, reference) = outcome.answer(child);
+    let from = AnswerFrom::Child(child);
+    Input::Answer(Box::new(Answer { command, from, outcome, reference }))
+}
+
+/// Why a playbook that was called did not start.
+fn unstarted(error: &StartError) -> Failure {
+    let mut message = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        message.push_str(": ");
+        message.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    let kind = match error {
+        StartError::NotFound(_) => FailureKind::NotFound,
+        _ => FailureKind::Config,
+    };
+    Failure::new(kind, message)
+}

@@ -1,0 +1,172 @@
+//! Pipelines from the playbook to the result: issued by the engine, run by the worker.
+
+use std::sync::Arc;
+
+use noetl_model::{ExecutionId, Fact, Map};
+use noetl_store::ExecutionStatus;
+use noetl_testkit::FrailStore;
+use serde_json::json;
+
+use crate::plant::{Gate, Plant, count};
+
+/// Runs a workflow to its end; how it ended, and what each command answered by step.
+async fn run(workflow: &str) -> (ExecutionStatus, Map, Vec<noetl_model::Event>) {
+    let plant = Plant::open(&Arc::new(FrailStore::default()), 2, &Gate::new()).await;
+    let id: ExecutionId = plant.start(workflow).await;
+    let row = plant.finished(id).await;
+    let log = plant.log(id).await;
+    plant.close().await;
+    let answers = log.iter().filter_map(|event| match &event.fact {
+        Fact::CallDone { step, data, .. } => Some((step.to_string(), data.clone())),
+        _ => None,
+    });
+    (row.status, answers.collect(), log)
+}
+
+#[tokio::test]
+async fn what_tasks_set_is_seen_by_later_tasks_by_arcs_and_by_later_steps() {
+    let (status, answers, log) = run("
+  - step: start
+    tool:
+      - name: first
+        kind: python
+        code: x
+        input: {n: 20}
+        set: {ctx.n: '{{ output.n }}'}
+      - name: second
+        kind: python
+        code: x
+        input: {m: '{{ first.n + 1 }}', seen: '{{ ctx.n }}'}
+        spec:
+          policy:
+            rules:
+              - when: '{{ output.data.m > 20 }}'
+                then: {do: continue, set: {ctx.big: true}}
+    next: {arcs: [{step: small, when: 'not ctx.big'}, {step: after, when: 'ctx.big'}]}
+  - step: small
+    tool: {kind: noop}
+  - step: after
+    tool: {kind: python, code: x, input: {n: '{{ ctx.n }}', m: '{{ start.m }}', l: '{{ start.results.first.n }}'}}
+").await;
+    assert_eq!(status, ExecutionStatus::Completed);
+    let start = json!({"n": 20, "m": 21, "seen": 20, "first": {"n": 20},
+                       "second": {"m": 21, "seen": 20}});
+    assert_eq!(answers["start"], start);
+    assert_eq!(answers["after"], json!({"n": 20, "m": 21, "l": 20}));
+    assert_eq!(answers.get("small"), None);
+    assert_eq!(count(&log, |fact| matches!(fact, Fact::CommandIssued(_))), 2);
+}
+
+#[tokio::test]
+async fn a_single_tool_runs_under_its_policy() {
+    let (status, answers, _) = run("
+  - step: start
+    tool:
+      kind: http
+      url: http://localhost
+      spec:
+        policy:
+          rules:
+            - when: \"{{ output.status == 'error' and output.error.kind == 'tool_missing' }}\"
+              then: {do: continue, set: {ctx.why: '{{ output.error.kind }}'}}
+    next: {arcs: [{step: after}]}
+  - step: after
+    tool: {kind: python, code: x, input: {why: '{{ ctx.why }}', status: '{{ start.status }}'}}
+")
+    .await;
+    assert_eq!(status, ExecutionStatus::Completed);
+    assert_eq!(answers["after"], json!({"why": "tool_missing", "status": "error"}));
+}
+
+#[tokio::test]
+async fn a_failed_pipeline_keeps_what_its_tasks_set() {
+    let (status, answers, _) = run("
+  - step: start
+    tool:
+      - {name: mark, kind: python, code: x, input: {n: 1}, set: {ctx.reached: '{{ output.n }}'}}
+      - {name: bad, kind: http, url: 'http://localhost'}
+    next: {arcs: [{step: handle, when: \"{{ event.name == 'step.failed' }}\"}]}
+  - step: handle
+    tool: {kind: python, code: x, input: {reached: '{{ ctx.reached }}', task: '{{ start.error.task }}'}}
+").await;
+    assert_eq!(status, ExecutionStatus::Completed);
+    assert_eq!(answers["handle"], json!({"reached": 1, "task": "bad"}));
+}
+
+#[tokio::test]
+async fn a_value_beside_the_log_is_read_by_the_task_that_names_it() {
+    let (status, answers, _) = run("
+  - step: start
+    tool: {kind: python, code: x, input: {text: '{{ \"x\" * 70000 }}', n: 7}}
+    next: {arcs: [{step: read}]}
+  - step: read
+    tool:
+      - {name: known, kind: python, code: x, input: {n: '{{ start.n }}', kept: '{{ start._ref is defined }}'}}
+      - {name: whole, kind: python, code: x, input: {length: '{{ start.text | length }}'}}
+").await;
+    assert_eq!(status, ExecutionStatus::Completed);
+    let expected = json!({"n": 7, "kept": true, "length": 70_000});
+    for (key, value) in expected.as_object().unwrap() {
+        assert_eq!(answers["read"][key], *value, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_loop_that_one_worker_runs_is_one_command() {
+    for mode in ["sequential", "parallel"] {
+        let (status, answers, log) = run(&format!("
+  - step: start
+    loop:
+      in: [3, 4, 5]
+      iterator: x
+      spec: {{mode: {mode}, max_in_flight: 2, policy: {{exec: local}}}}
+    tool:
+      - {{name: a, kind: python, code: x, input: {{v: '{{{{ x * 2 }}}}', at: '{{{{ _index }}}}'}},
+         set: {{ctx.last: '{{{{ x }}}}'}}}}
+    next: {{arcs: [{{step: after, when: \"{{{{ event.name == 'loop.done' }}}}\"}}]}}
+  - step: after
+    tool: {{kind: python, code: x, input: {{last: '{{{{ ctx.last }}}}', n: '{{{{ start | length }}}}',
+           first: '{{{{ start[0].v }}}}', all: '{{{{ start.data | map(attribute=\"v\") | list }}}}',
+           total: '{{{{ start.stats.total }}}}'}}}}
+")).await;
+        assert_eq!(status, ExecutionStatus::Completed, "{mode}");
+        let expected = json!({"last": 5, "n": 3, "first": 6, "all": [6, 8, 10], "total": 3});
+        assert_eq!(answers["after"], expected, "{mode}");
+        assert_eq!(count(&log, |fact| matches!(fact, Fact::CommandIssued(_))), 2, "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn a_loop_of_pipelines_gives_the_same_with_a_command_for_each_item() {
+    let (status, answers, log) = run("
+  - step: start
+    loop: {in: [3, 4], iterator: x, spec: {mode: parallel}}
+    tool:
+      - {name: a, kind: python, code: x, input: {v: '{{ iter.x + 1 }}'}, set: {iter.w: '{{ output.v }}'}}
+      - {name: b, kind: python, code: x, input: {w: '{{ iter.w }}'}}
+    next: {arcs: [{step: after}]}
+  - step: after
+    tool: {kind: python, code: x, input: {w: '{{ start | map(attribute=\"w\") | list }}', gone: '{{ iter is defined }}'}}
+").await;
+    assert_eq!(status, ExecutionStatus::Completed);
+    assert_eq!(answers["after"], json!({"w": [4, 5], "gone": false}));
+    assert_eq!(count(&log, |fact| matches!(fact, Fact::CommandIssued(_))), 3);
+}
+
+#[tokio::test]
+async fn a_template_that_cannot_be_rendered_fails_its_step_and_says_where() {
+    let (status, _, log) = run("
+  - step: start
+    tool:
+      - {name: a, kind: python, code: x, input: {v: \"{{ 1 + 'a' }}\"}}
+      - {name: b, kind: noop}
+")
+    .await;
+    assert_eq!(status, ExecutionStatus::Failed);
+    let failure = log.iter().find_map(|event| match &event.fact {
+        Fact::CallFailed { failure, .. } | Fact::CommandFailed { failure, .. } => Some(failure),
+        _ => None,
+    });
+    let message = &failure.unwrap().message;
+    assert!(message.starts_with("task 'a', input.v: cannot compute"), "{message}");
+}

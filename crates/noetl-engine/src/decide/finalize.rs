@@ -1,0 +1,21 @@
+//! An operator ends an execution: terminal at once, as with a cancel, under another name.
+
+use noetl_model::{Fact, Failure, FailureKind, Value};
+
+use super::{Draft, Finalize, Refusal};
+
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Finalize) -> Result<(), Refusal> {
+    draft.running()?;
+    draft.cancel_commands(|_| true);
+    match input.error {
+        None => {
+            draft.record(Fact::PlaybookCompleted { result: Value::Null, reference: None });
+        }
+        Some(message) => {
+            let step = draft.state.current_step.clone().unwrap_or_default();
+            let failure = Failure::new(FailureKind::Unknown, message);
+            draft.record(Fact::PlaybookFailed { step, failure });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! A time by which something should have ended has come. What has ended by itself stays as it is.
+
+use noetl_model::{Fact, Failure, FailureKind};
+
+use super::{Draft, Refusal, Timeout};
+
+pub(super) fn decide(draft: &mut Draft<'_, '_>, input: &Timeout) -> Result<(), Refusal> {
+    draft.running()?;
+    match input {
+        Timeout::Step { step, generation } => {
+            let visit = (step.clone(), *generation);
+            if !draft.state.running.contains_key(&visit) || draft.state.is_failing() {
+                return Ok(());
+            }
+            draft.cancel_commands(|open| {
+                open.issued.step == *step && open.issued.generation == *generation
+            });
+            let limit = draft.playbook.find(step).and_then(|ix| draft.playbook.step(ix).timeout);
+            let limit = limit.map(|limit| format!(" of {limit:?}")).unwrap_or_default();
+            let message = format!("step '{step}' took longer than its limit{limit}");
+            let failure = Failure::new(FailureKind::Timeout, message);
+            draft.exit_failed(step, *generation, failure);
+        }
+        Timeout::Admission { step, until } => {
+            let held = draft.state.held.get(step);
+            if !held.is_some_and(|held| held.iter().any(|token| token.until <= *until)) {
+                return Ok(());
+            }
+            draft.record(Fact::StepDenied { step: step.clone(), tokens: 0 });
+        }
+        Timeout::Execution => {
+            draft.cancel_commands(|_| true);
+            let step = draft.state.current_step.clone().unwrap_or_default();
+            let message = "the execution took longer than its deadline";
+            let failure = Failure::new(FailureKind::Timeout, message);
+            draft.record(Fact::PlaybookFailed { step, failure });
+            return Ok(());
+        }
+    }
+    draft.settle();
+    Ok(())
+}

@@ -1,0 +1,274 @@
+//! What is to happen later, or to another execution: written in the transaction that decides it and
+//! delivered at least once.
+
+use std::sync::Arc;
+
+use noetl_model::event::{BlobRef, Child, Issued, Parked};
+use noetl_model::{
+    CommandId, Event, ExecutionId, Fact, Failure, FailureKind, Map, Timestamp, Value,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::execution::Execution;
+
+/// Something to be delivered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Due {
+    /// The execution it is for.
+    pub target: ExecutionId,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub kind: DueKind,
+}
+
+/// What is to be delivered. Its JSON form is what a due row holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "due", rename_all = "snake_case")]
+pub enum DueKind {
+    /// A command's time has come.
+    Wake {
+        /// The command.
+        command: CommandId,
+        /// The time it waits for.
+        at: Timestamp,
+    },
+    /// A step's time is over.
+    StepTimeout {
+        /// The step.
+        step: Arc<str>,
+        /// Which visit of it.
+        generation: u32,
+    },
+    /// A token has waited long enough to be admitted.
+    AdmissionTimeout {
+        /// The step.
+        step: Arc<str>,
+        /// The time it could wait for.
+        until: Timestamp,
+    },
+    /// An execution's time is over.
+    Deadline,
+    /// An execution is to be started.
+    StartChild {
+        /// Who asks.
+        parent: ExecutionId,
+        /// Which of its commands.
+        command: CommandId,
+        /// What to start.
+        child: Box<Child>,
+        /// What to give it.
+        payload: Map,
+        /// Which workers its commands go to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pool: Option<Arc<str>>,
+    },
+    /// An execution that a command waits for has ended.
+    ChildEnded {
+        /// The command.
+        command: CommandId,
+        /// The execution.
+        child: ExecutionId,
+        /// How.
+        outcome: ChildOutcome,
+    },
+    /// An execution is not wanted any more.
+    CancelChild {
+        /// Who does not want it.
+        parent: ExecutionId,
+    },
+    /// Somebody is to be told.
+    Notify {
+        /// What happened: `failed`, `waiting` or `completed`.
+        what: Arc<str>,
+        /// The step it is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<Arc<str>>,
+        /// Why, in one sentence.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+}
+
+/// How an execution that a command waits for ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChildOutcome {
+    /// Well.
+    Completed {
+        /// Its result.
+        result: Value,
+        /// Where that is kept, when it is too large for the log.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reference: Option<Arc<BlobRef>>,
+    },
+    /// Badly.
+    Failed(Failure),
+    /// It was stopped.
+    Cancelled(Option<String>),
+}
+
+/// What `events` ask for; `state` is the state after them.
+pub fn due_of(state: &Execution, notify: impl Fn(&str) -> bool, events: &[Arc<Event>]) -> Vec<Due> {
+    let mut due = Vec::new();
+    for event in events {
+        let here = |kind, at| Due { target: event.execution, at, kind };
+        match &event.fact {
+            Fact::PlaybookStarted(started) => {
+                due.extend(started.deadline.map(|at| here(DueKind::Deadline, at)));
+            }
+            Fact::StepEntered { step, generation, deadline: Some(at), .. } => {
+                let (step, generation) = (step.clone(), *generation);
+                due.push(here(DueKind::StepTimeout { step, generation }, *at));
+            }
+            Fact::StepHeld { step, until, .. } => {
+                let (step, until) = (step.clone(), *until);
+                due.push(here(DueKind::AdmissionTimeout { step, until }, until));
+            }
+            Fact::CommandParked { command, on, step } => {
+                let command = *command;
+                match on {
+                    Parked::Until(at) | Parked::Retry(at) => {
+                        due.push(here(DueKind::Wake { command, at: *at }, *at));
+                    }
+                    Parked::Callback(callback) => {
+                        let at = callback.until;
+                        due.push(here(DueKind::Wake { command, at }, at));
+                        if notify("waiting") {
+                            let (step, error) = (Some(step.clone()), None);
+                            let what = Arc::from("waiting");
+                            due.push(here(DueKind::Notify { what, step, error }, event.at));
+                        }
+                    }
+                    Parked::Child(child) => {
+                        due.push(start_child(state, events, event, command, child));
+                        due.extend(child.until.map(|at| here(DueKind::Wake { command, at }, at)));
+                    }
+                }
+            }
+            Fact::CommandCancelled { command, .. } | Fact::CommandFailed { command, .. } => {
+                due.extend(unwanted(state, event, *command));
+            }
+            Fact::PlaybookCompleted { .. }
+            | Fact::PlaybookFailed { .. }
+            | Fact::PlaybookCancelled { .. } => {
+                due.extend(ended(state, event));
+                if matches!(event.fact, Fact::PlaybookCancelled { .. }) {
+                    let kind = DueKind::CancelChild { parent: event.execution };
+                    let cancel = |target: &ExecutionId| Due {
+                        target: *target,
+                        at: event.at,
+                        kind: kind.clone(),
+                    };
+                    due.extend(state.sent.iter().map(cancel));
+                }
+                let (what, error) = match &event.fact {
+                    Fact::PlaybookFailed { failure, .. } => ("failed", Some(failure.to_string())),
+                    Fact::PlaybookCompleted { .. } => ("completed", None),
+                    _ => continue,
+                };
+                if notify(what) {
+                    let (what, step) = (Arc::from(what), state.current_step.clone());
+                    due.push(here(DueKind::Notify { what, step, error }, event.at));
+                }
+            }
+            _ => {}
+        }
+    }
+    due
+}
+
+fn start_child(
+    state: &Execution,
+    events: &[Arc<Event>],
+    event: &Event,
+    command: CommandId,
+    child: &Child,
+) -> Due {
+    // A command that does not wait is over already; then it was issued just now.
+    let issued = state.open_command(command).map(|open| open.issued.clone());
+    let issued = issued.or_else(|| issued_in(events, command));
+    let payload = issued.as_deref().map(payload).unwrap_or_default();
+    let pool = state.started().and_then(|started| started.pool.clone());
+    let (parent, child) = (event.execution, Box::new(child.clone()));
+    let target = child.execution;
+    Due {
+        target,
+        at: event.at,
+        kind: DueKind::StartChild { parent, command, child, payload, pool },
+    }
+}
+
+fn issued_in(events: &[Arc<Event>], command: CommandId) -> Option<Arc<Issued>> {
+    events.iter().find_map(|event| match &event.fact {
+        Fact::CommandIssued(issued) if CommandId::from(event.id) == command => Some(issued.clone()),
+        _ => None,
+    })
+}
+
+/// What a playbook is called with: the named arguments, else the payload.
+fn payload(issued: &Issued) -> Map {
+    if !issued.input.is_empty() {
+        return issued.input.clone();
+    }
+    match issued.config.get("payload").or_else(|| issued.config.get("workload")) {
+        Some(Value::Object(payload)) => payload.clone(),
+        _ => Map::new(),
+    }
+}
+
+/// An execution whose command does not wait for it any more is stopped.
+fn unwanted(state: &Execution, event: &Event, command: CommandId) -> Option<Due> {
+    let gave_up = match &event.fact {
+        Fact::CommandFailed { failure, .. } => failure.kind == FailureKind::Timeout,
+        _ => true,
+    };
+    let target = state.children.get(&command).copied().filter(|_| gave_up)?;
+    Some(Due { target, at: event.at, kind: DueKind::CancelChild { parent: event.execution } })
+}
+
+/// Whoever waits for this execution is told how it ended.
+fn ended(state: &Execution, event: &Event) -> Option<Due> {
+    let started = state.started()?;
+    let (target, command) = (started.parent?, started.parent_command?);
+    let outcome = match &event.fact {
+        Fact::PlaybookCompleted { result, reference } => {
+            ChildOutcome::Completed { result: result.clone(), reference: reference.clone() }
+        }
+        Fact::PlaybookFailed { failure, .. } => ChildOutcome::Failed(failure.clone()),
+        Fact::PlaybookCancelled { reason } => ChildOutcome::Cancelled(reason.clone()),
+        _ => return None,
+    };
+    let child = event.execution;
+    Some(Due { target, at: event.at, kind: DueKind::ChildEnded { command, child, outcome } })
+}
+
+impl ChildOutcome {
+    /// What the command that waited for it comes to.
+    pub fn answer(self, child: ExecutionId) -> (Result<Value, Failure>, Option<Arc<BlobRef>>) {
+        let meta = |status: &str| serde_json::json!({ "execution_id": child.to_string(), "status": status });
+        match self {
+            Self::Completed { result: Value::Object(mut result), reference: None } => {
+                result.entry("_meta").or_insert_with(|| meta("COMPLETED"));
+                (Ok(Value::Object(result)), None)
+            }
+            Self::Completed { result, reference } => (Ok(result), reference),
+            Self::Failed(failure) => {
+                let message = format!("execution {child} failed: {failure}");
+                let mut details = meta("FAILED");
+                details["error"] = serde_json::json!({
+                    "kind": failure.kind,
+                    "message": failure.message,
+                });
+                let failure = Failure::new(FailureKind::ChildFailed, message);
+                (Err(failure.with_details(details)), None)
+            }
+            Self::Cancelled(reason) => {
+                let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+                let message = format!("execution {child} was cancelled{why}");
+                let failure = Failure::new(FailureKind::ChildFailed, message);
+                (Err(failure.with_details(meta("CANCELLED"))), None)
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Handing out work: a tool, a pipeline, or something the control plane does itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_model::event::{Issued, ItemOf, LoopItem};
+use noetl_model::scope::CommandScope;
+use noetl_model::{CommandId, Fact, Failure, Map, Value};
+use noetl_playbook::document::{Step, Tool, Work};
+use noetl_playbook::template::{RenderError, Scope, exact_json};
+
+use crate::decide::Draft;
+use crate::{places, slice};
+
+/// The tool's kind of a command that holds a pipeline.
+pub(crate) const PIPELINE: &str = "task_sequence";
+
+/// What a command is made of.
+#[derive(Default)]
+pub(super) struct Made {
+    pub(super) config: Map,
+    pub(super) input: Map,
+    pub(super) scope: Option<Box<CommandScope>>,
+}
+
+/// What a command is besides.
+struct Parts {
+    kind: Arc<str>,
+    timeout: Option<Duration>,
+    idempotent: bool,
+}
+
+impl Draft<'_, '_> {
+    /// Hands out the work of a visit, or of one item of it. Nothing is handed out when it cannot be
+    /// rendered.
+    pub(super) fn issue(
+        &mut self,
+        step: &Step,
+        work: &Work,
+        generation: u32,
+        scope: &Scope,
+        item: Option<LoopItem>,
+    ) -> Result<(), String> {
+        let (kind, timeout, idempotent) = match work {
+            Work::Route => return Ok(()),
+            Work::Tool(tool) => (tool.kind.clone(), tool.timeout, tool.idempotent),
+            Work::Own(own) => (own.tool.kind.clone(), own.tool.timeout, true),
+            Work::Pipeline(pipeline) => {
+                let idempotent = pipeline.tasks.iter().all(|task| task.tool.idempotent);
+                (Arc::from(PIPELINE), None, idempotent)
+            }
+        };
+        let made = match work {
+            Work::Route => Ok(Made::default()),
+            Work::Tool(tool) => tool_made(tool, scope),
+            Work::Own(own) => tool_made(&own.tool, scope),
+            Work::Pipeline(pipeline) => Ok(Made {
+                config: object((*pipeline.source).clone()),
+                input: Map::new(),
+                scope: Some(Box::new(slice::of(pipeline.templates(), scope))),
+            }),
+        };
+        if let (Work::Tool(tool), false) = (work, scope.reach.needed().is_empty()) {
+            let places = places::of_tool(tool, self.state, scope.previous.as_ref());
+            self.need(places);
+        }
+        let parts = Parts { kind, timeout, idempotent };
+        let (id, issued) = self.hand_out(step, generation, scope, parts, made, item)?;
+        if matches!(work, Work::Own(_)) && self.needed.is_empty() {
+            self.hold_own(id, &issued);
+        }
+        Ok(())
+    }
+
+    /// Hands out one call of a tool that is not the step's own work: a claim of rows.
+    pub(super) fn issue_tool(
+        &mut self,
+        step: &Step,
+        tool: &Tool,
+        generation: u32,
+        scope: &Scope,
+        item: LoopItem,
+    ) -> Result<(), String> {
+        let parts = Parts { kind: tool.kind.clone(), timeout: tool.timeout, idempotent: true };
+        let made = tool_made(tool, scope);
+        self.hand_out(step, generation, scope, parts, made, Some(item)).map(|_| ())
+    }
+
+    /// Hands out a whole loop as one command.
+    pub(super) fn issue_local(
+        &mut self,
+        step: &Step,
+        generation: u32,
+        scope: &Scope,
+        repeat: Value,
+    ) -> Result<(), String> {
+        let Work::Pipeline(pipeline) = &step.work else { return Ok(()) };
+        let mut config = object((*pipeline.source).clone());
+        config.insert("loop".to_owned(), repeat);
+        let slice = slice::of(pipeline.templates(), scope);
+        let made = Made { config, input: Map::new(), scope: Some(Box::new(slice)) };
+        let idempotent = pipeline.tasks.iter().all(|task| task.tool.idempotent);
+        let parts = Parts { kind: Arc::from(PIPELINE), timeout: None, idempotent };
+        self.hand_out(step, generation, scope, parts, Ok(made), None).map(|_| ())
+    }
+
+    fn hand_out(
+        &mut self,
+        step: &Step,
+        generation: u32,
+        scope: &Scope,
+        parts: Parts,
+        made: Result<Made, RenderError>,
+        item: Option<LoopItem>,
+    ) -> Result<(CommandId, Arc<Issued>), String> {
+        // If something is missing this command is never seen; it stands for the one that will be,
+        // so that what other branches need comes to light in the same try.
+        let mut made = match self.rendered(scope, made) {
+            None => Made::default(),
+            Some(made) => made?,
+        };
+        let Parts { kind, timeout, idempotent } = parts;
+        if let Some(iteration) = scope.iteration.as_ref().filter(|_| &*kind == "python") {
+            let item = || exact_json(&scope.reach.data(&iteration.item));
+            made.input.entry(&*iteration.name).or_insert_with(item);
+            made.input.entry("_index").or_insert_with(|| iteration.index.into());
+        }
+        let timeout = timeout.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        let issued = Arc::new(Issued {
+            step: step.name.clone(),
+            generation,
+            attempt: 1,
+            tool: kind,
+            config: made.config,
+            input: made.input,
+            timeout_ms: timeout,
+            scope: made.scope,
+            item,
+            idempotent,
+        });
+        let id = self.record(Fact::CommandIssued(issued.clone()));
+        Ok((id.into(), issued))
+    }
+
+    /// A command ended well, and its answer is recorded.
+    pub(crate) fn completed(&mut self, command: CommandId, issued: &Arc<Issued>) {
+        let step = issued.step.clone();
+        match &issued.item {
+            None => {
+                self.record(Fact::CommandCompleted { command, step, item: None });
+                self.exit_done(&issued.step, issued.generation);
+            }
+            Some(item) if item.claims => self.rows_claimed(command, issued, item),
+            Some(_) => {
+                let item = item_of(issued);
+                self.record(Fact::CommandCompleted { command, step, item });
+                self.advance_loop(&issued.step, issued.generation);
+            }
+        }
+    }
+
+    /// A command ended badly.
+    pub(crate) fn failed(&mut self, command: CommandId, issued: &Arc<Issued>, failure: Failure) {
+        let (step, item) = (issued.step.clone(), item_of(issued));
+        self.record(Fact::CommandFailed { command, step, failure: failure.clone(), item });
+        match &issued.item {
+            None => self.exit_failed(&issued.step, issued.generation, failure),
+            Some(item) if item.claims => {
+                self.exit_loop_failed(&issued.step, issued.generation, failure);
+            }
+            Some(_) => self.item_failed(issued),
+        }
+    }
+
+    /// A command that was closed because its worker was lost is not handed out again.
+    pub(crate) fn lost(&mut self, issued: &Arc<Issued>, failure: Failure) {
+        if issued.item.is_some() {
+            // Its closing said nothing of the item, so the item ends under a command of its own.
+            let attempt = issued.attempt + 1;
+            let last = Arc::new(Issued { attempt, ..(**issued).clone() });
+            let command = self.record(Fact::CommandIssued(last.clone()));
+            self.failed(command.into(), &last, failure);
+        } else {
+            self.exit_failed(&issued.step, issued.generation, failure);
+        }
+    }
+
+    /// Records variables that a command's tasks set.
+    pub(crate) fn write_context(&mut self, issued: &Issued, values: Map) {
+        if !values.is_empty() {
+            let (step, generation) = (issued.step.clone(), issued.generation);
+            self.record(Fact::ContextUpdated { step, generation, values });
+        }
+    }
+}
+
+/// The item a command is for, as its end names it.
+pub(super) fn item_of(issued: &Issued) -> Option<Box<ItemOf>> {
+    let item = issued.item.as_ref().filter(|item| !item.claims)?;
+    let (index, total, frame) = (item.index, item.total, item.frame);
+    Some(Box::new(ItemOf { generation: issued.generation, index, total, frame }))
+}
+
+fn tool_made(tool: &Tool, scope: &Scope) -> Result<Made, RenderError> {
+    let (config, input) = (object(tool.config.render(scope)?), object(tool.input.render(scope)?));
+    Ok(Made { config, input, scope: None })
+}
+
+/// The decoder makes maps; anything else could only be an empty one.
+pub(super) fn object(value: Value) -> Map {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}

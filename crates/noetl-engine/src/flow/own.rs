@@ -1,0 +1,365 @@
+//! What the control plane does itself: other executions, time, somebody's answer.
+//!
+//! Such a command is held by the control plane under its own name and parked on what it waits for,
+//! so no worker's slot is taken, and whatever looks at commands sees it like any other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_model::event::{BlobRef, Callback, Child, Issued, Parked};
+use noetl_model::parked::CONTROL_PLANE;
+use noetl_model::{
+    CatalogId, CommandId, ExecutionId, Fact, Failure, FailureKind, Map, Timestamp, Value,
+};
+use noetl_playbook::Playbook;
+use noetl_playbook::document::{Own, OwnKind, SetScope, Work};
+use noetl_playbook::pipeline::{Action, Backoff, Retry, Rule};
+use noetl_playbook::template::{Output, RenderError, Scope, Slot, ValueTemplate, from_json};
+use sha2::{Digest, Sha256};
+
+use crate::decide::{CALLBACK_WAIT, Draft};
+use crate::scope;
+
+/// How often work is tried when a rule does not say.
+const ATTEMPTS: u32 = 3;
+
+/// The pause before the second try when a rule does not say, in seconds.
+const DELAY: f64 = 1.0;
+
+/// The longest wait: longer than anything is kept waiting on purpose, and far from overflow.
+const WAIT_MAX: f64 = 10.0 * 365.0 * 24.0 * 3600.0;
+
+impl Draft<'_, '_> {
+    /// The control plane takes a command it just issued, and begins with it.
+    pub(super) fn hold_own(&mut self, command: CommandId, issued: &Arc<Issued>) {
+        let (step, worker) = (issued.step.clone(), Arc::from(CONTROL_PLANE));
+        self.record(Fact::CommandClaimed { command, step, worker });
+        self.begin_own(command, issued);
+    }
+
+    /// Parks a command on what it waits for.
+    pub(crate) fn begin_own(&mut self, command: CommandId, issued: &Arc<Issued>) {
+        let Some(own) = own_of(self.playbook, &issued.step) else { return };
+        let on = match own.kind {
+            OwnKind::Wait => self.waited_until(issued).map(Parked::Until),
+            OwnKind::Playbook => self.child(issued).map(|child| Parked::Child(Box::new(child))),
+            OwnKind::Approval => self.callback(command, issued).map(Parked::Callback),
+        };
+        match on {
+            Ok(on) => {
+                let is_sent = matches!(&on, Parked::Child(child) if !child.waits);
+                let answer = sent(&on);
+                let step = issued.step.clone();
+                self.record(Fact::CommandParked { command, step, on });
+                if is_sent {
+                    self.own_ended(command, issued, Ok(answer), None);
+                }
+            }
+            Err(message) => {
+                let failure = Failure::new(FailureKind::Config, message);
+                self.own_ended(command, issued, Err(failure), None);
+            }
+        }
+    }
+
+    /// What a command of the control plane came to, with the step's rules applied to it.
+    pub(crate) fn own_ended(
+        &mut self,
+        command: CommandId,
+        issued: &Arc<Issued>,
+        outcome: Result<Value, Failure>,
+        reference: Option<Arc<BlobRef>>,
+    ) {
+        let verdict = match own_of(self.playbook, &issued.step) {
+            Some(own) if !own.rules.is_empty() => self.judge(own, issued, &outcome),
+            _ => Some(Ok(Verdict::Natural)),
+        };
+        let (outcome, verdict) = match verdict {
+            // A value is missing; nothing of this try is seen.
+            None => return,
+            Some(Ok(verdict)) => (outcome, verdict),
+            Some(Err(message)) => {
+                (Err(Failure::new(FailureKind::TemplateError, message)), Verdict::Natural)
+            }
+        };
+        let step = issued.step.clone();
+        match (outcome, verdict) {
+            (outcome, Verdict::Again(until)) => {
+                let failure = outcome.err().unwrap_or_else(|| {
+                    Failure::new(FailureKind::Unknown, "a rule asked for another try")
+                });
+                let item = super::issue::item_of(issued);
+                self.record(Fact::CommandFailed { command, step: step.clone(), failure, item });
+                let again = Arc::new(Issued { attempt: issued.attempt + 1, ..(**issued).clone() });
+                let id: CommandId = self.record(Fact::CommandIssued(again)).into();
+                let worker = Arc::from(CONTROL_PLANE);
+                self.record(Fact::CommandClaimed { command: id, step: step.clone(), worker });
+                let on = Parked::Retry(until);
+                self.record(Fact::CommandParked { command: id, step, on });
+            }
+            (Ok(data), Verdict::Natural | Verdict::Accept) => {
+                self.record(Fact::CallDone { command, step, data, reference });
+                self.completed(command, issued);
+            }
+            (Err(failure), Verdict::Accept) => {
+                let data = crate::values::failed_value(&failure);
+                self.record(Fact::CallDone { command, step, data, reference: None });
+                self.completed(command, issued);
+            }
+            (Err(failure), Verdict::Natural | Verdict::Refuse) => {
+                self.failed(command, issued, tried(failure, issued.attempt));
+            }
+            (Ok(data), Verdict::Refuse) => {
+                let message = format!("a rule of step '{}' says that this is a failure", step);
+                let failure = Failure::new(FailureKind::Unknown, message);
+                self.failed(command, issued, failure.with_details(data));
+            }
+        }
+    }
+
+    /// What the first rule that matches says; `None` when a value is missing.
+    fn judge(
+        &mut self,
+        own: &Own,
+        issued: &Issued,
+        outcome: &Result<Value, Failure>,
+    ) -> Option<Result<Verdict, String>> {
+        let mut scope = scope::for_tool(self, None);
+        let (data, failure) = match outcome {
+            Ok(data) => (Slot::Held(from_json(data)), None),
+            Err(failure) => {
+                let details = failure.details.as_deref().map(from_json).unwrap_or_default();
+                (Slot::Held(details), Some(Arc::new(failure.clone())))
+            }
+        };
+        scope.output = Some(Output { data, failure, envelope_first: true });
+        let judged = matching(&own.rules, &scope);
+        let judged = self.rendered(&scope, judged)?;
+        let rule = match judged {
+            Ok(Some(rule)) => rule,
+            Ok(None) => return Some(Ok(Verdict::Natural)),
+            Err(message) => return Some(Err(message)),
+        };
+        let acted = self.act(rule, issued, outcome.is_err(), &scope);
+        self.rendered(&scope, acted)
+    }
+
+    fn act(
+        &mut self,
+        rule: &Rule,
+        issued: &Issued,
+        failed: bool,
+        scope: &Scope,
+    ) -> Result<Verdict, String> {
+        let text = |error: RenderError| error.to_string();
+        let mut values = Map::new();
+        for assignment in rule.set.iter().filter(|set| set.scope == SetScope::Ctx) {
+            let value = assignment.value.render(scope).map_err(text)?;
+            values.insert(assignment.path.join("."), value);
+        }
+        let verdict = match &rule.action {
+            Action::Continue | Action::Break => Verdict::Accept,
+            // The decoder lets no jump in here; there is nowhere to go.
+            Action::Fail | Action::Jump(_) => Verdict::Refuse,
+            Action::Retry(retry) => {
+                let attempts = number(retry.attempts.as_ref(), scope)?;
+                let attempts = attempts.map_or(ATTEMPTS, whole);
+                if issued.attempt < attempts {
+                    let pause = pause(retry, issued.attempt, scope)?;
+                    Verdict::Again(self.moment.now.plus(pause))
+                } else if failed {
+                    Verdict::Natural
+                } else {
+                    Verdict::Refuse
+                }
+            }
+        };
+        if scope.reach.needed().is_empty() {
+            self.write_context(issued, values);
+        }
+        Ok(verdict)
+    }
+
+    fn waited_until(&self, issued: &Issued) -> Result<Timestamp, String> {
+        let find = |name: &str| issued.config.get(name).or_else(|| issued.input.get(name));
+        if let Some(until) = find("until").filter(|until| !until.is_null()) {
+            let text = until.as_str().unwrap_or_default();
+            return text.parse().map_err(|_| {
+                format!("`until` must be a time such as 2030-01-31T08:00:00Z, not {until}")
+            });
+        }
+        let names = ["seconds", "duration", "for", "delay"];
+        let Some(value) = names.into_iter().find_map(find) else {
+            return Err("a wait needs `seconds`, `duration` or `until`".to_owned());
+        };
+        let seconds = seconds(value).ok_or_else(|| {
+            format!("a wait is a number of seconds or a text such as 30s, not {value}")
+        })?;
+        Ok(self.moment.now.plus(Duration::from_secs_f64(seconds.clamp(0.0, WAIT_MAX))))
+    }
+
+    fn child(&mut self, issued: &Issued) -> Result<Child, String> {
+        let config = &issued.config;
+        let text = |name: &str| config.get(name).and_then(Value::as_str).map(Arc::<str>::from);
+        let path = text("path").filter(|path| !path.is_empty());
+        let catalog = match config.get("catalog_id") {
+            None | Some(Value::Null) => None,
+            Some(id) => {
+                let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+                let wrong = |_| format!("`catalog_id` must be a decimal id, not {id}");
+                Some(id.parse::<CatalogId>().map_err(wrong)?)
+            }
+        };
+        if path.is_none() && catalog.is_none() {
+            return Err("the playbook to call has neither a `path` nor a `catalog_id`".to_owned());
+        }
+        let version = match config.get("version") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(text)) if text == "latest" => None,
+            Some(version) => {
+                let number = version.as_u64().or_else(|| version.as_str()?.parse().ok());
+                let number = number.and_then(|number| u32::try_from(number).ok());
+                let wrong = || format!("`version` must be a whole number, not {version}");
+                Some(number.ok_or_else(wrong)?)
+            }
+        };
+        let depth = self.state.started.as_ref().map_or(0, |started| started.depth) + 1;
+        if depth > self.moment.caps.depth {
+            return Err(format!(
+                "playbooks call one another {depth} deep, more than the limit of {}; raise \
+                 NOETL_PLAYBOOK_DEPTH_MAX if that is meant",
+                self.moment.caps.depth
+            ));
+        }
+        let returns = text("return_step").or_else(|| text("result_step"));
+        let asks = config.get("return_result").and_then(Value::as_bool) == Some(true);
+        let waits = match config.get("wait").and_then(Value::as_bool) {
+            Some(waits) => waits,
+            None => returns.is_some() || asks,
+        };
+        let until = issued.timeout_ms.map(|ms| self.moment.now.plus(Duration::from_millis(ms)));
+        let execution = ExecutionId::new((self.moment.ids)().get());
+        let until = until.filter(|_| waits);
+        Ok(Child { execution, path, catalog, version, waits, returns, until, depth })
+    }
+
+    fn callback(&mut self, command: CommandId, issued: &Issued) -> Result<Callback, String> {
+        let wait = issued.timeout_ms.map_or(CALLBACK_WAIT, Duration::from_millis);
+        let until = self.moment.now.plus(wait);
+        Ok(Callback { token: self.token(command), until })
+    }
+
+    /// Something nobody can guess, made from this decision's chance.
+    pub(crate) fn token(&self, command: CommandId) -> Arc<str> {
+        let mut hash = Sha256::new();
+        hash.update(self.moment.entropy.position().to_be_bytes());
+        hash.update(self.state.id.get().to_be_bytes());
+        hash.update(command.get().to_be_bytes());
+        let hex: String =
+            hash.finalize().iter().take(20).map(|byte| format!("{byte:02x}")).collect();
+        Arc::from(hex)
+    }
+}
+
+/// What the control plane does for a step.
+fn own_of<'p>(playbook: &'p Playbook, step: &str) -> Option<&'p Own> {
+    match &playbook.step(playbook.find(step)?).work {
+        Work::Own(own) => Some(own),
+        Work::Route | Work::Tool(_) | Work::Pipeline(_) => None,
+    }
+}
+
+/// What the rules of a step make of an outcome.
+enum Verdict {
+    /// As it is.
+    Natural,
+    /// Well, whatever it was.
+    Accept,
+    /// Badly, whatever it was.
+    Refuse,
+    /// Another try at this time.
+    Again(Timestamp),
+}
+
+fn matching<'r>(rules: &'r [Rule], scope: &Scope) -> Result<Option<&'r Rule>, RenderError> {
+    for rule in rules {
+        if rule.when.holds(scope)? {
+            return Ok(Some(rule));
+        }
+    }
+    Ok(None)
+}
+
+/// What a command that does not wait for the execution it starts answers.
+fn sent(on: &Parked) -> Value {
+    let Parked::Child(child) = on else { return Value::Null };
+    serde_json::json!({
+        "status": "started",
+        "execution_id": child.execution.to_string(),
+        "path": child.path,
+        "async": true,
+    })
+}
+
+/// Says how often it was tried, when it was more than once.
+fn tried(mut failure: Failure, attempts: u32) -> Failure {
+    if attempts > 1 {
+        let mut details = match failure.details.take().map(|details| *details) {
+            Some(Value::Object(details)) => details,
+            Some(other) => Map::from_iter([("data".to_owned(), other)]),
+            None => Map::new(),
+        };
+        details.insert("attempts".to_owned(), attempts.into());
+        failure.details = Some(Box::new(Value::Object(details)));
+    }
+    failure
+}
+
+fn pause(retry: &Retry, attempt: u32, scope: &Scope) -> Result<Duration, String> {
+    let base = number(retry.delay.as_ref(), scope)?.unwrap_or(DELAY);
+    let growth = match retry.backoff {
+        Backoff::Fixed => 1.0,
+        Backoff::Linear => f64::from(attempt),
+        Backoff::Exponential => 2.0_f64.powi(i32::try_from(attempt - 1).unwrap_or(i32::MAX)),
+    };
+    let most = number(retry.max_delay.as_ref(), scope)?.unwrap_or(WAIT_MAX);
+    let seconds = (base * growth).min(most);
+    let seconds = if seconds.is_finite() { seconds.clamp(0.0, WAIT_MAX) } else { DELAY };
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+fn number(value: Option<&ValueTemplate>, scope: &Scope) -> Result<Option<f64>, String> {
+    let Some(value) = value else { return Ok(None) };
+    let value = value.render(scope).map_err(|error| error.to_string())?;
+    let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
+    match number {
+        Some(number) => Ok(Some(number)),
+        None if value.is_null() => Ok(None),
+        None => Err(format!("a rule needs a number here, not {value}")),
+    }
+}
+
+/// A count of tries: at least one.
+fn whole(number: f64) -> u32 {
+    if number >= f64::from(u32::MAX) { u32::MAX } else { (number.max(1.0)) as u32 }
+}
+
+/// A length of time as people write it.
+fn seconds(value: &Value) -> Option<f64> {
+    if let Some(number) = value.as_f64() {
+        return (number.is_finite() && number >= 0.0).then_some(number);
+    }
+    let text = value.as_str()?.trim();
+    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let scale = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    };
+    let number: f64 = number.trim().parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number * scale)
+}

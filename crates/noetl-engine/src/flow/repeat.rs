@@ -1,0 +1,377 @@
+//! Loops: what they go through, which items run, and their end (rules R2 and R3).
+
+use std::sync::Arc;
+
+use noetl_model::event::{Issued, LoopEvent, LoopFact, LoopItem};
+use noetl_model::repeat::{FrameMoved, FrameState, LoopItems, LoopStarted, StageClosed};
+use noetl_model::{CommandId, CommandState, Fact, Failure, FailureKind, Value};
+use noetl_playbook::document::{Cursor, FailureMode, Loop, LoopExec, LoopMode, Over, Step, Work};
+use noetl_playbook::template::{Iteration, Scope, from_json_owned};
+
+use super::collection;
+use crate::decide::Draft;
+use crate::repeat::Repeat;
+use crate::scope;
+
+/// The name by which a claim's statement knows how many rows to claim.
+const FRAME_MAX_ROWS: &str = "__frame_max_rows";
+
+impl Draft<'_, '_> {
+    /// Renders what a loop goes through, records it, and hands out the first items.
+    pub(super) fn begin_loop(
+        &mut self,
+        step: &Step,
+        repeat: &Loop,
+        generation: u32,
+        from: Option<Arc<str>>,
+    ) {
+        let scope = scope::for_tool(self, from.as_deref());
+        let limit = self.in_flight(repeat, &scope);
+        let items = match &repeat.over {
+            Over::Items(items) => items.render(&scope).map(Some),
+            Over::Cursor(_) => Ok(None),
+        };
+        let (items, limit) = match self.rendered(&scope, items) {
+            // Nothing that follows is seen.
+            None => return,
+            Some(Err(message)) => return self.exit_unrendered(step, generation, message),
+            Some(Ok(items)) => match limit {
+                Ok(limit) => (items, limit),
+                Err(message) => return self.exit_unrendered(step, generation, message),
+            },
+        };
+        let items = match items.map(collection::items).transpose() {
+            Ok(items) => items,
+            Err(message) => return self.exit_misled(step, generation, message),
+        };
+        let most = self.moment.caps.loop_items;
+        let total = items.as_ref().map(|items| u32::try_from(items.len()).unwrap_or(u32::MAX));
+        if let Some(total) = total.filter(|total| *total > most) {
+            let message = format!(
+                "the loop has {total} items, more than the limit of {most}; raise \
+                 NOETL_LOOP_ITEMS_MAX, or go through them with a cursor"
+            );
+            return self.exit_misled(step, generation, message);
+        }
+        if repeat.exec == LoopExec::Local
+            && let (Work::Pipeline(_), Some(items)) = (&step.work, &items)
+        {
+            let local = collection::local(repeat, items, limit);
+            if let Err(message) = self.issue_local(step, generation, &scope, local) {
+                self.exit_unrendered(step, generation, message);
+            }
+            return;
+        }
+        let started = LoopStarted { total, max_in_flight: limit, from };
+        self.loop_fact(&step.name, generation, LoopEvent::Started(started));
+        for (from, items) in collection::chunks(items.unwrap_or_default()) {
+            let recorded = LoopItems { from, items, frame: None };
+            self.loop_fact(&step.name, generation, LoopEvent::Items(recorded));
+        }
+        if total == Some(0) {
+            self.inline_visits += 1;
+        }
+        self.advance_loop(&step.name, generation);
+    }
+
+    /// How many items may run at a time.
+    fn in_flight(&self, repeat: &Loop, scope: &Scope) -> Result<u32, String> {
+        let is_cursor = matches!(repeat.over, Over::Cursor(_));
+        if repeat.mode == LoopMode::Sequential && !is_cursor {
+            return Ok(1);
+        }
+        let Some(written) = &repeat.max_in_flight else {
+            return Ok(if is_cursor { 1 } else { self.moment.caps.in_flight });
+        };
+        let value = written.render(scope).map_err(|error| error.to_string())?;
+        let number = match &value {
+            Value::Number(number) => number.as_u64(),
+            Value::String(text) => text.trim().parse().ok(),
+            // A value that is not loaded yet.
+            Value::Null if !scope.reach.needed().is_empty() => return Ok(1),
+            _ => None,
+        };
+        let number = number.and_then(|number| u32::try_from(number).ok());
+        number
+            .filter(|number| *number > 0)
+            .ok_or_else(|| format!("max_in_flight must be a whole number from 1, not {value}"))
+    }
+
+    /// A visit that was given something it cannot go through fails.
+    fn exit_misled(&mut self, step: &Step, generation: u32, message: String) {
+        self.inline_visits += 1;
+        let failure = Failure::new(FailureKind::Config, message);
+        self.exit_failed(&step.name, generation, failure);
+    }
+
+    pub(super) fn loop_fact(&mut self, step: &Arc<str>, generation: u32, what: LoopEvent) {
+        let fact = LoopFact { step: step.clone(), generation, what };
+        self.record(Fact::Loop(Box::new(fact)));
+    }
+
+    /// Hands out what may run now, or ends a loop that has come to its end.
+    pub(super) fn advance_loop(&mut self, name: &Arc<str>, generation: u32) {
+        let Some(ix) = self.playbook.find(name) else { return };
+        let step = self.playbook.step(ix);
+        let Some(repeat) = &step.repeat else { return };
+        // A failing execution starts nothing; it ends with its last command.
+        if self.state.is_failing() {
+            return;
+        }
+        let visit = (name.clone(), generation);
+        self.close_frames(&visit);
+        let stops = repeat.failure == FailureMode::FailFast
+            && self.repeat(&visit).is_some_and(|state| state.counters.failed > 0);
+        if stops {
+            // What nobody holds yet never begins; what runs is let end.
+            self.cancel_commands(|open| {
+                open.issued.step == *name
+                    && open.issued.generation == generation
+                    && (open.state == CommandState::Pending || open.parked.is_some())
+            });
+            let Some(state) = self.repeat(&visit).filter(|state| state.is_quiet()) else { return };
+            if let Some(failure) = state.failure() {
+                self.exit_loop_failed(name, generation, failure);
+            }
+            return;
+        }
+        self.hand_out_items(step, repeat, generation, &visit);
+        if let Over::Cursor(cursor) = &repeat.over {
+            self.claim_frames(step, cursor, generation, &visit);
+        }
+        if self.repeat(&visit).is_some_and(Repeat::is_over) {
+            self.finish_loop(name, generation, matches!(repeat.over, Over::Cursor(_)));
+        }
+    }
+
+    fn repeat(&self, visit: &(Arc<str>, u32)) -> Option<&Repeat> {
+        self.state.loops.get(visit)
+    }
+
+    fn hand_out_items(
+        &mut self,
+        step: &Step,
+        repeat: &Loop,
+        generation: u32,
+        visit: &(Arc<str>, u32),
+    ) {
+        let rows_at_once = match &repeat.over {
+            Over::Items(_) => None,
+            Over::Cursor(cursor) => Some(cursor.frame.row_concurrency.max(1)),
+        };
+        while let Some((frame, item)) = self.next_item(visit, rows_at_once) {
+            self.issue_item(step, repeat, generation, visit, frame, item);
+            let is_gone = self.repeat(visit).is_none();
+            let fails = repeat.failure == FailureMode::FailFast;
+            let failed = self.repeat(visit).is_some_and(|state| state.counters.failed > 0);
+            if is_gone || (fails && failed) || !self.needed.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// The next item that may run, with the frame it is in.
+    fn next_item(
+        &self,
+        visit: &(Arc<str>, u32),
+        rows_at_once: Option<u32>,
+    ) -> Option<(Option<u32>, u32)> {
+        let state = self.repeat(visit)?;
+        let most = rows_at_once.unwrap_or(state.counters.max_in_flight);
+        let ready = state.spans.iter().find(|(_, span)| span.next < span.rows && span.open < most);
+        ready.map(|(frame, span)| (rows_at_once.map(|_| *frame), span.first + span.next))
+    }
+
+    fn issue_item(
+        &mut self,
+        step: &Step,
+        repeat: &Loop,
+        generation: u32,
+        visit: &(Arc<str>, u32),
+        frame: Option<u32>,
+        index: u32,
+    ) {
+        let Some(state) = self.repeat(visit) else { return };
+        let (from, total) = (state.from.clone(), state.counters.total);
+        let item = LoopItem { index, total, frame, claims: false };
+        let scope = self.item_scope(repeat, visit, from.as_deref(), index);
+        if let Err(message) = self.issue(step, &step.work, generation, &scope, Some(item.clone())) {
+            self.fail_unrendered(step, generation, item, message);
+        }
+    }
+
+    /// What the templates of one item see.
+    fn item_scope(
+        &self,
+        repeat: &Loop,
+        visit: &(Arc<str>, u32),
+        from: Option<&str>,
+        place: u32,
+    ) -> Scope {
+        let mut scope = scope::for_tool(self, from);
+        let state = self.repeat(visit);
+        let found = state.and_then(|state| state.place_of(place));
+        let item = found.map(|(chunk, offset)| {
+            let chunk = scope.reach.data(chunk);
+            chunk.get_item_by_index(offset).unwrap_or_default()
+        });
+        scope.iteration = Some(Iteration {
+            name: repeat.iterator.clone(),
+            item: item.unwrap_or_default().into(),
+            index: place,
+            total: state.and_then(|state| state.counters.total),
+            vars: Arc::default(),
+        });
+        scope
+    }
+
+    /// An item whose templates cannot be rendered fails under a command of its own, so that it is
+    /// counted and seen like any other.
+    fn fail_unrendered(&mut self, step: &Step, generation: u32, item: LoopItem, message: String) {
+        let (config, input) = (noetl_model::Map::new(), noetl_model::Map::new());
+        let issued = Arc::new(Issued {
+            step: step.name.clone(),
+            generation,
+            attempt: 1,
+            tool: Arc::from("noop"),
+            config,
+            input,
+            timeout_ms: None,
+            scope: None,
+            item: Some(item),
+            idempotent: true,
+        });
+        let command: CommandId = self.record(Fact::CommandIssued(issued.clone())).into();
+        let failure = Failure::new(FailureKind::TemplateError, message);
+        let of = super::issue::item_of(&issued);
+        let name = step.name.clone();
+        self.record(Fact::CommandFailed { command, step: name, failure, item: of });
+    }
+
+    /// A row that failed may be tried again; else the loop goes on without it.
+    pub(super) fn item_failed(&mut self, issued: &Arc<Issued>) {
+        let ix = self.playbook.find(&issued.step);
+        let repeat = ix.and_then(|ix| self.playbook.step(ix).repeat.as_ref());
+        let tries = match repeat.map(|repeat| &repeat.over) {
+            Some(Over::Cursor(cursor)) => cursor.frame.max_attempts,
+            _ => 1,
+        };
+        if issued.attempt < tries && !self.state.is_failing() {
+            let again = Issued { attempt: issued.attempt + 1, ..(**issued).clone() };
+            self.record(Fact::CommandIssued(Arc::new(again)));
+            return;
+        }
+        self.advance_loop(&issued.step, issued.generation);
+    }
+
+    /// Ends frames all of whose rows have ended.
+    fn close_frames(&mut self, visit: &(Arc<str>, u32)) {
+        let Some(state) = self.repeat(visit).filter(|state| state.counters.total.is_none()) else {
+            return;
+        };
+        let ended: Vec<FrameMoved> = state
+            .spans
+            .iter()
+            .filter(|(_, span)| span.open == 0 && span.next >= span.rows)
+            .map(|(frame, span)| {
+                let failed = span.failed > 0;
+                let to = if failed { FrameState::Failed } else { FrameState::Committed };
+                FrameMoved { frame: *frame, to, rows: span.rows }
+            })
+            .collect();
+        for moved in ended {
+            self.loop_fact(&visit.0, visit.1, LoopEvent::Frame(moved));
+        }
+    }
+
+    /// Claims rows for as many frames as may be worked on at a time.
+    fn claim_frames(
+        &mut self,
+        step: &Step,
+        cursor: &Cursor,
+        generation: u32,
+        visit: &(Arc<str>, u32),
+    ) {
+        loop {
+            let Some(state) = self.repeat(visit) else { return };
+            let counters = state.counters;
+            let under_way = counters.claims + u32::try_from(state.spans.len()).unwrap_or(u32::MAX);
+            let is_full = under_way >= counters.max_in_flight;
+            if counters.drained || is_full || !self.needed.is_empty() {
+                return;
+            }
+            let (frame, from) = (counters.frames, state.from.clone());
+            let mut scope = scope::for_tool(self, from.as_deref());
+            let rows = from_json_owned(cursor.frame.max_rows.into());
+            Arc::make_mut(&mut scope.labels).insert(Arc::from(FRAME_MAX_ROWS), rows.into());
+            let moved = FrameMoved { frame, to: FrameState::Dispatched, rows: 0 };
+            self.loop_fact(&step.name, generation, LoopEvent::Frame(moved));
+            let item = LoopItem { index: frame, total: None, frame: Some(frame), claims: true };
+            let issued = self.issue_tool(step, &cursor.claim, generation, &scope, item);
+            if let Err(message) = issued {
+                let failure = Failure::new(FailureKind::TemplateError, message);
+                return self.exit_loop_failed(&step.name, generation, failure);
+            }
+        }
+    }
+
+    /// Records the rows a claim returned and hands them out. Without a row, nothing is left.
+    pub(super) fn rows_claimed(
+        &mut self,
+        command: CommandId,
+        issued: &Arc<Issued>,
+        item: &LoopItem,
+    ) {
+        let answer = self.state.open_command(command).and_then(|open| open.answer.as_ref());
+        let slot = answer.map(|answer| answer.slot.clone()).unwrap_or_default();
+        let scope = scope::for_tool(self, None);
+        let data = scope.reach.data(&slot);
+        if self.misses(&scope) {
+            return;
+        }
+        let (name, generation) = (issued.step.clone(), issued.generation);
+        self.record(Fact::CommandCompleted { command, step: name.clone(), item: None });
+        let frame = item.frame.unwrap_or_default();
+        let Some(rows) = collection::rows(&data) else {
+            let message = "the claim returned no list of rows";
+            let failure = Failure::new(FailureKind::Schema, message);
+            return self.exit_loop_failed(&name, generation, failure);
+        };
+        if rows.is_empty() {
+            let moved = FrameMoved { frame, to: FrameState::Committed, rows: 0 };
+            self.loop_fact(&name, generation, LoopEvent::Frame(moved));
+        } else {
+            let ix = self.playbook.find(&name);
+            let repeat = ix.and_then(|ix| self.playbook.step(ix).repeat.as_ref());
+            let whole = matches!(
+                repeat.map(|repeat| &repeat.over),
+                Some(Over::Cursor(cursor)) if cursor.frame.whole
+            );
+            let items = if whole { vec![Value::Array(rows)] } else { rows };
+            let known = self.repeat(&(name.clone(), generation)).map_or(0, |r| r.ends.len());
+            let from = u32::try_from(known).unwrap_or(u32::MAX);
+            let recorded = LoopItems { from, items, frame: Some(frame) };
+            self.loop_fact(&name, generation, LoopEvent::Items(recorded));
+        }
+        self.advance_loop(&name, generation);
+    }
+
+    fn finish_loop(&mut self, name: &Arc<str>, generation: u32, is_cursor: bool) {
+        let Some(state) = self.repeat(&(name.clone(), generation)) else { return };
+        let (stats, frames) = (state.stats(), state.counters.full_frames);
+        if is_cursor {
+            let closed = StageClosed { frames, rows: stats.total, failed: stats.failed };
+            self.loop_fact(name, generation, LoopEvent::StageClosed(closed));
+        }
+        self.loop_fact(name, generation, LoopEvent::Done(stats));
+        self.exit_done(name, generation);
+    }
+
+    /// A loop that cannot go on fails with its step; commands of it that still run are stopped.
+    pub(super) fn exit_loop_failed(&mut self, name: &Arc<str>, generation: u32, failure: Failure) {
+        self.cancel_commands(|open| {
+            open.issued.step == *name && open.issued.generation == generation
+        });
+        self.exit_failed(name, generation, failure);
+    }
+}

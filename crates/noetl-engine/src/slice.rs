@@ -1,0 +1,143 @@
+//! The slice of an execution's state that a command's templates name.
+
+use std::sync::Arc;
+
+use noetl_model::scope::{CommandScope, IterationScope, ScopeBlob, ScopePart};
+use noetl_model::{Map, Value};
+use noetl_playbook::template::{
+    Mention, Names, Next, Part, Scope, Slot, Source, Template, exact_json,
+};
+
+/// What these templates may touch of a scope. What is not in memory is noted in the scope's reach,
+/// except for blobs, which whoever renders the templates loads itself.
+pub(crate) fn of(templates: Vec<&Template>, scope: &Scope) -> CommandScope {
+    let mut slice = Slice { scope, made: empty(scope) };
+    for mention in templates.into_iter().flat_map(Template::mentions) {
+        slice.add(mention);
+    }
+    slice.made
+}
+
+fn empty(scope: &Scope) -> CommandScope {
+    let identity = &scope.identity;
+    let iteration = scope.iteration.as_ref().map(|iteration| IterationScope {
+        name: iteration.name.clone(),
+        item: exact_json(&scope.reach.data(&iteration.item)),
+        index: iteration.index,
+        total: iteration.total,
+    });
+    CommandScope {
+        workload: Map::new(),
+        ctx: Map::new(),
+        steps: Map::new(),
+        previous: None,
+        iteration,
+        spec: None,
+        env: std::collections::BTreeMap::new(),
+        blobs: Vec::new(),
+        catalog: identity.catalog,
+        path: identity.path.clone(),
+        version: identity.version,
+        parent: identity.parent,
+    }
+}
+
+struct Slice<'a> {
+    scope: &'a Scope,
+    made: CommandScope,
+}
+
+impl Slice<'_> {
+    fn add(&mut self, mention: &Mention) {
+        let scope = self.scope;
+        match (&*mention.name, &mention.next) {
+            ("workload", Next::Key(key)) => self.named(ScopePart::Workload, key),
+            ("workload", _) => self.all(ScopePart::Workload),
+            ("ctx", Next::Key(key)) => {
+                self.named(ScopePart::Ctx, key);
+                self.named(ScopePart::Workload, key);
+            }
+            ("ctx", _) => {
+                self.all(ScopePart::Ctx);
+                if mention.next == Next::Computed {
+                    self.all(ScopePart::Workload);
+                }
+            }
+            ("steps", Next::Key(step)) => self.named(ScopePart::Steps, step),
+            ("steps", _) => self.all(ScopePart::Steps),
+            ("env", Next::Key(key)) => {
+                if let Some(value) = scope.env.get(&**key) {
+                    self.made.env.insert(key.to_string(), value.clone());
+                }
+            }
+            ("env", _) => self.made.env = (*scope.env).clone(),
+            ("spec", _) => self.made.spec = scope.spec.as_ref().map(exact_json),
+            (name, _) => {
+                self.named(ScopePart::Ctx, name);
+                self.named(ScopePart::Steps, name);
+                self.named(ScopePart::Workload, name);
+                if name == "result" {
+                    self.previous();
+                }
+            }
+        }
+    }
+
+    fn names(&self, part: ScopePart) -> &Arc<Names> {
+        match part {
+            ScopePart::Workload => &self.scope.workload,
+            ScopePart::Ctx => &self.scope.ctx,
+            ScopePart::Steps | ScopePart::Previous => &self.scope.results,
+        }
+    }
+
+    fn all(&mut self, part: ScopePart) {
+        let names: Vec<Arc<str>> = self.names(part).keys().cloned().collect();
+        for name in names {
+            self.named(part, &name);
+        }
+    }
+
+    fn named(&mut self, part: ScopePart, name: &str) {
+        let Some(slot) = self.names(part).get(name).cloned() else { return };
+        let into = match part {
+            ScopePart::Workload => &self.made.workload,
+            ScopePart::Ctx => &self.made.ctx,
+            ScopePart::Steps | ScopePart::Previous => &self.made.steps,
+        };
+        let is_blob = self.made.blobs.iter().any(|blob| blob.among == part && &*blob.name == name);
+        if into.contains_key(name) || is_blob {
+            return;
+        }
+        let Some(value) = self.value(part, name, &slot) else { return };
+        let into = match part {
+            ScopePart::Workload => &mut self.made.workload,
+            ScopePart::Ctx => &mut self.made.ctx,
+            ScopePart::Steps | ScopePart::Previous => &mut self.made.steps,
+        };
+        into.insert(name.to_owned(), value);
+    }
+
+    fn previous(&mut self) {
+        let Some(slot) = self.scope.previous.clone() else { return };
+        if self.made.previous.is_none() {
+            self.made.previous = self.value(ScopePart::Previous, "", &slot);
+        }
+    }
+
+    /// The value of a slot, unless it is in a blob: then where.
+    fn value(&mut self, among: ScopePart, name: &str, slot: &Slot) -> Option<Value> {
+        if let Slot::Away(away) = slot
+            && let [Part { source: Source::Blob { reference, fields }, .. }] = away.parts.as_slice()
+        {
+            self.made.blobs.push(ScopeBlob {
+                among,
+                name: Arc::from(name),
+                reference: reference.clone(),
+                fields: exact_json(fields),
+            });
+            return None;
+        }
+        Some(exact_json(&self.scope.reach.data(slot)))
+    }
+}

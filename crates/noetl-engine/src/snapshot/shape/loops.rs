@@ -1,0 +1,142 @@
+//! Loops in a snapshot.
+
+use std::sync::Arc;
+
+use noetl_model::FailureKind;
+use serde::{Deserialize, Serialize};
+
+use super::super::SnapshotError;
+use super::Kind;
+use crate::repeat::{Chunk, Counters, End, Repeat, Short, Span};
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Loop {
+    step: Arc<str>,
+    generation: u32,
+    total: Option<u32>,
+    max_in_flight: u32,
+    open: u32,
+    done: u32,
+    failed: u32,
+    skipped: u32,
+    claims: u32,
+    frames: u32,
+    full_frames: u32,
+    drained: bool,
+    first_failed: Option<u32>,
+    from: Option<Arc<str>>,
+    chunks: Vec<(u32, u32, Kind)>,
+    ends: Vec<Ended>,
+    spans: Vec<(u32, [u32; 5])>,
+}
+
+/// How an item ended, as short as can be: most have ended well, or not yet.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Ended {
+    #[serde(rename = "o")]
+    Open,
+    #[serde(rename = "d")]
+    Done(Kind),
+    #[serde(rename = "f")]
+    Failed(FailureKind, String, bool),
+    #[serde(rename = "s")]
+    Skipped,
+}
+
+impl Loop {
+    pub(super) fn of(((step, generation), repeat): (&(Arc<str>, u32), &Repeat)) -> Self {
+        let counters = &repeat.counters;
+        let chunk = |chunk: &Chunk| (chunk.from, chunk.len, Kind::of(&chunk.items.slot));
+        let span = |(frame, span): (&u32, &Span)| {
+            (*frame, [span.first, span.rows, span.next, span.open, span.failed])
+        };
+        Self {
+            step: step.clone(),
+            generation: *generation,
+            total: counters.total,
+            max_in_flight: counters.max_in_flight,
+            open: counters.open,
+            done: counters.done,
+            failed: counters.failed,
+            skipped: counters.skipped,
+            claims: counters.claims,
+            frames: counters.frames,
+            full_frames: counters.full_frames,
+            drained: counters.drained,
+            first_failed: counters.first_failed,
+            from: repeat.from.clone(),
+            chunks: repeat.chunks.iter().map(chunk).collect(),
+            ends: repeat.ends.iter().map(Ended::of).collect(),
+            spans: repeat.spans.iter().map(span).collect(),
+        }
+    }
+
+    pub(super) fn restored(self) -> Result<((Arc<str>, u32), Repeat), SnapshotError> {
+        let (mut bytes, mut away) = (0, 0);
+        let mut chunks = Vec::with_capacity(self.chunks.len());
+        for (from, len, items) in self.chunks {
+            let is_held = matches!(items, Kind::Held(_));
+            let mut items = items.kept()?;
+            if !is_held {
+                items.bytes = 0;
+                away += 1;
+            }
+            bytes += items.bytes;
+            chunks.push(Chunk { from, len, items });
+        }
+        let mut ends = Vec::with_capacity(self.ends.len());
+        for end in self.ends {
+            let end = end.restored()?;
+            if let Some(End::Done(kept)) = &end {
+                bytes += kept.bytes;
+            }
+            ends.push(end);
+        }
+        let span = |(frame, [first, rows, next, open, failed]): (u32, [u32; 5])| {
+            (frame, Span { first, rows, next, open, failed })
+        };
+        let counters = Counters {
+            total: self.total,
+            max_in_flight: self.max_in_flight,
+            open: self.open,
+            done: self.done,
+            failed: self.failed,
+            skipped: self.skipped,
+            claims: self.claims,
+            frames: self.frames,
+            full_frames: self.full_frames,
+            drained: self.drained,
+            first_failed: self.first_failed,
+            bytes,
+            away,
+        };
+        let spans = self.spans.into_iter().map(span).collect();
+        let repeat = Repeat { counters, from: self.from, chunks, ends, spans };
+        Ok(((self.step, self.generation), repeat))
+    }
+}
+
+impl Ended {
+    fn of(end: &Option<End>) -> Self {
+        match end {
+            None => Self::Open,
+            Some(End::Done(kept)) => Self::Done(Kind::of(&kept.slot)),
+            Some(End::Failed(short)) => {
+                Self::Failed(short.kind.clone(), short.message.clone(), short.retryable)
+            }
+            Some(End::Skipped) => Self::Skipped,
+        }
+    }
+
+    fn restored(self) -> Result<Option<End>, SnapshotError> {
+        Ok(match self {
+            Self::Open => None,
+            Self::Done(kind) => Some(End::Done(kind.kept()?)),
+            Self::Failed(kind, message, retryable) => {
+                Some(End::Failed(Arc::new(Short { kind, message, retryable })))
+            }
+            Self::Skipped => Some(End::Skipped),
+        })
+    }
+}

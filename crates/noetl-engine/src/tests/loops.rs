@@ -1,0 +1,295 @@
+//! Loops: what they go through, what runs at a time, how they end.
+
+use serde_json::{Value, json};
+
+use super::harness::{Run, check, playbook};
+use crate::{Limits, Status};
+
+fn looped(spec: &str, over: &str) -> String {
+    format!(
+        "- {{step: a, loop: {{in: {over}, iterator: x, spec: {spec}}}, \
+         tool: {{kind: noop, result: '{{{{ iter.x }}}}'}}, next: {{arcs: [{{step: b}}]}}}}\n\
+         - {{step: b, tool: {{kind: noop, result: '{{{{ a.stats }}}}'}}}}\n"
+    )
+}
+
+#[test]
+fn items_run_one_after_the_other() {
+    check(
+        &looped("{mode: sequential}", "[5, 6]"),
+        "start; complete a 50; complete a 60; complete b",
+        "\
+start
+  playbook_started
+  step.enter a #1
+  loop.started a 2 items
+  loop.items a 2 from 0
+  command.issued a item 0 attempt 1
+complete a 50
+  call.done a 50
+  command.completed a item 0
+  command.issued a item 1 attempt 1
+complete a 60
+  call.done a 60
+  command.completed a item 1
+  loop.done a 2 of 2, 0 failed
+  step.exit a done -> b
+  step.enter b #1
+  command.issued b attempt 1
+complete b
+  command.parked b on an answer
+",
+    );
+}
+
+#[test]
+fn no_more_run_at_a_time_than_the_loop_allows() {
+    let mut run = Run::started(&looped("{mode: parallel, max_in_flight: 2}", "6"));
+    let mut ended = 0;
+    while run.open() != ["b"] {
+        assert!(run.open().len() <= 2, "{:?}", run.open());
+        let (command, _) = run.state.open_commands().last().unwrap();
+        let item = run.state.open_command(command).unwrap().issued.item.clone().unwrap();
+        run.complete(&format!("a:{}", item.index), json!(item.index * 10));
+        ended += 1;
+    }
+    assert_eq!(ended, 6);
+    // In the order of the items, whatever the order of their ends.
+    let result = run.result("a");
+    assert_eq!(result["results"], json!([0, 10, 20, 30, 40, 50]));
+    assert_eq!(result["stats"], json!({"total": 6, "success": 6, "failed": 0, "skipped": 0}));
+}
+
+#[test]
+fn a_loop_over_nothing_is_done_at_once() {
+    for over in ["[]", "'{{ missing }}'", "'{{ [] }}'", "0"] {
+        let run = Run::started(&looped("{mode: parallel}", over));
+        assert_eq!(run.open(), ["b"], "{over}");
+        assert_eq!(run.result("a")["results"], json!([]));
+    }
+}
+
+#[test]
+fn what_a_loop_goes_through_is_coerced() {
+    let items = |over: &str| {
+        let mut run = Run::started(&looped("{mode: sequential}", over));
+        let mut items = Vec::new();
+        while run.open() == ["a"] {
+            let (_, open) = run.state.open_commands().next().unwrap();
+            let item = open.issued.config["result"].clone();
+            items.push(item.clone());
+            run.complete("a", item);
+        }
+        Value::Array(items)
+    };
+    assert_eq!(
+        items("'{{ {\"k\": 1, \"l\": [2]} }}'"),
+        json!([
+            {"key": "k", "value": 1}, {"key": "l", "value": [2]},
+        ])
+    );
+    assert_eq!(items("'{{ workload.n }}'"), json!([0, 1, 2]));
+    assert_eq!(items("'[1, \"two\"]'"), json!([1, "two"]));
+    assert_eq!(items("'a,b'"), json!(["a,b"]));
+    let run = Run::started(&looped("{mode: sequential}", "'{{ true }}'"));
+    assert_eq!(run.state.status(), Status::Failed);
+    assert!(run.state.summary().error.unwrap().contains("cannot go through true"));
+}
+
+#[test]
+fn a_failed_item_ends_a_loop_that_fails_fast() {
+    let mut run = Run::started(&looped("{mode: parallel, max_in_flight: 2}", "6"));
+    run.claim("a:0", "w");
+    run.claim("a:1", "w");
+    run.fail("a:1");
+    assert_eq!(run.state.status(), Status::Running, "what runs is let end");
+    assert_eq!(run.open(), ["a"]);
+    run.complete("a:0", json!(1));
+    assert_eq!(run.state.status(), Status::Failed);
+    let issued = run.log.iter().filter(|event| super::harness::is_issued(event)).count();
+    assert_eq!(issued, 2, "nothing new began");
+    assert_eq!(run.state.summary().error.unwrap(), "unknown: item 1: it broke");
+}
+
+#[test]
+fn a_loop_with_best_effort_runs_all_items() {
+    let spec = "{mode: sequential, policy: {failure: {mode: best_effort}}}";
+    let mut run = Run::started(&looped(spec, "3"));
+    run.complete("a", json!("x"));
+    run.fail("a");
+    run.complete("a", json!("z"));
+    assert_eq!(run.open(), ["b"]);
+    let result = run.result("a");
+    assert_eq!(result["results"], json!(["x", null, "z"]));
+    assert_eq!(result["stats"], json!({"total": 3, "success": 2, "failed": 1, "skipped": 0}));
+    assert_eq!(result["errors"][0]["index"], json!(1));
+    assert_eq!(result["errors"][0]["error"]["message"], json!("it broke"));
+}
+
+#[test]
+fn an_error_arc_handles_a_failed_loop() {
+    let mut run = Run::started(
+        "- {step: a, loop: {in: '{{ [1, 2] }}', iterator: x, spec: {mode: sequential}}, \
+         tool: {kind: noop}, next: {arcs: [{step: b, on: error}, {step: c}]}}\n\
+         - {step: b, tool: {kind: noop, result: '{{ a.error.message }}'}}\n\
+         - {step: c, tool: {kind: noop}}\n",
+    );
+    run.fail("a");
+    assert_eq!(run.open(), ["b"]);
+    let (_, open) = run.state.open_commands().next().unwrap();
+    assert_eq!(open.issued.config["result"], json!("item 0: it broke"));
+    run.complete("b", json!(null));
+    assert_eq!(run.state.status(), Status::Completed);
+}
+
+#[test]
+fn a_loop_that_is_entered_again_goes_through_its_items_again() {
+    let mut run = Run::started(
+        "- {step: a, loop: {in: '{{ [1, 2, 3] }}', iterator: x, spec: {mode: sequential}}, \
+         tool: {kind: noop}, set: {ctx.k: '{{ ctx.k | default(0) | int + 1 }}'}, \
+         next: {arcs: [{step: a, when: '{{ ctx.k < 2 }}'}]}}\n",
+    );
+    let mut items = 0;
+    while run.state.status() == Status::Running {
+        run.complete("a", json!(1));
+        items += 1;
+    }
+    assert_eq!(items, 6);
+    assert_eq!(run.visits("a"), 2);
+    assert_eq!(run.state.status(), Status::Completed);
+}
+
+#[test]
+fn arcs_of_a_loop_hear_that_it_is_done() {
+    let mut run = Run::started(
+        "- {step: a, loop: {in: '{{ [1] }}', iterator: x}, tool: {kind: noop}, \
+         next: {arcs: [{step: b, when: \"{{ event.name == 'loop.done' }}\"}]}}\n\
+         - {step: b, tool: {kind: noop}}\n",
+    );
+    run.complete("a", json!(1));
+    assert_eq!(run.open(), ["b"]);
+}
+
+#[test]
+fn an_item_that_cannot_be_rendered_fails_alone() {
+    let text = "- {step: a, loop: {in: '{{ [1, 2] }}', iterator: x, \
+                spec: {mode: sequential, policy: {failure: {mode: best_effort}}}}, \
+                tool: {kind: noop, result: '{{ 1 / (x - 1) }}'}}\n";
+    let mut run = Run::started(text);
+    run.complete("a", json!(1));
+    assert_eq!(run.state.status(), Status::Completed);
+    let result = run.result("a");
+    assert_eq!(result["stats"]["failed"], json!(1));
+    assert_eq!(result["errors"][0]["error"]["kind"], json!("template_error"));
+}
+
+#[test]
+fn a_lost_worker_costs_an_item_one_more_try() {
+    let mut run = Run::started(&looped("{mode: sequential}", "2"));
+    run.claim("a:0", "w");
+    run.expire("a:0");
+    assert_eq!(run.open(), ["a"]);
+    for _ in 0..2 {
+        run.claim("a:0", "w");
+        run.expire("a:0");
+    }
+    assert_eq!(run.state.status(), Status::Failed);
+    assert!(run.state.summary().error.unwrap().contains("lost its worker 3 times"));
+}
+
+#[test]
+fn a_step_that_takes_too_long_stops_its_items() {
+    let text = "- {step: a, spec: {timeout: 5s}, \
+                loop: {in: '{{ [1, 2, 3] }}', iterator: x, spec: {mode: parallel}}, \
+                tool: {kind: noop}}\n";
+    let mut run = Run::started(text);
+    run.complete("a:1", json!(1));
+    run.timeout("a");
+    assert_eq!(run.state.status(), Status::Failed);
+    assert!(run.open().is_empty());
+    assert!(run.state.summary().error.unwrap().starts_with("timeout: "));
+}
+
+/// Items and results are the same wherever they are kept.
+#[test]
+fn a_loop_means_the_same_when_nothing_is_held() {
+    let items: Vec<String> = (0..600).map(|n| format!("item {n} {}", "x".repeat(100))).collect();
+    let text = format!(
+        "- {{step: a, loop: {{in: '{{{{ {} }}}}', iterator: x, spec: {{mode: parallel, \
+         max_in_flight: 3}}}}, tool: {{kind: noop, result: '{{{{ x }}}}'}}, \
+         next: {{arcs: [{{step: b}}]}}}}\n\
+         - {{step: b, tool: {{kind: noop, result: '{{{{ a.results }}}}'}}}}\n",
+        serde_json::to_string(&items).unwrap()
+    );
+    for limits in [Limits::NONE, Limits { value_bytes: 0, total_bytes: 0 }] {
+        let mut run = Run::within(playbook(&text), limits);
+        run.quick = true;
+        run.input(super::harness::start()).unwrap();
+        while run.open() != ["b"] {
+            let (_, open) = run.state.open_commands().next().unwrap();
+            let index = open.issued.item.clone().unwrap().index;
+            let item = open.issued.config["result"].clone();
+            assert_eq!(item, json!(items[usize::try_from(index).unwrap()]));
+            run.complete(&format!("a:{index}"), item);
+        }
+        let (_, open) = run.state.open_commands().next().unwrap();
+        assert_eq!(open.issued.config["result"], json!(items));
+        run.check_invariants();
+    }
+}
+
+const CURSOR: &str = "- {step: a, loop: {cursor: {kind: postgres, auth: pg, \
+     claim: 'select {{ __frame_max_rows }}'}, iterator: row, spec: {mode: cursor, \
+     max_in_flight: 2, frame: {max_rows: 3, row_concurrency: 2}}}, \
+     tool: {kind: noop, result: '{{ row.id }}'}}\n";
+
+#[test]
+fn a_cursor_claims_rows_until_there_are_none() {
+    let mut run = Run::started(CURSOR);
+    assert_eq!(run.open(), ["a", "a"], "two claims at a time");
+    let (_, claim) = run.state.open_commands().next().unwrap();
+    assert_eq!(claim.issued.config["query"], json!("select 3"));
+    let rows = |ids: &[i64]| {
+        let rows: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
+        json!({"columns": ["id"], "rows": rows, "row_count": ids.len()})
+    };
+    run.complete("a:claim", rows(&[1, 2, 3]));
+    // Two rows of the frame, and the other claim.
+    assert_eq!(run.open().len(), 3);
+    run.complete("a:0", json!("one"));
+    run.complete("a:1", json!("two"));
+    run.complete("a:claim", rows(&[]));
+    run.complete("a:2", json!("three"));
+    assert_eq!(run.state.status(), Status::Completed, "{:?}", run.open());
+    assert_eq!(run.result("a")["results"], json!(["one", "two", "three"]));
+    let types: Vec<String> = run
+        .log
+        .iter()
+        .map(|event| noetl_model::row::EventRow::from(event).event_type)
+        .map(|event_type| event_type.unwrap().into_owned())
+        .filter(|name| name.starts_with("stage") || name.starts_with("frame"))
+        .collect();
+    assert_eq!(
+        types,
+        [
+            "stage.opened",
+            "frame.dispatched",
+            "frame.dispatched",
+            "frame.started",
+            "frame.committed",
+            "frame.committed",
+            "stage.closed",
+        ]
+    );
+}
+
+#[test]
+fn a_claim_that_fails_fails_the_loop() {
+    let mut run = Run::started(CURSOR);
+    run.fail("a:claim");
+    assert_eq!(run.state.status(), Status::Failed);
+    assert!(run.open().is_empty());
+    let mut run = Run::started(CURSOR);
+    run.complete("a:claim", json!("no rows at all"));
+    assert_eq!(run.state.status(), Status::Failed);
+}

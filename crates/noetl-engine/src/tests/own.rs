@@ -1,0 +1,285 @@
+//! What the control plane does itself: time, other playbooks, answers, admission, deadlines.
+
+use std::sync::Arc;
+
+use noetl_model::{Event, Fact};
+use serde_json::json;
+
+use super::harness::{Run, check};
+use crate::{DueKind, Status, due_of};
+
+const WAIT: &str = "- {step: a, tool: {kind: wait, seconds: 5}, next: {arcs: [{step: b}]}}\n\
+                    - {step: b, tool: {kind: noop}}\n";
+
+#[test]
+fn a_wait_ends_when_its_time_has_come() {
+    check(
+        WAIT,
+        "start; wake a",
+        "\
+start
+  playbook_started
+  step.enter a #1
+  command.issued a attempt 1
+  command.claimed a by control-plane
+  command.parked a until a time
+wake a
+  call.done a {\"status\":\"ok\",\"until\":\"2024-01-01T00:00:05.1Z\"}
+  command.completed a
+  step.exit a done -> b
+  step.enter b #1
+  command.issued b attempt 1
+",
+    );
+}
+
+fn due(run: &Run) -> Vec<DueKind> {
+    let events: Vec<Arc<Event>> = run.log.iter().cloned().map(Arc::new).collect();
+    due_of(&run.state, |_| false, &events).into_iter().map(|due| due.kind).collect()
+}
+
+#[test]
+fn a_wait_asks_to_be_woken() {
+    let run = Run::started(WAIT);
+    let command = run.command("a");
+    assert_eq!(due(&run), [DueKind::Wake { command, at: run.awaited("a") }]);
+}
+
+const CALL: &str = "- {step: a, tool: {kind: playbook, path: other/one, return_step: end, \
+     input: {n: '{{ workload.n }}'}}, next: {arcs: [{step: b}]}}\n\
+     - {step: b, tool: {kind: noop, result: '{{ a.v }}'}}\n";
+
+#[test]
+fn a_playbook_that_is_called_answers_for_its_step() {
+    let mut run = Run::started(CALL);
+    let asked = due(&run);
+    let [DueKind::StartChild { child, payload, command, .. }] = asked.as_slice() else {
+        panic!("{asked:?}");
+    };
+    assert_eq!(*command, run.command("a"));
+    assert_eq!(child.path.as_deref(), Some("other/one"));
+    assert_eq!(child.returns.as_deref(), Some("end"));
+    assert_eq!((child.waits, child.depth), (true, 1));
+    assert_eq!(json!(payload), json!({"n": 3}));
+    run.script("child a {\"v\": 7}").unwrap();
+    let (_, open) = run.state.open_commands().next().unwrap();
+    assert_eq!(open.issued.config["result"], json!(7));
+}
+
+#[test]
+fn a_playbook_that_fails_fails_its_step() {
+    let mut run = Run::started(CALL);
+    run.script("childfails a").unwrap();
+    assert_eq!(run.state.status(), Status::Failed);
+    assert!(run.state.summary().error.unwrap().starts_with("child_failed: "));
+}
+
+#[test]
+fn a_playbook_that_is_not_waited_for_is_sent_off() {
+    let run = Run::started("- {step: a, tool: {kind: playbook, path: other/one}}\n");
+    assert_eq!(run.state.status(), Status::Completed);
+    let asked = due(&run);
+    assert!(matches!(&asked[..], [DueKind::StartChild { child, .. }] if !child.waits), "{asked:?}");
+    assert_eq!(run.result("a")["async"], json!(true));
+}
+
+#[test]
+fn a_cancelled_execution_cancels_what_it_called() {
+    let mut run = Run::started(CALL);
+    let child = run.child("a");
+    let events = run.input(crate::Input::Cancel(crate::Cancel::default())).unwrap();
+    let events: Vec<Arc<Event>> = events.into_iter().map(Arc::new).collect();
+    let asked = due_of(&run.state, |_| false, &events);
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].target, child);
+    assert!(matches!(asked[0].kind, DueKind::CancelChild { .. }));
+}
+
+#[test]
+fn a_rule_tries_a_call_again_after_a_pause() {
+    check(
+        "- {step: a, tool: {kind: playbook, path: p, return_result: true, \
+         spec: {policy: {rules: [{when: \"{{ output.status == 'error' }}\", \
+         then: {do: retry, attempts: 2, delay: 3}}]}}}}\n",
+        "start; childfails a; wake a; childfails a",
+        "\
+start
+  playbook_started
+  step.enter a #1
+  command.issued a attempt 1
+  command.claimed a by control-plane
+  command.parked a on a child
+childfails a
+  command.failed a child_failed: it broke
+  command.issued a attempt 2
+  command.claimed a by control-plane
+  command.parked a until the next try
+wake a
+  command.parked a on a child
+childfails a
+  command.failed a child_failed: it broke
+  step.exit a failed: child_failed: it broke -> nowhere
+  playbook.failed at a child_failed: it broke
+",
+    );
+}
+
+#[test]
+fn playbooks_call_one_another_only_so_deep() {
+    let mut run = Run::new(super::harness::playbook(CALL));
+    let crate::Input::Start(mut start) = super::harness::start() else { unreachable!() };
+    start.depth = 32;
+    run.input(crate::Input::Start(start)).unwrap();
+    assert_eq!(run.state.status(), Status::Failed);
+    assert!(run.state.summary().error.unwrap().contains("NOETL_PLAYBOOK_DEPTH_MAX"));
+}
+
+#[test]
+fn an_approval_waits_for_its_answer() {
+    let text = "- {step: a, tool: {kind: approval}, next: {arcs: [\
+                {step: b, when: '{{ output.approved }}'}, {step: c}]}}\n\
+                - {step: b, tool: {kind: noop}}\n- {step: c, tool: {kind: noop}}\n";
+    let mut run = Run::started(text);
+    assert!(run.script("guess a {\"approved\": true}").is_err(), "a guessed token is refused");
+    run.script("approve a {\"approved\": true}").unwrap();
+    assert_eq!(run.open(), ["b"]);
+    // Nobody answered.
+    let mut run = Run::started(text);
+    run.script("wake a").unwrap();
+    assert_eq!(run.state.status(), Status::Failed);
+    assert!(run.state.summary().error.unwrap().starts_with("timeout: "));
+}
+
+#[test]
+fn a_failing_execution_does_not_wait_for_what_is_parked() {
+    let text = "- {step: a, tool: {kind: noop}, next: {spec: {mode: inclusive}, \
+                arcs: [{step: w}, {step: b}]}}\n\
+                - {step: w, tool: {kind: wait, seconds: 500}}\n- {step: b, tool: {kind: noop}}\n";
+    let mut run = Run::started(text);
+    run.complete("a", json!(1));
+    run.fail("b");
+    assert_eq!(run.state.status(), Status::Failed);
+}
+
+#[test]
+fn with_best_effort_the_rest_goes_on_and_the_execution_still_fails() {
+    let text = "- {step: a, tool: {kind: noop}, next: {spec: {mode: inclusive}, \
+                arcs: [{step: b}, {step: c}]}}\n\
+                - {step: b, tool: {kind: noop}, spec: {policy: {failure: {mode: best_effort}}}}\n\
+                - {step: c, tool: {kind: noop}, next: {arcs: [{step: d}]}}\n\
+                - {step: d, tool: {kind: noop}}\n";
+    let mut run = Run::started(text);
+    run.complete("a", json!(1));
+    run.fail("b");
+    assert_eq!(run.open(), ["c"]);
+    run.complete("c", json!(1));
+    run.complete("d", json!(1));
+    assert_eq!(run.state.status(), Status::Failed);
+    assert_eq!(run.state.summary().error.unwrap(), "unknown: it broke");
+}
+
+fn with_final(text: &str) -> Run {
+    let text = format!(
+        "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: t}}\n\
+         executor: {{spec: {{final_step: last}}}}\nworkflow:\n{text}\
+         - {{step: last, tool: {{kind: noop}}}}\n"
+    );
+    let checked = noetl_playbook::check(&text);
+    let playbook = checked.playbook.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics));
+    let mut run = Run::new(playbook);
+    run.input(super::harness::start()).unwrap();
+    run
+}
+
+#[test]
+fn the_final_step_runs_after_success_and_after_failure() {
+    let mut run = with_final("- {step: a, tool: {kind: noop}}\n");
+    run.complete("a", json!("the result"));
+    assert_eq!(run.open(), ["last"]);
+    run.complete("last", json!("cleaned"));
+    assert_eq!(run.state.status(), Status::Completed);
+    let Some(Fact::PlaybookCompleted { result, .. }) = run.log.last().map(|e| &e.fact) else {
+        panic!("it completed");
+    };
+    assert_eq!(*result, json!("the result"), "what cleans up is no result");
+
+    let mut run = with_final("- {step: a, tool: {kind: noop}}\n");
+    run.fail("a");
+    assert_eq!(run.open(), ["last"]);
+    run.claim("last", "w");
+    run.script("abandon").unwrap();
+    assert_eq!(run.open(), ["last"], "it began after the failure and is waited for");
+    run.complete("last", json!(null));
+    assert_eq!(run.state.status(), Status::Failed);
+    assert_eq!(run.state.summary().error.unwrap(), "unknown: it broke");
+}
+
+#[test]
+fn a_denied_token_ends_and_one_that_may_wait_is_let_in_later() {
+    let admit = |mode: &str| {
+        format!(
+            "- {{step: a, tool: {{kind: noop}}, next: {{spec: {{mode: inclusive}}, \
+             arcs: [{{step: b}}, {{step: c}}]}}}}\n\
+             - {{step: b, tool: {{kind: noop}}, spec: {{policy: {{admit: {{{mode}rules: [\
+             {{when: '{{{{ ctx.open }}}}', then: {{allow: true}}}}, \
+             {{else: {{then: {{allow: false}}}}}}]}}}}}}}}\n\
+             - {{step: c, tool: {{kind: noop}}, set: {{ctx.open: true}}}}\n"
+        )
+    };
+    let mut run = Run::started(&admit(""));
+    run.complete("a", json!(1));
+    assert_eq!(run.open(), ["c"]);
+    run.complete("c", json!(1));
+    assert_eq!((run.state.status(), run.visits("b")), (Status::Completed, 0));
+
+    let mut run = Run::started(&admit("mode: wait, deadline_s: 60, "));
+    run.complete("a", json!(1));
+    assert_eq!(run.open(), ["c"]);
+    run.complete("c", json!(1));
+    assert_eq!(run.open(), ["b"], "the variable it waits for was set");
+    run.complete("b", json!(1));
+    assert_eq!(run.state.status(), Status::Completed);
+
+    let mut run = Run::started(&admit("mode: wait, deadline_s: 60, "));
+    run.complete("a", json!(1));
+    run.fail("c");
+    assert_eq!(run.state.status(), Status::Failed, "what waits to be let in holds up no failure");
+}
+
+#[test]
+fn who_waits_too_long_to_be_let_in_is_refused() {
+    let mut run = Run::started(
+        "- {step: b, tool: {kind: noop}, spec: {policy: {admit: {mode: wait, deadline_s: 60, \
+         rules: [{when: '{{ true }}', then: {allow: false}}]}}}}\n",
+    );
+    assert_eq!(run.state.status(), Status::Running);
+    assert!(matches!(&due(&run)[..], [DueKind::AdmissionTimeout { .. }]));
+    run.script("refuse b").unwrap();
+    assert_eq!((run.state.status(), run.visits("b")), (Status::Completed, 0));
+}
+
+#[test]
+fn a_step_whose_condition_does_not_hold_is_passed_over() {
+    let mut run = Run::started(
+        "- {step: a, when: '{{ workload.n > 5 }}', tool: {kind: noop}, \
+         next: {arcs: [{step: b}]}}\n- {step: b, tool: {kind: noop}}\n",
+    );
+    assert_eq!(run.open(), ["b"]);
+    run.complete("b", json!(1));
+    assert_eq!(run.state.status(), Status::Completed);
+}
+
+#[test]
+fn deadlines_and_operators_end_an_execution() {
+    let mut run = Run::started(WAIT);
+    run.script("deadline").unwrap();
+    assert_eq!(run.state.status(), Status::Failed);
+    assert!(run.state.summary().error.unwrap().contains("deadline"));
+    let mut run = Run::started(WAIT);
+    run.script("finalize").unwrap();
+    assert_eq!(run.state.status(), Status::Completed);
+    let mut run = Run::started(WAIT);
+    run.script("finalize x by hand").unwrap();
+    assert_eq!(run.state.status(), Status::Failed);
+    assert!(run.script("finalize").is_err(), "once");
+}

@@ -1,0 +1,206 @@
+//! Rows about loops, frames and the items of commands.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::decode::RowError;
+use super::encode::{json, row};
+use super::{EventRow, types};
+use crate::Event;
+use crate::event::{ItemOf, LoopEvent, LoopFact, LoopItem};
+use crate::repeat::{
+    FrameMoved, FrameState, LoopItems, LoopStarted, LoopStats, StageClosed, loop_name,
+};
+
+/// What a row says about the loop it belongs to. The visit is the end of the loop's name.
+#[derive(Serialize, Deserialize)]
+struct Of<T> {
+    loop_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stage_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    frame_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    frame: Option<u32>,
+    #[serde(flatten)]
+    rest: T,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Nothing {}
+
+#[derive(Serialize, Deserialize)]
+struct Rows {
+    row_count: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kind<T> {
+    kind: String,
+    #[serde(flatten)]
+    rest: T,
+}
+
+/// What the row of a command says about the item it is for, in the wire's names.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct ItemMeta {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    loop_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    collection_size: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    iteration_index: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    frame: Option<u32>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    claims: bool,
+}
+
+impl ItemMeta {
+    /// Of a command that is handed out. A claim is no item, so it does not name its loop: who
+    /// counts a loop's items by their commands would count it too.
+    pub(super) fn issued(step: &str, generation: u32, item: Option<&LoopItem>) -> Self {
+        let Some(item) = item else { return Self::default() };
+        Self {
+            loop_id: (!item.claims).then(|| loop_name(step, generation)),
+            collection_size: item.total,
+            iteration_index: Some(item.index),
+            frame: item.frame,
+            claims: item.claims,
+        }
+    }
+
+    /// Of a command that ended.
+    pub(super) fn ended(step: &str, item: Option<&ItemOf>) -> Option<String> {
+        let item = item?;
+        Some(json(&Self {
+            loop_id: Some(loop_name(step, item.generation)),
+            collection_size: item.total,
+            iteration_index: Some(item.index),
+            frame: item.frame,
+            claims: false,
+        }))
+    }
+
+    pub(super) fn item(self) -> Option<LoopItem> {
+        let Self { collection_size: total, frame, claims, .. } = self;
+        self.iteration_index.map(|index| LoopItem { index, total, frame, claims })
+    }
+
+    pub(super) fn item_of(self) -> Option<Box<ItemOf>> {
+        let generation = generation(self.loop_id.as_deref()?)?;
+        let Self { collection_size: total, frame, .. } = self;
+        let index = self.iteration_index?;
+        Some(Box::new(ItemOf { generation, index, total, frame }))
+    }
+}
+
+fn generation(loop_id: &str) -> Option<u32> {
+    loop_id.rsplit_once(':')?.1.parse().ok()
+}
+
+/// The row of something that happened to a loop.
+pub(super) fn encode(event: &Event, fact: &LoopFact) -> EventRow {
+    let name = loop_name(&fact.step, fact.generation);
+    let step = &fact.step;
+    match &fact.what {
+        LoopEvent::Started(started) if started.total.is_none() => {
+            let rest = Kind { kind: "cursor".to_owned(), rest: started };
+            let meta = of_stage(name, None, rest);
+            EventRow { meta: Some(meta), ..row(event, types::STAGE_OPENED, step, "OPEN") }
+        }
+        LoopEvent::Started(started) => EventRow {
+            meta: Some(of_loop(name, started)),
+            ..row(event, types::LOOP_STARTED, step, "STARTED")
+        },
+        LoopEvent::Items(items) => {
+            let (meta, event_type, status) = match items.frame {
+                Some(frame) => {
+                    let row_count = u32::try_from(items.items.len()).unwrap_or(u32::MAX);
+                    let meta = of_stage(name, Some(frame), Rows { row_count });
+                    (meta, types::FRAME_STARTED, "RUNNING")
+                }
+                None => (of_loop(name, Nothing {}), types::LOOP_ITEMS, "RECORDED"),
+            };
+            EventRow {
+                context: Some(json(items)),
+                meta: Some(meta),
+                ..row(event, event_type, step, status)
+            }
+        }
+        LoopEvent::Frame(moved) => {
+            let (event_type, status) = match moved.to {
+                FrameState::Dispatched => (types::FRAME_DISPATCHED, "CLAIMED"),
+                FrameState::Committed => (types::FRAME_COMMITTED, "COMPLETED"),
+                FrameState::Failed => (types::FRAME_FAILED, "FAILED"),
+            };
+            let meta = of_stage(name, Some(moved.frame), Rows { row_count: moved.rows });
+            EventRow { meta: Some(meta), ..row(event, event_type, step, status) }
+        }
+        LoopEvent::StageClosed(closed) => {
+            let meta = of_stage(name, None, closed);
+            EventRow { meta: Some(meta), ..row(event, types::STAGE_CLOSED, step, "CLOSED") }
+        }
+        LoopEvent::Done(stats) => EventRow {
+            meta: Some(of_loop(name, stats)),
+            ..row(event, types::LOOP_DONE, step, "COMPLETED")
+        },
+    }
+}
+
+fn of_loop<T: Serialize>(loop_id: String, rest: T) -> String {
+    json(&Of { loop_id, stage_id: None, frame_id: None, frame: None, rest })
+}
+
+fn of_stage<T: Serialize>(loop_id: String, frame: Option<u32>, rest: T) -> String {
+    let stage_id = Some(loop_id.clone());
+    let frame_id = frame.map(|frame| format!("{loop_id}:{frame}"));
+    json(&Of { loop_id, stage_id, frame_id, frame, rest })
+}
+
+impl EventRow {
+    /// The loop fact of a row; `None` for a row of another type.
+    pub(super) fn loop_fact(&self, event_type: &str) -> Result<Option<LoopFact>, RowError> {
+        let frame_state = match event_type {
+            types::FRAME_DISPATCHED => Some(FrameState::Dispatched),
+            types::FRAME_COMMITTED => Some(FrameState::Committed),
+            types::FRAME_FAILED => Some(FrameState::Failed),
+            _ => None,
+        };
+        let (loop_id, what) = match event_type {
+            types::LOOP_STARTED => {
+                let of: Of<LoopStarted> = self.meta()?;
+                (of.loop_id, LoopEvent::Started(of.rest))
+            }
+            types::STAGE_OPENED => {
+                let of: Of<Kind<LoopStarted>> = self.meta()?;
+                (of.loop_id, LoopEvent::Started(of.rest.rest))
+            }
+            types::LOOP_ITEMS | types::FRAME_STARTED => {
+                let of: Of<Nothing> = self.meta()?;
+                let items: LoopItems = self.context()?;
+                (of.loop_id, LoopEvent::Items(items))
+            }
+            types::STAGE_CLOSED => {
+                let of: Of<StageClosed> = self.meta()?;
+                (of.loop_id, LoopEvent::StageClosed(of.rest))
+            }
+            types::LOOP_DONE => {
+                let of: Of<LoopStats> = self.meta()?;
+                (of.loop_id, LoopEvent::Done(of.rest))
+            }
+            _ => {
+                let Some(to) = frame_state else { return Ok(None) };
+                let of: Of<Rows> = self.meta()?;
+                let frame = of.frame.ok_or_else(|| self.missing("meta.frame"))?;
+                let moved = FrameMoved { frame, to, rows: of.rest.row_count };
+                (of.loop_id, LoopEvent::Frame(moved))
+            }
+        };
+        let generation =
+            generation(&loop_id).ok_or_else(|| self.missing("meta.loop_id with its visit"))?;
+        let step: Arc<str> = self.node()?;
+        Ok(Some(LoopFact { step, generation, what }))
+    }
+}

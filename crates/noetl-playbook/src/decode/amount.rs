@@ -1,0 +1,72 @@
+//! Numbers of a policy: written out, or templates that give them when the rule applies.
+
+use serde_json::Value;
+
+use super::context::Context;
+use super::cursor::Cursor;
+use super::{duration, value};
+use crate::template::Template;
+use crate::yaml::Kind;
+
+/// How often a task runs altogether.
+pub(super) fn attempts(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Value> {
+    if let Some(template) = template(cx, at) {
+        return Some(template);
+    }
+    let number = match &at.node.kind {
+        Kind::Int(number) => Some(*number),
+        Kind::Text(text, _) => text.trim().parse().ok(),
+        _ => None,
+    };
+    if let Some(number) = number.filter(|number| (1..=i64::from(u32::MAX)).contains(number)) {
+        return Some(Value::from(number));
+    }
+    let message = "'attempts' counts every execution, so it is at least 1";
+    cx.error("E040", at, message, "write a whole number from 1");
+    None
+}
+
+/// A pause: seconds, or a number with a unit; 0 for none.
+pub(super) fn seconds(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Value> {
+    if let Some(template) = template(cx, at) {
+        return Some(template);
+    }
+    let seconds = duration::seconds(at);
+    let most = duration::TIMEOUT_MAX.as_secs_f64();
+    if let Some(seconds) = seconds.filter(|seconds| (0.0..=most).contains(seconds)) {
+        return Some(number(seconds));
+    }
+    let help = "write seconds (2, 0.5), a number with a unit (500ms, 5m), or 0 for none";
+    cx.error("E040", at, "this is not a pause of up to one year", help);
+    None
+}
+
+/// A part of a whole, 0 to 1.
+pub(super) fn fraction(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Value> {
+    if let Some(template) = template(cx, at) {
+        return Some(template);
+    }
+    let part = match at.node.kind {
+        Kind::Int(number @ 0..=1) => Some(number as f64),
+        Kind::Float(number) if (0.0..=1.0).contains(&number) => Some(number),
+        _ => None,
+    };
+    if let Some(part) = part {
+        return Some(number(part));
+    }
+    let message = "'jitter' is the part of the pause that is left to chance, 0 to 1";
+    cx.error("E040", at, message, "write 0.2, for a pause that may be a fifth shorter or longer");
+    None
+}
+
+/// The number as it is best read: whole ones without a fraction.
+fn number(number: f64) -> Value {
+    let whole = number as i64;
+    if whole as f64 == number { Value::from(whole) } else { Value::from(number) }
+}
+
+fn template(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Value> {
+    let written = at.node.text().filter(|text| Template::is_template(text))?;
+    value::decode(cx, at);
+    Some(Value::from(written))
+}

@@ -1,0 +1,142 @@
+//! `loop.cursor`: rows that are claimed from a database, and `spec.frame`: how they are worked on.
+
+use std::sync::Arc;
+
+use super::context::Context;
+use super::cursor::Cursor;
+use super::{duration, keys, value};
+use crate::document::{Frame, Tool};
+use crate::yaml::Kind;
+
+/// Databases that rows can be claimed from.
+const KINDS: &[&str] = &["postgres", "sqlite", "duckdb"];
+
+/// Settings that say where a database is without a stored credential.
+const LOCATIONS: &[&str] =
+    &["connection", "host", "url", "database", "db_path", "connection_string"];
+
+const FRAME_KEYS: &[&str] =
+    &["max_rows", "row_concurrency", "process", "max_attempts", "lease_seconds"];
+
+/// Frame keys of the language that nothing depends on here.
+const FRAME_NEEDLESS: &[&str] =
+    &["max_seconds", "max_bytes", "heartbeat_seconds", "retry_mode", "verify_ipc"];
+
+/// The tool that claims rows.
+pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Tool> {
+    let help = "write 'cursor: {kind: postgres, auth: …, claim: \"…\"}'";
+    if !cx.is_map(at, help) {
+        return None;
+    }
+    let kind = match at.get("kind") {
+        None => Some("postgres"),
+        Some(written) => {
+            let known = written.text().and_then(|text| KINDS.iter().find(|known| **known == text));
+            if known.is_none() {
+                cx.not_one_of("E031", &written, KINDS);
+            }
+            known.copied()
+        }
+    };
+    let statement = at.get("claim").and_then(|claim| claim.text().filter(|text| !text.is_empty()));
+    if statement.is_none() {
+        let help = "add 'claim' with the statement that marks rows and returns them";
+        cx.error("E031", at, "the cursor has no 'claim'", help);
+    }
+    let options = at.get("options").filter(|options| cx.is_map(options, help));
+    let located = LOCATIONS.iter().any(|name| {
+        at.get(name).is_some()
+            || options.as_ref().is_some_and(|options| options.get(name).is_some())
+    });
+    let authorised = at.get("auth").is_some() || at.get("credential").is_some();
+    if kind == Some("postgres") && !authorised && !located {
+        let help = "add 'auth' with the name of the database's credential";
+        cx.error("E031", at, "the cursor has no 'auth'", help);
+    }
+    let config = config(cx, at, options.as_ref());
+    statement?;
+    Some(Tool {
+        kind: Arc::from(kind?),
+        config: value::map(config),
+        input: value::empty(),
+        timeout: at.get("timeout").and_then(|timeout| duration::timeout(cx, &timeout)),
+        select: Vec::new(),
+        // Rows that were claimed and lost are claimed again by the statement's own terms.
+        idempotent: true,
+    })
+}
+
+fn config(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    options: Option<&Cursor<'_>>,
+) -> Vec<(String, crate::template::ValueTemplate)> {
+    let mut config = Vec::new();
+    let own = at.names();
+    for (key, entry) in at.entries() {
+        let name = match &*key.name {
+            "kind" | "options" | "timeout" => continue,
+            "claim" => "query",
+            "credential" => {
+                let message = "'credential' is the older name of 'auth'";
+                cx.older((key.at, entry.path), message, "write 'auth'");
+                "auth"
+            }
+            name => name,
+        };
+        config.push((name.to_owned(), value::decode(cx, &entry)));
+    }
+    for (key, entry) in options.iter().flat_map(|options| options.entries()) {
+        if !own.contains(&*key.name) {
+            config.push((key.name.to_string(), value::decode(cx, &entry)));
+        }
+    }
+    config
+}
+
+/// How claimed rows are worked on.
+pub(super) fn frame(cx: &mut Context<'_>, at: Option<&Cursor<'_>>) -> Frame {
+    let mut frame =
+        Frame { max_rows: 1, row_concurrency: 1, whole: false, max_attempts: 1, lease: None };
+    let Some(at) = at.filter(|at| cx.is_map(at, "write 'frame: {max_rows: 10}'")) else {
+        return frame;
+    };
+    keys::warn_unknown(cx, at, FRAME_KEYS, |name| FRAME_NEEDLESS.contains(&name));
+    for name in FRAME_NEEDLESS {
+        if let Some(key) = at.key(name) {
+            let message = format!("'{name}' of a frame has no effect");
+            let help = "remove it; 'lease_seconds' says how long a command of a frame may take";
+            cx.warning_at("W114", key, message, help);
+        }
+    }
+    for (name, into) in [
+        ("max_rows", &mut frame.max_rows),
+        ("row_concurrency", &mut frame.row_concurrency),
+        ("max_attempts", &mut frame.max_attempts),
+    ] {
+        if let Some(found) = at.get(name) {
+            *into = whole(cx, &found, name).unwrap_or(*into);
+        }
+    }
+    if let Some(process) = at.get("process") {
+        match process.text() {
+            Some("row") => {}
+            Some("frame") => frame.whole = true,
+            _ => cx.not_one_of("E030", &process, &["row", "frame"]),
+        }
+    }
+    frame.lease = at.get("lease_seconds").and_then(|lease| duration::timeout(cx, &lease));
+    frame
+}
+
+fn whole(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<u32> {
+    let number = match at.node.kind {
+        Kind::Int(number) => u32::try_from(number).ok().filter(|number| *number > 0),
+        _ => None,
+    };
+    if number.is_none() {
+        let help = format!("write '{name}: 10', or leave it out");
+        cx.error("E030", at, format!("'{name}' is a whole number from 1"), help);
+    }
+    number
+}

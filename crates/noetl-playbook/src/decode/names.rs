@@ -1,0 +1,163 @@
+//! Names that templates use and nothing defines.
+//!
+//! What defines a name is known only when the whole document is read, so names are noted while it
+//! is, the first place of each, and looked at in the end.
+
+use std::collections::{HashMap, HashSet};
+
+use super::context::Context;
+use super::cursor::Cursor;
+use super::suggest;
+use crate::document::KeychainEntry;
+use crate::template::{Next, Template};
+use crate::yaml::Place;
+
+/// Distinct names that are kept. A document that uses more is generated, and a warning about each
+/// would not be read.
+const NOTED_MAX: usize = 1000;
+
+/// Comparisons of unknown names with known ones beyond which none is suggested.
+const COMPARISONS_MAX: usize = 1_000_000;
+
+/// Names that templates know without any help from the document.
+const BUILT_IN: &[&str] = &[
+    "_attempt",
+    "_index",
+    "_prev",
+    "_task",
+    "_total",
+    "args",
+    "bool",
+    "catalog_id",
+    "context",
+    "ctx",
+    "dict",
+    "env",
+    "event",
+    "execution_id",
+    "float",
+    "input",
+    "input_data",
+    "int",
+    "iter",
+    "job",
+    "json",
+    "keychain",
+    "len",
+    "loop",
+    "loop_index",
+    "max",
+    "min",
+    "namespace",
+    "now",
+    "outcome",
+    "output",
+    "parent_execution_id",
+    "path",
+    "payload",
+    "range",
+    "result",
+    "results",
+    "spec",
+    "step",
+    "steps",
+    "str",
+    "uuid",
+    "uuid4",
+    "vars",
+    "version",
+    "workload",
+    "zip",
+    "__frame_max_rows",
+];
+
+/// What templates use and what the document defines.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    defined: HashSet<String>,
+    used: HashMap<String, (Place, String)>,
+    secrets: HashMap<String, (Place, String)>,
+}
+
+impl Names {
+    /// Something in the document gives this name a value: a variable, a label, an item, an argument.
+    pub(super) fn define(&mut self, name: &str) {
+        if !self.defined.contains(name) {
+            self.defined.insert(name.to_owned());
+        }
+    }
+
+    /// A template names a secret of the keychain.
+    fn note_secrets(&mut self, at: &Cursor<'_>, template: &Template) {
+        for mention in template.mentions() {
+            if let ("keychain", Next::Key(name)) = (&*mention.name, &mention.next)
+                && self.secrets.len() < NOTED_MAX
+                && !self.secrets.contains_key(&**name)
+            {
+                self.secrets.insert(name.to_string(), (at.node.at, at.path.to_string()));
+            }
+        }
+    }
+
+    /// A template uses names. One that allows for a missing value says so, and is left alone.
+    pub(super) fn note(&mut self, at: &Cursor<'_>, template: &Template) {
+        self.note_secrets(at, template);
+        let allows = |word: &&str| template.source().contains(*word);
+        if self.used.len() >= NOTED_MAX || ["default", "defined", "d("].iter().any(allows) {
+            return;
+        }
+        for name in template.names() {
+            let known = self.used.contains_key(&name) || self.defined.contains(&name);
+            if !known && !BUILT_IN.contains(&&*name) {
+                self.used.insert(name, (at.node.at, at.path.to_string()));
+            }
+        }
+    }
+}
+
+/// Warns about every name that only the payload of a request could give a value.
+pub(super) fn warn_undefined(cx: &mut Context<'_>, root: &Cursor<'_>, keychain: &[KeychainEntry]) {
+    let mut names = std::mem::take(&mut cx.names);
+    warn_secrets(cx, std::mem::take(&mut names.secrets), keychain);
+    let workload = root.node.get("workload").and_then(|node| node.entries()).unwrap_or_default();
+    let inputs: HashSet<&str> = workload.iter().map(|(key, _)| &*key.name).collect();
+    let mut missing: Vec<_> = names.used.into_iter().collect();
+    missing.retain(|(name, _)| {
+        !names.defined.contains(name)
+            && !inputs.contains(&**name)
+            && !cx.steps.contains_key(&**name)
+    });
+    missing.sort_by(|a, b| a.1.cmp(&b.1).then_with(|| a.0.cmp(&b.0)));
+    let known = names.defined.len() + inputs.len() + BUILT_IN.len();
+    let searches = known.saturating_mul(missing.len()) <= COMPARISONS_MAX;
+    for (name, (place, path)) in missing {
+        let defined = names.defined.iter().map(String::as_str);
+        let candidates = defined.chain(inputs.iter().copied()).chain(BUILT_IN.iter().copied());
+        // Every name of two letters is close to every other.
+        let searches = searches && name.chars().count() > 2;
+        let close = searches.then(|| suggest::closest(&name, candidates)).flatten();
+        let close = close.map(str::to_owned);
+        let close = close.or_else(|| searches.then(|| cx.similar_step(&name)).flatten());
+        let meant = close.map(|close| format!("did you mean '{close}'? ")).unwrap_or_default();
+        let message = format!("nothing in this playbook gives '{name}' a value");
+        let help = format!("{meant}declare it under 'workload', or assign it with 'set'");
+        cx.findings.warning("W108", place, path, message, help);
+    }
+}
+
+fn warn_secrets(
+    cx: &mut Context<'_>,
+    used: HashMap<String, (Place, String)>,
+    keychain: &[KeychainEntry],
+) {
+    let declared: HashSet<&str> = keychain.iter().map(|entry| &*entry.name).collect();
+    let mut used: Vec<_> = used.into_iter().collect();
+    used.sort_by(|a, b| (&a.1, &a.0).cmp(&(&b.1, &b.0)));
+    for (name, (place, path)) in used {
+        if !declared.contains(&*name) {
+            let message = format!("the keychain declares no credential '{name}'");
+            let help = format!("add 'keychain: [{{name: {name}, kind: credential, …}}]'");
+            cx.findings.warning("W108", place, path, message, help);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `output`, `output_select`, `select`: fields picked out of a result.
+
+use std::sync::Arc;
+
+use super::context::Context;
+use super::cursor::{Cursor, Path};
+use crate::document::Selection;
+use crate::yaml::Place;
+
+/// Keys under which a projection stands by itself.
+pub(super) const NAMES: &[&str] = &["output_select", "select"];
+
+/// What of `output` says how a result is kept, which is not the document's to decide.
+const STORAGE_HELP: &str = "remove it; a large result is kept beside the log by itself";
+
+/// What is selected under one of [`NAMES`] or `output`.
+pub(super) fn decode(cx: &mut Context<'_>, name: &str, at: &Cursor<'_>) -> Vec<Selection> {
+    if NAMES.contains(&name) {
+        return selections(cx, at);
+    }
+    if !cx.is_map(at, "write 'output: {select: {total: meta.total}}'") {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (key, value) in at.entries() {
+        if NAMES.contains(&&*key.name) {
+            if !value.node.is_null() {
+                found.extend(selections(cx, &value));
+            }
+        } else {
+            let message = format!("'{}' of an output has no effect", key.name);
+            cx.warning_at("W114", (key.at, value.path), message, STORAGE_HELP);
+        }
+    }
+    found
+}
+
+/// A list of paths, each named by its last part, or a mapping from names to paths.
+fn selections(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Selection> {
+    let mut found: Vec<Selection> = Vec::new();
+    if !at.is_map() && !at.is_list() {
+        cx.expected(
+            at,
+            "a list of paths or a mapping",
+            "write '[meta.total]' or '{total: meta.total}'",
+        );
+        return found;
+    }
+    for (key, entry) in at.entries() {
+        if let Some(path) = path(cx, &entry) {
+            found.push(Selection { name: Arc::from(&*key.name), path });
+        }
+    }
+    for item in at.items() {
+        let Some(path) = path(cx, &item) else { continue };
+        let Some(name) = path.last().cloned() else { continue };
+        if found.iter().any(|known| known.name == name) {
+            let message = format!("two of the selected fields are called '{name}'");
+            cx.error("E016", &item, message, "name each: 'select: {first: a.id, second: b.id}'");
+            continue;
+        }
+        found.push(Selection { name, path });
+    }
+    found
+}
+
+fn path(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Vec<Arc<str>>> {
+    let parts = at.text().and_then(parse).filter(|parts| !parts.is_empty());
+    if parts.is_none() {
+        let message = "this is not a path to a field";
+        cx.error("E009", at, message, "write names joined by dots: meta.total, rows[0].id, $.a.b");
+    }
+    parts
+}
+
+/// `a.b`, `$.a[0].b`, `a['b c']`; none when it is anything else.
+fn parse(text: &str) -> Option<Vec<Arc<str>>> {
+    let mut parts = Vec::new();
+    let mut rest = match text.strip_prefix('$') {
+        Some(rest) => rest,
+        None if text.starts_with(['.', '[']) => return None,
+        None => {
+            let (name, rest) = name(text)?;
+            parts.push(Arc::from(name));
+            rest
+        }
+    };
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('.') {
+            let (found, after) = name(after)?;
+            parts.push(Arc::from(found));
+            rest = after;
+        } else {
+            let (inside, after) = rest.strip_prefix('[')?.split_once(']')?;
+            let quoted = |quote| inside.strip_prefix(quote)?.strip_suffix(quote);
+            let index = || inside.bytes().all(|byte| byte.is_ascii_digit()).then_some(inside);
+            let found = quoted('\'').or_else(|| quoted('"')).or_else(index);
+            parts.push(Arc::from(found.filter(|found| !found.is_empty())?));
+            rest = after;
+        }
+    }
+    Some(parts)
+}
+
+fn name(text: &str) -> Option<(&str, &str)> {
+    let end = text.find(['.', '[']).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let odd = |c: char| c.is_whitespace() || matches!(c, '*' | '?' | '{' | '}' | '(' | ')' | ']');
+    (!name.is_empty() && !name.contains(odd)).then_some((name, rest))
+}
+
+/// Mentions a projection where no result is.
+pub(super) fn useless(cx: &mut Context<'_>, place: (Place, Path<'_>)) {
+    let message = "a step without a tool has no result to select from";
+    cx.warning_at("W114", place, message, "remove it, or add the tool it is for");
+}

@@ -1,0 +1,308 @@
+//! One task: a tool with its arguments, its assignments and its rules.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::context::Context;
+use super::cursor::Cursor;
+use super::fields::{self, Field};
+use super::policy::{self, Rules, Tasks};
+use super::{duration, keys, kinds, select, set, value, workbook};
+use crate::document::{Assignment, OwnKind, Selection, Tool};
+use crate::template::{Template, ValueTemplate};
+use crate::yaml::Kind;
+
+/// What surrounds a task.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Around<'a> {
+    /// Arguments of the step, which the task's own replace.
+    pub(super) input: Option<Cursor<'a>>,
+    /// A timeout for a task that has none.
+    pub(super) timeout: Option<Duration>,
+    /// Labels of all tasks of the step.
+    pub(super) labels: &'a [Arc<str>],
+}
+
+/// A task as far as it is the same in every place.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) label: Arc<str>,
+    pub(super) tool: Tool,
+    pub(super) set: Vec<Assignment>,
+    pub(super) rules: Rules,
+    /// Which work of the control plane it is.
+    pub(super) own: Option<OwnKind>,
+    /// Settings that are literal although they look like templates.
+    raw: Vec<String>,
+}
+
+/// Reads the mapping of a task, `{kind, …}`.
+pub(super) fn decode(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    label: &Arc<str>,
+    around: Around<'_>,
+) -> Option<Task> {
+    resolve(cx, &[*at], &[], label, around)
+}
+
+/// Follows references into the workbook, until a layer names the tool that runs.
+fn resolve(
+    cx: &mut Context<'_>,
+    layers: &[Cursor<'_>],
+    passed: &[Rc<str>],
+    label: &Arc<str>,
+    around: Around<'_>,
+) -> Option<Task> {
+    let lowest = layers.last()?;
+    let Some(kind) = lowest.get("kind") else {
+        let message = "the workbook task's tool is not a mapping with 'kind'";
+        cx.error("E014", lowest, message, "write 'tool: {kind: …}'; one task runs one tool");
+        return None;
+    };
+    let kind = kinds::decode(cx, &kind);
+    if kind != Some("workbook") {
+        return flat(cx, layers, kind, label, around);
+    }
+    if let (true, Some(key)) =
+        (layers.len() == 1 && lowest.key("name").is_none(), lowest.key("task"))
+    {
+        cx.older(key, "'task' is the older name of a workbook reference", "write 'name'");
+    }
+    let found = workbook::refer(cx, lowest, passed)?;
+    let passed: Vec<_> = passed.iter().cloned().chain([Rc::clone(&found.name)]).collect();
+    let task = workbook::with_cursor(&found.entry, |tool| {
+        // An outer reference's cursors live longer than this one's; shorten them to the same.
+        let layers: Vec<Cursor<'_>> = layers.iter().copied().chain([*tool]).collect();
+        resolve(cx, &layers, &passed, label, around)
+    })?;
+    let lacks = |name: &&Rc<str>| !has_argument(&task.tool.input, name);
+    if let Some(name) = found.entry.expects.iter().find(lacks) {
+        let message = format!("the workbook task '{}' expects an argument '{name}'", found.name);
+        cx.error("E014", layers.first()?, message, format!("add 'input: {{{name}: …}}'"));
+    }
+    Some(task)
+}
+
+fn has_argument(input: &ValueTemplate, name: &str) -> bool {
+    match input {
+        ValueTemplate::Literal(value) => value.get(name).is_some(),
+        ValueTemplate::Map(entries) => entries.iter().any(|(key, _)| key == name),
+        // What a template gives is known when it is rendered.
+        ValueTemplate::Template(_) => true,
+        ValueTemplate::List(_) => false,
+    }
+}
+
+fn flat(
+    cx: &mut Context<'_>,
+    layers: &[Cursor<'_>],
+    kind: Option<&'static str>,
+    label: &Arc<str>,
+    around: Around<'_>,
+) -> Option<Task> {
+    for layer in layers {
+        keys::refuse_removed(cx, layer, keys::REMOVED_FROM_TOOLS);
+    }
+    let specs = fields::specs(cx, layers);
+    let settings = fields::collect(cx, layers, &specs);
+    let find = |name: &str| fields::find(&settings, name);
+    let own = kind.and_then(kinds::own);
+    let tasks = if own.is_some() { Tasks::Alone } else { Tasks::Labelled(around.labels) };
+    let rules = rules(cx, &settings, &specs, tasks);
+    let mut picked = Vec::new();
+    for name in ["output"].iter().chain(select::NAMES) {
+        if let Some(found) = find(name) {
+            picked.extend(select::decode(cx, name, &found));
+        }
+    }
+    let timeout = timeout(cx, &settings, &specs).or(around.timeout);
+    let set = assignments(cx, layers, &specs);
+    let at = layers.first()?;
+    if let Some(kind) = kind {
+        kinds::require(cx, at, kind, find);
+    }
+    // A worker renders for its tools; what the control plane renders is recorded.
+    cx.secrets = own.is_none();
+    let input = fields::input(cx, &settings, around.input);
+    let raw = find("raw").is_some_and(|raw| raw.node.kind == Kind::Bool(true));
+    let config = config(cx, &settings, kind == Some("python"), raw);
+    cx.secrets = false;
+    let idempotent = idempotent(cx, find("idempotent"));
+    let raw = config.iter().filter(|(_, value)| looks_like_template(value));
+    let raw = raw.map(|(name, _)| name.clone()).collect();
+    let config = value::map(config);
+    let tool = Tool { kind: Arc::from(kind?), config, input, timeout, select: picked, idempotent };
+    Some(Task { label: Arc::clone(label), tool, set, rules, own, raw })
+}
+
+/// Rules under `spec.policy`, `policy` or `eval`, the first layer that has any.
+fn rules(
+    cx: &mut Context<'_>,
+    settings: &[Field<'_>],
+    specs: &[(usize, Cursor<'_>)],
+    tasks: Tasks<'_>,
+) -> Rules {
+    let mut rules = Rules::default();
+    for (_, spec) in specs {
+        if let Some(key) = spec.key("result") {
+            let help = "remove it; a large result is kept beside the log by itself";
+            cx.warning_at("W114", key, "'result' under 'spec' has no effect", help);
+        }
+    }
+    if let Some(policy) = specs.iter().find_map(|(_, spec)| spec.get("policy")) {
+        rules = policy::decode(cx, &policy, tasks);
+    }
+    if let Some(beside) = fields::find(settings, "policy") {
+        let message = "the policy stands beside 'kind'";
+        cx.older(beside.place(), message, "write it under 'spec': 'spec: {policy: …}'");
+        let more = policy::decode(cx, &beside, tasks);
+        rules.source.extend(more.source);
+        rules.set.extend(more.set);
+    }
+    if let Some(eval) = fields::find(settings, "eval") {
+        let more = policy::eval(cx, &eval, tasks);
+        rules.source.extend(more.source);
+        rules.set.extend(more.set);
+    }
+    rules
+}
+
+fn timeout(
+    cx: &mut Context<'_>,
+    settings: &[Field<'_>],
+    specs: &[(usize, Cursor<'_>)],
+) -> Option<Duration> {
+    let beside =
+        ["timeout", "timeout_seconds"].iter().find_map(|name| fields::find(settings, name));
+    let written = beside.or_else(|| specs.iter().find_map(|(_, spec)| spec.get("timeout")))?;
+    duration::timeout(cx, &written)
+}
+
+/// Assignments of the uppermost layer that has any.
+fn assignments(
+    cx: &mut Context<'_>,
+    layers: &[Cursor<'_>],
+    specs: &[(usize, Cursor<'_>)],
+) -> Vec<Assignment> {
+    for (index, layer) in layers.iter().enumerate() {
+        let mut set = set::decode(cx, layer, &[]);
+        for (_, spec) in specs.iter().filter(|(of, _)| *of == index) {
+            set.extend(set::decode(cx, spec, &[]));
+        }
+        if !set.is_empty() {
+            return set;
+        }
+    }
+    Vec::new()
+}
+
+fn idempotent(cx: &mut Context<'_>, written: Option<Cursor<'_>>) -> bool {
+    let Some(written) = written else { return true };
+    match written.node.kind {
+        Kind::Bool(answer) => answer,
+        _ => {
+            cx.expected(&written, "true or false", "write true or false");
+            true
+        }
+    }
+}
+
+fn config(
+    cx: &mut Context<'_>,
+    settings: &[Field<'_>],
+    python: bool,
+    raw: bool,
+) -> Vec<(String, ValueTemplate)> {
+    let mut config: Vec<(String, ValueTemplate)> = Vec::new();
+    let both = fields::find(settings, "auth").is_some();
+    for field in settings {
+        let (key, at) = (field.key, &field.value);
+        let value = match &*key.name {
+            "kind" | "name" | "task" | "desc" | "description" | "set" | "set_ctx" | "set_iter"
+            | "timeout" | "timeout_seconds" | "eval" | "policy" | "output" | "output_select"
+            | "select" | "idempotent" => continue,
+            name if fields::INPUT_NAMES.contains(&name) => continue,
+            "raw" if python => continue,
+            "code" if raw => ValueTemplate::Literal(value::literal(cx, at)),
+            "credential" => {
+                if both {
+                    let message = "'credential' repeats 'auth'";
+                    cx.error_at("E016", (key.at, at.path), message, "keep 'auth'");
+                    continue;
+                }
+                let message = "'credential' is the older name of 'auth'";
+                cx.older((key.at, at.path), message, "write 'auth'");
+                config.push(("auth".to_owned(), value::decode(cx, at)));
+                continue;
+            }
+            _ => value::decode(cx, at),
+        };
+        config.push((key.name.to_string(), value));
+    }
+    config
+}
+
+fn looks_like_template(value: &ValueTemplate) -> bool {
+    let text = match value {
+        ValueTemplate::Literal(Value::String(text)) => text,
+        _ => return false,
+    };
+    Template::is_template(text)
+}
+
+impl Task {
+    /// The task in the form a pipeline's source has it.
+    pub(super) fn source(&self) -> Value {
+        let mut task = Map::new();
+        let mut put = |name: &str, value: Value| {
+            let empty = match &value {
+                Value::Array(items) => items.is_empty(),
+                Value::Object(entries) => entries.is_empty(),
+                _ => false,
+            };
+            if !empty {
+                task.insert(name.to_owned(), value);
+            }
+        };
+        put("name", Value::from(&*self.label));
+        put("kind", Value::from(&*self.tool.kind));
+        put("config", value::source(&self.tool.config));
+        put("input", value::source(&self.tool.input));
+        put("raw", json!(self.raw));
+        if let Some(timeout) = self.tool.timeout {
+            let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+            // Half a millisecond is still a timeout.
+            put("timeout_ms", Value::from(millis.max(1)));
+        }
+        if !self.tool.idempotent {
+            put("idempotent", Value::Bool(false));
+        }
+        put("set", set::source(&self.set));
+        put("select", json!(self.tool.select));
+        put("rules", Value::Array(self.rules.source.clone()));
+        Value::Object(task)
+    }
+
+    /// Whether it can be one plain call, rendered before a worker has it. Secrets are not known
+    /// there.
+    pub(super) fn is_plain(&self) -> bool {
+        let templates = [self.tool.config.templates(), self.tool.input.templates()].concat();
+        let secret = templates.iter().any(|template| template.names().contains("keychain"));
+        self.rules.source.is_empty() && self.set.is_empty() && !secret
+    }
+
+    /// Adds what the step selects from its result.
+    pub(super) fn select(&mut self, selections: &[Selection]) {
+        self.tool.select.extend(selections.iter().cloned());
+    }
+
+    /// Whether it writes durable variables, by itself or in its rules.
+    pub(super) fn writes_ctx(&self) -> bool {
+        let writes = |assignment: &Assignment| assignment.scope == crate::document::SetScope::Ctx;
+        self.set.iter().any(writes) || self.rules.set.iter().any(writes)
+    }
+}

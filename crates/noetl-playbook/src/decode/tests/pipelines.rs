@@ -1,0 +1,285 @@
+//! Pipelines: every form they are written in, and what their source says.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use super::{playbook, report_steps};
+use crate::document::{OwnKind, Playbook, Work};
+
+/// The source of a step's pipeline.
+fn source(playbook: &Playbook, step: usize) -> Value {
+    match &playbook.steps[step].work {
+        Work::Pipeline(pipeline) => (*pipeline.source).clone(),
+        other => panic!("not a pipeline: {other:?}"),
+    }
+}
+
+#[test]
+fn a_list_of_tasks_is_a_pipeline() {
+    let playbook = playbook(
+        "
+  - step: start
+    input: {a: step, b: step}
+    spec: {timeout: 1h}
+    tool:
+      - name: pull
+        kind: http
+        url: '{{ workload.base }}?page={{ ctx.page }}'
+        timeout: 500ms
+        idempotent: false
+        auth: api
+        set: {ctx.seen: '{{ output }}', iter.n: 1}
+        select: {total: meta.total}
+        spec:
+          policy:
+            rules:
+              - when: \"{{ output.error.retryable }}\"
+                then: {do: retry, attempts: '{{ ctx.tries }}', delay: 500ms, backoff: exponential, max_delay: 1m, jitter: 0.2}
+              - else: {then: {do: continue, set: {ctx.page: '{{ ctx.page + 1 }}', step.x: null}}}
+      - kind: python
+        input: {b: own, page: '{{ pull.data }}'}
+        raw: true
+        code: 'result = f\"{{x}}\"'
+",
+    );
+    let expected = json!({"tasks": [
+        {
+            "name": "pull",
+            "kind": "http",
+            "config": {"url": "{{ workload.base }}?page={{ ctx.page }}", "auth": "api"},
+            "input": {"a": "step", "b": "step"},
+            "timeout_ms": 500,
+            "idempotent": false,
+            "set": [
+                {"scope": "ctx", "path": ["seen"], "value": "{{ output }}"},
+                {"scope": "iter", "path": ["n"], "value": 1},
+            ],
+            "select": [{"name": "total", "path": ["meta", "total"]}],
+            "rules": [
+                {"do": "retry", "attempts": "{{ ctx.tries }}", "delay": 0.5, "max_delay": 60,
+                 "jitter": 0.2, "backoff": "exponential", "when": "{{ output.error.retryable }}"},
+                {"do": "continue", "set": [
+                    {"scope": "ctx", "path": ["page"], "value": "{{ ctx.page + 1 }}"},
+                    {"scope": "step", "path": ["x"], "value": null},
+                ]},
+            ],
+        },
+        {
+            "name": "task_1",
+            "kind": "python",
+            "config": {"code": "result = f\"{{x}}\""},
+            "input": {"a": "step", "b": "own", "page": "{{ pull.data }}"},
+            "raw": ["code"],
+            "timeout_ms": 3_600_000,
+        },
+    ]});
+    assert_eq!(source(&playbook, 0), expected);
+}
+
+#[test]
+fn a_single_tool_with_a_policy_or_assignments_is_a_pipeline_of_one() {
+    let playbook = playbook(
+        "
+  - step: policy
+    tool: {kind: noop, spec: {policy: {rules: [{when: true, then: {do: jump, to: policy}}]}}}
+  - step: set
+    tool: {kind: noop, set: {ctx.a: '{{ output }}'}}
+  - step: labelled
+    tool: [{name: label, kind: noop, set: {ctx.a: 1}}]
+  - step: secret
+    tool: {kind: noop, result: '{{ keychain.a.b }}'}
+  - step: plain
+    tool: {kind: noop}
+",
+    );
+    let labels: Vec<_> =
+        (0..4).map(|step| source(&playbook, step)["tasks"][0]["name"].clone()).collect();
+    assert_eq!(labels, ["policy", "set", "label", "secret"]);
+    assert!(matches!(playbook.steps[4].work, Work::Tool(_)));
+}
+
+#[test]
+fn a_nested_label_is_the_tasks_name() {
+    let steps = "
+  - step: start
+    tool:
+      - one: {kind: noop, set: {ctx.a: 1}}
+      - two: {kind: noop}
+  - step: single
+    tool: {only: {kind: noop, set: {ctx.a: 1}}}
+";
+    let playbook = playbook(steps);
+    let names = |step: usize| {
+        let source = source(&playbook, step);
+        let tasks = source["tasks"].as_array().cloned().unwrap_or_default();
+        tasks.iter().map(|task| task["name"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(0), ["one", "two"]);
+    assert_eq!(names(1), ["only"]);
+    assert_snapshot!(report_steps(steps), @r"
+    warning[W101] at 8:9, workflow[0].tool[0].one: the tool is nested under its label
+      help: write '{name: one, kind: …}'
+    warning[W101] at 9:9, workflow[0].tool[1].two: the tool is nested under its label
+      help: write '{name: two, kind: …}'
+    warning[W103] at 10:11, workflow[1].step: no path leads to step 'single'
+      help: lead an arc to it, or remove it
+    warning[W101] at 11:12, workflow[1].tool.only: the tool is nested under its label
+      help: write '{name: only, kind: …}'
+    ");
+}
+
+#[test]
+fn labels_and_shapes_are_checked() {
+    assert_snapshot!(report_steps("
+  - step: start
+    tool:
+      - {name: pull, kind: noop}
+      - {name: pull, kind: noop}
+      - {name: task_3, kind: noop}
+      - {kind: noop}
+      - {name: 5, kind: noop}
+      - text
+      - {a: {kind: noop}, b: {kind: noop}}
+      - {url: x}
+"), @r"
+    error[E013] at 9:9, workflow[0].tool[1]: the label 'pull' is taken on line 8 already
+      help: give every task of a step a name of its own
+    error[E013] at 11:9, workflow[0].tool[3]: the label 'task_3' is taken on line 10 already
+      help: give every task of a step a name of its own
+    error[E012] at 12:16, workflow[0].tool[4].name: the label of a task is text
+      help: write a name, in quotes if it looks like a number
+    error[E012] at 13:9, workflow[0].tool[5]: a tool is a mapping, found text
+      help: write 'tool: {kind: …}'
+    error[E012] at 14:9, workflow[0].tool[6]: the task has several labels
+      help: write each task as '- {name: label, kind: …}'
+    error[E011] at 15:9, workflow[0].tool[7]: the tool has no 'kind'
+      help: add 'kind: python', or another kind
+    ");
+}
+
+#[test]
+fn tools_of_the_control_plane_are_steps_of_their_own() {
+    let playbook = playbook(
+        "
+  - step: child
+    tool: {kind: playbook, path: demo/child, payload: {a: '{{ ctx.a }}'}, return_step: end, timeout_seconds: 60, spec: {policy: {rules: [{when: output.error, then: {do: continue}}]}}, set: {ctx.b: '{{ output }}'}}
+  - step: pause
+    tool: {kind: wait, seconds: '{{ ctx.n }}'}
+  - step: ask
+    tool: [{kind: approval, input: {who: ops}}]
+  - step: older
+    tool: {kind: playbooks, catalog_id: 7, args: {x: 1}}
+",
+    );
+    let kinds: Vec<_> = playbook
+        .steps
+        .iter()
+        .map(|step| match &step.work {
+            Work::Own(own) => (own.kind, own.rules.len(), step.set.len()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            (OwnKind::Playbook, 1, 1),
+            (OwnKind::Wait, 0, 0),
+            (OwnKind::Approval, 0, 0),
+            (OwnKind::Playbook, 0, 0),
+        ]
+    );
+    assert_snapshot!(report_steps("
+  - step: start
+    tool:
+      - {name: fetch, kind: noop}
+      - {name: pause, kind: wait, seconds: 5}
+      - {name: ask, kind: approval}
+  - step: jumps
+    tool: {kind: wait, seconds: 5, spec: {policy: {rules: [{when: true, then: {do: jump, to: jumps}}]}}}
+  - step: local
+    loop: {in: [1], iterator: i, spec: {policy: {exec: local}}}
+    tool: {kind: wait, seconds: 5}
+  - step: looped
+    loop: {in: [1], iterator: i}
+    tool: {kind: wait, seconds: 5, set: {ctx.a: 1}}
+"), @r#"
+    error[E018] at 9:9, workflow[0].tool[1]: 'wait' is done by the control plane, not within a pipeline
+      help: make it a step of its own: '- {step: …, tool: {kind: wait}}'
+    error[E018] at 10:9, workflow[0].tool[2]: 'approval' is done by the control plane, not within a pipeline
+      help: make it a step of its own: '- {step: …, tool: {kind: approval}}'
+    error[E040] at 12:79, workflow[1].tool.spec.policy.rules[0].then: there is no other task to jump to
+      help: lead an arc to the step that does it
+    error[E018] at 15:11, workflow[2].tool: 'wait' is done by the control plane, not within one worker
+      help: write 'loop: {spec: {policy: {exec: distributed}}}', or leave 'exec' out
+    error[E018] at 18:11, workflow[3].tool: assignments beside this tool would be made once per item
+      help: assign in a rule: 'rules: [{when: "{{ output.ok }}", then: {do: continue, set: {…}}}]'
+    "#);
+}
+
+#[test]
+fn fields_are_selected_from_results() {
+    let playbook = playbook(
+        "
+  - step: a
+    output: {select: [meta.total, '$.rows[0].id']}
+    tool: {kind: noop, output_select: {x: \"$['a b'].c\"}}
+  - step: b
+    select: [id]
+    tool: [{kind: noop}, {kind: noop}]
+",
+    );
+    let select: Vec<_> =
+        playbook.steps[0].tool().map(|tool| tool.select.clone()).unwrap_or_default();
+    let select = serde_json::to_value(select).expect("JSON");
+    assert_eq!(
+        select,
+        json!([
+            {"name": "x", "path": ["a b", "c"]},
+            {"name": "total", "path": ["meta", "total"]},
+            {"name": "id", "path": ["rows", "0", "id"]},
+        ])
+    );
+    let source = source(&playbook, 1);
+    assert_eq!(source["tasks"][0].get("select"), None);
+    assert_eq!(source["tasks"][1]["select"], json!([{"name": "id", "path": ["id"]}]));
+    assert_snapshot!(report_steps("
+  - step: a
+    output: {store: {kind: kv}, select: [a.id, b.id, '$', 'a..b', 'a[*]', 'a[-1]', 5]}
+    tool: {kind: noop, select: text, spec: {result: {inline: true}}}
+  - step: b
+    select: [a]
+    next: {arcs: [{step: a}]}
+"), @r"
+    warning[W114] at 7:14, workflow[0].output.store: 'store' of an output has no effect
+      help: remove it; a large result is kept beside the log by itself
+    error[E016] at 7:48, workflow[0].output.select[1]: two of the selected fields are called 'id'
+      help: name each: 'select: {first: a.id, second: b.id}'
+    error[E009] at 7:54, workflow[0].output.select[2]: this is not a path to a field
+      help: write names joined by dots: meta.total, rows[0].id, $.a.b
+    error[E009] at 7:59, workflow[0].output.select[3]: this is not a path to a field
+      help: write names joined by dots: meta.total, rows[0].id, $.a.b
+    error[E009] at 7:67, workflow[0].output.select[4]: this is not a path to a field
+      help: write names joined by dots: meta.total, rows[0].id, $.a.b
+    error[E009] at 7:75, workflow[0].output.select[5]: this is not a path to a field
+      help: write names joined by dots: meta.total, rows[0].id, $.a.b
+    error[E009] at 7:84, workflow[0].output.select[6]: this is not a path to a field
+      help: write names joined by dots: meta.total, rows[0].id, $.a.b
+    error[E009] at 8:32, workflow[0].tool.select: expected a list of paths or a mapping, found text
+      help: write '[meta.total]' or '{total: meta.total}'
+    warning[W114] at 8:45, workflow[0].tool.spec.result: 'result' under 'spec' has no effect
+      help: remove it; a large result is kept beside the log by itself
+    warning[W114] at 10:13, workflow[1].select: a step without a tool has no result to select from
+      help: remove it, or add the tool it is for
+    ");
+}
+
+#[test]
+fn shared_arguments_cannot_unfold_without_bound() {
+    let value = "x".repeat(300_000);
+    let tasks = "      - {kind: noop}\n".repeat(100);
+    let steps = format!("  - step: start\n    input: {{a: {value}}}\n    tool:\n{tasks}");
+    assert_snapshot!(report_steps(&steps), @r"
+    error[E007] at 6:12, workflow[0].input: shared settings unfold to more than 16777216 bytes
+      help: repeat less, or pass the data as workload
+    ");
+}

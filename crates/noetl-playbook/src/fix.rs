@@ -1,0 +1,229 @@
+//! Older shapes rewritten to the ones to write, in the text itself.
+//!
+//! Only rewrites that are certain are made, each as a few edits at the characters they are about, so
+//! that comments, order and spacing stay. A document with errors is left alone, and so is everything
+//! about an anchor, since what is changed there would change elsewhere. The result is compiled and
+//! compared with what the text meant before: if the meaning differed, nothing would be changed.
+
+mod arcs;
+mod edits;
+mod loops;
+mod meaning;
+mod steps;
+mod templates;
+mod tools;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use edits::{Edit, Rewrite};
+use tree::{Item, Shape, Style};
+
+use crate::decode::check;
+use crate::diagnostic::{Diagnostic, Severity};
+
+/// Passes over a text. A rewrite that stood in the way of another is made by the next pass; shapes
+/// nest only a few deep.
+const PASSES_MAX: usize = 8;
+
+/// Rewrites that are tried by themselves when all together would change the meaning: each takes a
+/// reading of the document.
+const TRIED_MAX: usize = 200;
+
+/// Codes of findings that ask for a rewrite.
+const REWRITTEN: &[&str] = &["W101", "W112", "W113"];
+
+/// What became of a document.
+#[derive(Debug)]
+pub struct Fixed {
+    /// The text, changed or not.
+    pub text: String,
+    /// What was changed, in the order of the text.
+    pub changes: Vec<Change>,
+    /// What still asks for a rewrite, with places in the new text; the errors, if it has any.
+    pub left: Vec<Diagnostic>,
+}
+
+/// Something that was rewritten.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Change {
+    /// Its line in the text before, from 1.
+    pub line: usize,
+    /// Its column in characters, from 1.
+    pub column: usize,
+    /// What was done.
+    pub what: String,
+}
+
+/// Rewrites a playbook to the newest dialect, as far as that is certain. What comes out means what
+/// went in, and is not changed by another round.
+pub fn fix(text: &str) -> Fixed {
+    let body = text.trim_start_matches('\u{feff}');
+    let checked = check(body);
+    let Some(before) = checked.playbook else {
+        let errors = checked.diagnostics.into_iter();
+        let left = errors.filter(|found| found.severity == Severity::Error).collect();
+        return Fixed { text: text.to_owned(), changes: Vec::new(), left };
+    };
+    let before = meaning::of(&before);
+    let mark = &text[..text.len() - body.len()];
+    let mut current = body.to_owned();
+    let mut changes = Vec::new();
+    let mut left = checked.diagnostics;
+    for _ in 0..PASSES_MAX {
+        let Some(tree) = tree::read(&current) else { break };
+        let rewrites = rewrites(&current, &tree);
+        let Some((changed, made, found)) = attempt(&current, rewrites, &before) else { break };
+        current = changed;
+        changes.extend(made);
+        left = found;
+    }
+    changes.sort_by_key(|change| (change.line, change.column));
+    left.retain(|found| REWRITTEN.contains(&found.code));
+    Fixed { text: format!("{mark}{current}"), changes, left }
+}
+
+/// Makes rewrites, all together or, if that would change the meaning, those that do not by
+/// themselves.
+fn attempt(
+    text: &str,
+    rewrites: Vec<Rewrite>,
+    before: &str,
+) -> Option<(String, Vec<Change>, Vec<Diagnostic>)> {
+    let same = |changed: &str| {
+        let checked = check(changed);
+        let playbook = checked.playbook?;
+        (meaning::of(&playbook) == before).then_some(checked.diagnostics)
+    };
+    if rewrites.is_empty() {
+        return None;
+    }
+    let (changed, made) = edits::apply(text, &rewrites);
+    if let Some(found) = same(&changed) {
+        return Some((changed, made, found));
+    }
+    let harmless = |rewrite: &Rewrite| {
+        let (changed, _) = edits::apply(text, std::slice::from_ref(rewrite));
+        same(&changed).is_some()
+    };
+    let kept: Vec<Rewrite> = rewrites.into_iter().take(TRIED_MAX).filter(harmless).collect();
+    if kept.is_empty() {
+        return None;
+    }
+    let (changed, made) = edits::apply(text, &kept);
+    let found = same(&changed)?;
+    Some((changed, made, found))
+}
+
+/// Everything that can be rewritten in a document.
+fn rewrites(text: &str, root: &Item) -> Vec<Rewrite> {
+    let mut fixer = Fixer { text, rewrites: Vec::new() };
+    if let Some(version) = root.get("apiVersion").filter(|at| at.text() == Some("noetl.io/v10")) {
+        let within = fixer.content(version);
+        let edit = Edit::replace(within, "noetl.io/v2");
+        fixer.push(version.start, "wrote 'apiVersion: noetl.io/v2'", vec![edit]);
+    }
+    for step in root.get("workflow").map(Item::items).unwrap_or_default() {
+        steps::rewrite(&mut fixer, step);
+    }
+    let workbook = root.get("workbook").map(Item::items).unwrap_or_default();
+    for tool in workbook.iter().filter_map(|task| task.get("tool")) {
+        tools::rewrite(&mut fixer, tool);
+    }
+    for name in ["workflow", "workbook"] {
+        if let Some(section) = root.get(name) {
+            templates::rewrite(&mut fixer, section, false);
+        }
+    }
+    fixer.rewrites
+}
+
+/// The text, and what is to be done to it.
+struct Fixer<'t> {
+    text: &'t str,
+    rewrites: Vec<Rewrite>,
+}
+
+impl Fixer<'_> {
+    fn push(&mut self, at: usize, what: impl Into<String>, edits: Vec<Edit>) {
+        self.rewrites.push(Rewrite { at, what: what.into(), edits });
+    }
+
+    /// The characters of a scalar without its quotes.
+    fn content(&self, item: &Item) -> std::ops::Range<usize> {
+        match &item.shape {
+            Shape::Scalar(_, Style::Single | Style::Double) => item.start + 1..item.end - 1,
+            _ => item.start..item.end,
+        }
+    }
+
+    /// A value as it is written.
+    fn written(&self, item: &Item) -> &str {
+        &self.text[item.start..item.end]
+    }
+
+    /// Gives a key another name, unless that name is taken.
+    fn rename(&mut self, map: &Item, older: &str, name: &str) {
+        let Some((key, _)) = map.entry(older) else { return };
+        if map.has(name) {
+            return;
+        }
+        let within = self.content(key);
+        let what = format!("renamed '{older}' to '{name}'");
+        self.push(key.start, what, vec![Edit::replace(within, name)]);
+    }
+
+    /// The edits that take an entry out of a mapping; none when that would take a comment along.
+    fn remove(&self, map: &Item, name: &str) -> Option<Vec<Edit>> {
+        let entries = map.entries();
+        let index = entries.iter().position(|(key, _)| key.text() == Some(name))?;
+        let (key, value) = &entries[index];
+        let range = if map.is_flow() {
+            match (entries.get(index + 1), index.checked_sub(1)) {
+                (Some((next, _)), _) => key.start..next.start,
+                (None, Some(before)) => entries[before].1.end..value.end,
+                (None, None) => key.start..value.end,
+            }
+        } else {
+            let start = self.line_start(key.start);
+            // Behind a dash it begins the item, which needs another first line.
+            let leads = !self.text[start..key.start].trim().is_empty();
+            let end =
+                self.text[value.end..].find('\n').map_or(self.text.len(), |at| value.end + at + 1);
+            if leads || entries.len() == 1 {
+                return None;
+            }
+            start..end
+        };
+        (!self.text[range.clone()].contains('#')).then(|| vec![Edit::delete(range)])
+    }
+
+    /// Where the line of a byte begins.
+    fn line_start(&self, at: usize) -> usize {
+        self.text[..at].rfind('\n').map_or(0, |at| at + 1)
+    }
+
+    /// How this text ends its lines.
+    fn newline(&self) -> &'static str {
+        if self.text.contains("\r\n") { "\r\n" } else { "\n" }
+    }
+
+    /// Columns in front of a byte.
+    fn indent(&self, at: usize) -> usize {
+        self.text[self.line_start(at)..at].chars().count()
+    }
+
+    /// The edits that indent all lines of a range but the one it begins on.
+    fn shift(&self, start: usize, end: usize, by: usize) -> Vec<Edit> {
+        let inner = self.lines_after(start, end);
+        inner.map(|line| Edit::insert(line, " ".repeat(by))).collect()
+    }
+
+    /// Beginnings of the lines of a range behind the one it begins on, blank ones left out.
+    fn lines_after(&self, start: usize, end: usize) -> impl Iterator<Item = usize> {
+        let breaks = self.text[start..end].match_indices('\n');
+        let starts = breaks.map(move |(at, _)| start + at + 1);
+        starts.filter(|at| !self.text[*at..].lines().next().unwrap_or_default().trim().is_empty())
+    }
+}

@@ -1,0 +1,153 @@
+//! `next` and its arcs.
+
+use super::edits::Edit;
+use super::tree::{Item, Shape};
+use super::{Fixer, steps};
+
+/// Rewrites the `next` of a step to the router form.
+pub(super) fn rewrite(fixer: &mut Fixer<'_>, step: &Item) {
+    let Some((key, next)) = step.entry("next") else { return };
+    if next.shared {
+        return;
+    }
+    match &next.shape {
+        Shape::Scalar(..) => name(fixer, step, next),
+        Shape::List(items, _) => list(fixer, step, key, next, items),
+        Shape::Map(..) if next.has("arcs") => router(fixer, next),
+        Shape::Map(..) if next.has("step") && !next.has("then") => single(fixer, step, key, next),
+        Shape::Map(..) | Shape::Alias => {}
+    }
+}
+
+/// `next: a`.
+fn name(fixer: &mut Fixer<'_>, step: &Item, next: &Item) {
+    let Some(written) = step_name(fixer, next) else { return };
+    let Some(mut edits) = without_mode(fixer, step) else { return };
+    edits.push(Edit::replace(next.start..next.end, format!("{{arcs: [{{step: {written}}}]}}")));
+    fixer.push(next.start, "wrote 'next' with 'arcs'", edits);
+}
+
+/// A name as it can stand in braces; none when it would have to be quoted.
+fn step_name(fixer: &Fixer<'_>, item: &Item) -> Option<String> {
+    item.text()?;
+    let written = fixer.written(item);
+    (!written.contains(['\n', ',', '[', ']', '{', '}', '#'])).then(|| written.to_owned())
+}
+
+/// The edits that take `spec.next_mode` away, whose mode is then written in `next`; none when they
+/// are not certain.
+fn without_mode(fixer: &Fixer<'_>, step: &Item) -> Option<Vec<Edit>> {
+    match step.get("spec") {
+        Some(spec) if spec.has("next_mode") => {
+            spec.get("next_mode")?.text()?;
+            if spec.entries().len() == 1 && !spec.is_flow() {
+                return fixer.remove(step, "spec");
+            }
+            fixer.remove(spec, "next_mode")
+        }
+        _ => Some(Vec::new()),
+    }
+}
+
+/// `next: [a, {step: b}]`.
+fn list(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item, items: &[Item]) {
+    let branches = |item: &Item| item.has("then") || item.has("else") || item.shared;
+    if items.is_empty() || items.iter().any(branches) {
+        return;
+    }
+    items.iter().for_each(|item| arc(fixer, item));
+    let names_only = items.iter().all(|item| item.text().is_some());
+    let natural = if names_only { "inclusive" } else { "exclusive" };
+    let spec = step.get("spec");
+    let written = spec.and_then(|spec| spec.get("next_mode")).and_then(Item::text);
+    let mode = written.unwrap_or(natural).to_owned();
+    let Some(mut edits) = without_mode(fixer, step) else { return };
+    if next.is_flow() {
+        for item in items.iter().filter(|item| item.text().is_some()) {
+            edits.push(Edit::insert(item.start, "{step: "));
+            edits.push(Edit::insert(item.end, "}"));
+        }
+        edits.push(Edit::insert(next.start, format!("{{spec: {{mode: {mode}}}, arcs: ")));
+        edits.push(Edit::insert(next.end, "}"));
+    } else {
+        for item in items.iter().filter(|item| item.text().is_some()) {
+            edits.push(Edit::insert(item.start, "step: "));
+        }
+        let line = fixer.line_start(next.start);
+        let (outer, dash) = (fixer.indent(key.start), fixer.indent(next.start));
+        if !fixer.text[line..next.start].trim().is_empty() {
+            return;
+        }
+        // A list may stand in the column of its key, but what is put around it may not.
+        let by = if dash > outer { 0 } else { outer + 2 - dash };
+        let (column, newline) = (" ".repeat(dash + by), fixer.newline());
+        edits.push(Edit::insert(
+            line,
+            format!(
+                "{column}spec: {{mode: {mode}}}{newline}{column}arcs:{newline}{}",
+                " ".repeat(by)
+            ),
+        ));
+        if by > 0 {
+            edits.extend(fixer.shift(next.start, next.end, by));
+        }
+    }
+    fixer.push(next.start, format!("wrote 'next' with 'arcs' in mode {mode}"), edits);
+}
+
+/// `next: {step: a, when: …}`.
+fn single(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item) {
+    arc(fixer, next);
+    let Some(mut edits) = without_mode(fixer, step) else { return };
+    if next.is_flow() {
+        edits.push(Edit::insert(next.start, "{arcs: ["));
+        edits.push(Edit::insert(next.end, "]}"));
+    } else {
+        let line = fixer.line_start(next.start);
+        let column = fixer.indent(next.start);
+        if fixer.indent(key.start) >= column || !fixer.text[line..next.start].trim().is_empty() {
+            return;
+        }
+        edits.push(Edit::insert(
+            next.start,
+            format!("arcs:{}{}- ", fixer.newline(), " ".repeat(column)),
+        ));
+        edits.extend(fixer.shift(next.start, next.end, 2));
+    }
+    fixer.push(next.start, "wrote 'next' with 'arcs'", edits);
+}
+
+/// `next: {arcs: […]}`, with what stands beside `arcs` put under `spec`.
+fn router(fixer: &mut Fixer<'_>, next: &Item) {
+    for item in next.get("arcs").map(Item::items).unwrap_or_default() {
+        arc(fixer, item);
+    }
+    let beside: Vec<&(Item, Item)> =
+        ["mode", "on_no_match"].iter().filter_map(|name| next.entry(name)).collect();
+    let [(key, value), rest @ ..] = beside.as_slice() else { return };
+    if next.has("spec") || beside.iter().any(|(_, value)| value.text().is_none()) {
+        return;
+    }
+    let inner: Vec<String> = beside
+        .iter()
+        .map(|(key, value)| format!("{}: {}", fixer.written(key), fixer.written(value)))
+        .collect();
+    let spec = format!("spec: {{{}}}", inner.join(", "));
+    let mut edits = vec![Edit::replace(key.start..value.end, spec)];
+    for (key, _) in rest {
+        let Some(removal) = key.text().and_then(|name| fixer.remove(next, name)) else { return };
+        edits.extend(removal);
+    }
+    fixer.push(key.start, "put the router's settings under 'spec'", edits);
+}
+
+fn arc(fixer: &mut Fixer<'_>, at: &Item) {
+    if ["when", "cond", "condition"].iter().filter(|name| at.has(name)).count() == 1 {
+        fixer.rename(at, "cond", "when");
+        fixer.rename(at, "condition", "when");
+    }
+    for name in ["when", "cond", "condition"] {
+        steps::condition(fixer, at, name);
+    }
+    steps::assignments(fixer, at, &["args", "input", "with", "set_ctx", "set_iter"]);
+}

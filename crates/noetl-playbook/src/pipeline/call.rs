@@ -1,0 +1,83 @@
+//! A task made ready to be called.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::Task;
+use super::judge::Trouble;
+use crate::template::{Scope, ValueTemplate, exact_json};
+
+/// A call of a tool, rendered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskCall {
+    /// The task's label.
+    pub label: Arc<str>,
+    /// The tool's kind.
+    pub kind: Arc<str>,
+    /// The tool's settings.
+    pub config: Map<String, Value>,
+    /// The tool's named arguments.
+    pub input: Map<String, Value>,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// Which run of the task it is since the task was entered, from 1.
+    pub attempt: u32,
+}
+
+/// Renders a task, as its first run.
+pub(super) fn rendered_call(task: &Task, scope: &Scope) -> Result<TaskCall, Trouble> {
+    let mut input = rendered_map(&task.tool.input, scope, "input")?;
+    // Code that a loop runs names the item without being given it.
+    if let (Some(iteration), "python") = (&scope.iteration, &*task.tool.kind) {
+        input
+            .entry(&*iteration.name)
+            .or_insert_with(|| exact_json(&scope.reach.data(&iteration.item)));
+        input.entry("_index").or_insert_with(|| iteration.index.into());
+        if let Some(total) = iteration.total {
+            input.entry("_total").or_insert_with(|| total.into());
+        }
+    }
+    Ok(TaskCall {
+        label: task.label.clone(),
+        kind: task.tool.kind.clone(),
+        config: rendered_map(&task.tool.config, scope, "")?,
+        input,
+        timeout: task.tool.timeout,
+        attempt: 1,
+    })
+}
+
+fn rendered_map(
+    template: &ValueTemplate,
+    scope: &Scope,
+    name: &str,
+) -> Result<Map<String, Value>, Trouble> {
+    let at = |below: &str| match (name, below) {
+        ("", below) => below.to_owned(),
+        (name, "") => name.to_owned(),
+        (name, below) => format!("{name}.{below}"),
+    };
+    match template.render_named(scope) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(other) => Err(Trouble {
+            key: at(""),
+            message: format!("it is a map of named values, and this is {}", kind_of(&other)),
+            expression: template.templates().first().map(|template| template.source().to_owned()),
+        }),
+        Err((below, error)) => Err(Trouble::render(at(&below), &error)),
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
+    }
+}

@@ -1,0 +1,190 @@
+//! Policy rules: which one applies, and what it asks for.
+
+use noetl_model::Failure;
+use serde_json::{Value, json};
+
+use super::writes::{Written, rendered};
+use super::{Action, Backoff, Retry, Rule};
+use crate::template::{RenderError, Scope, ValueTemplate};
+
+/// How often a task runs altogether when its rule does not say.
+const ATTEMPTS: u32 = 3;
+
+/// Seconds before a second run when its rule does not say.
+const DELAY: f64 = 1.0;
+
+/// The longest pause in seconds, whatever a rule, its growth or a far side asks for: 30 days.
+const PAUSE_MAX: f64 = 30.0 * 24.0 * 3600.0;
+
+/// A rule that applies.
+#[derive(Debug)]
+pub struct Judged {
+    /// Its place among the rules.
+    pub rule: usize,
+    /// Its assignments, to be written before it acts.
+    pub set: Vec<Written>,
+}
+
+/// Something that an author wrote and that cannot be used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trouble {
+    /// Where it is, below the task: `url`, `input.page`, `rule 2 attempts`.
+    pub key: String,
+    /// What is wrong.
+    pub message: String,
+    /// The expression, if it is one.
+    pub expression: Option<String>,
+}
+
+impl Trouble {
+    pub(super) fn render(key: impl Into<String>, error: &RenderError) -> Self {
+        Self {
+            key: key.into(),
+            message: error.to_string(),
+            expression: Some(error.template.clone()),
+        }
+    }
+
+    fn value(key: String, value: &Value, expected: &str) -> Self {
+        Self { key, message: format!("{value} is not {expected}"), expression: None }
+    }
+
+    /// The same below another key.
+    #[must_use]
+    pub fn below(mut self, key: &str) -> Self {
+        self.key = format!("{key} {}", self.key);
+        self
+    }
+
+    /// What it adds to a failure's details.
+    pub(super) fn details(&self, task: &str) -> Value {
+        let mut details = json!({"task": task, "key": self.key});
+        if let Some(expression) = &self.expression {
+            details["expression"] = expression.as_str().into();
+        }
+        details
+    }
+}
+
+/// The first rule whose condition holds in a scope, whose `output` should have its envelope first.
+pub fn judge(rules: &[Rule], scope: &Scope) -> Result<Option<Judged>, Trouble> {
+    for (place, rule) in rules.iter().enumerate() {
+        let name = format!("rule {}", place + 1);
+        let holds = rule.when.holds(scope).map_err(|e| Trouble::render("when", &e).below(&name))?;
+        if holds {
+            let set = rendered(&rule.set, scope).map_err(|trouble| trouble.below(&name))?;
+            return Ok(Some(Judged { rule: place, set }));
+        }
+    }
+    Ok(None)
+}
+
+impl Rule {
+    /// Seconds before another run, if the rule asks for one; `None` in it when there were enough.
+    ///
+    /// `attempt` is how often the work ran, from 1. What a far side asked for in `retry_after` is
+    /// the least, even past `max_delay`: coming earlier would be refused again.
+    pub fn pause(
+        &self,
+        scope: &Scope,
+        attempt: u32,
+        failure: Option<&Failure>,
+    ) -> Result<Option<f64>, Trouble> {
+        match &self.action {
+            Action::Retry(retry) => retry.pause(scope, attempt, failure),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Retry {
+    fn pause(
+        &self,
+        scope: &Scope,
+        attempt: u32,
+        failure: Option<&Failure>,
+    ) -> Result<Option<f64>, Trouble> {
+        if attempt >= self.attempts(scope)? {
+            return Ok(None);
+        }
+        let base = seconds("delay", self.delay.as_ref(), scope)?.unwrap_or(DELAY);
+        let growth = match self.backoff {
+            Backoff::Fixed => 1.0,
+            Backoff::Linear => f64::from(attempt),
+            Backoff::Exponential => 2.0_f64.powf(f64::from(attempt) - 1.0),
+        };
+        // Zero stays zero however much it grows.
+        let mut pause = if base == 0.0 { 0.0 } else { (base * growth).min(PAUSE_MAX) };
+        if let Some(most) = seconds("max_delay", self.max_delay.as_ref(), scope)? {
+            pause = pause.min(most);
+        }
+        if let Some(jitter) = number("jitter", self.jitter.as_ref(), scope)? {
+            let (jitter, value) = jitter;
+            if !(0.0..=1.0).contains(&jitter) {
+                return Err(Trouble::value("jitter".to_owned(), &value, "between 0 and 1"));
+            }
+            pause *= 1.0 - jitter * scope.entropy.chance();
+        }
+        let least = failure.and_then(retry_after).unwrap_or(0.0);
+        Ok(Some(pause.max(least).min(PAUSE_MAX)))
+    }
+
+    fn attempts(&self, scope: &Scope) -> Result<u32, Trouble> {
+        let Some((attempts, value)) = number("attempts", self.attempts.as_ref(), scope)? else {
+            return Ok(ATTEMPTS);
+        };
+        if attempts < 1.0 || attempts.fract() != 0.0 {
+            return Err(Trouble::value("attempts".to_owned(), &value, "a whole number from 1"));
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is at least 1, and too many are as good as the most"
+        )]
+        Ok(attempts.min(f64::from(u32::MAX)) as u32)
+    }
+}
+
+fn seconds(
+    key: &str,
+    template: Option<&ValueTemplate>,
+    scope: &Scope,
+) -> Result<Option<f64>, Trouble> {
+    match number(key, template, scope)? {
+        Some((seconds, value)) if seconds < 0.0 => {
+            Err(Trouble::value(key.to_owned(), &value, "a number of seconds from 0"))
+        }
+        found => Ok(found.map(|(seconds, _)| seconds)),
+    }
+}
+
+/// A number, or text that is one; what renders to nothing counts as not written.
+fn number(
+    key: &str,
+    template: Option<&ValueTemplate>,
+    scope: &Scope,
+) -> Result<Option<(f64, Value)>, Trouble> {
+    let Some(template) = template else { return Ok(None) };
+    let value = template.render(scope).map_err(|error| Trouble::render(key, &error))?;
+    let number = match &value {
+        Value::Null => return Ok(None),
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    match number.filter(|number| number.is_finite()) {
+        Some(number) => Ok(Some((number, value))),
+        None => Err(Trouble::value(key.to_owned(), &value, "a number")),
+    }
+}
+
+/// Seconds after which a far side wants to be asked again.
+fn retry_after(failure: &Failure) -> Option<f64> {
+    let asked = failure.details.as_deref()?.get("retry_after")?;
+    let seconds = match asked {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0)
+}

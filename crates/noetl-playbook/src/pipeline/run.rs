@@ -1,0 +1,400 @@
+//! One run of a pipeline, a turn at a time.
+//!
+//! A run decides and somebody else acts: it asks for a call, a pause or a value, and goes on with
+//! the answer. The same answers give the same turns.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use noetl_model::{Failure, FailureKind, Timestamp};
+use serde_json::{Map, Value, json};
+
+use super::call::{TaskCall, rendered_call};
+use super::judge::{Trouble, judge};
+use super::outcome::{Left, failed_value, merged, select};
+use super::turn::{PipelineEnd, Turn};
+use super::writes::{Written, note, rendered, write};
+use super::{Action, Jump, Pipeline, Task};
+use crate::document::SetScope;
+use crate::template::{
+    Data, Loaded, Output, Place, Reach, Scope, Slot, TaskScope, exact_json, from_json,
+    from_json_owned,
+};
+
+/// How many task runs a pipeline may take altogether, unless its runner says otherwise. Far more
+/// than any pagination needs: it ends a jump that never stops.
+pub const TASK_RUNS_MAX: u64 = 1_000_000;
+
+/// A run.
+#[derive(Debug)]
+pub struct Run {
+    pipeline: Arc<Pipeline>,
+    scope: Scope,
+    loaded: Arc<Loaded>,
+    stage: Stage,
+    /// The place of the task whose turn it is, and which run of it is next.
+    at: usize,
+    attempt: u32,
+    /// How many task runs there were, and may be.
+    runs: u64,
+    runs_max: u64,
+    /// Labels whose newest run failed.
+    failed: HashSet<Arc<str>>,
+    /// What the newest run gave.
+    last: Option<Slot>,
+    ctx: Map<String, Value>,
+    iter: Map<String, Value>,
+    step: Map<String, Value>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// A task is to be rendered.
+    Render,
+    /// It was handed out.
+    Called(Box<TaskCall>),
+    /// It answered well: its assignments are next.
+    Set,
+    /// Its rules are next.
+    Rules,
+    /// This rule applies and has set what it sets.
+    Act(usize),
+    /// It runs again after so many seconds.
+    Pause(f64),
+    /// It is over; the end was not yet said.
+    Over(Box<PipelineEnd>),
+    /// It is over.
+    Said,
+}
+
+/// Why a stage did not come to its end.
+enum Stop {
+    Need(Vec<Place>),
+    Fail(Failure),
+}
+
+impl Run {
+    /// A run in a scope, at the first task.
+    pub fn new(pipeline: Arc<Pipeline>, mut scope: Scope) -> Self {
+        let iter = scope.iteration.as_ref().map(|iteration| iteration.vars.clone());
+        scope.task = Some(TaskScope {
+            label: pipeline.tasks.first().map_or_else(|| "".into(), |task| task.label.clone()),
+            attempt: 1,
+            previous: None,
+            iter: iter.unwrap_or_default(),
+            duration_ms: None,
+        });
+        Self {
+            pipeline,
+            scope,
+            loaded: Arc::default(),
+            stage: Stage::Render,
+            at: 0,
+            attempt: 1,
+            runs: 0,
+            runs_max: TASK_RUNS_MAX,
+            failed: HashSet::new(),
+            last: None,
+            ctx: Map::new(),
+            iter: Map::new(),
+            step: Map::new(),
+        }
+    }
+
+    /// The same run with another limit to its task runs.
+    #[must_use]
+    pub fn with_limit(mut self, runs_max: u64) -> Self {
+        self.runs_max = runs_max;
+        self
+    }
+
+    /// What `now()` answers from here on.
+    pub fn set_now(&mut self, now: Timestamp) {
+        self.scope.now = now;
+    }
+
+    /// What is asked for next; the same again until it was given.
+    pub fn turn(&mut self) -> Turn {
+        loop {
+            let done = match &mut self.stage {
+                Stage::Render => self.render(),
+                Stage::Called(call) => return Turn::Call(call.clone()),
+                Stage::Set => self.set(),
+                Stage::Rules => self.rules(),
+                Stage::Act(rule) => {
+                    let rule = *rule;
+                    self.act(rule)
+                }
+                Stage::Pause(seconds) => {
+                    let seconds = *seconds;
+                    self.stage = Stage::Render;
+                    return Turn::Pause { seconds };
+                }
+                Stage::Over(_) | Stage::Said => return Turn::Done(self.over()),
+            };
+            match done {
+                Ok(()) => {}
+                Err(Stop::Need(places)) => return Turn::Need(places),
+                Err(Stop::Fail(failure)) => self.end(Err(failure)),
+            }
+        }
+    }
+
+    /// Gives a value that was asked for, or says why it cannot be had.
+    pub fn supply(&mut self, place: &Place, found: Result<Data, String>) {
+        // Whoever noted what is missing still shares it.
+        self.scope.reach = Reach::default();
+        let loaded = Arc::make_mut(&mut self.loaded);
+        match (place, found) {
+            (Place::Blob(reference), Ok(value)) => {
+                loaded.insert_blob(reference.digest.clone(), value);
+            }
+            (Place::Event { seq, .. }, Ok(value)) => {
+                loaded.insert_event(*seq, [(None, value)]);
+            }
+            (place, Err(why)) => loaded.insert_lost(place.clone(), why),
+        }
+    }
+
+    /// Gives a tool's answer and how long it took. An answer nobody asked for changes nothing.
+    pub fn answered(&mut self, outcome: Result<Value, Failure>, duration_ms: u64) {
+        if !matches!(self.stage, Stage::Called(_)) {
+            return;
+        }
+        let task = &self.pipeline.tasks[self.at];
+        let label = task.label.clone();
+        // Others see a failed task by its failure; its own rules see what the tool knew as data.
+        let (left, data, failure) = match outcome {
+            Ok(mut value) => {
+                select(&mut value, &task.tool.select);
+                let slot = Slot::from(from_json_owned(value));
+                self.failed.remove(&label);
+                self.stage = Stage::Set;
+                (slot.clone(), slot, None)
+            }
+            Err(failure) => {
+                self.failed.insert(label.clone());
+                self.stage = Stage::Rules;
+                let data = match failure.details.as_deref() {
+                    Some(details @ Value::Object(_)) => from_json(details).into(),
+                    _ => Slot::default(),
+                };
+                (from_json_owned(failed_value(&failure)).into(), data, Some(Arc::new(failure)))
+            }
+        };
+        let labels = Arc::make_mut(&mut self.scope.labels);
+        // A task that ran again is the latest.
+        if labels.last().is_some_and(|(last, _)| *last != label) {
+            labels.shift_remove(&label);
+        }
+        labels.insert(label, left.clone());
+        self.last = Some(left);
+        self.scope.output = Some(Output { data, failure, envelope_first: false });
+        if let Some(task) = &mut self.scope.task {
+            task.duration_ms = Some(duration_ms);
+        }
+    }
+
+    /// Hands out the task whose turn it is.
+    fn render(&mut self) -> Result<(), Stop> {
+        if self.runs >= self.runs_max {
+            let message = format!(
+                "the pipeline ran {} tasks, which is the most one may run; a jump that never ends \
+                 is the usual reason, and the worker's limit of task runs can be raised",
+                self.runs
+            );
+            let failure = Failure::new(FailureKind::Other("task_limit".into()), message);
+            return Err(Stop::Fail(failure.with_details(json!({"task_runs": self.runs}))));
+        }
+        let task = &self.pipeline.tasks[self.at];
+        self.scope.output = None;
+        if let Some(scope) = &mut self.scope.task {
+            scope.label = task.label.clone();
+            scope.attempt = self.attempt;
+            scope.duration_ms = None;
+        }
+        let call = self.evaluate(rendered_call)?;
+        self.runs += 1;
+        self.stage = Stage::Called(Box::new(TaskCall { attempt: self.attempt, ..call }));
+        Ok(())
+    }
+
+    fn set(&mut self) -> Result<(), Stop> {
+        let written = self.evaluate(|task, scope| rendered(&task.set, scope))?;
+        self.write(written);
+        self.stage = Stage::Rules;
+        Ok(())
+    }
+
+    fn rules(&mut self) -> Result<(), Stop> {
+        if let Some(output) = &mut self.scope.output {
+            output.envelope_first = true;
+        }
+        match self.evaluate(|task, scope| judge(&task.rules, scope))? {
+            Some(judged) => {
+                self.write(judged.set);
+                self.stage = Stage::Act(judged.rule);
+                Ok(())
+            }
+            None => match self.failure() {
+                Some(failure) => Err(Stop::Fail(self.placed(failure))),
+                None => {
+                    self.advance();
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    fn act(&mut self, place: usize) -> Result<(), Stop> {
+        let pipeline = self.pipeline.clone();
+        let rule = &pipeline.tasks[self.at].rules[place];
+        match &rule.action {
+            Action::Continue => self.advance(),
+            Action::Break => self.succeed(),
+            Action::Fail => return Err(Stop::Fail(self.failed_by(place))),
+            Action::Jump(Jump::Previous) => self.enter(self.at.saturating_sub(1)),
+            Action::Jump(Jump::To(label)) => match pipeline.find(label) {
+                Some(to) => self.enter(to),
+                None => self.advance(),
+            },
+            Action::Retry(_) => {
+                let (attempt, failure) = (self.attempt, self.failure());
+                let name = format!("rule {}", place + 1);
+                let pause = self.evaluate(|_, scope| {
+                    let pause = rule.pause(scope, attempt, failure.as_ref());
+                    pause.map_err(|trouble| trouble.below(&name))
+                })?;
+                let Some(seconds) = pause else { return Err(Stop::Fail(self.exhausted())) };
+                self.attempt = self.attempt.saturating_add(1);
+                self.stage = if seconds > 0.0 { Stage::Pause(seconds) } else { Stage::Render };
+            }
+        }
+        Ok(())
+    }
+
+    /// On to the next task, or to the end.
+    fn advance(&mut self) {
+        if self.at + 1 < self.pipeline.tasks.len() {
+            self.enter(self.at + 1);
+        } else {
+            self.succeed();
+        }
+    }
+
+    /// Begins a task anew.
+    fn enter(&mut self, at: usize) {
+        self.at = at;
+        self.attempt = 1;
+        if let Some(task) = &mut self.scope.task {
+            task.previous = self.last.clone();
+        }
+        self.stage = Stage::Render;
+    }
+
+    fn succeed(&mut self) {
+        let labels = std::mem::take(&mut self.scope.labels);
+        let left = labels.iter().map(|(label, slot)| Left {
+            label: label.to_string(),
+            data: match slot {
+                Slot::Held(data) => exact_json(data),
+                Slot::Away(_) => Value::Null,
+            },
+            failed: self.failed.contains(label),
+        });
+        let result = merged(left.collect());
+        self.end(Ok(result));
+    }
+
+    fn end(&mut self, outcome: Result<Value, Failure>) {
+        self.stage = Stage::Over(Box::new(PipelineEnd {
+            outcome,
+            ctx: std::mem::take(&mut self.ctx),
+            iter: std::mem::take(&mut self.iter),
+            step: std::mem::take(&mut self.step),
+        }));
+    }
+
+    fn over(&mut self) -> Box<PipelineEnd> {
+        match std::mem::replace(&mut self.stage, Stage::Said) {
+            Stage::Over(end) => end,
+            _ => Box::new(PipelineEnd {
+                outcome: Err(Failure::new(FailureKind::Unknown, "the pipeline is over already")),
+                ctx: Map::new(),
+                iter: Map::new(),
+                step: Map::new(),
+            }),
+        }
+    }
+
+    fn write(&mut self, written: Vec<Written>) {
+        for Written { scope, path, value } in written {
+            let (names, notes) = match (scope, &mut self.scope.task) {
+                (SetScope::Iter, Some(task)) => (&mut task.iter, &mut self.iter),
+                (SetScope::Step, _) => (&mut self.scope.step, &mut self.step),
+                (SetScope::Ctx | SetScope::Iter, _) => (&mut self.scope.ctx, &mut self.ctx),
+            };
+            write(Arc::make_mut(names), &path, &value);
+            note(notes, &path, value);
+        }
+    }
+
+    /// Evaluates something of the task whose turn it is. Nothing was done when a value is missing.
+    fn evaluate<T>(
+        &mut self,
+        what: impl FnOnce(&Task, &Scope) -> Result<T, Trouble>,
+    ) -> Result<T, Stop> {
+        let drawn = self.scope.entropy.position();
+        self.scope.reach = Reach::new(self.loaded.clone());
+        let task = &self.pipeline.tasks[self.at];
+        let found = what(task, &self.scope);
+        let needed = self.scope.reach.needed();
+        if !needed.is_empty() {
+            self.scope.entropy.rewind(drawn);
+            return Err(Stop::Need(needed));
+        }
+        if let Some(lost) = self.scope.reach.lost() {
+            let message = format!("task '{}': a value it names cannot be read: {lost}", task.label);
+            return Err(Stop::Fail(Failure::new(FailureKind::TemplateError, message)));
+        }
+        found.map_err(|trouble| {
+            let message = format!("task '{}', {}: {}", task.label, trouble.key, trouble.message);
+            let failure = Failure::new(FailureKind::TemplateError, message);
+            Stop::Fail(failure.with_details(trouble.details(&task.label)))
+        })
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        self.scope.output.as_ref()?.failure.as_deref().cloned()
+    }
+
+    /// What a rule that fails the pipeline fails it with.
+    fn failed_by(&self, rule: usize) -> Failure {
+        let failure = self.failure().unwrap_or_else(|| {
+            let task = &self.pipeline.tasks[self.at].label;
+            let message =
+                format!("task '{task}': its rule {} says that this result is a failure", rule + 1);
+            let failure = Failure::new(FailureKind::Other("policy".into()), message);
+            failure.with_detail("rule", rule + 1)
+        });
+        self.placed(failure)
+    }
+
+    /// A tool's failure with the task it is of, where that is not plain.
+    fn placed(&self, failure: Failure) -> Failure {
+        match self.pipeline.tasks.as_slice() {
+            [_] => failure,
+            tasks => failure.with_detail("task", &*tasks[self.at].label),
+        }
+    }
+
+    /// The last failure of a task that was tried often enough.
+    fn exhausted(&self) -> Failure {
+        let (attempts, task) = (self.attempt, &self.pipeline.tasks[self.at].label);
+        let failure = self.failure().unwrap_or_else(|| {
+            let message = format!("task '{task}' was not done after {attempts} runs");
+            Failure::new(FailureKind::Other("attempts_exhausted".into()), message)
+        });
+        self.placed(failure).with_detail("attempts", attempts)
+    }
+}

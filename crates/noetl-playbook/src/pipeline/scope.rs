@@ -1,0 +1,56 @@
+//! The scope of a command's templates, from the slice of state the command carries.
+
+use std::sync::Arc;
+
+use noetl_model::scope::{CommandScope, ScopePart};
+use noetl_model::{ExecutionId, Map};
+
+use crate::template::{
+    Identity, Iteration, Names, Scope, Slot, Source, from_json, from_json_owned,
+};
+
+/// What the templates of a command see. Time and chance are up to whoever runs it.
+pub fn scope_of(execution: ExecutionId, carried: CommandScope) -> Scope {
+    let mut workload = names(carried.workload);
+    let mut ctx = names(carried.ctx);
+    let mut results = names(carried.steps);
+    let mut previous: Option<Slot> = carried.previous.map(|data| from_json_owned(data).into());
+    for blob in carried.blobs {
+        let slot =
+            Slot::away(Source::Blob { reference: blob.reference, fields: from_json(&blob.fields) });
+        match blob.among {
+            ScopePart::Workload => drop(workload.insert(blob.name, slot)),
+            ScopePart::Ctx => drop(ctx.insert(blob.name, slot)),
+            ScopePart::Steps => drop(results.insert(blob.name, slot)),
+            ScopePart::Previous => previous = Some(slot),
+        }
+    }
+    let iteration = carried.iteration.map(|iteration| Iteration {
+        name: iteration.name,
+        item: from_json_owned(iteration.item).into(),
+        index: iteration.index,
+        total: iteration.total,
+        vars: Arc::default(),
+    });
+    Scope {
+        workload: Arc::new(workload),
+        ctx: Arc::new(ctx),
+        results: Arc::new(results),
+        previous,
+        iteration,
+        spec: carried.spec.as_ref().map(from_json),
+        env: Arc::new(carried.env),
+        identity: Identity {
+            execution,
+            catalog: carried.catalog,
+            path: carried.path,
+            version: carried.version,
+            parent: carried.parent,
+        },
+        ..Scope::default()
+    }
+}
+
+fn names(map: Map) -> Names {
+    map.into_iter().map(|(name, value)| (name.into(), from_json_owned(value).into())).collect()
+}

@@ -1,0 +1,72 @@
+//! Tests by theme.
+
+mod blobs;
+mod ends;
+mod names;
+mod properties;
+mod retries;
+mod sources;
+mod verbs;
+
+use std::sync::Arc;
+
+use noetl_model::{Failure, FailureKind};
+use serde_json::{Value, json};
+
+use super::{Pipeline, PipelineEnd, Run, Turn};
+use crate::template::{Names, Scope, from_json_owned};
+
+fn pipeline(tasks: Value) -> Arc<Pipeline> {
+    Arc::new(Pipeline::compile(Arc::new(json!({ "tasks": tasks }))).unwrap())
+}
+
+fn names(value: Value) -> Arc<Names> {
+    let Value::Object(map) = value else { panic!("names are a map") };
+    let names = map.into_iter().map(|(key, value)| (Arc::from(key), from_json_owned(value).into()));
+    Arc::new(names.collect())
+}
+
+fn scope(workload: Value) -> Scope {
+    Scope { workload: names(workload), ..Scope::default() }
+}
+
+fn refused(kind: FailureKind) -> Result<Value, Failure> {
+    Err(Failure::new(kind, "it went wrong"))
+}
+
+/// Runs tasks with these answers, one per call; what was asked for, and how it ended.
+fn transcript(
+    tasks: Value,
+    scope: Scope,
+    answers: Vec<Result<Value, Failure>>,
+) -> (Vec<String>, PipelineEnd) {
+    let mut run = Run::new(pipeline(tasks), scope);
+    let mut answers = answers.into_iter();
+    let mut said = Vec::new();
+    loop {
+        match run.turn() {
+            Turn::Call(call) => {
+                let mut line = format!("{}#{}", call.label, call.attempt);
+                for given in [&call.config, &call.input] {
+                    if !given.is_empty() {
+                        line = format!("{line} {}", Value::Object(given.clone()));
+                    }
+                }
+                said.push(line);
+                run.answered(answers.next().expect("an answer for every call"), 5);
+            }
+            Turn::Pause { seconds } => said.push(format!("pause {seconds}")),
+            Turn::Need(places) => panic!("nothing is away: {places:?}"),
+            Turn::Done(end) => {
+                assert_eq!(answers.len(), 0, "all answers were asked for");
+                return (said, *end);
+            }
+        }
+    }
+}
+
+/// The failure a pipeline ended with.
+#[track_caller]
+fn failure(end: PipelineEnd) -> Failure {
+    end.outcome.expect_err("the pipeline failed")
+}

@@ -1,0 +1,89 @@
+//! Maps that stand for a list: a loop's result for what its items gave, an SQL result for its rows.
+//!
+//! Under length, indexing and iteration they are the list; everywhere else they are the map they
+//! are. Which is which shows in their keys, so a value that went through the log, a blob or a
+//! variable is still known for what it is.
+
+use minijinja::value::ValueKind;
+use serde_json::Value;
+
+use super::Data;
+use super::path::field;
+
+/// Filters that go through a list and have no use for a map's keys.
+const OF_LISTS: [&str; 23] = [
+    "batch",
+    "count",
+    "first",
+    "flatten",
+    "groupby",
+    "join",
+    "last",
+    "len",
+    "length",
+    "list",
+    "map",
+    "max",
+    "min",
+    "reject",
+    "rejectattr",
+    "reverse",
+    "select",
+    "selectattr",
+    "slice",
+    "sort",
+    "sum",
+    "unique",
+    "zip",
+];
+
+/// The list a map stands for.
+pub(super) fn items(data: &Data) -> Option<Data> {
+    if data.kind() != ValueKind::Map {
+        return None;
+    }
+    if is_loop(data) {
+        return field(data, "results");
+    }
+    let has_rows = is(data, "columns", ValueKind::Seq) && is(data, "row_count", ValueKind::Number);
+    field(data, "rows").filter(|rows| has_rows && rows.kind() == ValueKind::Seq)
+}
+
+/// The list the input of a filter stands for, when the filter goes through a list.
+pub(super) fn items_for(filter: &str, arguments: &[Data]) -> Option<Data> {
+    let input = arguments.first().filter(|input| input.kind() == ValueKind::Map)?;
+    OF_LISTS.contains(&filter).then(|| items(input)).flatten()
+}
+
+/// Whether data is what a loop's step gives.
+pub(super) fn is_loop(data: &Data) -> bool {
+    let others = match data.len() {
+        Some(3) => true,
+        Some(4) => field(data, "data").is_some(),
+        _ => false,
+    };
+    others
+        && is(data, "results", ValueKind::Seq)
+        && is(data, "errors", ValueKind::Seq)
+        && field(data, "stats").is_some_and(|stats| field(&stats, "total").is_some())
+}
+
+fn is(data: &Data, key: &str, kind: ValueKind) -> bool {
+    field(data, key).is_some_and(|value| value.kind() == kind)
+}
+
+/// The list a map stands for: what the items of a loop gave, or the rows of an SQL result.
+pub fn items_of(value: &Value) -> Option<&Vec<Value>> {
+    let map = value.as_object()?;
+    let list = |key: &str| map.get(key).and_then(Value::as_array);
+    let is_loop = map.len() == 3 || map.len() == 4 && map.contains_key("data");
+    if is_loop
+        && list("errors").is_some()
+        && map.get("stats").is_some_and(|stats| stats.get("total").is_some())
+        && let Some(results) = list("results")
+    {
+        return Some(results);
+    }
+    let counted = map.get("row_count").is_some_and(Value::is_number);
+    list("rows").filter(|_| counted && list("columns").is_some())
+}

@@ -1,0 +1,64 @@
+//! What templates see of a value that is kept beside the log: `_ref`, `_uri` and `_store`.
+
+use std::sync::Arc;
+
+use noetl_model::ExecutionId;
+use noetl_model::event::BlobRef;
+
+use super::Data;
+use super::scope::Scope;
+use super::slot::{Part, Slot, Source};
+
+/// Up to this many bytes a value counts as kept among small ones.
+const SMALL_BYTES_MAX: u64 = 1024 * 1024;
+
+/// A name for a result that is kept beside the log:
+/// `noetl://execution/<id>/result/<step>/<digest>-<bytes>`. The length is part of it, so that what
+/// is read can be checked with nothing but the name at hand.
+pub fn result_ref(execution: ExecutionId, step: &str, blob: &BlobRef) -> String {
+    format!("noetl://execution/{execution}/result/{step}/{}-{}", blob.digest, blob.bytes)
+}
+
+/// The content such a name stands for; `None` for any other text.
+pub fn blob_of_ref(text: &str) -> Option<BlobRef> {
+    let (_, last) = text.strip_prefix("noetl://execution/")?.rsplit_once('/')?;
+    let (digest, bytes) = last.rsplit_once('-')?;
+    let bytes = bytes.parse().ok()?;
+    digest.starts_with("sha256:").then(|| BlobRef {
+        digest: Arc::from(digest),
+        bytes,
+        media_type: Arc::from("application/json"),
+    })
+}
+
+/// `_ref`, `_uri` or `_store` of a result; none for a value that is in the log itself.
+pub(super) fn field(
+    slot: &Slot,
+    step: Option<&Arc<str>>,
+    key: &str,
+    scope: &Scope,
+) -> Option<Data> {
+    if !matches!(key, "_ref" | "_uri" | "_store") {
+        return None;
+    }
+    let blob = blob_of(slot)?;
+    Some(match key {
+        // Other engines name a place by size, and authors compare with their names.
+        "_store" if blob.bytes <= SMALL_BYTES_MAX => Data::from("kv"),
+        "_store" => Data::from("disk"),
+        _ => {
+            let step = step.map_or("result", |step| &**step);
+            Data::from(result_ref(scope.identity.execution, step, blob))
+        }
+    })
+}
+
+fn blob_of(slot: &Slot) -> Option<&BlobRef> {
+    let Slot::Away(away) = slot else { return None };
+    match away.parts.as_slice() {
+        [Part { path, source: Source::Blob { reference, .. } }] if path.is_empty() => {
+            Some(reference)
+        }
+        _ => None,
+    }
+}

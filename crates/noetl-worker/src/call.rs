@@ -1,0 +1,83 @@
+//! One call of a tool.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt;
+use noetl_model::{Failure, FailureKind, Map, Value};
+use noetl_playbook::pipeline::TaskCall;
+use noetl_tools::{Call, LogSink};
+use tracing::error;
+
+use crate::perform::{Command, Performer};
+
+/// Calls the tool a command names.
+pub(crate) async fn plain(performer: &Performer, command: &Command) -> Result<Value, Failure> {
+    let issued = &command.issued;
+    let call = Call {
+        attempt: issued.attempt,
+        config: issued.config.clone(),
+        input: issued.input.clone(),
+        timeout: issued.timeout_ms.map(Duration::from_millis),
+        ..call_for(performer, command)
+    };
+    guarded(performer, &issued.tool, call).await
+}
+
+/// Calls the tool of a task.
+pub(crate) async fn task(
+    performer: &Performer,
+    command: &Command,
+    task: TaskCall,
+) -> Result<Value, Failure> {
+    let call = Call {
+        attempt: task.attempt,
+        config: task.config,
+        input: task.input,
+        timeout: task.timeout,
+        ..call_for(performer, command)
+    };
+    guarded(performer, &task.kind, call).await
+}
+
+fn call_for(performer: &Performer, command: &Command) -> Call {
+    Call {
+        execution: command.execution,
+        command: command.id,
+        step: command.issued.step.clone(),
+        attempt: 1,
+        config: Map::new(),
+        input: Map::new(),
+        timeout: None,
+        cancel: command.cancel.clone(),
+        logs: LogSink::default(),
+        context: context(command),
+        artifacts: performer.services.artifacts(command),
+        credentials: performer.services.credentials(command),
+    }
+}
+
+/// What a tool may know of its execution.
+fn context(command: &Command) -> Map {
+    let mut context = Map::new();
+    context.insert("execution_id".to_owned(), command.execution.to_string().into());
+    context.insert("step".to_owned(), (*command.issued.step).into());
+    if let Some(scope) = command.issued.scope.as_deref() {
+        context.insert("workload".to_owned(), Value::Object(scope.workload.clone()));
+        context.insert("ctx".to_owned(), Value::Object(scope.ctx.clone()));
+        for (step, result) in &scope.steps {
+            context.entry(step.clone()).or_insert_with(|| result.clone());
+        }
+    }
+    context
+}
+
+async fn guarded(performer: &Performer, kind: &str, call: Call) -> Result<Value, Failure> {
+    // A panic has unwound all the tool held; the registry itself is not changed by a call.
+    let ran = AssertUnwindSafe(performer.tools.run(kind, call)).catch_unwind().await;
+    ran.unwrap_or_else(|_| {
+        error!(tool = %kind, "a tool panicked");
+        let message = format!("the tool '{kind}' failed in a way it never should");
+        Err(Failure::new(FailureKind::Unknown, message))
+    })
+}

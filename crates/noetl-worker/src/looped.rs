@@ -1,0 +1,159 @@
+//! A loop whose iterations all run here, within one command.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::StreamExt;
+use noetl_control::Ended;
+use noetl_model::{Failure, FailureKind, Map, Value};
+use noetl_playbook::pipeline::{PipelineEnd, loop_result, note, write};
+use noetl_playbook::template::{Iteration, Scope, from_json_owned};
+use serde::Deserialize;
+
+use crate::pipeline::Sequence;
+
+/// How many iterations run at a time when the loop does not say.
+const IN_FLIGHT: usize = 64;
+
+/// A loop as a command carries it.
+#[derive(Deserialize)]
+struct Settings {
+    items: Vec<Value>,
+    iterator: Arc<str>,
+    #[serde(default)]
+    mode: Mode,
+    #[serde(default)]
+    max_in_flight: Option<usize>,
+    #[serde(default)]
+    failure: OnFailure,
+}
+
+#[derive(Deserialize, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    #[default]
+    Sequential,
+    Parallel,
+}
+
+#[derive(Deserialize, Default, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum OnFailure {
+    #[default]
+    FailFast,
+    BestEffort,
+}
+
+/// Runs the tasks once per item.
+pub(crate) async fn run(sequence: Sequence<'_>, settings: &Value) -> Ended {
+    let settings = match Settings::deserialize(settings) {
+        Ok(settings) => settings,
+        Err(error) => {
+            let message = format!("the loop is not in the form commands carry: {error}");
+            return Err(Failure::new(FailureKind::Config, message)).into();
+        }
+    };
+    let failure_mode = settings.failure;
+    let cancel = sequence.command.cancel.clone();
+    let (outcomes, ctx) = match settings.mode {
+        Mode::Sequential => in_a_row(sequence, settings).await,
+        Mode::Parallel => side_by_side(&sequence, settings).await,
+    };
+    if cancel.is_cancelled() {
+        let message = "the command was told to stop";
+        return Err(Failure::new(FailureKind::Cancelled, message)).into();
+    }
+    let failed = outcomes.iter().enumerate().find_map(|(index, outcome)| match outcome {
+        Some(Err(failure)) => {
+            let mut failure = failure.clone().with_detail("index", index);
+            failure.message = format!("item {index}: {}", failure.message);
+            Some(failure)
+        }
+        _ => None,
+    });
+    let outcome = match (failure_mode, failed) {
+        (OnFailure::FailFast, Some(failure)) => Err(failure),
+        _ => Ok(loop_result(outcomes)),
+    };
+    Ended { outcome, ctx }
+}
+
+/// How each item ended, and what was set by all of them.
+type Outcomes = (Vec<Option<Result<Value, Failure>>>, Map);
+
+/// One after the other: each sees what those before it have set.
+async fn in_a_row(mut sequence: Sequence<'_>, settings: Settings) -> Outcomes {
+    let (total, mut ctx) = (settings.items.len(), Map::new());
+    let mut outcomes = Vec::with_capacity(total);
+    let mut stopped = false;
+    for (index, item) in settings.items.into_iter().enumerate() {
+        if stopped || sequence.command.cancel.is_cancelled() {
+            outcomes.push(None);
+            continue;
+        }
+        let scope = scope_of(&sequence.scope, &settings.iterator, item, index, total);
+        let end = sequence.run(scope).await;
+        let seen = Arc::make_mut(&mut sequence.scope.ctx);
+        for (path, value) in &end.ctx {
+            write(seen, &names(path), value);
+        }
+        stopped = settings.failure == OnFailure::FailFast && end.outcome.is_err();
+        outcomes.push(Some(kept(end, &mut ctx)));
+    }
+    (outcomes, ctx)
+}
+
+/// Up to a number at a time: none sees what another sets, and the last item's write is the last.
+async fn side_by_side(sequence: &Sequence<'_>, settings: Settings) -> Outcomes {
+    let total = settings.items.len();
+    let at_a_time = settings.max_in_flight.unwrap_or(IN_FLIGHT).max(1);
+    let stopped = &AtomicBool::new(false);
+    let iterator = &settings.iterator;
+    let one = |(index, item): (usize, Value)| async move {
+        if stopped.load(Ordering::Relaxed) || sequence.command.cancel.is_cancelled() {
+            return (index, None);
+        }
+        let scope = scope_of(&sequence.scope, iterator, item, index, total);
+        let end = sequence.run(scope).await;
+        if end.outcome.is_err() && settings.failure == OnFailure::FailFast {
+            stopped.store(true, Ordering::Relaxed);
+        }
+        (index, Some(end))
+    };
+    let items = settings.items.into_iter().enumerate();
+    let mut ends: Vec<Option<PipelineEnd>> = (0..total).map(|_| None).collect();
+    let mut running =
+        std::pin::pin!(futures::stream::iter(items).map(one).buffer_unordered(at_a_time));
+    while let Some((index, end)) = running.next().await {
+        ends[index] = end;
+    }
+    let mut ctx = Map::new();
+    let outcomes = ends.into_iter().map(|end| end.map(|end| kept(end, &mut ctx))).collect();
+    (outcomes, ctx)
+}
+
+/// An iteration's outcome; what it set is noted after what was set before.
+fn kept(end: PipelineEnd, ctx: &mut Map) -> Result<Value, Failure> {
+    for (path, value) in end.ctx {
+        note(ctx, &names(&path), value);
+    }
+    end.outcome
+}
+
+fn scope_of(base: &Scope, name: &Arc<str>, item: Value, index: usize, total: usize) -> Scope {
+    let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
+    Scope {
+        iteration: Some(Iteration {
+            name: name.clone(),
+            item: from_json_owned(item).into(),
+            index: count(index),
+            total: Some(count(total)),
+            vars: Arc::default(),
+        }),
+        ..base.clone()
+    }
+}
+
+fn names(path: &str) -> Vec<String> {
+    path.split('.').map(str::to_owned).collect()
+}

@@ -1,0 +1,137 @@
+//! Runs one command, wherever it came from.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use noetl_control::Ended;
+use noetl_model::event::Issued;
+use noetl_model::{
+    Clock, CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, Map, Value, is_deeper_than,
+};
+use noetl_playbook::pipeline::TASK_RUNS_MAX;
+use noetl_tools::Registry;
+use tokio_util::sync::CancellationToken;
+use tracing::error;
+
+use crate::services::{NoServices, Services};
+use crate::values::Values;
+use crate::{call, looped, pipeline};
+
+/// The tool that stands for a pipeline of tasks.
+const TASK_SEQUENCE: &str = "task_sequence";
+
+/// A command to run.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// Its execution.
+    pub execution: ExecutionId,
+    /// Its id.
+    pub id: CommandId,
+    /// What to run.
+    pub issued: Arc<Issued>,
+    /// Fires when it is not wanted any more.
+    pub cancel: CancellationToken,
+}
+
+/// What runs commands. Cheap to clone.
+#[derive(Clone)]
+pub struct Performer {
+    pub(crate) tools: Arc<Registry>,
+    pub(crate) values: Arc<dyn Values>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) services: Arc<dyn Services>,
+    pub(crate) task_runs_max: u64,
+}
+
+impl Performer {
+    /// Runs with these tools, finds values that are kept beside the log here, and knows the time
+    /// from this clock.
+    pub fn new(tools: Registry, values: Arc<dyn Values>, clock: Arc<dyn Clock>) -> Self {
+        let services = Arc::new(NoServices);
+        Self { tools: Arc::new(tools), values, clock, services, task_runs_max: TASK_RUNS_MAX }
+    }
+
+    /// The same with what tools may ask of the control plane.
+    #[must_use]
+    pub fn with_services(mut self, services: Arc<dyn Services>) -> Self {
+        self.services = services;
+        self
+    }
+
+    /// The same with another limit to the task runs of one pipeline.
+    #[must_use]
+    pub fn with_task_limit(mut self, task_runs_max: u64) -> Self {
+        self.task_runs_max = task_runs_max;
+        self
+    }
+
+    /// Runs a command to its end, whatever that is.
+    pub async fn perform(&self, command: &Command) -> Ended {
+        // A panic has unwound all the command held; what it shares with others is not changed by it.
+        let ran = AssertUnwindSafe(self.run(command)).catch_unwind().await;
+        let ended = ran.unwrap_or_else(|_| {
+            error!(step = %command.issued.step, "a command panicked");
+            let message = "the command failed in a way it never should";
+            Err(Failure::new(FailureKind::Unknown, message)).into()
+        });
+        keepable(ended)
+    }
+
+    async fn run(&self, command: &Command) -> Ended {
+        let issued = &command.issued;
+        if *issued.tool != *TASK_SEQUENCE {
+            return call::plain(self, command).await.into();
+        }
+        let Some(limit) = issued.timeout_ms else { return self.sequence(command).await };
+        // What is dropped is stopped: a tool ends what it started.
+        match tokio::time::timeout(Duration::from_millis(limit), self.sequence(command)).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                let message = format!("the tasks took longer than {limit} ms");
+                Err(Failure::new(FailureKind::Timeout, message)).into()
+            }
+        }
+    }
+
+    async fn sequence(&self, command: &Command) -> Ended {
+        let sequence = match pipeline::Sequence::read(self, command) {
+            Ok(sequence) => sequence,
+            Err(failure) => return Err(failure).into(),
+        };
+        match command.issued.config.get("loop") {
+            None => {
+                let end = sequence.run(sequence.scope.clone()).await;
+                Ended { outcome: end.outcome, ctx: end.ctx }
+            }
+            Some(settings) => looped::run(sequence, settings).await,
+        }
+    }
+}
+
+/// What the log can keep of an end: values are made one within the other, and what each task may
+/// return does not bound what they come to together.
+fn keepable(ended: Ended) -> Ended {
+    let too_deep = |what: &str| {
+        let message = format!("{what} nests more than {DEPTH_MAX} levels deep");
+        Ended { outcome: Err(Failure::new(FailureKind::Schema, message)), ctx: Map::new() }
+    };
+    for (path, value) in &ended.ctx {
+        let names = path.split('.').count();
+        if DEPTH_MAX.checked_sub(names).is_none_or(|levels| is_deeper_than(value, levels)) {
+            return too_deep(&format!("ctx.{path}"));
+        }
+    }
+    match &ended.outcome {
+        Ok(data) if is_deeper_than(data, DEPTH_MAX) => too_deep("the result"),
+        Err(failure) if details_of(failure).is_some_and(|it| is_deeper_than(it, DEPTH_MAX)) => {
+            too_deep("what is known of the failure")
+        }
+        _ => ended,
+    }
+}
+
+fn details_of(failure: &Failure) -> Option<&Value> {
+    failure.details.as_deref()
+}

@@ -1,0 +1,107 @@
+//! Values that a command names and does not carry.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::event::BlobRef;
+use noetl_playbook::template::{Data, Place, from_json_owned};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+/// The pause after a value could not be had for now; doubled each time up to the longest.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// Where a worker finds values that are kept beside the log.
+#[async_trait]
+pub trait Values: Send + Sync {
+    /// The bytes of a value, checked against their digest.
+    async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError>;
+}
+
+/// Why a value was not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadError {
+    /// What went wrong.
+    pub message: String,
+    /// Whether another try may be answered.
+    pub is_passing: bool,
+}
+
+#[async_trait]
+impl Values for noetl_control::LocalCommands {
+    async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
+        Self::load(self, reference)
+            .await
+            .map_err(|error| LoadError { message: error.to_string(), is_passing: error.is_passing })
+    }
+}
+
+/// The values one command has asked for; all of its iterations share them.
+pub(crate) struct Found<'a> {
+    values: &'a dyn Values,
+    known: Mutex<HashMap<Arc<str>, Data>>,
+}
+
+impl<'a> Found<'a> {
+    pub(crate) fn new(values: &'a dyn Values) -> Self {
+        Self { values, known: Mutex::default() }
+    }
+
+    /// The value at a place, or why it cannot be had. Comes again while its keeper is away; `None`
+    /// when the command is cancelled meanwhile.
+    pub(crate) async fn find(
+        &self,
+        place: &Place,
+        cancel: &CancellationToken,
+    ) -> Option<Result<Data, String>> {
+        let Place::Blob(reference) = place else {
+            return Some(Err("only the control plane reads the log".to_owned()));
+        };
+        // Held while it is read: whoever else needs the same value needs it once.
+        let mut known = self.known.lock().await;
+        if let Some(data) = known.get(&reference.digest) {
+            return Some(Ok(data.clone()));
+        }
+        let bytes = match self.load(reference, cancel).await? {
+            Ok(bytes) => bytes,
+            Err(why) => return Some(Err(why)),
+        };
+        // To read a large text is work, and others share this thread.
+        let read = tokio::task::spawn_blocking(move || {
+            serde_json::from_slice(&bytes).map(from_json_owned).map_err(|error| error.to_string())
+        });
+        let found = read.await.unwrap_or_else(|_| Err("it could not be read".to_owned()));
+        if let Ok(data) = &found {
+            known.insert(reference.digest.clone(), data.clone());
+        }
+        Some(found)
+    }
+
+    async fn load(
+        &self,
+        reference: &BlobRef,
+        cancel: &CancellationToken,
+    ) -> Option<Result<Vec<u8>, String>> {
+        let mut pause = RETRY_MIN;
+        loop {
+            let loaded = tokio::select! {
+                loaded = self.values.load(reference) => loaded,
+                () = cancel.cancelled() => return None,
+            };
+            match loaded {
+                Ok(bytes) => return Some(Ok(bytes)),
+                Err(error) if !error.is_passing => return Some(Err(error.message)),
+                Err(error) => warn!(error = %error.message, "a value is not to be had yet"),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = cancel.cancelled() => return None,
+            }
+            pause = (pause * 2).min(RETRY_MAX);
+        }
+    }
+}

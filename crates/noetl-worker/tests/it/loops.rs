@@ -1,0 +1,174 @@
+//! Loops whose iterations run within one command.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use noetl_control::Ended;
+use noetl_model::{Failure, FailureKind, Value};
+use noetl_tools::{Call, Registry, Tool};
+use noetl_worker::Performer;
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use super::stage::*;
+
+async fn looped(tool: &Told, more: Value, tasks: Value) -> Ended {
+    let mut settings = json!({"iterator": "x"});
+    settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let config = json!({"tasks": tasks, "loop": settings});
+    let command = command("task_sequence", config, Some(scope(json!({"sum": 0}))));
+    performer(tool.clone(), Arc::default()).perform(&command).await
+}
+
+/// Adds the item to `ctx.sum`, and returns item and place.
+fn adding() -> Value {
+    let input = json!({"x": "{{ x }}", "at": "{{ _index }}/{{ _total }}", "sum": "{{ ctx.sum }}"});
+    let set = json!([{"scope": "ctx", "path": ["sum"], "value": "{{ ctx.sum + output.x }}"},
+                     {"scope": "ctx", "path": ["seen", "last"], "value": "{{ x }}"}]);
+    json!([task("a", json!({"input": input, "set": set}))])
+}
+
+fn failing_at(item: i64) -> Told {
+    Told::new(move |call| match call.input["x"].as_i64() {
+        Some(x) if x == item => Err(Failure::new(FailureKind::Auth, "no")),
+        _ => Ok(call.input["x"].clone()),
+    })
+}
+
+#[tokio::test]
+async fn one_after_the_other_sees_what_was_set_before() {
+    let tool = Told::echo();
+    let ended = looped(&tool, json!({"items": [5, 6, 7]}), adding()).await;
+    let expected = json!({
+        "results": [{"x": 5, "at": "0/3", "sum": 0}, {"x": 6, "at": "1/3", "sum": 5},
+                    {"x": 7, "at": "2/3", "sum": 11}],
+        "stats": {"total": 3, "success": 3, "failed": 0, "skipped": 0},
+        "errors": [],
+    });
+    assert_eq!(ended.outcome, Ok(expected));
+    assert_eq!(Value::Object(ended.ctx), json!({"sum": 18, "seen.last": 7}));
+}
+
+#[tokio::test]
+async fn side_by_side_sees_none_of_it_and_the_last_item_writes_last() {
+    let tool = Told::echo();
+    let settings = json!({"items": [5, 6, 7], "mode": "parallel"});
+    let ended = looped(&tool, settings, adding()).await;
+    let result = ended.outcome.unwrap();
+    let sums: Vec<_> = result["results"].as_array().unwrap().iter().map(|r| &r["sum"]).collect();
+    assert_eq!(sums, [&json!(0); 3]);
+    assert_eq!(Value::Object(ended.ctx), json!({"sum": 7, "seen.last": 7}));
+}
+
+#[tokio::test]
+async fn an_empty_loop_is_done_at_once() {
+    for mode in ["sequential", "parallel"] {
+        let tool = Told::echo();
+        let ended = looped(&tool, json!({"items": [], "mode": mode}), adding()).await;
+        let stats = json!({"total": 0, "success": 0, "failed": 0, "skipped": 0});
+        assert_eq!(ended.outcome, Ok(json!({"results": [], "stats": stats, "errors": []})));
+        assert!(tool.given().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn the_first_failure_ends_a_loop_unless_it_does_its_best() {
+    let tasks = json!([task("a", json!({"input": {"x": "{{ x }}"}}))]);
+    let items = json!([1, 2, 3]);
+    for mode in ["sequential", "parallel"] {
+        let tool = failing_at(2);
+        let settings = json!({"items": items, "mode": mode, "max_in_flight": 1});
+        let failed = failure(looped(&tool, settings, tasks.clone()).await);
+        assert_eq!(failed.kind, FailureKind::Auth);
+        assert_eq!(failed.message, "item 1: no");
+        assert_eq!(failed.details.unwrap()["index"], json!(1));
+        assert_eq!(tool.given().len(), 2, "{mode}");
+        let settings = json!({"items": items, "mode": mode, "failure": "best_effort"});
+        let result = looped(&failing_at(2), settings, tasks.clone()).await.outcome.unwrap();
+        assert_eq!(result["results"], json!([1, null, 3]));
+        let stats = json!({"total": 3, "success": 2, "failed": 1, "skipped": 0});
+        assert_eq!(result["stats"], stats);
+        let error = json!({"kind": "auth", "message": "no", "retryable": false});
+        assert_eq!(result["errors"], json!([{"index": 1, "error": error}]));
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_is_not_wanted_starts_no_further_item() {
+    let tool = Told::new(|call| {
+        call.cancel.cancel();
+        Ok(json!(1))
+    });
+    let tasks = json!([task("a", json!({}))]);
+    for mode in ["sequential", "parallel"] {
+        let settings = json!({"items": [1, 2, 3], "mode": mode, "max_in_flight": 1});
+        let ended = looped(&tool, settings, tasks.clone()).await;
+        assert_eq!(failure(ended).kind, FailureKind::Cancelled);
+    }
+    assert_eq!(tool.given().len(), 2);
+}
+
+/// Waits until so many calls run at once, and notes the most that did.
+struct Gate {
+    running: AtomicUsize,
+    most: Arc<AtomicUsize>,
+    open: Semaphore,
+    at: usize,
+    order: Arc<Mutex<Vec<Value>>>,
+}
+
+#[async_trait]
+impl Tool for Gate {
+    fn kind(&self) -> &'static str {
+        "told"
+    }
+
+    async fn run(&self, call: Call) -> Result<Value, Failure> {
+        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(running, Ordering::SeqCst);
+        if running == self.at {
+            self.open.add_permits(self.at);
+        }
+        self.open.acquire().await.expect("it is never closed").forget();
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        self.order.lock().unwrap().push(call.input["x"].clone());
+        Ok(call.input["x"].clone())
+    }
+}
+
+#[tokio::test]
+async fn as_many_run_at_a_time_as_the_loop_allows_and_results_keep_their_places() {
+    let (most, order) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+    let gate = Gate {
+        running: AtomicUsize::new(0),
+        most: Arc::clone(&most),
+        open: Semaphore::new(0),
+        at: 3,
+        order: Arc::clone(&order),
+    };
+    let items: Vec<i64> = (0..12).collect();
+    let config = json!({
+        "tasks": [task("a", json!({"input": {"x": "{{ x }}"}}))],
+        "loop": {"items": items, "iterator": "x", "mode": "parallel", "max_in_flight": 3},
+    });
+    let performer =
+        Performer::new(Registry::default().with(gate), Arc::new(Kept::default()), clock());
+    let ended = performer.perform(&command("task_sequence", config, None)).await;
+    assert_eq!(ended.outcome.unwrap()["results"], json!(items));
+    assert_eq!(most.load(Ordering::SeqCst), 3);
+    assert_eq!(order.lock().unwrap().len(), 12);
+}
+
+#[tokio::test]
+async fn what_an_iteration_keeps_for_itself_ends_with_it() {
+    let tool = Told::echo();
+    let input = json!({"mine": "{{ iter.mine | default('none') }}", "x": "{{ iter.x }}"});
+    let set = json!([{"scope": "iter", "path": ["mine"], "value": "{{ x }}"}]);
+    let tasks =
+        json!([task("a", json!({"input": input, "set": set})), task("b", json!({"input": input}))]);
+    let ended = looped(&tool, json!({"items": [1, 2]}), tasks).await;
+    let mine: Vec<Value> = tool.given().iter().map(|given| given["mine"].clone()).collect();
+    assert_eq!(mine, [json!("none"), json!(1), json!("none"), json!(2)]);
+    assert!(ended.ctx.is_empty());
+}

@@ -1,0 +1,158 @@
+//! A performer, its tools and the values it finds.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use noetl_control::Ended;
+use noetl_model::event::{BlobRef, Issued};
+use noetl_model::scope::CommandScope;
+use noetl_model::{
+    CatalogId, Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Timestamp, Value,
+};
+use noetl_tools::{Call, Registry, Tool};
+use noetl_worker::{Command, LoadError, Performer, Values};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+/// What a tool does with a call.
+type Does = dyn Fn(&Call) -> Result<Value, Failure> + Send + Sync;
+
+/// A tool that does what it is told, and remembers what it was given.
+#[derive(Clone)]
+pub(crate) struct Told {
+    does: Arc<Does>,
+    pub(crate) calls: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Told {
+    pub(crate) fn new(
+        does: impl Fn(&Call) -> Result<Value, Failure> + Send + Sync + 'static,
+    ) -> Self {
+        Self { does: Arc::new(does), calls: Arc::default() }
+    }
+
+    /// A tool that answers with its input.
+    pub(crate) fn echo() -> Self {
+        Self::new(|call| Ok(Value::Object(call.input.clone())))
+    }
+
+    /// What it was given so far.
+    pub(crate) fn given(&self) -> Vec<Value> {
+        self.calls.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Tool for Told {
+    fn kind(&self) -> &'static str {
+        "told"
+    }
+
+    async fn run(&self, call: Call) -> Result<Value, Failure> {
+        self.calls.lock().unwrap().push(Value::Object(call.input.clone()));
+        tokio::task::yield_now().await;
+        (self.does)(&call)
+    }
+}
+
+/// Values by digest, and failures that come first.
+#[derive(Default)]
+pub(crate) struct Kept {
+    pub(crate) values: HashMap<String, Value>,
+    pub(crate) failures: Mutex<VecDeque<LoadError>>,
+    pub(crate) loads: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Values for Kept {
+    async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
+        self.loads.lock().unwrap().push(reference.digest.to_string());
+        if let Some(failure) = self.failures.lock().unwrap().pop_front() {
+            return Err(failure);
+        }
+        match self.values.get(&*reference.digest) {
+            Some(value) => Ok(value.to_string().into_bytes()),
+            None => Err(LoadError { message: "there is no such value".into(), is_passing: false }),
+        }
+    }
+}
+
+pub(crate) fn performer(tool: Told, values: Arc<Kept>) -> Performer {
+    Performer::new(Registry::default().with(tool), values, clock())
+}
+
+/// A clock that stands.
+pub(crate) fn clock() -> Arc<dyn Clock> {
+    Arc::new(Stands)
+}
+
+struct Stands;
+
+impl Clock for Stands {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_000)
+    }
+}
+
+/// A command with these settings.
+pub(crate) fn command(tool: &str, config: Value, scope: Option<CommandScope>) -> Command {
+    let Value::Object(config) = config else { panic!("settings are a map") };
+    let issued = Issued {
+        step: "work".into(),
+        generation: 1,
+        attempt: 1,
+        tool: tool.into(),
+        config,
+        input: Map::new(),
+        timeout_ms: None,
+        scope: scope.map(Box::new),
+        item: None,
+        idempotent: true,
+    };
+    Command {
+        execution: ExecutionId::new(7),
+        id: CommandId::new(8),
+        issued: Arc::new(issued),
+        cancel: CancellationToken::new(),
+    }
+}
+
+pub(crate) fn scope(ctx: Value) -> CommandScope {
+    let Value::Object(ctx) = ctx else { panic!("variables are a map") };
+    CommandScope {
+        workload: Map::new(),
+        ctx,
+        steps: Map::new(),
+        previous: None,
+        iteration: None,
+        spec: None,
+        env: std::collections::BTreeMap::new(),
+        blobs: Vec::new(),
+        catalog: CatalogId::new(1),
+        path: "p".into(),
+        version: 1,
+        parent: None,
+    }
+}
+
+/// Runs tasks of the told tool.
+pub(crate) async fn run(tool: &Told, tasks: Value) -> Ended {
+    let command = command("task_sequence", json!({ "tasks": tasks }), Some(scope(json!({}))));
+    performer(tool.clone(), Arc::default()).perform(&command).await
+}
+
+/// A task of the told tool.
+pub(crate) fn task(name: &str, more: Value) -> Value {
+    let mut task = json!({"name": name, "kind": "told"});
+    task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    task
+}
+
+pub(crate) fn failure(ended: Ended) -> Failure {
+    ended.outcome.expect_err("the command failed")
+}
+
+pub(crate) fn refused() -> Result<Value, Failure> {
+    Err(Failure::new(FailureKind::Connection, "nobody there"))
+}
