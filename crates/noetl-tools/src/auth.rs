@@ -60,9 +60,8 @@ pub(crate) async fn resolve(kind: &str, call: &mut Call) -> Result<(), Failure> 
         "secrets" => Ok(()),
         "transfer" => {
             for side in ["source", "target"] {
-                let Some(Value::Object(mut settings)) = call.config.remove(side) else {
-                    continue;
-                };
+                let Some(Value::Object(settings)) = call.config.get_mut(side) else { continue };
+                let mut settings = std::mem::take(settings);
                 let named = config::first(&settings, &["kind", "type"]).map(|(_, value)| value);
                 let side_kind = named.and_then(Value::as_str).unwrap_or_default().to_owned();
                 let done = resolve_in(&side_kind, &mut settings, call).await;
@@ -126,7 +125,7 @@ async fn credentials(key: &str, auth: &Value, call: &Call) -> Result<Vec<Credent
 /// Whether a map describes one credential rather than several by name.
 fn is_single(spec: &Map) -> bool {
     let is_text = |key: &&str| spec.get(*key).is_some_and(Value::is_string);
-    ["type", "credential", "key"].iter().any(|key| is_text(&key))
+    ["type", "credential", "key"].iter().any(is_text)
 }
 
 /// One credential: stored and refined by the map's other keys, or spelled out by them.

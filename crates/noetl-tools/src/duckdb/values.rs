@@ -66,6 +66,8 @@ fn cell(value: Stored) -> Cell {
             Value::Object(map).into()
         }
         Stored::Union(value) => cell(*value),
+        // A kind of value that a later DuckDB has.
+        other => format!("{other:?}").into(),
     }
 }
 

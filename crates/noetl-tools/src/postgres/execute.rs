@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use futures::StreamExt;
-use noetl_model::{Failure, FailureKind, Value};
+use noetl_model::{Failure, Value};
 use tokio_postgres::Statement as Prepared;
 
 use super::decode::decode_row;
@@ -32,11 +32,17 @@ pub(super) async fn run(
     let session = pool.session(settings, opening).await?;
     stopper.watch(&session);
     let done = perform(&session, script, answer).await;
-    match &done {
-        Err(failure) if failure.kind == FailureKind::OutputLimit => session.abandon().await,
-        _ => session.release(),
+    // A statement is over when it has given all its rows or the server has refused it.
+    let is_over = done.as_ref().map_or_else(is_refusal, |()| true);
+    match is_over {
+        true => session.release(),
+        false => session.abandon().await,
     }
     done
+}
+
+fn is_refusal(failure: &Failure) -> bool {
+    failure.details.as_ref().is_some_and(|details| details.get("pg").is_some())
 }
 
 async fn perform(

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use noetl_model::Failure;
@@ -27,9 +27,17 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a server may take to forget what a call left in its session.
 const RESET_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Unused connections, the oldest first.
+/// Unused connections.
 #[derive(Clone, Default)]
-pub(crate) struct Pool(Arc<Mutex<VecDeque<Idle>>>);
+pub(crate) struct Pool(Arc<Mutex<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    /// The oldest first.
+    idle: VecDeque<Idle>,
+    /// Whether a task closes the old ones.
+    is_attended: bool,
+}
 
 struct Idle {
     settings: Settings,
@@ -40,12 +48,12 @@ struct Idle {
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Pool({})", self.lock().len())
+        write!(f, "Pool({})", self.lock().idle.len())
     }
 }
 
 impl Pool {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Idle>> {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         // Every change is one call of the queue's own, so a panic elsewhere leaves it whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -59,11 +67,9 @@ impl Pool {
         settings: &Settings,
         opening: &str,
     ) -> Result<Session, Failure> {
-        if let Some(session) = self.take(settings) {
-            match session.client().batch_execute(opening).await {
-                Ok(()) => return Ok(session),
-                Err(_) if session.client().is_closed() => {}
-                Err(error) => return Err(session.failed(&error, None)),
+        while let Some(session) = self.take(settings) {
+            if session.client().batch_execute(opening).await.is_ok() {
+                return Ok(session);
             }
         }
         let session = self.connect(settings).await?;
@@ -74,11 +80,10 @@ impl Pool {
 
     /// A connection of these settings that was used before, if one is left.
     fn take(&self, settings: &Settings) -> Option<Session> {
-        let mut idle = self.lock();
-        let found =
-            idle.iter().rposition(|kept| kept.settings == *settings && !kept.client.is_closed())?;
-        let kept = idle.remove(found)?;
-        drop(idle);
+        let mut kept = self.lock();
+        let fits = |idle: &Idle| idle.settings == *settings && !idle.client.is_closed();
+        let found = kept.idle.iter().rposition(fits)?;
+        let kept = kept.idle.remove(found)?;
         Some(Session::new(self, kept.settings, kept.client, kept.tls))
     }
 
@@ -95,22 +100,46 @@ impl Pool {
     }
 
     fn put(&self, settings: Settings, client: Client, tls: Tls) {
-        let since = Instant::now();
-        let mut idle = self.lock();
-        idle.push_back(Idle { settings, client, tls, since });
-        if idle.len() > KEPT_MAX {
-            idle.pop_front();
+        let mut kept = self.lock();
+        kept.idle.push_back(Idle { settings, client, tls, since: Instant::now() });
+        if kept.idle.len() > KEPT_MAX {
+            kept.idle.pop_front();
         }
-        drop(idle);
-        let pool = Arc::downgrade(&self.0);
-        tokio::spawn(async move {
-            tokio::time::sleep_until(since + IDLE_MAX).await;
-            if let Some(pool) = pool.upgrade().map(Pool) {
-                pool.lock().retain(|kept| kept.since > since && !kept.client.is_closed());
-            }
-        });
+        if !std::mem::replace(&mut kept.is_attended, true) {
+            tokio::spawn(attend(Arc::downgrade(&self.0)));
+        }
     }
 }
+
+/// Closes connections that nobody has asked for in a while, until there are none.
+async fn attend(pool: Weak<Mutex<Kept>>) {
+    loop {
+        let next = {
+            let Some(pool) = pool.upgrade().map(Pool) else { return };
+            let mut kept = pool.lock();
+            kept.idle.retain(|idle| idle.since.elapsed() < IDLE_MAX && !idle.client.is_closed());
+            match kept.idle.front() {
+                Some(oldest) => oldest.since + IDLE_MAX,
+                None => {
+                    kept.is_attended = false;
+                    return;
+                }
+            }
+        };
+        tokio::time::sleep_until(next).await;
+    }
+}
+
+/// Makes a session as good as new. `discard all` would do, but it also takes the statements that
+/// the driver has prepared for itself and goes on to use.
+const FORGET: &str = "close all; set session authorization default; reset all; unlisten *; \
+    do $$ declare own text; begin \
+      perform pg_advisory_unlock_all(); \
+      for own in select name from pg_prepared_statements where from_sql loop \
+        execute format('deallocate %I', own); \
+      end loop; \
+    end $$; \
+    discard sequences; discard temp";
 
 /// Lets a server notice a worker that died and stop its statement. Servers before version 14 do
 /// not know it and are left as they are.
@@ -158,7 +187,7 @@ impl Session {
         tokio::spawn(async move {
             let reset = async {
                 client.batch_execute("rollback").await?;
-                client.batch_execute("discard all").await?;
+                client.batch_execute(FORGET).await?;
                 client.clear_type_cache();
                 let _ = client.batch_execute(NOTICE_ABSENCE).await;
                 Ok::<_, tokio_postgres::Error>(())

@@ -140,11 +140,11 @@ impl Piece {
 /// Puts `$1`, `$2`, … (or `?1`, …) in the place of each `:name`, and lists the names by number.
 ///
 /// `takes` says for each name whether it is a parameter; text that is none stays as it is.
-pub(crate) fn number_names<'a>(
-    text: &'a str,
+pub(crate) fn number_names(
+    text: &str,
     dialect: Dialect,
     mut takes: impl FnMut(&str) -> Result<bool, Failure>,
-) -> Result<(String, Vec<&'a str>), Failure> {
+) -> Result<(String, Vec<&str>), Failure> {
     let mut numbered = String::with_capacity(text.len());
     let mut names: Vec<&str> = Vec::new();
     let mut copied = 0;

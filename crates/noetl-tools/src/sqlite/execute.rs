@@ -54,7 +54,7 @@ fn statement(
     let is_alone = connection.is_autocommit();
     let patience = Patience::new(stop);
     let columns = prepared.column_count();
-    let names = (columns > 0).then(|| column_names(prepared.column_names().into_iter()));
+    let names = (columns > 0).then(|| column_names(prepared.column_names()));
     answer.begin(names);
     'again: loop {
         let mut rows = prepared.raw_query();

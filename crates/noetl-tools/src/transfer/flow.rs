@@ -330,8 +330,8 @@ pub(super) fn on_conflict(columns: &[(String, usize)], keys: &[String]) -> Strin
         })
         .collect();
     let action = match sets.is_empty() {
-        true => "nothing".to_owned(),
-        false => format!("update set {}", sets.join(", ")),
+        true => "do nothing".to_owned(),
+        false => format!("do update set {}", sets.join(", ")),
     };
-    format!("on conflict ({}) do {action}", list(keys))
+    format!("on conflict ({}) {action}", list(keys))
 }

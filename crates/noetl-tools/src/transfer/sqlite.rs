@@ -39,7 +39,7 @@ fn read_all(
         patiently(stop, || connection.prepare(part.statement.text)).map_err(failing)?;
     bind(&mut prepared, &part.params, 0)?;
     let columns = prepared.column_count();
-    flow.begin_blocking(column_names(prepared.column_names().into_iter()))?;
+    flow.begin_blocking(column_names(prepared.column_names()))?;
     let mut rows = prepared.raw_query();
     while let Some(row) = rows.next().map_err(failing)? {
         flow.row_blocking(cells(row, columns).map_err(failing)?)?;

@@ -55,10 +55,32 @@ async fn duckdb_answers_in_the_same_shape() {
         answer["rows"][0],
         json!({"a": 1, "b": 2.5, "c": [1], "d": {"x": 1}, "e": "2024-02-29"})
     );
-    let named = json!({"query": "select :a::int + $b as v", "params": {"a": 1}});
+    let named = json!({"query": "select ?::int as v", "params": {"a": 1}});
     assert_eq!(run("duckdb", named).await.unwrap_err().kind, FailureKind::Config);
     let named = json!({"query": "select :a::int + 1 as v", "params": {"a": 1}});
     assert_eq!(run("duckdb", named).await.unwrap()["rows"], json!([{"v": 2}]));
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let side = |kind: &str, more: serde_json::Value| {
+        let mut side = json!({"kind": kind, "db_path": path(kind)});
+        side.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        side
+    };
+    let table = "create table t (a integer primary key, b blob)";
+    for kind in ["duckdb", "sqlite"] {
+        run(kind, side(kind, json!({"query": table}))).await.unwrap();
+    }
+    let rows = json!({"query": "select i as a, '\\x00'::blob as b from range(3000) r(i)"});
+    let target = json!({"table": "t", "mode": "upsert", "key": "a"});
+    for (from, to, query) in
+        [("duckdb", "sqlite", rows), ("sqlite", "duckdb", json!({"query": "select a, b from t"}))]
+    {
+        let config = json!({"source": side(from, query), "target": side(to, target.clone())});
+        assert_eq!(run("transfer", config).await.unwrap()["rows_transferred"], 3000);
+    }
+    let count = json!({"query": "select count(*) as n, min(b) as b from t"});
+    let answer = run("duckdb", side("duckdb", count)).await.unwrap();
+    assert_eq!(answer["rows"], json!([{"n": 3000, "b": "AA=="}]));
     let endless = json!({
         "query": "select count(*) from range(1000000000000) a, range(1000000) b",
         "timeout": "200ms",

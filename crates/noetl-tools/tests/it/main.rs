@@ -11,6 +11,7 @@ mod kinds;
 mod nats;
 mod noop;
 mod postgres;
+mod postgres_tls;
 mod python;
 mod python_isolation;
 mod python_processes;

@@ -50,12 +50,18 @@ async fn a_message_is_acknowledged_by_the_stream_that_listens() {
     assert_eq!((kept[0].id.as_str(), kept[0].payload.as_slice()), ("m1", b"{\"id\":1}".as_slice()));
 }
 
+/// Waits until the server knows of the client's subscriptions.
+async fn settled(client: &async_nats::Client) {
+    let answer = client.request(client.new_inbox(), "".into()).await;
+    assert_eq!(answer.unwrap_err().kind(), async_nats::RequestErrorKind::NoResponders);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_nobody_keeps_is_heard_by_who_listens() {
     let fixture = Fixture::new();
     let client = fixture.nats.context().await.client();
     let mut heard = client.subscribe("news.*").await.unwrap();
-    client.flush().await.unwrap();
+    settled(&client).await;
     let message = json!({"subject": "news.a", "payload": "00501", "headers": {"A": "b"}});
     let answer = fixture.run("publish", message).await.unwrap();
     assert_eq!(answer["acknowledged"], false);
@@ -67,7 +73,7 @@ async fn a_message_nobody_keeps_is_heard_by_who_listens() {
     assert_eq!(failure.kind, FailureKind::NotFound);
 
     let mut asked = client.subscribe("sum").await.unwrap();
-    client.flush().await.unwrap();
+    settled(&client).await;
     let answering = tokio::spawn(async move {
         let question = asked.next().await.unwrap();
         assert_eq!(question.payload.as_ref(), b"[1,2]");
