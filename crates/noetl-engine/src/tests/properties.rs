@@ -53,6 +53,7 @@ fn document_of(graph: &[(bool, Vec<usize>)], acyclic: bool, work: &[u8]) -> Stri
             .collect();
         text.push_str(&format!(
             "- {{step: s{index}, {work}, \
+             set: {{ctx.turns: '{{{{ ctx.turns | default(0) | int + 1 }}}}'}}, \
              next: {{spec: {{mode: {mode}}}, arcs: [{}]}}}}\n",
             arcs.join(", ")
         ));
@@ -118,6 +119,9 @@ fn drive_all(run: &mut Run, script: &Script, limit: usize) {
             },
         };
         run.input(input.clone()).unwrap();
+        if turn % 16 == 0 {
+            run.check_invariants();
+        }
         // Said again, it changes nothing.
         let version = run.state.version();
         let _ = run.input(input);
@@ -138,8 +142,12 @@ proptest! {
         work in prop::collection::vec(any::<u8>(), 7),
         script in script(true),
     ) {
-        let mut run = Run::started(&document_of(&graph, false, &work));
+        let mut run = Run::new(super::harness::playbook(&document_of(&graph, false, &work)));
+        // The whole log is replayed now and then, not after every decision.
+        run.quick = true;
+        run.input(super::harness::start()).unwrap();
         drive_all(&mut run, &script, 300);
+        run.check_invariants();
         prop_assert!(run.state.status().is_final(), "left {:?}", run.open());
     }
 
