@@ -5,6 +5,7 @@
 mod check;
 mod clocks;
 mod closed_output;
+mod conformance;
 mod db;
 mod dev;
 mod dev_process;
@@ -22,6 +23,7 @@ mod replicas;
 mod resume;
 mod run;
 mod sharded;
+mod shown;
 mod stopping;
 mod terminal;
 mod tour;
