@@ -308,6 +308,17 @@ pub enum SetScope {
     Iter,
 }
 
+impl SetScope {
+    /// The name it is written with.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ctx => "ctx",
+            Self::Step => "step",
+            Self::Iter => "iter",
+        }
+    }
+}
+
 /// A step's outgoing arcs.
 #[derive(Debug, Default)]
 pub struct Router {
