@@ -296,6 +296,13 @@ pub struct Assignment {
     pub value: ValueTemplate,
 }
 
+impl Assignment {
+    /// What is written to, as it is written down: `ctx.a.b`.
+    pub fn target(&self) -> String {
+        format!("{}.{}", self.scope.as_str(), self.path.join("."))
+    }
+}
+
 /// Where an assignment goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

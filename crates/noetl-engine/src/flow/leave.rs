@@ -12,7 +12,7 @@ use noetl_playbook::document::{
 };
 use noetl_playbook::template::{Data, Names, Scope, Slot, Source, from_json};
 
-use super::Activation;
+use super::{Activation, named};
 use crate::decide::Draft;
 use crate::{places, scope};
 
@@ -157,8 +157,8 @@ impl Draft<'_, '_> {
             if !counts(arrow, failure.is_some(), goes_on) {
                 continue;
             }
-            let holds = arrow.when.holds(scope);
-            if holds.map_err(|error| format!("{error} at next.arcs[{place}].when"))? {
+            let at = format!("next.arcs[{place}].when");
+            if arrow.when.holds(scope).map_err(named::at(&at))? {
                 decision.taken.push(place);
                 if step.router.mode == Mode::Exclusive {
                     break;
@@ -183,11 +183,8 @@ impl Draft<'_, '_> {
     ) -> Result<(), String> {
         let mut rendered = Vec::with_capacity(set.len());
         for assignment in set {
-            let value = assignment.value.render(scope).map_err(|error| {
-                let (scope, path) = (assignment.scope.as_str(), assignment.path.join("."));
-                format!("{error} at {at}set.{scope}.{path}")
-            });
-            rendered.push((assignment, value?));
+            let at = format!("{at}set.{}", assignment.target());
+            rendered.push((assignment, named::render(&assignment.value, scope, &at)?));
         }
         for (assignment, value) in rendered {
             let names = match assignment.scope {

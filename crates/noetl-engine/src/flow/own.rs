@@ -14,9 +14,10 @@ use noetl_model::{
 use noetl_playbook::Playbook;
 use noetl_playbook::document::{Own, OwnKind, SetScope, Work};
 use noetl_playbook::pipeline::{Action, Backoff, Retry, Rule};
-use noetl_playbook::template::{Output, RenderError, Scope, Slot, ValueTemplate, from_json};
+use noetl_playbook::template::{Output, Scope, Slot, ValueTemplate, from_json};
 use sha2::{Digest, Sha256};
 
+use super::named;
 use crate::decide::{CALLBACK_WAIT, Draft};
 use crate::scope;
 
@@ -151,10 +152,10 @@ impl Draft<'_, '_> {
         failed: bool,
         scope: &Scope,
     ) -> Result<Verdict, String> {
-        let text = |error: RenderError| error.to_string();
         let mut values = Map::new();
         for assignment in rule.set.iter().filter(|set| set.scope == SetScope::Ctx) {
-            let value = assignment.value.render(scope).map_err(text)?;
+            let at = format!("tool.spec.policy: set.{}", assignment.target());
+            let value = named::render(&assignment.value, scope, &at)?;
             values.insert(assignment.path.join("."), value);
         }
         let verdict = match &rule.action {
@@ -281,9 +282,10 @@ enum Verdict {
     Again(Timestamp),
 }
 
-fn matching<'r>(rules: &'r [Rule], scope: &Scope) -> Result<Option<&'r Rule>, RenderError> {
-    for rule in rules {
-        if rule.when.holds(scope)? {
+fn matching<'r>(rules: &'r [Rule], scope: &Scope) -> Result<Option<&'r Rule>, String> {
+    for (place, rule) in rules.iter().enumerate() {
+        let at = format!("tool.spec.policy.rules[{place}].when");
+        if rule.when.holds(scope).map_err(named::at(&at))? {
             return Ok(Some(rule));
         }
     }

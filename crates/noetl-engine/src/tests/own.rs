@@ -83,7 +83,10 @@ fn what_is_known_of_a_failed_child_hides_nothing_of_the_failure() {
     {
         let failure = outcome.answer(child).0.unwrap_err();
         let seen = crate::values::failed_value(&failure);
-        assert_eq!((&seen["status"], &seen["error"]["kind"]), (&json!("error"), &json!("child_failed")));
+        assert_eq!(
+            (&seen["status"], &seen["error"]["kind"]),
+            (&json!("error"), &json!("child_failed"))
+        );
         assert_eq!(seen["_meta"]["status"], json!(status));
         assert_eq!(seen["_meta"]["execution_id"], json!("9"));
         // In a step's own arcs the details are looked at before the envelope.

@@ -26,7 +26,9 @@ async fn c55_each_mistake_is_refused_at_registration_with_its_place() {
         ("  - {step: a, tool: {kind: pyhton}}".to_owned(), "E011", "pyhton", 5),
         (format!("  - {{step: a, {noop}, loop: {{in: [1]}}}}"), "E030", "iterator", 5),
         (
-            format!("  - {{step: a, tool: {{kind: noop, spec: {{policy: {{rules: [{retry}]}}}}}}}}"),
+            format!(
+                "  - {{step: a, tool: {{kind: noop, spec: {{policy: {{rules: [{retry}]}}}}}}}}"
+            ),
             "E040",
             "cubic",
             5,

@@ -49,8 +49,8 @@ async fn c58_ten_thousand_items_with_sixty_four_at_a_time_stay_in_order() {
         most = most.max(open);
     }
     assert_eq!(most, 64);
-    let ends = ended.log.iter().filter(|event| {
-        matches!(&event.fact, Fact::Loop(fact) if matches!(fact.what, LoopEvent::Done(_)))
-    });
+    let ends = ended.log.iter().filter(
+        |event| matches!(&event.fact, Fact::Loop(fact) if matches!(fact.what, LoopEvent::Done(_))),
+    );
     assert_eq!(ends.count(), 1);
 }

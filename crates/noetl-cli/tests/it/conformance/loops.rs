@@ -151,11 +151,13 @@ async fn c23_best_effort_runs_all_items_and_counts_failures() {
 async fn c24_results_stand_in_the_order_of_the_items_whichever_ends_first() {
     let stage = Stage::open().await;
     let id = stage
-        .start("
+        .start(
+            "
   - {step: each, loop: {in: [a, b, c, d], iterator: it, spec: {mode: parallel}},
      tool: {kind: approval, message: '{{ it }}'}, next: {arcs: [{step: end}]}}
   - {step: end, tool: {kind: noop, result: '{{ each.results | map(attribute=\"n\") | list }}'}}
-")
+",
+        )
         .await;
     let asked = stage.asked(id).await;
     assert_eq!(asked.len(), 4);
@@ -179,12 +181,14 @@ workflow:
 ")
         .await;
     let id = stage
-        .start("
+        .start(
+            "
   - {step: each, loop: {in: [1, 2, 3], iterator: of, spec: {mode: parallel}},
      tool: {kind: playbook, path: inner, payload: {of: '{{ of }}'}, return_step: end},
      next: {arcs: [{step: end}]}}
   - {step: end, tool: {kind: noop, result: '{{ each.results | map(attribute=\"found\") | list }}'}}
-")
+",
+        )
         .await;
     let ended = stage.ended(id).await.well();
     assert_eq!(*ended.result(), json!([[11, 12], [21, 22], [31, 32]]));

@@ -16,11 +16,8 @@ use crate::noetl::{Home, playbook, until};
 async fn c49_a_command_whose_worker_was_killed_runs_again_and_counts_once() {
     let home = Home::new();
     let (gate, been) = (home.gate(), home.path().join("been"));
-    let command = format!(
-        "if mkdir {been}; then {}; sleep 600; fi",
-        gate.knock(),
-        been = been.display()
-    );
+    let command =
+        format!("if mkdir {been}; then {}; sleep 600; fi", gate.knock(), been = been.display());
     let steps = format!(
         "  - {{step: start, tool: {{kind: shell, command: \"{command}\"}}, next: {{arcs: [{{step: end}}]}}}}\n  \
            - {{step: end, tool: {{kind: noop}}}}\n"
@@ -83,7 +80,9 @@ async fn c51_a_second_completion_changes_nothing() {
     hand.complete(b, json!(1)).await;
     let ended = hand.stage.ended(hand.id).await.well();
     let issued = ended.log.iter().find_map(|event| match &event.fact {
-        Fact::CommandIssued(issued) if &*issued.step == "b" => Some(issued.config["result"].clone()),
+        Fact::CommandIssued(issued) if &*issued.step == "b" => {
+            Some(issued.config["result"].clone())
+        }
         _ => None,
     });
     assert_eq!((ended.entered().as_str(), issued), ("a b", Some(json!(1))));

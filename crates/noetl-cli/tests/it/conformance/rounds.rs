@@ -56,8 +56,7 @@ async fn play(
             return stage.ended(id).await;
         }
         let is_free = visits.iter().filter(|step| *step == "j").count() < rounds;
-        let choice =
-            if asked.len() > 1 && is_free { orders.choose(asked.len()) } else { 0 };
+        let choice = if asked.len() > 1 && is_free { orders.choose(asked.len()) } else { 0 };
         let step = asked[choice].0.to_string();
         let visit = visits.iter().filter(|before| **before == step).count() + 1;
         let goes_again = again(&step, visit);

@@ -185,7 +185,8 @@ pub(super) fn graph(text: &str) -> String {
         for target in targets.split('|').map(str::trim).filter(|target| !target.is_empty()) {
             let (name, guard) = target.split_once('[').unwrap_or((target, ""));
             place(name);
-            let guard = guard.strip_suffix(']').map(|guard| format!(", when: \"{{{{ {guard} }}}}\""));
+            let guard =
+                guard.strip_suffix(']').map(|guard| format!(", when: \"{{{{ {guard} }}}}\""));
             arcs.push(format!("{{step: {name}{}}}", guard.unwrap_or_default()));
         }
         let router = format!(", next: {{spec: {{mode: {mode}}}, arcs: [{}]}}", arcs.join(", "));
@@ -263,7 +264,9 @@ impl Ended {
     pub(super) fn failed_step(&self, step: &str) -> (&Failure, bool) {
         let found = self.log.iter().rev().find_map(|event| match &event.fact {
             Fact::StepExited {
-                step: name, outcome: Outcome::Failed { failure, handled, .. }, ..
+                step: name,
+                outcome: Outcome::Failed { failure, handled, .. },
+                ..
             } if &**name == step => Some((failure, *handled)),
             _ => None,
         });

@@ -87,7 +87,10 @@ workflow:
 ")
     .await
     .well();
-    assert_eq!(*ended.result(), json!({"n": 50, "at": "9", "last": 50, "ref": true, "small": false}));
+    assert_eq!(
+        *ended.result(),
+        json!({"n": 50, "at": "9", "last": 50, "ref": true, "small": false})
+    );
     let reference = ended.log.iter().find_map(|event| match &event.fact {
         Fact::CallDone { step, reference, .. } if &**step == "big" => reference.clone(),
         _ => None,
