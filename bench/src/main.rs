@@ -4,6 +4,7 @@
 //! ratio says how close the engine is to what the disk allows. The method is in `bench/README.md`.
 
 mod chain;
+mod language;
 mod postgres;
 mod raw;
 mod raw_outbox;
@@ -131,6 +132,18 @@ async fn chains(
     if wanted("chain_many") {
         let plan = chain::Plan::many(medium, 64, 100, arguments.steps);
         Report::print(chain::run("chain_many", plan, raw).await?);
+    }
+    if wanted("fan_out") {
+        report::print(&language::fan_out(medium).await?);
+    }
+    if wanted("pipeline") {
+        report::print(&language::pipeline(medium).await?);
+    }
+    if wanted("calls") {
+        report::print(&language::calls(medium).await?);
+    }
+    if wanted("arcs") {
+        report::print(&language::arcs(medium).await?);
     }
     if wanted("chain_one") {
         let plan = chain::Plan::many(medium, 1, 100, arguments.steps / 40);

@@ -132,6 +132,40 @@ pub struct CancelReply {
     pub message: String,
 }
 
+/// The body of `POST /api/executions/{id}/finalize`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FinalizeRequest {
+    /// `COMPLETED` or `FAILED`.
+    pub status: String,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The body of `POST /api/executions/{id}/answers/{command}`: data, or why there is none.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct AnswerRequest {
+    /// The token the command was parked with.
+    pub token: String,
+    /// What the step is to answer; null when left out.
+    #[serde(default)]
+    pub data: Value,
+    /// Why it fails instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The reply to an answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct AnswerReply {
+    /// The execution.
+    pub execution_id: Id,
+    /// The command.
+    pub command_id: String,
+    /// `accepted`.
+    pub status: String,
+}
+
 /// The reply of `GET /api/executions/{id}/cancellation-check`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CancellationCheck {

@@ -57,6 +57,9 @@ pub(crate) struct RunArguments {
     /// How many steps run at a time.
     #[arg(long, default_value_t = 16, value_name = "N", value_parser = slots(1))]
     pub(crate) slots: usize,
+    /// Give every approval the playbook asks for. Without it, and at a terminal, you are asked.
+    #[arg(long)]
+    pub(crate) approve: bool,
     /// How to print the outcome.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,

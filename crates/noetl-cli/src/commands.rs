@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod db;
 pub(crate) mod dev;
 mod document;
+mod neighbours;
 mod payload;
 pub(crate) mod run;
 mod serve;

@@ -4,6 +4,7 @@
 //! badly, 2 the playbook or the call is wrong, 3 the surroundings are (a database in use, a port
 //! taken, a full disk), 70 a defect of ours, 130 interrupted.
 
+mod approvals;
 mod arguments;
 mod bus;
 mod commands;
@@ -11,6 +12,7 @@ mod database;
 mod edge;
 mod failure;
 mod keys;
+mod notices;
 mod output;
 mod policy;
 mod results;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_bus::EventStream;
-use noetl_control::{Control, EncryptionKey, OpenError, Options, Publishing, SubmitError};
+use noetl_control::{Caps, Control, EncryptionKey, OpenError, Options, Publishing, SubmitError};
 use noetl_model::MachineId;
 use noetl_store::{Policy, SystemClock};
 use noetl_tools::Registry;
@@ -17,7 +17,7 @@ use crate::bus::BusSetup;
 use crate::failure::{Failure, Kind};
 use crate::settings::{number, setting};
 use crate::stores::{Place, Stores};
-use crate::{results, signals};
+use crate::{notices, results, signals};
 
 /// A control plane with its worker.
 pub(crate) struct Runtime {
@@ -60,6 +60,8 @@ impl Runtime {
             encryption_key: setup.encryption_key,
             retention: setup.retention,
             lease: lease()?,
+            caps: caps()?,
+            notices: notices::notices(tools())?,
             ..Options::default()
         };
         let (routed, shards) = (stores.routed.clone(), stores.shards.clone());
@@ -100,6 +102,20 @@ fn not_started(error: &OpenError) -> Failure {
 fn machine() -> Result<Option<MachineId>, Failure> {
     let wanted = number("NOETL_SERVER_MACHINE_ID", 0..=i64::from(MachineId::MAX))?;
     Ok(wanted.and_then(|number| u16::try_from(number).ok()).and_then(MachineId::new))
+}
+
+/// What one execution may ask for.
+fn caps() -> Result<Caps, Failure> {
+    let most = |name, range: std::ops::RangeInclusive<i64>, default: u32| {
+        let number = number(name, range)?;
+        Ok(number.and_then(|number| u32::try_from(number).ok()).unwrap_or(default))
+    };
+    let defaults = Caps::default();
+    Ok(Caps {
+        loop_items: most("NOETL_LOOP_ITEMS_MAX", 1..=10_000_000, defaults.loop_items)?,
+        in_flight: most("NOETL_LOOP_IN_FLIGHT", 1..=100_000, defaults.in_flight)?,
+        depth: most("NOETL_PLAYBOOK_DEPTH_MAX", 1..=1000, defaults.depth)?,
+    })
 }
 
 /// How long others wait for this process when it falls silent.

@@ -11,6 +11,7 @@ use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, Store, StoreError
 use crate::catalog::{Catalog, PlaybookError};
 use crate::ids::{self, Ids};
 use crate::journal::{Journal, StartOf, SubmitError};
+use crate::results::Results;
 use crate::watch::Watch;
 
 /// How often a start is tried: when its id is taken, which is already a sign of two processes with
@@ -108,6 +109,7 @@ pub struct Executions {
     journal: Journal,
     catalog: Catalog,
     ids: Ids,
+    results: Results,
     watch: Watch,
 }
 
@@ -117,9 +119,10 @@ impl Executions {
         journal: Journal,
         catalog: Catalog,
         ids: Ids,
+        results: Results,
         watch: Watch,
     ) -> Self {
-        Self { store, journal, catalog, ids, watch }
+        Self { store, journal, catalog, ids, results, watch }
     }
 
     /// Starts an execution. When this returns `Ok`, its beginning is durable and it will go on.
@@ -231,7 +234,14 @@ impl Executions {
         outcome: Result<noetl_model::Value, noetl_model::Failure>,
     ) -> Result<(), SubmitError> {
         let from = AnswerFrom::Token(Arc::from(token));
-        let answer = Answer { command, from, outcome, reference: None };
+        let (outcome, reference) = match outcome {
+            Ok(mut data) => {
+                let reference = self.results.keep(&mut data).await?;
+                (Ok(data), reference)
+            }
+            Err(failure) => (Err(failure), None),
+        };
+        let answer = Answer { command, from, outcome, reference };
         self.journal.submit(id, Input::Answer(Box::new(answer))).await.map(|_| ())
     }
 

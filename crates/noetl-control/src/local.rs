@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use noetl_engine::{Complete, Fail, Input};
 use noetl_model::event::{BlobRef, Issued};
-use noetl_model::{Clock, CommandId, ExecutionId, Failure, Map, Value};
+use noetl_model::{Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Value};
+use noetl_playbook::template::{blob_of_ref, result_ref};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -113,6 +114,40 @@ impl LocalCommands {
     pub async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
         let read = self.results.read(reference).await;
         read.map_err(|source| LoadError { is_passing: source.is_passing(), source })
+    }
+
+    /// The value a reference stands for.
+    pub async fn artifact(&self, reference: &str) -> Result<Value, Failure> {
+        let wrong = |message: String| Failure::new(FailureKind::NotFound, message);
+        let blob = blob_of_ref(reference)
+            .ok_or_else(|| wrong(format!("'{reference}' is no reference to a result")))?;
+        let bytes = self.results.read(&blob).await.map_err(|error| {
+            let kind =
+                if error.is_passing() { FailureKind::Connection } else { FailureKind::NotFound };
+            Failure::new(kind, format!("the result cannot be read: {error}"))
+        })?;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            Failure::new(FailureKind::Parse, format!("the result is no JSON: {error}"))
+        })
+    }
+
+    /// Keeps a value beside the log; answers with what stands for it.
+    pub async fn keep_artifact(
+        &self,
+        execution: ExecutionId,
+        step: &str,
+        value: &Value,
+    ) -> Result<Value, Failure> {
+        let blob = self.results.put(value).await.map_err(|error| {
+            Failure::new(FailureKind::Connection, format!("the value is not kept: {error}"))
+        })?;
+        let reference = result_ref(execution, step, &blob);
+        Ok(serde_json::json!({
+            "kind": "result_ref",
+            "ref": reference,
+            "_ref": reference,
+            "meta": { "bytes": blob.bytes, "sha256": blob.digest.trim_start_matches("sha256:") },
+        }))
     }
 
     /// Reports how a command ended. Comes again until the store takes it.

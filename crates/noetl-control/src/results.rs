@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use noetl_model::event::BlobRef as Reference;
 use noetl_model::{Event, Fact, Map, Value};
+use noetl_playbook::template::blob_of_ref;
 use noetl_store::{BlobError, BlobRef, Blobs, Digest};
 
 use crate::journal::SubmitError;
@@ -71,14 +72,24 @@ impl Results {
         if bytes.len() <= INLINE_MAX {
             return Ok(None);
         }
+        let reference = self.put_bytes(bytes).await?;
+        *data = fields(data.take());
+        Ok(Some(Arc::new(reference)))
+    }
+
+    /// Keeps a value whatever its size.
+    pub(crate) async fn put(&self, value: &Value) -> Result<Reference, SubmitError> {
+        self.put_bytes(value.to_string().into_bytes()).await
+    }
+
+    async fn put_bytes(&self, bytes: Vec<u8>) -> Result<Reference, SubmitError> {
         let kept = self.blobs.put_blob(bytes, JSON).await;
         let kept = kept.map_err(|error| SubmitError::from(ResultError::Blob(error)))?;
-        *data = fields(data.take());
-        Ok(Some(Arc::new(Reference {
+        Ok(Reference {
             digest: kept.digest.to_string().into(),
             bytes: kept.bytes,
             media_type: kept.media_type.into(),
-        })))
+        })
     }
 
     /// The bytes of a result, checked.
@@ -96,11 +107,19 @@ impl Results {
 /// The content an event refers to.
 pub(crate) fn refers_to(event: &Event) -> Option<Digest> {
     match &event.fact {
+        Fact::CallDone { reference: None, data, .. } => named_in(data),
         Fact::CallDone { reference, .. } | Fact::PlaybookCompleted { reference, .. } => {
             reference.as_ref()?.digest.parse().ok()
         }
         _ => None,
     }
+}
+
+/// The content that a result is a reference to, as what keeps an artifact answers.
+fn named_in(data: &Value) -> Option<Digest> {
+    let text =
+        data.get("ref").filter(|_| data.get("kind").is_some_and(|kind| kind == "result_ref"));
+    blob_of_ref(text?.as_str()?)?.digest.parse().ok()
 }
 
 /// Whether a value's JSON certainly fits into what is left; stops as soon as it may not.

@@ -146,6 +146,7 @@ impl Control {
             journal.clone(),
             catalog.clone(),
             ids.clone(),
+            results.clone(),
             watch.clone(),
         );
         let mut tasks = Vec::new();

@@ -344,7 +344,11 @@ pub(crate) struct Draft<'a, 'm> {
 }
 
 impl<'a, 'm> Draft<'a, 'm> {
-    fn new(playbook: &'a Playbook, state: &'a mut Execution, moment: &'a mut Moment<'m>) -> Self {
+    pub(crate) fn new(
+        playbook: &'a Playbook,
+        state: &'a mut Execution,
+        moment: &'a mut Moment<'m>,
+    ) -> Self {
         let (events, queue) = (Vec::with_capacity(8), VecDeque::new());
         Self {
             playbook,
@@ -371,6 +375,12 @@ impl<'a, 'm> Draft<'a, 'm> {
         self.moment.entropy.rewind(self.drawn);
         self.before.restore(self.state, self.trail);
         Err(Refusal::Need(self.needed))
+    }
+
+    /// Undoes the decision; answers what it found missing.
+    pub(crate) fn undo(self) -> Vec<Place> {
+        self.before.restore(self.state, self.trail);
+        self.needed
     }
 
     /// Notes what is missing.

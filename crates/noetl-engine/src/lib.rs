@@ -11,6 +11,7 @@ mod due;
 mod effects;
 mod execution;
 mod flow;
+mod history;
 mod loaded;
 mod places;
 mod repeat;
@@ -30,6 +31,7 @@ pub use decide::{
 pub use due::{ChildOutcome, Due, DueKind, due_of};
 pub use effects::{Effect, effects_of};
 pub use execution::{Execution, OpenCommand, Status, Summary};
+pub use history::{Difference, first_difference};
 pub use loaded::Loaded;
 pub use noetl_playbook::template::Place;
 pub use places::places_needed;

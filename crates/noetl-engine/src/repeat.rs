@@ -52,7 +52,7 @@ pub(crate) struct Counters {
     pub(crate) first_failed: Option<u32>,
     /// A rough size of the items and results that are held.
     pub(crate) bytes: usize,
-    /// How many chunks are known by their place only.
+    /// How many chunks and results are known by their place only.
     pub(crate) away: u32,
 }
 

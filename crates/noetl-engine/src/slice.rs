@@ -1,18 +1,18 @@
 //! The slice of an execution's state that a command's templates name.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use noetl_model::scope::{CommandScope, IterationScope, ScopeBlob, ScopePart};
 use noetl_model::{Map, Value};
-use noetl_playbook::template::{
-    Mention, Names, Next, Part, Scope, Slot, Source, Template, exact_json,
-};
+use noetl_playbook::template::{Mention, Names, Next, Part, Scope, Slot, Source, exact_json};
 
-/// What these templates may touch of a scope. What is not in memory is noted in the scope's reach,
-/// except for blobs, which whoever renders the templates loads itself.
-pub(crate) fn of(templates: Vec<&Template>, scope: &Scope) -> CommandScope {
+/// What templates with these mentions may touch of a scope. What is not in memory is noted in the
+/// scope's reach, except for blobs, which whoever renders the templates loads itself.
+pub(crate) fn of(mentions: &BTreeSet<Mention>, scope: &Scope) -> CommandScope {
     let mut slice = Slice { scope, made: empty(scope) };
-    for mention in templates.into_iter().flat_map(Template::mentions) {
+    let item = scope.iteration.as_ref().map(|iteration| &iteration.name);
+    for mention in mentions.iter().filter(|mention| Some(&mention.name) != item) {
         slice.add(mention);
     }
     slice.made

@@ -5,6 +5,7 @@ mod cycles;
 mod data;
 mod failures;
 mod harness;
+mod history;
 mod joins;
 mod loops;
 mod own;

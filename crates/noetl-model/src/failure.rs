@@ -101,6 +101,10 @@ kinds! {
     Config = "config",
     /// The far side could not be reached.
     Connection = "connection",
+    /// Data that a rule of the database forbids.
+    DbConstraint = "db_constraint",
+    /// Two transactions in each other's way.
+    DbDeadlock = "db_deadlock",
     /// A program ended with a code other than 0.
     ExitCode = "exit_code",
     /// The far side has no such thing.
@@ -129,7 +133,14 @@ kinds! {
 
 impl FailureKind {
     fn is_usually_retryable(&self) -> bool {
-        matches!(self, Self::Connection | Self::RateLimit | Self::ServerError | Self::Timeout)
+        matches!(
+            self,
+            Self::Connection
+                | Self::DbDeadlock
+                | Self::RateLimit
+                | Self::ServerError
+                | Self::Timeout
+        )
     }
 }
 

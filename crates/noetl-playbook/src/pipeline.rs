@@ -30,15 +30,15 @@ mod tests;
 mod turn;
 mod writes;
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::document::{Assignment, Selection, SetScope, Tool};
-use crate::template::{Guard, SyntaxError, Template, ValueTemplate};
+use crate::template::{Guard, Mention, SyntaxError, Template, ValueTemplate};
 
 pub use call::TaskCall;
 pub use judge::{Judged, Trouble, judge};
@@ -56,6 +56,8 @@ pub struct Pipeline {
     pub tasks: Vec<Task>,
     /// What a command carries.
     pub source: Arc<Value>,
+    /// What they name of the state, once somebody asked.
+    mentions: OnceLock<BTreeSet<Mention>>,
 }
 
 /// One task.
@@ -219,7 +221,7 @@ impl Pipeline {
             return Err(PipelineError::Meaning("it has no task".to_owned()));
         }
         check(&tasks).map_err(PipelineError::Meaning)?;
-        Ok(Self { tasks, source })
+        Ok(Self { tasks, source, mentions: OnceLock::new() })
     }
 
     /// The place of the task of this label.

@@ -26,6 +26,8 @@ pub fn router(app: App) -> Router {
         .route("/api/executions/{id}/status", get(executions::status))
         .route("/api/executions/{id}/events", get(executions::events))
         .route("/api/executions/{id}/cancel", post(executions::cancel))
+        .route("/api/executions/{id}/finalize", post(executions::finalize))
+        .route("/api/executions/{id}/answers/{command}", post(executions::answer))
         .route("/api/executions/{id}/cancellation-check", get(executions::cancellation_check))
         .route("/api/events", post(events::report))
         .route("/api/events/batch", post(events::report_batch))

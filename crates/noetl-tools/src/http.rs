@@ -3,8 +3,8 @@
 //! A 2xx answer, or a redirect that was asked not to be followed, is the step's result
 //! `{status_code, headers, data, body}` with the decoded body under both of its names. Anything
 //! else is a failure whose kind says what a policy can do about it, with the same answer in its
-//! details. Credentials are given inline; names of stored ones are refused. Cancel and timeout
-//! drop the request, which closes its connection.
+//! details. Credentials are headers or parameters by the time it runs. Cancel and timeout drop the
+//! request, which closes its connection.
 
 mod request;
 mod response;

@@ -4,17 +4,29 @@
 //! on. Whatever it starts has ended by the time it answers: processes are killed as a group on
 //! timeout, on cancel and when the call is dropped. What a tool reads is bounded by
 //! [`Limits`], so no step can fill the worker's memory or disk by printing. Tools know nothing of
-//! playbooks, templates or credentials by name.
+//! playbooks and templates. Credentials are laid under a call's settings before its tool sees it
+//! ([`auth`]), and what a tool asks of the worker goes through [`Artifacts`] and
+//! [`CredentialSource`].
 
+mod artifact;
+pub mod auth;
 mod capture;
 mod config;
+mod duckdb;
 mod http;
 mod logs;
+mod nats;
 mod noop;
 mod options;
+mod postgres;
 mod process;
 mod python;
+mod seams;
+mod secrets;
 mod shell;
+mod sql;
+mod sqlite;
+mod transfer;
 mod workdir;
 
 use std::collections::HashMap;
@@ -27,12 +39,20 @@ use noetl_model::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub use artifact::Artifact;
+pub use duckdb::DuckDb;
 pub use http::Http;
 pub use logs::{LogSink, Stream};
+pub use nats::Nats;
 pub use noop::Noop;
 pub use options::{Environment, Inherit, Limits, Options};
+pub use postgres::Postgres;
 pub use python::Python;
+pub use seams::{Artifacts, Credential, CredentialSource};
+pub use secrets::Secrets;
 pub use shell::Shell;
+pub use sqlite::Sqlite;
+pub use transfer::Transfer;
 
 /// One call of a tool: everything is rendered, nothing is a template.
 #[derive(Debug, Clone)]
@@ -55,6 +75,12 @@ pub struct Call {
     pub cancel: CancellationToken,
     /// Where what it prints goes while it runs; by default nowhere.
     pub logs: LogSink,
+    /// What the tool may know of the execution beyond its input; Python code sees it as `context`.
+    pub context: Map,
+    /// Results kept outside the log; `None` when the worker has no access to them.
+    pub artifacts: Option<Arc<dyn Artifacts>>,
+    /// Stored credentials; `None` when the worker has no access to them.
+    pub credentials: Option<Arc<dyn CredentialSource>>,
 }
 
 /// Something a step can run.
@@ -74,17 +100,33 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The tools every worker has: noop, shell, http and python.
+    /// The tools every worker has.
     ///
     /// Nothing is started or loaded before a step asks for it, so a missing interpreter or
     /// certificate store fails only the steps that need it.
     pub fn standard(options: Options) -> Self {
         let options = Arc::new(options);
+        let http = Http::new(Arc::clone(&options));
+        let postgres = Postgres::new(Arc::clone(&options));
         Self::default()
             .with(Noop)
+            .with(Artifact)
+            .with(Secrets)
             .with(Shell::new(Arc::clone(&options)))
-            .with(Http::new(Arc::clone(&options)))
-            .with(Python::new(options))
+            .with(Python::new(Arc::clone(&options)))
+            .with(Nats::new(Arc::clone(&options)))
+            .with(Sqlite::new(Arc::clone(&options)))
+            .with(DuckDb::new(options))
+            .with(Transfer::new(http.clone(), postgres.clone()))
+            .with(http)
+            .with(postgres)
+    }
+
+    /// The kinds of tools there are, in alphabetical order.
+    pub fn kinds(&self) -> Vec<&'static str> {
+        let mut kinds: Vec<_> = self.tools.keys().copied().collect();
+        kinds.sort_unstable();
+        kinds
     }
 
     /// Adds a tool, in place of an earlier one of its kind.
@@ -95,13 +137,16 @@ impl Registry {
     }
 
     /// Runs one call with the tool of this kind.
-    pub async fn run(&self, kind: &str, call: Call) -> Result<Value, Failure> {
+    ///
+    /// The credentials that its `auth` asks for are part of its settings by then.
+    pub async fn run(&self, kind: &str, mut call: Call) -> Result<Value, Failure> {
         let Some(tool) = self.tools.get(kind) else {
             return Err(Failure::new(
                 FailureKind::ToolMissing,
                 format!("this worker has no tool of kind '{kind}'"),
             ));
         };
+        auth::resolve(kind, &mut call).await?;
         match tool.run(call).await {
             Ok(value) if is_deeper_than(&value, DEPTH_MAX) => Err(Failure::new(
                 FailureKind::Schema,

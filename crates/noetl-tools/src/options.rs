@@ -31,7 +31,7 @@ impl Default for Options {
     }
 }
 
-/// How much output a step may make, in bytes.
+/// How much output a step may make, in bytes where nothing else is said.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Each of a shell step's two streams; more fails the step, because they are its result.
@@ -44,6 +44,15 @@ pub struct Limits {
     pub python_result: usize,
     /// An HTTP response's body after decompression; more fails the step. Default 16 MiB.
     pub http_response: usize,
+    /// The rows of all of a database step's statements together; more fails the step. Default
+    /// 100 000.
+    pub sql_rows: usize,
+    /// The same in bytes of JSON; more fails the step. Default 16 MiB.
+    pub sql_result: usize,
+    /// A message or an object that a `nats` step gets; more fails the step. Default 16 MiB.
+    pub nats_payload: usize,
+    /// A program that a Python step gets from a file or an address. Default 1 MiB.
+    pub python_script: usize,
 }
 
 impl Default for Limits {
@@ -53,6 +62,10 @@ impl Default for Limits {
             python_output: MIB,
             python_result: 2 * MIB,
             http_response: 16 * MIB,
+            sql_rows: 100_000,
+            sql_result: 16 * MIB,
+            nats_payload: 16 * MIB,
+            python_script: MIB,
         }
     }
 }

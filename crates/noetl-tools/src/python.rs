@@ -8,6 +8,7 @@
 //! steps that mean well, not a sandbox: all run as the worker's user.
 
 mod answer;
+mod script;
 mod settings;
 mod task;
 mod template;
@@ -18,7 +19,7 @@ use async_trait::async_trait;
 use noetl_model::{Failure, Value};
 use tokio::sync::Mutex;
 
-use crate::{Call, Options, Tool};
+use crate::{Call, Http, Options, Tool};
 
 use settings::Settings;
 use template::Template;
@@ -26,6 +27,8 @@ use template::Template;
 /// The `python` tool.
 pub struct Python {
     options: Arc<Options>,
+    /// For programs that lie at an address.
+    http: Http,
     /// The template new steps are forked from. Held while one starts, so that only one does.
     template: Mutex<Option<Arc<Template>>>,
 }
@@ -33,7 +36,8 @@ pub struct Python {
 impl Python {
     /// A Python tool with these settings; nothing starts before the first call.
     pub fn new(options: Arc<Options>) -> Self {
-        Self { options, template: Mutex::default() }
+        let http = Http::new(Arc::clone(&options));
+        Self { options, http, template: Mutex::default() }
     }
 
     async fn template(&self) -> Result<Arc<Template>, Failure> {
@@ -58,7 +62,8 @@ impl Tool for Python {
 
     async fn run(&self, call: Call) -> Result<Value, Failure> {
         let limit = call.time_limit()?;
-        let settings = Settings::read(&call)?;
+        let code = script::code(&call, &self.http, self.options.limits.python_script).await?;
+        let settings = Settings::read(&call, &code)?;
         // The time limit counts from the fork: the interpreter's start is not the step's doing.
         let template = tokio::select! {
             template = self.template() => template?,

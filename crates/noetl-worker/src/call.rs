@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::FutureExt;
-use noetl_model::{Failure, FailureKind, Value};
+use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::pipeline::TaskCall;
 use noetl_tools::{Call, LogSink};
 use tracing::error;
@@ -19,7 +19,7 @@ pub(crate) async fn plain(performer: &Performer, command: &Command) -> Result<Va
         config: issued.config.clone(),
         input: issued.input.clone(),
         timeout: issued.timeout_ms.map(Duration::from_millis),
-        ..call_for(command)
+        ..call_for(performer, command)
     };
     guarded(performer, &issued.tool, call).await
 }
@@ -35,23 +35,41 @@ pub(crate) async fn task(
         config: task.config,
         input: task.input,
         timeout: task.timeout,
-        ..call_for(command)
+        ..call_for(performer, command)
     };
     guarded(performer, &task.kind, call).await
 }
 
-fn call_for(command: &Command) -> Call {
+fn call_for(performer: &Performer, command: &Command) -> Call {
     Call {
         execution: command.execution,
         command: command.id,
         step: command.issued.step.clone(),
         attempt: 1,
-        config: noetl_model::Map::new(),
-        input: noetl_model::Map::new(),
+        config: Map::new(),
+        input: Map::new(),
         timeout: None,
         cancel: command.cancel.clone(),
         logs: LogSink::default(),
+        context: context(command),
+        artifacts: performer.services.artifacts(command),
+        credentials: performer.services.credentials(command),
     }
+}
+
+/// What a tool may know of its execution.
+fn context(command: &Command) -> Map {
+    let mut context = Map::new();
+    context.insert("execution_id".to_owned(), command.execution.to_string().into());
+    context.insert("step".to_owned(), (*command.issued.step).into());
+    if let Some(scope) = command.issued.scope.as_deref() {
+        context.insert("workload".to_owned(), Value::Object(scope.workload.clone()));
+        context.insert("ctx".to_owned(), Value::Object(scope.ctx.clone()));
+        for (step, result) in &scope.steps {
+            context.entry(step.clone()).or_insert_with(|| result.clone());
+        }
+    }
+    context
 }
 
 async fn guarded(performer: &Performer, kind: &str, call: Call) -> Result<Value, Failure> {

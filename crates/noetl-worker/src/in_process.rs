@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 use tracing::debug;
 
 use crate::perform::{Command, Performer};
+use crate::services::LocalServices;
 
 /// Runs the commands of its own process's control plane.
 pub struct Worker {
@@ -20,7 +21,9 @@ pub struct Worker {
 impl Worker {
     /// A worker that takes from `commands` and runs with `tools`.
     pub fn new(commands: LocalCommands, tools: Registry) -> Self {
+        let services = Arc::new(LocalServices(commands.clone()));
         let performer = Performer::new(tools, Arc::new(commands.clone()), commands.clock());
+        let performer = performer.with_services(services);
         Self { commands, performer }
     }
 

@@ -11,8 +11,10 @@ mod in_process;
 mod looped;
 mod perform;
 mod pipeline;
+mod services;
 mod values;
 
 pub use in_process::Worker;
 pub use perform::{Command, Performer};
+pub use services::{NoServices, Services};
 pub use values::{LoadError, Values};

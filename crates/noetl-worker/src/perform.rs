@@ -15,6 +15,7 @@ use noetl_tools::Registry;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
+use crate::services::{NoServices, Services};
 use crate::values::Values;
 use crate::{call, looped, pipeline};
 
@@ -40,6 +41,7 @@ pub struct Performer {
     pub(crate) tools: Arc<Registry>,
     pub(crate) values: Arc<dyn Values>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) services: Arc<dyn Services>,
     pub(crate) task_runs_max: u64,
 }
 
@@ -47,7 +49,15 @@ impl Performer {
     /// Runs with these tools, finds values that are kept beside the log here, and knows the time
     /// from this clock.
     pub fn new(tools: Registry, values: Arc<dyn Values>, clock: Arc<dyn Clock>) -> Self {
-        Self { tools: Arc::new(tools), values, clock, task_runs_max: TASK_RUNS_MAX }
+        let services = Arc::new(NoServices);
+        Self { tools: Arc::new(tools), values, clock, services, task_runs_max: TASK_RUNS_MAX }
+    }
+
+    /// The same with what tools may ask of the control plane.
+    #[must_use]
+    pub fn with_services(mut self, services: Arc<dyn Services>) -> Self {
+        self.services = services;
+        self
     }
 
     /// The same with another limit to the task runs of one pipeline.

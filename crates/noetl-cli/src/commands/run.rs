@@ -12,7 +12,8 @@ use noetl_store::{ExecutionRow, ExecutionStatus, StoreError};
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::{document, payload};
+use super::{document, neighbours, payload};
+use crate::approvals::Approvals;
 use crate::arguments::{Output, RunArguments};
 use crate::bus::BusSetup;
 use crate::database::Database;
@@ -38,13 +39,15 @@ pub(crate) fn main(arguments: RunArguments) -> Result<ExitCode, Failure> {
     let document = document::read(&arguments.file)?;
     let checked = noetl_playbook::check(&document.text);
     report_findings(&document.name, &document.text, &checked.diagnostics);
-    if checked.playbook.is_none() {
+    let Some(playbook) = checked.playbook else {
         return Ok(ExitCode::from(2));
-    }
+    };
+    let mut texts = neighbours::called_by(&arguments.file, &playbook);
+    texts.push(document.text);
     let payload = payload::read(arguments.payload.as_deref(), &arguments.set)?;
     let runtime = tokio::runtime::Runtime::new();
     let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
-    runtime.block_on(run(arguments, document.text, payload))
+    runtime.block_on(run(arguments, texts, payload))
 }
 
 fn report_findings(name: &str, text: &str, found: &[Diagnostic]) {
@@ -58,7 +61,12 @@ fn report_findings(name: &str, text: &str, found: &[Diagnostic]) {
     }
 }
 
-async fn run(arguments: RunArguments, text: String, payload: Map) -> Result<ExitCode, Failure> {
+/// Runs the last of `texts`; the others are what it calls.
+async fn run(
+    arguments: RunArguments,
+    texts: Vec<String>,
+    payload: Map,
+) -> Result<ExitCode, Failure> {
     let database = match (&arguments.database_url, arguments.db) {
         (Some(url), _) => Database::from_url(url)?,
         (None, Some(path)) => Database::Sqlite(path),
@@ -78,7 +86,8 @@ async fn run(arguments: RunArguments, text: String, payload: Map) -> Result<Exit
     let stop = StopRequests::listen();
     let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     let runtime = Runtime::open(setup).await?;
-    let outcome = execute(&runtime.control, text, payload, &mut stop).await;
+    let approvals = Approvals::new(arguments.approve);
+    let outcome = execute(&runtime.control, texts, payload, approvals, &mut stop).await;
     runtime.close().await;
     let (row, result) = outcome?;
     if arguments.output == Output::Json {
@@ -119,15 +128,20 @@ fn say_end(row: &ExecutionRow) {
 /// Starts the playbook and follows it to its end.
 async fn execute(
     control: &Arc<Control>,
-    text: String,
+    texts: Vec<String>,
     payload: Map,
+    approvals: Approvals,
     stop: &mut StopRequests,
 ) -> Result<(ExecutionRow, Value), Failure> {
     let tenant = Tenant::default();
-    let registered = control.catalog.register(&tenant, text, "Playbook", false).await;
-    let (entry, _) = registered.map_err(|error| unregistered(&error))?;
+    let mut catalog = None;
+    for text in texts {
+        let registered = control.catalog.register(&tenant, text, "Playbook", false).await;
+        let (entry, _) = registered.map_err(|error| unregistered(&error))?;
+        catalog = Some(entry.id);
+    }
     let mut events = control.watch.events();
-    let request = StartRequest { catalog: Some(entry.id), payload, ..StartRequest::default() };
+    let request = StartRequest { catalog, payload, ..StartRequest::default() };
     let started = control.executions.start(&tenant, request).await;
     let execution = started.map_err(|error| unstarted(&error))?.execution;
 
@@ -137,8 +151,12 @@ async fn execute(
     while !follower.ended {
         tokio::select! {
             event = events.recv() => match event {
-                Ok(event) if event.execution == execution => follower.see(&event),
-                Ok(_) => {}
+                Ok(event) => {
+                    approvals.see(control, &event);
+                    if event.execution == execution {
+                        follower.see(&event);
+                    }
+                }
                 Err(RecvError::Lagged(_)) => follower.catch_up(control).await?,
                 Err(RecvError::Closed) => break,
             },

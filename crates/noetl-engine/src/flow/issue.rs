@@ -33,7 +33,7 @@ struct Parts {
 impl Draft<'_, '_> {
     /// Hands out the work of a visit, or of one item of it. Nothing is handed out when it cannot be
     /// rendered.
-    pub(super) fn issue(
+    pub(crate) fn issue(
         &mut self,
         step: &Step,
         work: &Work,
@@ -57,7 +57,7 @@ impl Draft<'_, '_> {
             Work::Pipeline(pipeline) => Ok(Made {
                 config: object((*pipeline.source).clone()),
                 input: Map::new(),
-                scope: Some(Box::new(slice::of(pipeline.templates(), scope))),
+                scope: Some(Box::new(slice::of(pipeline.mentions(), scope))),
             }),
         };
         if let (Work::Tool(tool), false) = (work, scope.reach.needed().is_empty()) {
@@ -97,7 +97,7 @@ impl Draft<'_, '_> {
         let Work::Pipeline(pipeline) = &step.work else { return Ok(()) };
         let mut config = object((*pipeline.source).clone());
         config.insert("loop".to_owned(), repeat);
-        let slice = slice::of(pipeline.templates(), scope);
+        let slice = slice::of(pipeline.mentions(), scope);
         let made = Made { config, input: Map::new(), scope: Some(Box::new(slice)) };
         let idempotent = pipeline.tasks.iter().all(|task| task.tool.idempotent);
         let parts = Parts { kind: Arc::from(PIPELINE), timeout: None, idempotent };

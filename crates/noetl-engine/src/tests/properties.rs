@@ -1,10 +1,12 @@
 //! Random graphs, random routing, random order of completion.
 
+use noetl_model::event::Parked;
+use noetl_model::{Failure, FailureKind, Map};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::harness::Run;
-use crate::{Cancel, Input, Status};
+use crate::{Answer, AnswerFrom, Cancel, Complete, Fail, Input, Status, Timeout, Wake};
 
 /// For each step of a random graph: whether it takes all matching arcs, and its targets.
 fn graphs(steps: usize) -> impl Strategy<Value = Vec<(bool, Vec<usize>)>> {
@@ -12,19 +14,45 @@ fn graphs(steps: usize) -> impl Strategy<Value = Vec<(bool, Vec<usize>)>> {
     prop::collection::vec(step, steps)
 }
 
+/// What a step of a random graph does; which of its arcs match is told by what it answers.
+const WORK: &[&str] = &[
+    "tool: {kind: noop}",
+    "tool: {kind: noop}, loop: {in: [1, 2, 3], iterator: x, spec: {mode: sequential}}",
+    "tool: {kind: noop}, loop: {in: [1, 2, 3], iterator: x, spec: {mode: parallel, \
+     max_in_flight: 2, policy: {failure: {mode: best_effort}}}}",
+    "tool: {kind: noop}, loop: {in: [], iterator: x, spec: {mode: parallel}}",
+    "tool: {kind: wait, seconds: 1}",
+    "tool: {kind: playbook, path: p, return_result: true}",
+    "tool: {kind: playbook, path: p, return_result: true, spec: {policy: {rules: \
+     [{when: \"{{ output.status == 'error' }}\", then: {do: retry, attempts: 2, delay: 1}}]}}}",
+    "tool: {kind: approval}, spec: {policy: {failure: {mode: best_effort}}}",
+    "tool: [{name: t, kind: noop, set: {ctx.t: '{{ output }}'}}, {name: u, kind: noop}]",
+    "tool: {kind: noop}, spec: {policy: {admit: {mode: wait, deadline_s: 9, rules: \
+     [{when: '{{ ctx.t }}', then: {allow: false}}]}}}",
+    "tool: {kind: noop}, when: '{{ not ctx.t }}'",
+];
+
 /// The graph as a document. Which arcs match is told by the completed step's data.
 fn document(graph: &[(bool, Vec<usize>)], acyclic: bool) -> String {
+    document_of(graph, acyclic, &[0])
+}
+
+/// The same with work of several kinds.
+fn document_of(graph: &[(bool, Vec<usize>)], acyclic: bool, work: &[u8]) -> String {
     let mut text = String::new();
     for (index, (inclusive, targets)) in graph.iter().enumerate() {
+        let work = WORK[usize::from(work[index % work.len()]) % WORK.len()];
         let mode = if *inclusive { "inclusive" } else { "exclusive" };
         let arcs: Vec<String> = targets
             .iter()
             .filter(|&&to| !acyclic || to > index)
             .enumerate()
-            .map(|(place, to)| format!("{{step: s{to}, when: 'output.go[{place}]'}}"))
+            .map(|(place, to)| {
+                format!("{{step: s{to}, when: '{{{{ output.go[{place}] or ctx.go[{place}] }}}}'}}")
+            })
             .collect();
         text.push_str(&format!(
-            "- {{step: s{index}, tool: {{kind: noop}}, \
+            "- {{step: s{index}, {work}, \
              next: {{spec: {{mode: {mode}}}, arcs: [{}]}}}}\n",
             arcs.join(", ")
         ));
@@ -54,12 +82,67 @@ fn drive(run: &mut Run, script: &Script, limit: usize) {
     }
 }
 
+/// Ends whatever is open as the script says: commands of workers, waits, calls and approvals; tokens
+/// that wait to be admitted last.
+fn drive_all(run: &mut Run, script: &Script, limit: usize) {
+    for turn in 0..limit {
+        let open: Vec<_> = run.state.open_commands().map(|(id, _)| id).collect();
+        let (pick, go, fails) = script[turn % script.len()];
+        let go = if turn > limit / 2 { [false; 4] } else { go };
+        let Some(command) = open.get(usize::from(pick) % open.len().max(1)).copied() else {
+            let Some((step, tokens)) = run.state.held.iter().next() else { return };
+            let (step, until) = (step.clone(), tokens[0].until);
+            run.input(Input::Timeout(Timeout::Admission { step, until })).unwrap();
+            continue;
+        };
+        let parked = run.state.open_command(command).and_then(|open| open.parked().cloned());
+        let outcome = || match fails {
+            true => Err(Failure::new(FailureKind::Unknown, "it broke")),
+            false => Ok(json!({ "go": go })),
+        };
+        let answer = |from| {
+            let answer = Answer { command, from, outcome: outcome(), reference: None };
+            Input::Answer(Box::new(answer))
+        };
+        let input = match parked {
+            Some(Parked::Until(at) | Parked::Retry(at)) => Input::Wake(Wake { command, at }),
+            Some(Parked::Child(child)) => answer(AnswerFrom::Child(child.execution)),
+            Some(Parked::Callback(_)) => answer(AnswerFrom::Trusted),
+            None => match outcome() {
+                Err(failure) => Input::Fail(Fail { command, failure, ctx: Map::new() }),
+                Ok(data) => {
+                    let (data, reference, is_final) = (Some(data), None, true);
+                    let ctx = Map::from_iter([("go".to_owned(), json!(go))]);
+                    Input::Complete(Complete { command, data, reference, is_final, ctx })
+                }
+            },
+        };
+        run.input(input.clone()).unwrap();
+        // Said again, it changes nothing.
+        let version = run.state.version();
+        let _ = run.input(input);
+        assert_eq!(run.state.version(), version, "a repeat changes nothing");
+    }
+}
+
 fn script(failures: bool) -> impl Strategy<Value = Script> {
     let fails = if failures { prop::bool::weighted(0.05).boxed() } else { Just(false).boxed() };
     prop::collection::vec((any::<u16>(), any::<[bool; 4]>(), fails), 1..40)
 }
 
 proptest! {
+    /// The same with every kind of work: loops, waits, calls, approvals, pipelines, admission.
+    #[test]
+    fn no_work_ever_hangs(
+        graph in (2_usize..7).prop_flat_map(graphs),
+        work in prop::collection::vec(any::<u8>(), 7),
+        script in script(true),
+    ) {
+        let mut run = Run::started(&document_of(&graph, false, &work));
+        drive_all(&mut run, &script, 300);
+        prop_assert!(run.state.status().is_final(), "left {:?}", run.open());
+    }
+
     /// The harness checks after every decision that replay equals life, that the log has no gap,
     /// that it ends once and that something is outstanding unless it has; the engine asserts that
     /// waiting steps never hold each other up.

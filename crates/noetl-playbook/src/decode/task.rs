@@ -325,11 +325,12 @@ impl Task {
     }
 
     /// Whether it can be one plain call, rendered before a worker has it. Secrets are not known
-    /// there.
+    /// there, and fields are picked from a result where it is made.
     pub(super) fn is_plain(&self) -> bool {
         let templates = [self.tool.config.templates(), self.tool.input.templates()].concat();
         let secret = templates.iter().any(|template| template.names().contains("keychain"));
-        self.rules.source.is_empty() && self.set.is_empty() && !secret
+        let picks = !self.tool.select.is_empty();
+        self.rules.source.is_empty() && self.set.is_empty() && !picks && !secret
     }
 
     /// Adds what the step selects from its result.

@@ -7,12 +7,16 @@ use crate::template::{Mention, Template};
 
 impl Pipeline {
     /// Names its templates refer to that the pipeline does not bind itself, with the key that
-    /// follows each. `iterator` is the name of a loop's item.
+    /// follows each. The item of a loop is among them: a pipeline does not know its loop.
     ///
     /// The label of a task is the pipeline's own only where that task has certainly run: before,
     /// the same name leads to what the state knows by it, as a step's name in the step itself does
     /// to its last result.
-    pub fn mentions(&self, iterator: Option<&str>) -> BTreeSet<Mention> {
+    pub fn mentions(&self) -> &BTreeSet<Mention> {
+        self.mentions.get_or_init(|| self.mentioned())
+    }
+
+    fn mentioned(&self) -> BTreeSet<Mention> {
         let in_order = !self.skips();
         let mut found = BTreeSet::new();
         for (place, task) in self.tasks.iter().enumerate() {
@@ -22,9 +26,7 @@ impl Pipeline {
             let after = after.chain(task.rules.iter().flat_map(Rule::templates));
             let mut add = |template: &Template, ran: usize| {
                 let bound = |name: &str| {
-                    name == "iter"
-                        || Some(name) == iterator
-                        || in_order && self.find(name).is_some_and(|label| label < ran)
+                    name == "iter" || in_order && self.find(name).is_some_and(|label| label < ran)
                 };
                 let free = template.mentions().iter().filter(|mention| !bound(&mention.name));
                 found.extend(free.cloned());

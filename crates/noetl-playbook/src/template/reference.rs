@@ -12,9 +12,28 @@ use super::slot::{Part, Slot, Source};
 /// Up to this many bytes a value counts as kept among small ones.
 const SMALL_BYTES_MAX: u64 = 1024 * 1024;
 
-/// A name for a result that is kept beside the log: `noetl://execution/<id>/result/<step>/<digest>`.
+/// Digits of a SHA-256 in hexadecimal form.
+const DIGEST_DIGITS: usize = 64;
+
+/// A name for a result that is kept beside the log:
+/// `noetl://execution/<id>/result/<step>/<digest>-<bytes>`. The length is part of it, so that what
+/// is read can be checked with nothing but the name at hand.
 pub fn result_ref(execution: ExecutionId, step: &str, blob: &BlobRef) -> String {
-    format!("noetl://execution/{execution}/result/{step}/{}", blob.digest)
+    format!("noetl://execution/{execution}/result/{step}/{}-{}", blob.digest, blob.bytes)
+}
+
+/// The content such a name stands for; `None` for any other text.
+pub fn blob_of_ref(text: &str) -> Option<BlobRef> {
+    let (_, last) = text.strip_prefix("noetl://execution/")?.rsplit_once('/')?;
+    let (digest, bytes) = last.rsplit_once('-')?;
+    let bytes = bytes.parse().ok()?;
+    let is_digest = digest.len() == DIGEST_DIGITS
+        && digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    is_digest.then(|| BlobRef {
+        digest: Arc::from(digest),
+        bytes,
+        media_type: Arc::from("application/json"),
+    })
 }
 
 /// `_ref`, `_uri` or `_store` of a result; none for a value that is in the log itself.

@@ -4,9 +4,10 @@ use axum::extract::State;
 use noetl_api::Id;
 use noetl_api::events::EventsReply;
 use noetl_api::executions::{
-    CancelReply, CancelRequest, CancellationCheck, ExecutionDetail, ExecutionView, StatusReply,
+    AnswerReply, AnswerRequest, CancelReply, CancelRequest, CancellationCheck, ExecutionDetail,
+    ExecutionView, FinalizeRequest, StatusReply,
 };
-use noetl_model::ExecutionId;
+use noetl_model::{CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, is_deeper_than};
 use noetl_store::{ExecutionFilter, ExecutionStatus};
 use serde::Deserialize;
 
@@ -104,6 +105,61 @@ pub(crate) async fn cancel(
         execution_id: Id::new(id.get(), ids),
         status: "cancelled".to_owned(),
         message: "Execution cancellation requested".to_owned(),
+    }))
+}
+
+/// End an execution by hand
+///
+/// For one that an operator knows will never end by itself. What still runs is stopped.
+pub(crate) async fn finalize(
+    State(app): State<App>,
+    Path(id): Path<ExecutionId>,
+    Ids(ids): Ids,
+    Json(request): Json<FinalizeRequest>,
+) -> Result<Json<CancelReply>, ApiError> {
+    let error = match request.status.to_ascii_uppercase().as_str() {
+        "COMPLETED" => None,
+        "FAILED" => Some(request.error.unwrap_or_else(|| "ended by an operator".to_owned())),
+        other => {
+            let message = format!("status must be COMPLETED or FAILED, not {other}");
+            return Err(ApiError::invalid("invalid_status", message));
+        }
+    };
+    app.control.executions.finalize(&app.tenant, id, error).await?;
+    Ok(Json(CancelReply {
+        execution_id: Id::new(id.get(), ids),
+        status: request.status.to_ascii_uppercase(),
+        message: "Execution finalized".to_owned(),
+    }))
+}
+
+/// Answer a step that waits
+///
+/// For approvals and jobs that ran elsewhere. The token is in the `command.parked` event; an answer
+/// with another one changes nothing.
+pub(crate) async fn answer(
+    State(app): State<App>,
+    Path((id, command)): Path<(ExecutionId, CommandId)>,
+    Ids(ids): Ids,
+    Json(request): Json<AnswerRequest>,
+) -> Result<Json<AnswerReply>, ApiError> {
+    if is_deeper_than(&request.data, DEPTH_MAX) {
+        let message = format!("data nests more than {DEPTH_MAX} levels deep");
+        return Err(ApiError::invalid("too_deep", message));
+    }
+    let outcome = match request.error {
+        None => Ok(request.data),
+        Some(error) => Err(Failure::new(FailureKind::Unknown, error)),
+    };
+    let executions = &app.control.executions;
+    if executions.get(&app.tenant, id).await?.is_none() {
+        return Err(ApiError::not_found("execution_not_found", "Execution not found"));
+    }
+    executions.answer(id, command, &request.token, outcome).await?;
+    Ok(Json(AnswerReply {
+        execution_id: Id::new(id.get(), ids),
+        command_id: command.to_string(),
+        status: "accepted".to_owned(),
     }))
 }
 

@@ -33,7 +33,6 @@ pub(super) fn build(call: &Call) -> Result<Request, Failure> {
         add_query(&mut url, "params", params)?;
     }
     let mut headers = headers(config)?;
-    authorize(config, &mut headers)?;
 
     let bodiless = method == Method::GET || method == Method::HEAD;
     let body = match config::first(config, &BODY_KEYS) {
@@ -123,50 +122,13 @@ fn headers(config: &Map) -> Result<HeaderMap, Failure> {
         // The value stays out of the message: it may be a token.
         let header = HeaderName::try_from(name)
             .map_err(|_| wrong(format!("`headers`: '{name}' is not a header name")))?;
-        let value = HeaderValue::try_from(text).map_err(|_| {
+        let mut value = HeaderValue::try_from(text).map_err(|_| {
             wrong(format!("`headers.{name}` holds characters that a header cannot carry"))
         })?;
+        value.set_sensitive(header == AUTHORIZATION);
         headers.append(header, value);
     }
     Ok(headers)
-}
-
-/// Adds the `Authorization` header that `auth` spells out.
-fn authorize(config: &Map, headers: &mut HeaderMap) -> Result<(), Failure> {
-    let Some((key, auth)) = config::first(config, &["auth", "credential"]) else {
-        return Ok(());
-    };
-    let Value::Object(auth) = auth else {
-        return Err(no_credentials(key));
-    };
-    let part = |name: &str| match config::text(auth, name)? {
-        Some(text) => Ok(text),
-        None => Err(wrong(format!("`{key}.{name}` is required"))),
-    };
-    let text = match config::text(auth, "type")? {
-        Some("bearer") => format!("Bearer {}", part("token")?),
-        Some("basic") => {
-            use base64::Engine as _;
-            let pair = format!("{}:{}", part("username")?, part("password")?);
-            format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair))
-        }
-        Some(other) if !auth.contains_key("credential") && !auth.contains_key("key") => {
-            return Err(wrong(format!("`{key}.type` must be 'bearer' or 'basic', not '{other}'")));
-        }
-        _ => return Err(no_credentials(key)),
-    };
-    let mut value = HeaderValue::try_from(text)
-        .map_err(|_| wrong(format!("`{key}` holds characters that a header cannot carry")))?;
-    value.set_sensitive(true);
-    headers.insert(AUTHORIZATION, value);
-    Ok(())
-}
-
-fn no_credentials(key: &str) -> Failure {
-    wrong(format!(
-        "`{key}` names a stored credential, but credentials are not available in this version; \
-         give {{type: bearer, token}} or {{type: basic, username, password}}"
-    ))
 }
 
 /// The body's text and the content type it has unless the headers name one.

@@ -14,8 +14,8 @@ pub(super) struct Settings<'a> {
     pub(super) libs: Value,
     pub(super) env: Map,
     pub(super) limits: Limits,
-    /// What the step sees as `context`, but for its `args`. A map under `context` in the settings
-    /// is part of it, which is how a worker hands down results of earlier steps.
+    /// What the step sees as `context`, but for its `args`: what the worker hands down, a map under
+    /// `context` in the settings, and where it runs.
     pub(super) context: Map,
 }
 
@@ -34,14 +34,9 @@ pub(super) struct Limits {
 }
 
 impl<'a> Settings<'a> {
-    pub(super) fn read(call: &'a Call) -> Result<Self, Failure> {
+    /// The settings of a call whose program is `code`.
+    pub(super) fn read(call: &'a Call, code: &'a str) -> Result<Self, Failure> {
         let config = &call.config;
-        let Some(code) = config::text(config, "code")? else {
-            return Err(match config.contains_key("script") {
-                true => wrong("`script` is not supported; put the program under `code`"),
-                false => wrong("a python step needs its program under `code`"),
-            });
-        };
         let env = config::environment(config)?;
         let env = env.into_iter().map(|(name, text)| (name.to_owned(), text.into()));
         Ok(Self {
@@ -55,7 +50,8 @@ impl<'a> Settings<'a> {
 }
 
 fn context(call: &Call) -> Result<Map, Failure> {
-    let mut context = config::map(&call.config, "context")?.cloned().unwrap_or_default();
+    let mut context = call.context.clone();
+    context.extend(config::map(&call.config, "context")?.cloned().unwrap_or_default());
     context.insert("execution_id".to_owned(), call.execution.get().into());
     context.insert("command_id".to_owned(), call.command.get().into());
     context.insert("step".to_owned(), (*call.step).into());

@@ -28,10 +28,12 @@ import threading
 import time
 import traceback
 import types
+import uuid
 
 # Modules an author may use without an import.
 PRELOADED = {
     "json": json, "os": os, "re": re, "time": time, "math": math, "datetime": datetime,
+    "uuid": uuid,
 }
 # The worker refuses a deeper result.
 DEPTH_MAX = 100

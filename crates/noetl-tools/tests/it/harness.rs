@@ -21,6 +21,9 @@ pub(crate) fn call(config: Value) -> Call {
         timeout: None,
         cancel: CancellationToken::new(),
         logs: LogSink::default(),
+        context: Map::new(),
+        artifacts: None,
+        credentials: None,
     }
 }
 

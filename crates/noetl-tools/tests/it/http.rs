@@ -233,7 +233,10 @@ async fn wrong_settings_are_named() {
             json!({"url": "http://x", "headers": {"a": "x\ny"}}),
             "`headers.a` holds characters that a header cannot carry",
         ),
-        (json!({"url": "http://x", "auth": {"type": "bearer"}}), "`auth.token` is required"),
+        (
+            json!({"url": "http://x", "auth": {"type": "bearer"}}),
+            "credential 'auth' of type 'bearer' has no `token`",
+        ),
         (
             json!({"url": "http://x", "response_type": "xml"}),
             "`response_type` must be 'json', 'text' or 'auto', not 'xml'",
@@ -245,5 +248,5 @@ async fn wrong_settings_are_named() {
     let config = json!({"url": "http://x", "auth": "my_token"});
     let failure = run("http", config).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::Config);
-    assert!(failure.message.contains("credentials are not available in this version"));
+    assert!(failure.message.contains("this worker has no credentials"));
 }

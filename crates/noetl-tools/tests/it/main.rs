@@ -1,4 +1,4 @@
-//! The tools against real processes and a real local server.
+//! The tools against real processes, databases and local servers.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,8 +7,15 @@
 
 mod harness;
 mod http;
+mod kinds;
+mod nats;
 mod noop;
+mod postgres;
 mod python;
 mod python_isolation;
 mod python_processes;
+mod python_script;
+mod seams;
 mod shell;
+mod sqlite;
+mod transfer;

@@ -274,8 +274,8 @@ async fn a_missing_interpreter_fails_only_its_step() {
 #[tokio::test]
 async fn wrong_settings_are_named() {
     for (config, message) in [
-        (json!({}), "a python step needs its program under `code`"),
-        (json!({"script": {}}), "`script` is not supported; put the program under `code`"),
+        (json!({}), "a python step needs its program under `code` or `script`"),
+        (json!({"script": {}}), "`script.source` of type inline needs the program under `code`"),
         (json!({"code": 1}), "`code` must be a text, not a number"),
         (json!({"code": "", "libs": 1}), "`libs` must be a map, not a number"),
         (

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::{HEAD, arcs, check, playbook, report, shown};
-use crate::document::{Join, OnError, SetScope, Step};
+use crate::document::{Join, OnError, SetScope, Step, Work};
 
 fn assignments(step: &Step) -> String {
     let mut text = String::new();
@@ -178,7 +178,9 @@ fn settings_are_everything_but_what_the_engine_reads() {
       spec: {headers: {a: '{{ b }}'}, url: ignored}
 ",
     );
-    let tool = playbook.steps[0].tool().expect("a tool");
+    // What picks from its result is a pipeline of one.
+    let Work::Pipeline(pipeline) = &playbook.steps[0].work else { panic!("a pipeline") };
+    let tool = &pipeline.tasks[0].tool;
     let expected = json!({
         "url": "<http://x/{{ ctx.page }}>",
         "auth": {"type": "bearer", "token": "k"},

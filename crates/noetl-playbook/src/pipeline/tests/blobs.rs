@@ -63,7 +63,7 @@ fn a_value_is_asked_for_when_a_template_touches_it_and_not_before() {
     ]);
     let mut run = Run::new(pipeline(tasks), scope);
     let Turn::Call(call) = run.turn() else { panic!("nothing is needed yet") };
-    let reference = "noetl://execution/3/result/big/d1";
+    let reference = "noetl://execution/3/result/big/d1-90000";
     assert_eq!(Value::Object(call.input), json!({"n": 7, "ref": reference}));
     run.answered(Ok(json!(1)), 0);
     let places = needed(run.turn());

@@ -4,7 +4,9 @@ use noetl_model::event::BlobRef;
 use noetl_model::{ExecutionId, Failure, FailureKind};
 
 use super::*;
-use crate::template::{Identity, Output, Slot, Source, TaskScope, items_of};
+use crate::template::{
+    Identity, Output, Slot, Source, TaskScope, blob_of_ref, items_of, result_ref,
+};
 
 #[track_caller]
 fn check_in(scope: &Scope, expression: &str, expected: Value) {
@@ -109,7 +111,7 @@ fn a_value_beside_the_log_has_a_reference_and_is_not_read_for_it() {
         identity: Identity { execution: ExecutionId::new(5), ..Identity::default() },
         ..Scope::default()
     };
-    let name = "noetl://execution/5/result/big/d1";
+    let name = "noetl://execution/5/result/big/d1-20000000";
     check_in(
         &scope,
         "[big._ref, big._uri, steps.big._ref, output._ref]",
@@ -118,6 +120,23 @@ fn a_value_beside_the_log_has_a_reference_and_is_not_read_for_it() {
     check_in(&scope, "[small._store, big._store]", json!(["kv", "disk"]));
     check_in(&scope, "inline._ref is defined or inline._store is defined", json!(false));
     assert!(scope.reach.needed().is_empty());
+}
+
+#[test]
+fn a_reference_leads_back_to_its_content() {
+    let blob = BlobRef {
+        digest: "0a".repeat(32).into(),
+        bytes: 70_000,
+        media_type: "application/json".into(),
+    };
+    // A step's name may hold anything.
+    let name = result_ref(ExecutionId::new(5), "a/b-1", &blob);
+    assert_eq!(blob_of_ref(&name), Some(blob));
+    for other in
+        ["noetl://execution/5/result/a/9", "noetl://execution/5/result/a/xyz-9", "s3://b/k", ""]
+    {
+        assert_eq!(blob_of_ref(other), None, "{other}");
+    }
 }
 
 fn failed(envelope_first: bool, details: Value) -> Scope {

@@ -1,0 +1,106 @@
+//! Playbooks that a playbook calls, found beside it.
+//!
+//! `noetl run` has no catalog but its own. What the playbook calls by path is looked for among the
+//! documents of its directory, by their `metadata.path`, and so on for what those call.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use noetl_playbook::Playbook;
+use noetl_playbook::document::{OwnKind, Work};
+use noetl_playbook::template::ValueTemplate;
+use serde_json::Value;
+
+/// Documents looked at: enough for a directory of examples, and not a whole disk.
+const FILES_MAX: usize = 1000;
+
+/// The largest document that is looked at.
+const BYTES_MAX: u64 = 1024 * 1024;
+
+/// What a playbook calls.
+#[derive(Default)]
+struct Calls {
+    paths: BTreeSet<String>,
+    /// Whether a path is known only at run time, so that any may be meant.
+    any: bool,
+}
+
+/// The texts of the playbooks beside `file` that `playbook` calls, directly or through others.
+pub(super) fn called_by(file: &Path, playbook: &Playbook) -> Vec<String> {
+    let mut calls = Calls::default();
+    calls.add(playbook);
+    if calls.paths.is_empty() && !calls.any {
+        return Vec::new();
+    }
+    let mut beside = documents(file);
+    let mut found = Vec::new();
+    loop {
+        let wanted = |path: &String| calls.any || calls.paths.contains(path);
+        let next = beside.keys().find(|path| wanted(path)).cloned();
+        let Some((_, text)) = next.and_then(|path| beside.remove_entry(&path)) else { break };
+        if let Some(playbook) = noetl_playbook::check(&text).playbook {
+            calls.add(&playbook);
+            found.push(text);
+        }
+    }
+    found
+}
+
+impl Calls {
+    fn add(&mut self, playbook: &Playbook) {
+        for step in &playbook.steps {
+            let Work::Own(own) = &step.work else { continue };
+            if own.kind != OwnKind::Playbook {
+                continue;
+            }
+            match path_of(&own.tool.config) {
+                Some(path) => {
+                    self.paths.insert(path);
+                }
+                None => self.any = true,
+            }
+        }
+    }
+}
+
+/// The path a call names, unless it is a template.
+fn path_of(config: &ValueTemplate) -> Option<String> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    match config {
+        ValueTemplate::Literal(config) => config.get("path").and_then(text),
+        ValueTemplate::Map(entries) => {
+            let (_, path) = entries.iter().find(|(name, _)| name == "path")?;
+            match path {
+                ValueTemplate::Literal(path) => text(path),
+                _ => None,
+            }
+        }
+        ValueTemplate::Template(_) | ValueTemplate::List(_) => None,
+    }
+}
+
+/// The playbooks in the directory of a file, by path. What cannot be read is left out: it is none
+/// of the playbook's business unless it is called, and then the call says that it is missing.
+fn documents(file: &Path) -> BTreeMap<String, String> {
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let Ok(entries) = std::fs::read_dir(directory.unwrap_or(Path::new("."))) else {
+        return BTreeMap::new();
+    };
+    let mut files: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
+    files.retain(|path| {
+        let is_yaml = path.extension().is_some_and(|it| it == "yaml" || it == "yml");
+        let is_small =
+            std::fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() <= BYTES_MAX);
+        is_yaml && is_small && path != file
+    });
+    files.sort();
+    let texts = files.iter().take(FILES_MAX).filter_map(|path| std::fs::read_to_string(path).ok());
+    let mut found = BTreeMap::new();
+    for text in texts {
+        let Ok(description) = noetl_playbook::describe(&text) else { continue };
+        if let Some(path) = description.path.or(description.name) {
+            found.entry(path).or_insert(text);
+        }
+    }
+    found
+}

@@ -1,0 +1,58 @@
+//! Posts notices of executions to webhooks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_control::{Notices, Notifier};
+use noetl_model::{CommandId, ExecutionId, Map, Value};
+use noetl_tools::{Call, Http, LogSink, Tool};
+use tokio_util::sync::CancellationToken;
+
+use crate::failure::{Failure, Kind};
+use crate::settings::setting;
+
+/// The webhook that is told of every failed or waiting execution.
+const WEBHOOK: &str = "NOETL_NOTIFY_WEBHOOK";
+
+/// How long a webhook may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Posts as a step of kind `http` would, with the same limits and certificates.
+struct Webhooks(Http);
+
+/// How people are told, by the environment.
+pub(crate) fn notices(tools: noetl_tools::Options) -> Result<Notices, Failure> {
+    let webhook = setting(WEBHOOK).filter(|url| !url.is_empty());
+    if let Some(url) = &webhook
+        && !(url.starts_with("http://") || url.starts_with("https://"))
+    {
+        let message = format!("{WEBHOOK} is '{url}', which is no http or https address");
+        return Err(Failure::new(Kind::Config, message).hint("write https://…, or leave it out"));
+    }
+    let webhooks = Webhooks(Http::new(Arc::new(tools)));
+    Ok(Notices::new(Arc::new(webhooks), webhook.map(Arc::from)))
+}
+
+#[async_trait]
+impl Notifier for Webhooks {
+    async fn post(&self, url: &str, body: &Value) -> Result<(), String> {
+        let config = serde_json::json!({ "url": url, "method": "POST", "json": body });
+        let Value::Object(config) = config else { return Ok(()) };
+        let call = Call {
+            execution: ExecutionId::new(0),
+            command: CommandId::new(0),
+            step: Arc::from("notify"),
+            attempt: 1,
+            config,
+            input: Map::new(),
+            timeout: Some(TIMEOUT),
+            cancel: CancellationToken::new(),
+            logs: LogSink::default(),
+            context: Map::new(),
+            artifacts: None,
+            credentials: None,
+        };
+        self.0.run(call).await.map(|_| ()).map_err(|failure| failure.to_string())
+    }
+}

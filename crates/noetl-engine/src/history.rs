@@ -1,0 +1,290 @@
+//! Recorded histories against another version of their playbook.
+//!
+//! Every decision of a log is made again, on the state it was made on, with the other version: which
+//! arcs were taken, what was set, what was handed out. The first that comes out otherwise is told.
+//! What templates took from the clock or from chance is no difference.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use noetl_model::event::{BlobRef, Issued};
+use noetl_model::{Event, EventId, Fact, Outcome, Seq, Value};
+use noetl_playbook::Playbook;
+use noetl_playbook::document::{Step, Work};
+use noetl_playbook::template::{Entropy, Place, Template};
+
+use crate::decide::{Caps, Draft, Moment};
+use crate::execution::Execution;
+use crate::loaded::Loaded;
+use crate::scope;
+use crate::values::Limits;
+
+/// How often values that turn out to be needed are loaded for one decision.
+const ROUNDS_MAX: usize = 16;
+
+/// The first decision that would differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The event that records the decision.
+    pub seq: Seq,
+    /// The step it is about.
+    pub step: Arc<str>,
+    /// What was decided, in words.
+    pub recorded: String,
+    /// What the other version decides, in words.
+    pub now: String,
+}
+
+/// Compares a log with what `playbook` would have decided; `blob` finds results kept beside the log.
+pub fn first_difference(
+    playbook: &Playbook,
+    log: &[Event],
+    env: &Arc<BTreeMap<String, String>>,
+    mut blob: impl FnMut(&BlobRef) -> Option<Vec<u8>>,
+) -> Option<Difference> {
+    let id = log.first()?.execution;
+    let mut state = Execution::within(id, Limits::NONE);
+    for (place, event) in log.iter().enumerate() {
+        let mut again = Again { playbook, state: &mut state, event, env, blob: &mut blob };
+        if let Some(difference) = again.look(log, place) {
+            return Some(difference);
+        }
+        state.apply(event);
+    }
+    None
+}
+
+struct Again<'a> {
+    playbook: &'a Playbook,
+    /// As it was before the event.
+    state: &'a mut Execution,
+    event: &'a Event,
+    env: &'a Arc<BTreeMap<String, String>>,
+    blob: &'a mut dyn FnMut(&BlobRef) -> Option<Vec<u8>>,
+}
+
+impl Again<'_> {
+    fn look(&mut self, log: &[Event], place: usize) -> Option<Difference> {
+        match &self.event.fact {
+            Fact::StepEntered { step, .. } => self.entered(step, log, place),
+            Fact::CommandIssued(issued) => self.issued(&issued.clone()),
+            // What it sets and where it goes were decided together, before either was recorded.
+            Fact::ContextUpdated { step, generation, values } => {
+                let exit = exit_after(log, place, step, *generation)?;
+                self.left(exit, Some(Value::Object(values.clone())))
+            }
+            Fact::StepExited { step, generation, .. } => {
+                let is_seen = place > 0
+                    && matches!(
+                        &log[place - 1].fact,
+                        Fact::ContextUpdated { step: s, generation: g, .. }
+                            if s == step && g == generation
+                    );
+                if is_seen { None } else { self.left(self.event, None) }
+            }
+            _ => None,
+        }
+    }
+
+    fn differs(&self, step: &Arc<str>, recorded: String, now: String) -> Option<Difference> {
+        Some(Difference { seq: self.event.seq, step: step.clone(), recorded, now })
+    }
+
+    fn entered(&self, step: &Arc<str>, log: &[Event], place: usize) -> Option<Difference> {
+        let recorded = format!("step '{step}' was entered");
+        if self.playbook.find(step).is_none() {
+            return self.differs(step, recorded, "there is no such step".to_owned());
+        }
+        let is_first = !log[..place].iter().any(|e| matches!(e.fact, Fact::StepEntered { .. }));
+        let entry = &self.playbook.step(self.playbook.entry).name;
+        if is_first && entry != step {
+            return self.differs(step, recorded, format!("it begins with step '{entry}'"));
+        }
+        None
+    }
+
+    /// Decides the arcs of a visit again.
+    fn left(&mut self, exit: &Event, set: Option<Value>) -> Option<Difference> {
+        let Fact::StepExited { step, generation, outcome, next } = &exit.fact else { return None };
+        let failure = match outcome {
+            Outcome::Done | Outcome::Skipped => None,
+            Outcome::Failed { failure, .. } => Some(failure.clone()),
+        };
+        let names: Vec<&str> = next.taken.iter().map(|arc| &*arc.step).collect();
+        let recorded = format!("step '{step}' went {}", way(&names));
+        let Some(ix) = self.playbook.find(step) else {
+            return self.differs(step, recorded, "there is no such step".to_owned());
+        };
+        let playbook = self.playbook;
+        let chance = names_chance(playbook.step(ix).set.iter().flat_map(|a| a.value.templates()));
+        let (step, generation) = (step.clone(), *generation);
+        let decided = self.draft(|draft| draft.left_again(&step, generation, failure.clone()));
+        let (taken, values) = decided?;
+        let taken: Vec<&str> = taken.iter().map(|name| &**name).collect();
+        if taken != names {
+            return self.differs(&step, recorded, format!("it goes {}", way(&taken)));
+        }
+        let set = set.unwrap_or_else(|| Value::Object(noetl_model::Map::new()));
+        let values = Value::Object(values);
+        if set != values && !chance {
+            let recorded = format!("step '{step}' set {set}");
+            return self.differs(&step, recorded, format!("it sets {values}"));
+        }
+        None
+    }
+
+    /// Renders a command again.
+    fn issued(&mut self, issued: &Arc<Issued>) -> Option<Difference> {
+        // What is handed out again is what was handed out before; claims and items are rendered
+        // with a scope of their own.
+        if issued.attempt > 1 || issued.item.is_some() {
+            return None;
+        }
+        let recorded = format!("step '{}' handed out {}", issued.step, shown(issued));
+        let Some(ix) = self.playbook.find(&issued.step) else {
+            return self.differs(&issued.step, recorded, "there is no such step".to_owned());
+        };
+        let playbook = self.playbook;
+        let step = playbook.step(ix);
+        if step.repeat.is_some() {
+            return self.differs(&issued.step, recorded, "it is a loop".to_owned());
+        }
+        if names_chance(templates(step)) {
+            return None;
+        }
+        let now = self.draft(|draft| draft.issued_again(step, issued.generation))?;
+        let same = now.tool == issued.tool
+            && now.config == issued.config
+            && now.input == issued.input
+            && now.timeout_ms == issued.timeout_ms;
+        if same {
+            return None;
+        }
+        self.differs(&issued.step, recorded, format!("it hands out {}", shown(&now)))
+    }
+
+    /// Makes a decision on the state and undoes it. `None` when it cannot be made.
+    fn draft<T>(&mut self, decide: impl Fn(&mut Draft<'_, '_>) -> Option<T>) -> Option<T> {
+        let mut loaded = Loaded::new();
+        for _ in 0..ROUNDS_MAX {
+            let mut next = self.event.id.get();
+            let mut ids = || {
+                next += 1;
+                EventId::new(next)
+            };
+            let mut moment = Moment {
+                now: self.event.at,
+                ids: &mut ids,
+                entropy: Entropy::new(0),
+                env: self.env.clone(),
+                loaded: loaded.clone(),
+                caps: Caps::default(),
+            };
+            let mut draft = Draft::new(self.playbook, self.state, &mut moment);
+            let decided = decide(&mut draft);
+            let needed = draft.undo();
+            if needed.is_empty() {
+                return decided;
+            }
+            for place in needed {
+                match &place {
+                    Place::Blob(reference) => match (self.blob)(reference) {
+                        Some(bytes) => loaded.insert_blob(reference, &bytes),
+                        None => loaded.insert_lost(place, "it is not there"),
+                    },
+                    Place::Event { .. } => loaded.insert_lost(place, "it is not in the log"),
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Draft<'_, '_> {
+    /// Where a visit that ended so goes, and what it sets.
+    fn left_again(
+        &mut self,
+        step: &Arc<str>,
+        generation: u32,
+        failure: Option<noetl_model::Failure>,
+    ) -> Option<(Vec<Arc<str>>, noetl_model::Map)> {
+        let from = self.events.len();
+        match failure {
+            None => self.exit_done(step, generation),
+            Some(failure) => self.exit_failed(step, generation, failure),
+        }
+        let mut values = noetl_model::Map::new();
+        for event in &self.events[from..] {
+            match &event.fact {
+                Fact::ContextUpdated { values: set, .. } => values = set.clone(),
+                Fact::StepExited { next, .. } => {
+                    return Some((next.taken.iter().map(|arc| arc.step.clone()).collect(), values));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn issued_again(&mut self, step: &Step, generation: u32) -> Option<Arc<Issued>> {
+        let from = self.state.leaf.clone();
+        let scope = scope::for_tool(self, from.as_deref());
+        self.issue(step, &step.work, generation, &scope, None).ok()?;
+        self.events.iter().find_map(|event| match &event.fact {
+            Fact::CommandIssued(issued) => Some(issued.clone()),
+            _ => None,
+        })
+    }
+}
+
+/// The exit of a visit whose variables were recorded just before it.
+fn exit_after<'l>(
+    log: &'l [Event],
+    place: usize,
+    step: &Arc<str>,
+    generation: u32,
+) -> Option<&'l Event> {
+    let next = log.get(place + 1)?;
+    match &next.fact {
+        Fact::StepExited { step: s, generation: g, .. } if s == step && *g == generation => {
+            Some(next)
+        }
+        _ => None,
+    }
+}
+
+fn templates(step: &Step) -> Vec<&Template> {
+    match &step.work {
+        Work::Route => Vec::new(),
+        Work::Tool(tool) => [tool.config.templates(), tool.input.templates()].concat(),
+        Work::Own(own) => [own.tool.config.templates(), own.tool.input.templates()].concat(),
+        // A pipeline travels unrendered.
+        Work::Pipeline(_) => Vec::new(),
+    }
+}
+
+/// Whether a template takes something from the clock, from chance, or from the step before, which
+/// is not known here.
+fn names_chance<'t>(templates: impl IntoIterator<Item = &'t Template>) -> bool {
+    let by_chance = ["now", "uuid4", "uuid", "result", "_prev"];
+    let mut templates = templates.into_iter();
+    templates.any(|template| by_chance.iter().any(|name| template.source().contains(name)))
+}
+
+fn way(targets: &[&str]) -> String {
+    match targets {
+        [] => "nowhere".to_owned(),
+        targets => format!("to {}", targets.join(", ")),
+    }
+}
+
+fn shown(issued: &Issued) -> String {
+    const SHOWN_MAX: usize = 300;
+    let config = Value::Object(issued.config.clone()).to_string();
+    let input = Value::Object(issued.input.clone()).to_string();
+    let text = format!("{} {config} {input}", issued.tool);
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((place, _)) => format!("{}…", &text[..place]),
+        None => text,
+    }
+}

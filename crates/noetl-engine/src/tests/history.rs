@@ -1,0 +1,65 @@
+//! Recorded histories against other versions of their playbook.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::harness::{Run, playbook};
+use crate::first_difference;
+
+const OLD: &str = "- {step: a, tool: {kind: noop, result: '{{ workload.n }}'}, \
+     set: {ctx.k: '{{ output.v }}'}, next: {arcs: [{step: b, when: '{{ output.v > 5 }}'}, {step: c}]}}\n\
+     - {step: b, tool: {kind: noop, result: '{{ ctx.k }}'}}\n- {step: c, tool: {kind: noop}}\n";
+
+fn recorded() -> Run {
+    let mut run = Run::started(OLD);
+    run.complete("a", json!({"v": 7}));
+    run.complete("b", json!(1));
+    run
+}
+
+fn difference(text: &str) -> Option<String> {
+    let run = recorded();
+    let found = first_difference(&playbook(text), &run.log, &Arc::default(), |_| None);
+    found.map(|found| format!("{}: {} | {}", found.step, found.recorded, found.now))
+}
+
+#[test]
+fn the_same_playbook_decides_the_same() {
+    assert_eq!(difference(OLD), None);
+    // What no history met makes no difference.
+    assert_eq!(
+        difference(
+            &OLD.replace(
+                "{step: c, tool: {kind: noop}}",
+                "{step: c, tool: {kind: noop, result: 1}}"
+            )
+        ),
+        None
+    );
+}
+
+#[test]
+fn another_guard_goes_another_way() {
+    let found = difference(&OLD.replace("> 5", "> 9")).unwrap();
+    assert_eq!(found, "a: step 'a' went to b | it goes to c");
+}
+
+#[test]
+fn other_variables_and_settings_are_told() {
+    let found = difference(&OLD.replace("'{{ output.v }}'", "'{{ output.v + 1 }}'")).unwrap();
+    assert_eq!(found, "a: step 'a' set {\"k\":7} | it sets {\"k\":8}");
+    let found = difference(&OLD.replace("'{{ ctx.k }}'", "'{{ ctx.k * 2 }}'")).unwrap();
+    assert_eq!(
+        found,
+        "b: step 'b' handed out noop {\"result\":7} {} | it hands out noop {\"result\":14} {}"
+    );
+}
+
+#[test]
+fn a_step_that_is_gone_is_told() {
+    let text = "- {step: a, tool: {kind: noop, result: '{{ workload.n }}'}, set: {ctx.k: '{{ output.v }}'}}\n";
+    assert_eq!(difference(text).unwrap(), "a: step 'a' went to b | it goes nowhere");
+    let text = OLD.replace("step: a", "step: begin");
+    assert_eq!(difference(&text).unwrap(), "a: step 'a' was entered | there is no such step");
+}

@@ -1,0 +1,206 @@
+//! Turns `auth` into the settings a tool understands.
+//!
+//! `auth` (or `credential`) is the alias of a stored credential, a map `{type, credential | key, …}`
+//! that names one, a map `{type, …}` that spells one out, or a map of several of those by names of
+//! the author's choice. Each is laid *under* the tool's own settings: what the step says itself
+//! wins. Tools see plain settings and never a credential.
+
+mod place;
+
+use noetl_model::{Failure, FailureKind, Map, Value};
+
+use crate::config::{self, type_name, wrong};
+use crate::{Call, Credential};
+
+/// The settings that ask for a credential.
+const KEYS: [&str; 2] = ["auth", "credential"];
+
+/// The keys that name a stored credential inside an `auth` map.
+const ALIAS_KEYS: [&str; 2] = ["credential", "key"];
+
+/// Lays `credential` under the settings of a tool of `kind`.
+///
+/// # Errors
+///
+/// A `config` failure when a tool of this kind cannot use a credential of this type, or when the
+/// credential lacks a field that it needs.
+pub fn inject(kind: &str, config: &mut Map, credential: &Credential) -> Result<(), Failure> {
+    let credential_kind = credential.kind.to_ascii_lowercase().replace('-', "_");
+    match (kind, credential_kind.as_str()) {
+        ("postgres", "postgres" | "postgresql" | "pg") => {
+            place::postgres(config, credential);
+            Ok(())
+        }
+        ("http", "bearer" | "bearer_token" | "token" | "oauth2" | "oauth") => {
+            place::bearer(config, credential)
+        }
+        ("http", "api_key" | "apikey") => place::api_key(config, credential),
+        ("http", "basic" | "http_basic" | "basic_auth") => place::basic(config, credential),
+        ("nats", "nats") => {
+            place::nats(config, credential);
+            Ok(())
+        }
+        ("sqlite", "sqlite") | ("duckdb", "duckdb") => {
+            place::file(config, credential);
+            Ok(())
+        }
+        ("postgres" | "http" | "nats" | "sqlite" | "duckdb", other) => Err(wrong(format!(
+            "credential '{}' is of type '{other}', which the {kind} tool cannot use; it takes {}",
+            credential.name,
+            taken(kind),
+        ))),
+        _ => Err(takes_none(kind)),
+    }
+}
+
+/// Resolves the credentials a call asks for and lays them under its settings.
+pub(crate) async fn resolve(kind: &str, call: &mut Call) -> Result<(), Failure> {
+    match kind {
+        // Asks for the credential itself.
+        "secrets" => Ok(()),
+        "transfer" => {
+            for side in ["source", "target"] {
+                let Some(Value::Object(mut settings)) = call.config.remove(side) else {
+                    continue;
+                };
+                let named = config::first(&settings, &["kind", "type"]).map(|(_, value)| value);
+                let side_kind = named.and_then(Value::as_str).unwrap_or_default().to_owned();
+                let done = resolve_in(&side_kind, &mut settings, call).await;
+                call.config.insert(side.to_owned(), Value::Object(settings));
+                done.map_err(|failure| Failure {
+                    message: format!("`{side}`: {}", failure.message),
+                    ..failure
+                })?;
+            }
+            Ok(())
+        }
+        _ => {
+            let mut settings = std::mem::take(&mut call.config);
+            let done = resolve_in(kind, &mut settings, call).await;
+            call.config = settings;
+            done
+        }
+    }
+}
+
+/// Lays the credentials that `settings` ask for under them, as those of a tool of `kind`.
+pub(crate) async fn resolve_in(kind: &str, settings: &mut Map, call: &Call) -> Result<(), Failure> {
+    for key in KEYS {
+        match settings.get(key) {
+            None => continue,
+            Some(Value::Null) => {}
+            // A tool of a kind that is none of ours reads its `auth` itself.
+            Some(_) if !is_ours(kind) => continue,
+            Some(auth) => {
+                for credential in credentials(key, &auth.clone(), call).await? {
+                    inject(kind, settings, &credential)?;
+                }
+            }
+        }
+        settings.remove(key);
+    }
+    Ok(())
+}
+
+/// The credentials that a setting asks for, in its order.
+async fn credentials(key: &str, auth: &Value, call: &Call) -> Result<Vec<Credential>, Failure> {
+    match auth {
+        Value::String(alias) => Ok(vec![stored(key, alias, call).await?]),
+        Value::Object(spec) if is_single(spec) => Ok(vec![single(key, spec, call).await?]),
+        Value::Object(several) if !several.is_empty() => {
+            let mut found = Vec::with_capacity(several.len());
+            for (name, spec) in several {
+                let place = format!("{key}.{name}");
+                found.push(match spec {
+                    Value::String(alias) => stored(&place, alias, call).await?,
+                    Value::Object(spec) if is_single(spec) => single(&place, spec, call).await?,
+                    _ => return Err(shape(&place, spec)),
+                });
+            }
+            Ok(found)
+        }
+        other => Err(shape(key, other)),
+    }
+}
+
+/// Whether a map describes one credential rather than several by name.
+fn is_single(spec: &Map) -> bool {
+    let is_text = |key: &&str| spec.get(*key).is_some_and(Value::is_string);
+    ["type", "credential", "key"].iter().any(|key| is_text(&key))
+}
+
+/// One credential: stored and refined by the map's other keys, or spelled out by them.
+async fn single(key: &str, spec: &Map, call: &Call) -> Result<Credential, Failure> {
+    let kind = config::text(spec, "type")?;
+    let fields = spec.iter().filter(|(name, value)| {
+        !value.is_null() && *name != "type" && !ALIAS_KEYS.contains(&name.as_str())
+    });
+    let fields = fields.map(|(name, value)| (name.clone(), value.clone()));
+    let mut credential = match config::first(spec, &ALIAS_KEYS) {
+        Some((_, Value::String(alias))) => stored(key, alias, call).await?,
+        Some((name, other)) => {
+            let found = type_name(other);
+            return Err(wrong(format!("`{key}.{name}` must name a credential, not be {found}")));
+        }
+        None => Credential { name: key.to_owned(), kind: String::new(), data: Map::new() },
+    };
+    credential.data.extend(fields);
+    if let Some(kind) = kind {
+        kind.clone_into(&mut credential.kind);
+    }
+    Ok(credential)
+}
+
+async fn stored(key: &str, alias: &str, call: &Call) -> Result<Credential, Failure> {
+    let alias = alias.trim();
+    if alias.is_empty() {
+        return Err(wrong(format!("`{key}` is an empty text; name a stored credential")));
+    }
+    let Some(source) = &call.credentials else {
+        return Err(wrong(format!(
+            "`{key}` names the stored credential '{alias}', but this worker has no credentials"
+        )));
+    };
+    tokio::select! {
+        found = source.get(alias) => found,
+        () = call.cancel.cancelled() => Err(call.cancelled()),
+    }
+}
+
+fn shape(key: &str, found: &Value) -> Failure {
+    wrong(format!(
+        "`{key}` must name a stored credential or be a map with `type`, not {}",
+        type_name(found)
+    ))
+}
+
+fn is_ours(kind: &str) -> bool {
+    const OURS: [&str; 11] = [
+        "postgres", "http", "nats", "sqlite", "duckdb", "noop", "shell", "python", "artifact",
+        "transfer", "secrets",
+    ];
+    OURS.contains(&kind)
+}
+
+fn taken(kind: &str) -> &'static str {
+    match kind {
+        "http" => "'bearer', 'basic' and 'api_key'",
+        "postgres" => "'postgres'",
+        "nats" => "'nats'",
+        "sqlite" => "'sqlite'",
+        _ => "'duckdb'",
+    }
+}
+
+fn takes_none(kind: &str) -> Failure {
+    Failure::new(
+        FailureKind::Config,
+        format!(
+            "the {kind} tool takes no `auth`; hand it the one field it needs through `input`, \
+             from `keychain` or a secrets step"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Runs SQL on a DuckDB file, or in memory.
+//!
+//! The database is part of the program only when it was built with the feature `duckdb`; without
+//! it every call says how to get such a program. Each call opens the database for itself and
+//! closes it at its end. Timeout, cancel and a dropped call interrupt the running statement, and
+//! an unfinished transaction is rolled back.
+
+#[cfg(feature = "duckdb")]
+mod execute;
+#[cfg(feature = "duckdb")]
+mod file;
+#[cfg(feature = "duckdb")]
+mod values;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use noetl_model::{Failure, Value};
+
+use crate::{Call, Options, Tool};
+
+#[cfg(feature = "duckdb")]
+pub(crate) use {
+    execute::{bind, failed},
+    file::{Location, open},
+    values::{cells, stored_cell},
+};
+
+/// The `duckdb` tool.
+#[derive(Debug, Clone)]
+pub struct DuckDb {
+    #[cfg_attr(not(feature = "duckdb"), expect(dead_code, reason = "nothing runs without it"))]
+    options: Arc<Options>,
+}
+
+impl DuckDb {
+    /// A DuckDB tool with these settings.
+    pub fn new(options: Arc<Options>) -> Self {
+        Self { options }
+    }
+}
+
+/// The failure of a program that was built without DuckDB.
+#[cfg(not(feature = "duckdb"))]
+pub(crate) fn absent() -> Failure {
+    Failure::new(
+        noetl_model::FailureKind::ToolMissing,
+        "this program was built without DuckDB; build it with `cargo build --release -p noetl-cli \
+         --features duckdb`, or use the sqlite tool",
+    )
+}
+
+#[cfg(not(feature = "duckdb"))]
+#[async_trait]
+impl Tool for DuckDb {
+    fn kind(&self) -> &'static str {
+        "duckdb"
+    }
+
+    async fn run(&self, _call: Call) -> Result<Value, Failure> {
+        Err(absent())
+    }
+}
+
+#[cfg(feature = "duckdb")]
+#[async_trait]
+impl Tool for DuckDb {
+    fn kind(&self) -> &'static str {
+        "duckdb"
+    }
+
+    async fn run(&self, call: Call) -> Result<Value, Failure> {
+        use crate::config::expiry;
+        use crate::sql::{Answer, Dialect, Script};
+        use crate::sqlite::Stop;
+
+        let limit = call.time_limit()?;
+        let location = Location::read(&call.config)?;
+        Script::read(&call, "duckdb", Dialect::DuckDb)?;
+        let stop = Stop::default();
+        let _guard = stop.guard();
+        let answer = Answer::new(&self.options.limits);
+        let work = {
+            let (call, stop) = (call.clone(), stop.clone());
+            tokio::task::spawn_blocking(move || {
+                let script = Script::read(&call, "duckdb", Dialect::DuckDb)?;
+                execute::run(&location, &script, &stop, answer)
+            })
+        };
+        stop.supervise(work, &call, expiry(limit), limit).await
+    }
+}

@@ -1,0 +1,88 @@
+//! Opens a database, and interrupts what is done with it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use duckdb::{AccessMode, Config, Connection};
+use noetl_model::{Failure, FailureKind, Map, Value};
+
+use crate::config::{self, type_name, wrong};
+use crate::sqlite::Stop;
+
+/// How often it is looked whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What a database may take of the worker's memory when the step does not say: much for one step,
+/// little enough for several side by side. Beyond it DuckDB uses files.
+const MEMORY_DEFAULT: &str = "1GB";
+
+/// Where a database is, and how it is to be opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Location {
+    path: Option<String>,
+    read_only: bool,
+    memory: String,
+}
+
+impl Location {
+    pub(crate) fn read(settings: &Map) -> Result<Self, Failure> {
+        let path = match config::first(settings, &["db_path", "database", "path"]) {
+            None => None,
+            Some((_, Value::String(path))) if path == ":memory:" || path.is_empty() => None,
+            Some((_, Value::String(path))) => Some(path.clone()),
+            Some((key, other)) => {
+                return Err(wrong(format!("`{key}` must be a path, not {}", type_name(other))));
+            }
+        };
+        let read_only = matches!(settings.get("read_only"), Some(Value::Bool(true)));
+        let memory = config::text(settings, "memory_limit")?.unwrap_or(MEMORY_DEFAULT).to_owned();
+        Ok(Self { path, read_only, memory })
+    }
+
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.path.is_none()
+    }
+}
+
+/// An open database. What it does is interrupted when its `stop` is raised.
+pub(crate) struct Opened {
+    pub(crate) connection: Connection,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Opens the database. Called on a thread of the runtime that may block.
+pub(crate) fn open(location: &Location, stop: &Stop) -> Result<Opened, Failure> {
+    let refused = |error: duckdb::Error| {
+        let place = location.path.as_deref().unwrap_or("a database in memory");
+        Failure::new(FailureKind::Config, format!("{place} cannot be opened: {error}"))
+    };
+    let mut settings = Config::default().max_memory(&location.memory).map_err(refused)?;
+    if location.read_only && location.path.is_some() {
+        settings = settings.access_mode(AccessMode::ReadOnly).map_err(refused)?;
+    }
+    let connection = match &location.path {
+        None => Connection::open_in_memory_with_flags(settings),
+        Some(path) => Connection::open_with_flags(path, settings),
+    };
+    let connection = connection.map_err(refused)?;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let interrupt = connection.interrupt_handle();
+    let (stop, over) = (stop.clone(), Arc::clone(&is_over));
+    tokio::runtime::Handle::current().spawn(async move {
+        while !over.load(Ordering::Relaxed) {
+            if stop.is_raised() {
+                // Again and again: between two statements there is nothing to interrupt.
+                interrupt.interrupt();
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    });
+    Ok(Opened { connection, is_over })
+}

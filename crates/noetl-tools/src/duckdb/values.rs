@@ -1,0 +1,98 @@
+//! Values on their way to DuckDB and back.
+
+use duckdb::types::{TimeUnit, Value as Stored};
+use noetl_model::{Map, Value};
+
+use crate::config::plain;
+use crate::postgres::temporal;
+use crate::sql::Cell;
+
+/// Days and microseconds from 1970-01-01, where DuckDB counts from, to 2000-01-01.
+const EPOCH_DAYS: i32 = 10_957;
+const EPOCH_MICROS: i64 = 946_684_800_000_000;
+
+/// The values of a row.
+pub(crate) fn cells(row: &duckdb::Row<'_>, columns: usize) -> duckdb::Result<Vec<Cell>> {
+    (0..columns).map(|place| Ok(cell(row.get_ref(place)?.to_owned()))).collect()
+}
+
+fn cell(value: Stored) -> Cell {
+    match value {
+        Stored::Null => Cell::NULL,
+        Stored::Boolean(value) => value.into(),
+        Stored::TinyInt(number) => number.into(),
+        Stored::SmallInt(number) => number.into(),
+        Stored::Int(number) => number.into(),
+        Stored::BigInt(number) => number.into(),
+        Stored::HugeInt(number) => Cell::decimal(number.to_string()),
+        Stored::UHugeInt(number) => Cell::decimal(number.to_string()),
+        Stored::UTinyInt(number) => number.into(),
+        Stored::USmallInt(number) => number.into(),
+        Stored::UInt(number) => number.into(),
+        Stored::UBigInt(number) => number.into(),
+        // The shortest digits of the small float, not the long ones of the large.
+        Stored::Float(number) => {
+            Cell::float(number.to_string().parse().unwrap_or_else(|_| f64::from(number)))
+        }
+        Stored::Double(number) => Cell::float(number),
+        Stored::Decimal(number) => Cell::decimal(number.to_string()),
+        Stored::Timestamp(unit, count) => {
+            temporal::timestamp(micros(unit, count).saturating_sub(EPOCH_MICROS), "").into()
+        }
+        Stored::Text(text) | Stored::Enum(text) => text.into(),
+        Stored::Blob(bytes) | Stored::Geometry(bytes) => Cell::Bytes(bytes),
+        Stored::Date32(days) => temporal::date(days.saturating_sub(EPOCH_DAYS)).into(),
+        Stored::Time64(unit, count) => temporal::time(micros(unit, count)).into(),
+        Stored::Interval { months, days, nanos } => {
+            temporal::interval(nanos / 1000, days, months).into()
+        }
+        Stored::List(items) | Stored::Array(items) => {
+            Value::Array(items.into_iter().map(|item| cell(item).into_value()).collect()).into()
+        }
+        Stored::Struct(fields) => {
+            let fields = fields.iter();
+            let map: Map = fields
+                .map(|(name, value)| (name.clone(), cell(value.clone()).into_value()))
+                .collect();
+            Value::Object(map).into()
+        }
+        Stored::Map(entries) => {
+            let entries = entries.iter();
+            let map: Map = entries
+                .map(|(key, value)| {
+                    (plain(&cell(key.clone()).into_value()), cell(value.clone()).into_value())
+                })
+                .collect();
+            Value::Object(map).into()
+        }
+        Stored::Union(value) => cell(*value),
+    }
+}
+
+fn micros(unit: TimeUnit, count: i64) -> i64 {
+    unit.to_micros(count)
+}
+
+/// A value as DuckDB takes it: lists and maps as JSON text.
+pub(super) fn stored(value: &Value) -> Stored {
+    match value {
+        Value::Null => Stored::Null,
+        Value::Bool(value) => Stored::Boolean(*value),
+        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            (Some(whole), _, _) => Stored::BigInt(whole),
+            (None, Some(whole), _) => Stored::UBigInt(whole),
+            (None, None, Some(float)) => Stored::Double(float),
+            (None, None, None) => Stored::Text(number.to_string()),
+        },
+        Value::String(text) => Stored::Text(text.clone()),
+        structured => Stored::Text(structured.to_string()),
+    }
+}
+
+/// A cell of another database as DuckDB takes it.
+pub(crate) fn stored_cell(cell: &Cell) -> Stored {
+    match cell {
+        Cell::Value(value) => stored(value),
+        Cell::Bytes(bytes) => Stored::Blob(bytes.clone()),
+    }
+}

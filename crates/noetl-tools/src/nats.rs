@@ -1,0 +1,84 @@
+//! Publishes to NATS, asks, and reads and writes its key-value and object stores.
+//!
+//! A message to a subject that a stream listens to counts as published only when the stream has
+//! acknowledged it; otherwise when the server has taken it. Clients are kept for a while after a
+//! call and shared by calls with the same settings.
+
+mod clients;
+mod message;
+mod stores;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::{Failure, Value};
+
+use crate::config::{self, expiry, wrong};
+use crate::{Call, Options, Tool};
+
+use clients::{Clients, Settings};
+
+/// How long an operation may take when nobody says otherwise; the server answers in milliseconds.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+
+const OPERATIONS: &str = "publish, request, kv_get, kv_put, kv_delete, kv_keys, object_get, \
+                          object_put, object_delete or object_list";
+
+/// The `nats` tool.
+#[derive(Debug, Clone)]
+pub struct Nats {
+    options: Arc<Options>,
+    clients: Clients,
+}
+
+impl Nats {
+    /// A NATS tool with these settings; it connects when a step asks for it.
+    pub fn new(options: Arc<Options>) -> Self {
+        Self { options, clients: Clients::default() }
+    }
+
+    async fn perform(&self, call: &Call, settings: &Settings) -> Result<Value, Failure> {
+        let payload_max = self.options.limits.nats_payload;
+        let Some((key, operation)) = config::first(&call.config, &["operation", "action", "op"])
+        else {
+            return Err(wrong(format!("a nats step needs an `operation`: {OPERATIONS}")));
+        };
+        let operation = operation.as_str().unwrap_or_default();
+        let client = || self.clients.get(settings);
+        match operation {
+            "publish" | "pub" | "js_publish" => message::publish(&client().await?, call).await,
+            "request" => message::request(&client().await?, call, payload_max).await,
+            "kv_get" => stores::kv_get(&client().await?, call, payload_max).await,
+            "kv_put" => stores::kv_put(&client().await?, call).await,
+            "kv_delete" => stores::kv_delete(&client().await?, call).await,
+            "kv_keys" => stores::kv_keys(&client().await?, call, payload_max).await,
+            "object_get" => stores::object_get(&client().await?, call, payload_max).await,
+            "object_put" => stores::object_put(&client().await?, call).await,
+            "object_delete" => stores::object_delete(&client().await?, call).await,
+            "object_list" => stores::object_list(&client().await?, call, payload_max).await,
+            other => Err(wrong(format!("`{key}` must be {OPERATIONS}, not '{other}'"))),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for Nats {
+    fn kind(&self) -> &'static str {
+        "nats"
+    }
+
+    async fn run(&self, call: Call) -> Result<Value, Failure> {
+        let limit = call.time_limit()?.unwrap_or(TIMEOUT_DEFAULT);
+        let settings = Settings::read(&call.config)?;
+        tokio::select! {
+            done = self.perform(&call, &settings) => done,
+            () = call.cancel.cancelled() => Err(call.cancelled()),
+            () = expiry(Some(limit)) => {
+                // It may be the connection that hangs; the next call gets another.
+                self.clients.forget(&settings);
+                Err(call.timed_out(limit))
+            }
+        }
+    }
+}

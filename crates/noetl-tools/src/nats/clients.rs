@@ -1,0 +1,180 @@
+//! Connections by their settings, kept for a while.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_nats::{Client, ConnectErrorKind, ConnectOptions};
+use noetl_model::{Failure, FailureKind, Map, Value};
+use tokio::time::Instant;
+
+use crate::config::{self, type_name, wrong};
+
+/// How long an unused client is kept.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// How many clients are kept. More servers than this in one worker's playbooks only means that
+/// some connect anew.
+const KEPT_MAX: usize = 16;
+
+/// How long a connection may take to open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A server and who asks.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Settings {
+    urls: Vec<String>,
+    user: Option<String>,
+    password: Option<String>,
+    token: Option<String>,
+    creds: Option<String>,
+    nkey: Option<String>,
+    tls: bool,
+}
+
+impl Settings {
+    pub(super) fn read(settings: &Map) -> Result<Self, Failure> {
+        let urls = match config::first(settings, &["url", "servers", "nats_url"]) {
+            Some((_, Value::String(text))) => text
+                .split(',')
+                .map(str::trim)
+                .filter(|url| !url.is_empty())
+                .map(str::to_owned)
+                .collect(),
+            Some((key, Value::Array(items))) => {
+                let urls = items.iter().map(|item| match item {
+                    Value::String(url) => Ok(url.clone()),
+                    other => {
+                        Err(wrong(format!("`{key}` must list texts, not {}", type_name(other))))
+                    }
+                });
+                urls.collect::<Result<Vec<_>, _>>()?
+            }
+            Some((key, other)) => {
+                return Err(wrong(format!("`{key}` must be a text, not {}", type_name(other))));
+            }
+            None => Vec::new(),
+        };
+        if urls.is_empty() {
+            return Err(wrong("a nats step needs `auth` or a `url` such as \"nats://host:4222\""));
+        }
+        let text = |key: &str| config::text(settings, key).map(|text| text.map(str::to_owned));
+        let tls = match settings.get("tls") {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(tls)) => *tls,
+            Some(other) => {
+                let found = type_name(other);
+                return Err(wrong(format!("`tls` must be true or false, not {found}")));
+            }
+        };
+        Ok(Self {
+            urls,
+            user: text("user")?,
+            password: text("password")?,
+            token: text("token")?,
+            creds: text("creds")?,
+            nkey: text("nkey")?,
+            tls,
+        })
+    }
+
+    async fn connect(&self) -> Result<Client, Failure> {
+        // Fails only when another part of the program chose a provider before, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut options = ConnectOptions::new()
+            .name("noetl")
+            .connection_timeout(CONNECT_TIMEOUT)
+            .require_tls(self.tls)
+            // The call's own limit is the one that counts.
+            .request_timeout(None);
+        if let (Some(user), Some(password)) = (&self.user, &self.password) {
+            options = options.user_and_password(user.clone(), password.clone());
+        }
+        if let Some(token) = &self.token {
+            options = options.token(token.clone());
+        }
+        if let Some(nkey) = &self.nkey {
+            options = options.nkey(nkey.clone());
+        }
+        if let Some(creds) = &self.creds {
+            let read = options.credentials(creds);
+            // The driver's error may quote what it could not read.
+            options =
+                read.map_err(|_| wrong("`creds` is not the text of a NATS credentials file"))?;
+        }
+        options.connect(self.urls.clone()).await.map_err(|error| {
+            let kind = match error.kind() {
+                ConnectErrorKind::ServerParse => FailureKind::Config,
+                ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+                    FailureKind::Auth
+                }
+                _ => FailureKind::Connection,
+            };
+            Failure::new(
+                kind,
+                format!("the NATS server cannot be used: {}", super::message::cause(&error)),
+            )
+        })
+    }
+}
+
+/// Clients by their settings. Cloning is one reference count.
+#[derive(Clone, Default)]
+pub(super) struct Clients(Arc<Mutex<Vec<Kept>>>);
+
+struct Kept {
+    settings: Settings,
+    client: Client,
+    used: Instant,
+}
+
+impl std::fmt::Debug for Clients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Clients({})", self.lock().len())
+    }
+}
+
+impl Clients {
+    fn lock(&self) -> MutexGuard<'_, Vec<Kept>> {
+        // Every change is one call of the list's own, so a panic elsewhere leaves it whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connected client for these settings.
+    pub(super) async fn get(&self, settings: &Settings) -> Result<Client, Failure> {
+        let now = Instant::now();
+        if let Some(kept) = self.lock().iter_mut().find(|kept| kept.settings == *settings) {
+            kept.used = now;
+            return Ok(kept.client.clone());
+        }
+        let client = settings.connect().await?;
+        let mut kept = self.lock();
+        if kept.len() >= KEPT_MAX {
+            kept.remove(0);
+        }
+        kept.push(Kept { settings: settings.clone(), client: client.clone(), used: now });
+        drop(kept);
+        self.expire_later();
+        Ok(client)
+    }
+
+    /// Lets the next call with these settings connect anew.
+    pub(super) fn forget(&self, settings: &Settings) {
+        self.lock().retain(|kept| kept.settings != *settings);
+    }
+
+    /// Closes unused clients, for as long as there are any.
+    fn expire_later(&self) {
+        let clients = Arc::downgrade(&self.0);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(IDLE_MAX).await;
+                let Some(clients) = clients.upgrade().map(Clients) else { return };
+                let mut kept = clients.lock();
+                kept.retain(|kept| kept.used.elapsed() < IDLE_MAX);
+                if kept.is_empty() {
+                    return;
+                }
+            }
+        });
+    }
+}

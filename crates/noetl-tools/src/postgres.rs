@@ -1,0 +1,76 @@
+//! Runs SQL on a Postgres server.
+//!
+//! Statements go over the extended protocol one after the other, so the server itself says which
+//! of them return rows and of what types; parameters travel as values and are never part of the
+//! text. Several statements take effect together or not at all. On timeout, on cancel and when the
+//! call is dropped the running statement is cancelled on the server. Connections are kept for a
+//! while after a call, cleaned of everything the call left in the session.
+
+mod decode;
+mod encode;
+mod execute;
+mod failure;
+mod pool;
+mod settings;
+pub(crate) mod temporal;
+mod tls;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use noetl_model::{Failure, Value};
+
+use crate::config::expiry;
+use crate::sql::{Answer, Dialect, Script};
+use crate::{Call, Options, Tool};
+
+pub(crate) use decode::decode_row;
+pub(crate) use encode::{CellParam, Param, copy_field};
+pub(crate) use execute::bound;
+pub(crate) use pool::{Pool, Session, Stopper};
+pub(crate) use settings::Settings;
+
+/// The `postgres` tool.
+#[derive(Debug, Clone)]
+pub struct Postgres {
+    options: Arc<Options>,
+    pool: Pool,
+}
+
+impl Postgres {
+    /// A Postgres tool with these settings; it connects when a step asks for it.
+    pub fn new(options: Arc<Options>) -> Self {
+        Self { options, pool: Pool::default() }
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+}
+
+#[async_trait]
+impl Tool for Postgres {
+    fn kind(&self) -> &'static str {
+        "postgres"
+    }
+
+    async fn run(&self, call: Call) -> Result<Value, Failure> {
+        let limit = call.time_limit()?;
+        let settings = Settings::read(&call.config)?;
+        let script = Script::read(&call, "postgres", Dialect::Postgres)?;
+        let stopper = Stopper::default();
+        let mut answer = Answer::new(&self.options.limits);
+        let mut work =
+            Box::pin(execute::run(&self.pool, &settings, &script, &stopper, &mut answer));
+        let failure = tokio::select! {
+            done = &mut work => {
+                drop(work);
+                return done.map(|()| answer.into_value());
+            }
+            () = call.cancel.cancelled() => call.cancelled(),
+            () = expiry(limit) => call.timed_out(limit.unwrap_or_default()),
+        };
+        stopper.stop(work).await;
+        Err(failure)
+    }
+}

@@ -1,0 +1,210 @@
+//! Values on their way to Postgres, in the text form the server reads its own types from.
+//!
+//! The server says what type each parameter has; a value is written the way that type is, so that
+//! `"2024-01-01"` can be a date and `[1, 2]` an array or a document.
+
+use std::error::Error;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::BytesMut;
+use noetl_model::Value;
+use tokio_postgres::types::{Format, IsNull, Kind, ToSql, Type, to_sql_checked};
+
+use crate::config::plain;
+use crate::sql::Cell;
+
+type Refused = Box<dyn Error + Sync + Send>;
+
+/// A parameter's value.
+#[derive(Debug)]
+pub(crate) struct Param<'a>(pub(crate) &'a Value);
+
+impl ToSql for Param<'_> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Refused> {
+        match text_of(self.0, ty)? {
+            None => Ok(IsNull::Yes),
+            Some(text) => {
+                out.extend_from_slice(text.as_bytes());
+                Ok(IsNull::No)
+            }
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    fn encode_format(&self, _: &Type) -> Format {
+        Format::Text
+    }
+
+    to_sql_checked!();
+}
+
+/// A cell of another database as a parameter's value.
+#[derive(Debug)]
+pub(crate) struct CellParam<'a>(pub(crate) &'a Cell);
+
+impl ToSql for CellParam<'_> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Refused> {
+        match self.0 {
+            Cell::Value(value) => Param(value).to_sql(ty, out),
+            Cell::Bytes(bytes) => {
+                out.extend_from_slice(bytes_text(bytes, ty).as_bytes());
+                Ok(IsNull::No)
+            }
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    fn encode_format(&self, _: &Type) -> Format {
+        Format::Text
+    }
+
+    to_sql_checked!();
+}
+
+/// Bytes in the form of their column: base64 where it holds text.
+fn bytes_text(bytes: &[u8], ty: &Type) -> String {
+    match *ty == Type::BYTEA {
+        true => hex(bytes),
+        false => STANDARD.encode(bytes),
+    }
+}
+
+/// A value as the server would print it; `None` is null.
+fn text_of(value: &Value, ty: &Type) -> Result<Option<String>, Refused> {
+    if let Kind::Domain(inner) = ty.kind() {
+        return text_of(value, inner);
+    }
+    Ok(Some(match (value, ty.kind()) {
+        (Value::Null, _) => return Ok(None),
+        (Value::Array(items), Kind::Array(element)) => array(items, element)?,
+        _ if *ty == Type::JSON || *ty == Type::JSONB => document(value),
+        (Value::String(text), _) if *ty == Type::BYTEA => bytes(text)?,
+        (value, _) => plain(value),
+    }))
+}
+
+/// A JSON document: a text that is one is taken at its word.
+fn document(value: &Value) -> String {
+    match value {
+        Value::String(text) if serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() => {
+            text.clone()
+        }
+        value => value.to_string(),
+    }
+}
+
+fn bytes(text: &str) -> Result<String, Refused> {
+    if text.starts_with("\\x") {
+        return Ok(text.to_owned());
+    }
+    let bytes = STANDARD.decode(text).map_err(|_| "bytes are given in base64 or as '\\x…'")?;
+    Ok(hex(&bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(2 + 2 * bytes.len());
+    text.push_str("\\x");
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn array(items: &[Value], element: &Type) -> Result<String, Refused> {
+    let mut text = String::from("{");
+    for (place, item) in items.iter().enumerate() {
+        if place > 0 {
+            text.push(',');
+        }
+        match item {
+            // An inner list is another dimension of the same array.
+            Value::Array(items) if *element != Type::JSON && *element != Type::JSONB => {
+                text.push_str(&array(items, element)?);
+            }
+            item => match text_of(item, element)? {
+                None => text.push_str("null"),
+                Some(item) => {
+                    text.push('"');
+                    for letter in item.chars() {
+                        if matches!(letter, '"' | '\\') {
+                            text.push('\\');
+                        }
+                        text.push(letter);
+                    }
+                    text.push('"');
+                }
+            },
+        }
+    }
+    text.push('}');
+    Ok(text)
+}
+
+/// Writes one field of a `copy` in text format, for a column of this type.
+pub(crate) fn copy_field(cell: &Cell, ty: &Type, out: &mut BytesMut) -> Result<(), Refused> {
+    let text = match cell {
+        Cell::Value(value) => text_of(value, ty)?,
+        Cell::Bytes(bytes) => Some(bytes_text(bytes, ty)),
+    };
+    let Some(text) = text else {
+        out.extend_from_slice(b"\\N");
+        return Ok(());
+    };
+    for byte in text.bytes() {
+        match byte {
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            byte => out.extend_from_slice(&[byte]),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_take_the_form_of_their_type() {
+        let check = |value: Value, ty: &Type, expected: Option<&str>| {
+            let text = text_of(&value, ty).map_err(|error| error.to_string());
+            assert_eq!(text, Ok(expected.map(str::to_owned)), "{value} as {ty}");
+        };
+        check(json!(null), &Type::TEXT, None);
+        check(json!(5), &Type::INT4, Some("5"));
+        check(json!("5"), &Type::INT4, Some("5"));
+        check(json!(true), &Type::BOOL, Some("true"));
+        check(json!({"a": 1}), &Type::TEXT, Some("{\"a\":1}"));
+        check(json!([1, null, "a\"b\\"]), &Type::TEXT_ARRAY, Some(r#"{"1",null,"a\"b\\"}"#));
+        check(json!([[1, 2], [3, 4]]), &Type::INT4_ARRAY, Some(r#"{{"1","2"},{"3","4"}}"#));
+        check(json!([[1], {}]), &Type::JSONB_ARRAY, Some(r#"{"[1]","{}"}"#));
+        check(json!("{1,2}"), &Type::INT4_ARRAY, Some("{1,2}"));
+        check(json!("{\"a\": 1}"), &Type::JSONB, Some("{\"a\": 1}"));
+        check(json!("a"), &Type::JSONB, Some("\"a\""));
+        check(json!([1]), &Type::JSON, Some("[1]"));
+        check(json!("AP8="), &Type::BYTEA, Some("\\x00ff"));
+        check(json!("\\x00"), &Type::BYTEA, Some("\\x00"));
+        assert!(text_of(&json!("no base64!"), &Type::BYTEA).is_err());
+    }
+
+    #[test]
+    fn copied_fields_cannot_break_their_line() {
+        let mut out = BytesMut::new();
+        copy_field(&"a\tb\nc\\d\r".into(), &Type::TEXT, &mut out).unwrap();
+        copy_field(&Cell::NULL, &Type::TEXT, &mut out).unwrap();
+        copy_field(&Cell::Bytes(vec![1]), &Type::BYTEA, &mut out).unwrap();
+        assert_eq!(&out[..], b"a\\tb\\nc\\\\d\\r\\N\\\\x01");
+    }
+}

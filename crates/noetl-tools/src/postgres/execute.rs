@@ -1,0 +1,132 @@
+//! Runs a step's statements on one connection.
+
+use std::pin::pin;
+
+use futures::StreamExt;
+use noetl_model::{Failure, FailureKind, Value};
+use tokio_postgres::Statement as Prepared;
+
+use super::decode::decode_row;
+use super::encode::Param;
+use super::pool::{Pool, Session, Stopper};
+use super::settings::Settings;
+use crate::config::wrong;
+use crate::sql::{Answer, Dialect, Params, Part, Script, column_names, number_names};
+
+/// Runs all statements, and gives the connection back when it is still good.
+pub(super) async fn run(
+    pool: &Pool,
+    settings: &Settings,
+    script: &Script<'_>,
+    stopper: &Stopper,
+    answer: &mut Answer,
+) -> Result<(), Failure> {
+    for part in &script.parts {
+        if part.statement.streams {
+            return Err(wrong(
+                "a step has no stream for `copy` to read from or write to; use `transfer`",
+            ));
+        }
+    }
+    let opening = if script.is_atomic { "begin" } else { "" };
+    let session = pool.session(settings, opening).await?;
+    stopper.watch(&session);
+    let done = perform(&session, script, answer).await;
+    match &done {
+        Err(failure) if failure.kind == FailureKind::OutputLimit => session.abandon().await,
+        _ => session.release(),
+    }
+    done
+}
+
+async fn perform(
+    session: &Session,
+    script: &Script<'_>,
+    answer: &mut Answer,
+) -> Result<(), Failure> {
+    for part in &script.parts {
+        statement(session, part, answer).await?;
+    }
+    if script.is_atomic {
+        let ended = session.client().batch_execute("commit").await;
+        ended.map_err(|error| session.failed(&error, None))?;
+    }
+    Ok(())
+}
+
+async fn statement(session: &Session, part: &Part<'_>, answer: &mut Answer) -> Result<(), Failure> {
+    let place = answer.place();
+    let (text, values) = bound(part)?;
+    let prepared = session.client().prepare(&text).await;
+    let prepared = prepared.map_err(|error| {
+        let failure = session.failed(&error, Some(place));
+        explain(failure, part)
+    })?;
+    let values = fitting(values, part, &prepared, place)?;
+    let returns_rows = !prepared.columns().is_empty();
+    let names = || column_names(prepared.columns().iter().map(|column| column.name()));
+    answer.begin(returns_rows.then(names));
+    let params = values.into_iter().map(Param);
+    let failed = |error| explain(session.failed(&error, Some(place)), part);
+    let rows = session.client().query_raw(&prepared, params).await.map_err(failed)?;
+    let mut rows = pin!(rows);
+    while let Some(row) = rows.next().await {
+        let row = row.map_err(|error| explain(session.failed(&error, Some(place)), part))?;
+        answer.row(decode_row(&row)?)?;
+    }
+    // The tag of a query counts rows that were given, not changed.
+    let counted = rows.rows_affected().unwrap_or(0);
+    let is_query = returns_rows && !part.statement.changes_rows();
+    answer.end(if is_query { 0 } else { counted });
+    Ok(())
+}
+
+/// The statement as the server gets it, and the values of its parameters.
+pub(crate) fn bound<'a>(part: &'a Part<'_>) -> Result<(String, Vec<&'a Value>), Failure> {
+    let text = part.statement.text;
+    match part.params {
+        Params::List(list) => Ok((text.to_owned(), list.iter().collect())),
+        params @ Params::Named { .. } => {
+            let takes = |name: &str| Ok(params.value(name)?.is_some());
+            let (text, names) = number_names(text, Dialect::Postgres, takes)?;
+            let mut values = Vec::with_capacity(names.len());
+            for name in names {
+                values.extend(params.value(name)?);
+            }
+            Ok((text, values))
+        }
+    }
+}
+
+/// The values a statement takes: a list is shared by all statements, each taking what it counts.
+fn fitting<'a>(
+    mut values: Vec<&'a Value>,
+    part: &Part<'_>,
+    prepared: &Prepared,
+    place: usize,
+) -> Result<Vec<&'a Value>, Failure> {
+    let asked = prepared.params().len();
+    if asked > values.len() {
+        let given = values.len();
+        let named = matches!(part.params, Params::Named { .. });
+        let advice = match named {
+            true => "give them as a list under `params`",
+            false => "give one for each of $1, $2, …",
+        };
+        return Err(wrong(format!(
+            "statement {}: it takes {asked} parameters, and there are {given}; {advice}",
+            place + 1
+        )));
+    }
+    values.truncate(asked);
+    Ok(values)
+}
+
+/// Adds what would help where the database's own words do not say it.
+fn explain(mut failure: Failure, part: &Part<'_>) -> Failure {
+    let state = failure.details.as_ref().and_then(|details| details["pg"]["code"].as_str());
+    if state == Some("25001") && part.statement.control == crate::sql::Control::None {
+        failure.message.push_str("; set `autocommit: true` to run the statements one by one");
+    }
+    failure
+}

@@ -1,0 +1,77 @@
+//! Answers with what is known of a stored credential, or with one of its fields.
+//!
+//! Without `field` the answer names the fields and holds nothing secret. With it, the value is part
+//! of the step's result, for a later task to use; a worker that records results must know it as a
+//! secret.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::{Failure, FailureKind, Value};
+use serde_json::json;
+
+use crate::config::{self, expiry, type_name, wrong};
+use crate::{Call, Tool};
+
+/// How long the store may take to answer when nobody says otherwise.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+
+/// Where the credential's alias may stand.
+const ALIAS_KEYS: [&str; 5] = ["credential", "name", "alias", "key", "auth"];
+
+/// The `secrets` tool.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Secrets;
+
+#[async_trait]
+impl Tool for Secrets {
+    fn kind(&self) -> &'static str {
+        "secrets"
+    }
+
+    async fn run(&self, call: Call) -> Result<Value, Failure> {
+        let limit = call.time_limit()?.unwrap_or(TIMEOUT_DEFAULT);
+        tokio::select! {
+            done = perform(&call) => done,
+            () = call.cancel.cancelled() => Err(call.cancelled()),
+            () = expiry(Some(limit)) => Err(call.timed_out(limit)),
+        }
+    }
+}
+
+async fn perform(call: &Call) -> Result<Value, Failure> {
+    let alias = match config::first(&call.config, &ALIAS_KEYS)
+        .or_else(|| config::first(&call.input, &ALIAS_KEYS))
+    {
+        Some((_, Value::String(alias))) if !alias.trim().is_empty() => alias.trim(),
+        Some((key, other)) => {
+            let found = type_name(other);
+            return Err(wrong(format!("`{key}` must name a stored credential, not be {found}")));
+        }
+        None => return Err(wrong("a secrets step needs `credential`, the alias of a stored one")),
+    };
+    let Some(source) = &call.credentials else {
+        return Err(Failure::new(
+            FailureKind::ToolMissing,
+            "this worker has no access to stored credentials",
+        ));
+    };
+    let credential = source.get(alias).await?;
+    let fields: Vec<&String> = credential.data.keys().collect();
+    let Some(field) = config::text(&call.config, "field")? else {
+        return Ok(json!({"name": credential.name, "type": credential.kind, "fields": fields}));
+    };
+    match credential.data.get(field) {
+        Some(value) => Ok(json!({
+            "name": credential.name, "type": credential.kind, "field": field, "value": value,
+        })),
+        None => Err(Failure::new(
+            FailureKind::NotFound,
+            format!(
+                "credential '{}' has no field '{field}'; it has {}",
+                credential.name,
+                fields.iter().map(|field| field.as_str()).collect::<Vec<_>>().join(", ")
+            ),
+        )),
+    }
+}

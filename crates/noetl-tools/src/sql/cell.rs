@@ -1,0 +1,103 @@
+//! One value of a row.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use noetl_model::Value;
+
+/// A value of a row on its way: JSON, or bytes, which JSON has no form for.
+///
+/// Bytes stay bytes while they go from one database to another and become base64 in a result.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cell {
+    /// Anything JSON can say.
+    Value(Value),
+    /// A `bytea` or a `blob`.
+    Bytes(Vec<u8>),
+}
+
+impl Cell {
+    pub(crate) const NULL: Self = Self::Value(Value::Null);
+
+    pub(crate) fn into_value(self) -> Value {
+        match self {
+            Self::Value(value) => value,
+            Self::Bytes(bytes) => STANDARD.encode(bytes).into(),
+        }
+    }
+}
+
+impl<T: Into<Value>> From<T> for Cell {
+    fn from(value: T) -> Self {
+        Self::Value(value.into())
+    }
+}
+
+/// A float as JSON has it; what JSON cannot carry as the databases' own word for it.
+impl Cell {
+    pub(crate) fn float(number: f64) -> Self {
+        match serde_json::Number::from_f64(number) {
+            Some(number) => Self::Value(Value::Number(number)),
+            None if number.is_nan() => "NaN".into(),
+            None if number > 0.0 => "Infinity".into(),
+            None => "-Infinity".into(),
+        }
+    }
+
+    /// A decimal number: as a JSON number when that is the same number, as its text otherwise.
+    pub(crate) fn decimal(text: String) -> Self {
+        if let Ok(whole) = text.parse::<i64>() {
+            return whole.into();
+        }
+        if let Ok(whole) = text.parse::<u64>() {
+            return whole.into();
+        }
+        match text.parse::<f64>() {
+            Ok(float) if float.is_finite() && is_same(&text, float) => Self::float(float),
+            _ => text.into(),
+        }
+    }
+}
+
+/// Whether the shortest form of `float` has the same digits as the decimal `text`.
+fn is_same(text: &str, float: f64) -> bool {
+    fn digits(text: &str) -> (bool, &str, &str) {
+        let (negative, rest) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (whole, fraction) = rest.split_once('.').unwrap_or((rest, ""));
+        (negative, whole.trim_start_matches('0'), fraction.trim_end_matches('0'))
+    }
+    // Rust prints the shortest digits that read back as the same float, and never an exponent.
+    digits(text) == digits(&float.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_decimal_is_a_number_only_when_nothing_is_lost() {
+        let check = |text: &str, expected: Value| {
+            assert_eq!(Cell::decimal(text.to_owned()).into_value(), expected, "{text}");
+        };
+        check("5", json!(5));
+        check("-5", json!(-5));
+        check("18446744073709551615", json!(u64::MAX));
+        check("18446744073709551616", json!("18446744073709551616"));
+        check("0.1", json!(0.1));
+        check("1.50", json!(1.5));
+        check("-0.25", json!(-0.25));
+        check("0.12345678901234567890", json!("0.12345678901234567890"));
+        check("NaN", json!("NaN"));
+    }
+
+    #[test]
+    fn what_json_cannot_carry_is_a_word() {
+        assert_eq!(Cell::float(f64::NAN), "NaN".into());
+        assert_eq!(Cell::float(f64::NEG_INFINITY), "-Infinity".into());
+        assert_eq!(Cell::Bytes(vec![0, 255]).into_value(), json!("AP8="));
+    }
+}

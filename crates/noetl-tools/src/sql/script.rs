@@ -1,0 +1,149 @@
+//! Reads what a database step is to run out of its settings.
+
+use noetl_model::{Failure, Map, Value};
+
+use super::scan::Dialect;
+use super::statements::{Control, Statement, split};
+use crate::Call;
+use crate::config::{self, type_name, wrong};
+
+/// The settings statements may be given under; the first that is there counts.
+const TEXT_KEYS: [&str; 5] = ["query", "command", "sql", "commands", "statements"];
+
+/// What a step runs, in order.
+#[derive(Debug)]
+pub(crate) struct Script<'a> {
+    pub(crate) parts: Vec<Part<'a>>,
+    /// Whether the statements are to be wrapped in one transaction.
+    pub(crate) is_atomic: bool,
+}
+
+/// One statement and where its parameters come from.
+#[derive(Debug, Clone)]
+pub(crate) struct Part<'a> {
+    pub(crate) statement: Statement<'a>,
+    pub(crate) params: Params<'a>,
+}
+
+/// Values for a statement's parameters.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Params<'a> {
+    /// By position.
+    List(&'a [Value]),
+    /// By name: those of `params`, each of which a statement may use, then those of the step's
+    /// `input`, which are used where they fit.
+    Named {
+        /// From `params`; `None` when the step has none.
+        params: Option<&'a Map>,
+        /// From `input`.
+        input: &'a Map,
+    },
+}
+
+impl<'a> Params<'a> {
+    /// The value of a name; `None` for a text that only looks like one.
+    pub(crate) fn value(&self, name: &str) -> Result<Option<&'a Value>, Failure> {
+        let Self::Named { params, input } = self else { return Ok(None) };
+        let found = params.and_then(|params| params.get(name)).or_else(|| input.get(name));
+        match (found, params) {
+            (None, Some(_)) => Err(wrong(format!(
+                "the statement asks for `:{name}`, which `params` does not have"
+            ))),
+            (found, _) => Ok(found),
+        }
+    }
+}
+
+impl<'a> Script<'a> {
+    pub(crate) fn read(call: &'a Call, kind: &str, dialect: Dialect) -> Result<Self, Failure> {
+        Self::read_from(&call.config, &call.input, kind, dialect)
+    }
+
+    pub(crate) fn read_from(
+        config: &'a Map,
+        input: &'a Map,
+        kind: &str,
+        dialect: Dialect,
+    ) -> Result<Self, Failure> {
+        let Some((key, value)) = config::first(config, &TEXT_KEYS) else {
+            return Err(wrong(format!(
+                "a {kind} step needs its SQL under `query` (a text) or `commands` (a list)"
+            )));
+        };
+        let shared = params(config, "params", input)?;
+        let mut parts = Vec::new();
+        let items = match value {
+            Value::Array(items) => items.as_slice(),
+            single => std::slice::from_ref(single),
+        };
+        for (place, item) in items.iter().enumerate() {
+            let (text, params) = match item {
+                Value::String(text) => (text.as_str(), shared),
+                Value::Object(item) if value.is_array() => {
+                    let Some((_, Value::String(text))) = config::first(item, &TEXT_KEYS[..3])
+                    else {
+                        return Err(wrong(format!("`{key}[{place}]` needs its SQL under `query`")));
+                    };
+                    let own = item.contains_key("params");
+                    let params = if own {
+                        self::params(item, &format!("{key}[{place}].params"), input)?
+                    } else {
+                        shared
+                    };
+                    (text.as_str(), params)
+                }
+                other => {
+                    let found = type_name(other);
+                    return Err(wrong(format!("`{key}` must be a text or a list, not {found}")));
+                }
+            };
+            let statements = split(text, dialect);
+            parts.extend(statements.into_iter().map(|statement| Part { statement, params }));
+        }
+        if parts.is_empty() {
+            return Err(wrong(format!("`{key}` holds no statement")));
+        }
+        let is_atomic = is_atomic(config, &parts)?;
+        Ok(Self { parts, is_atomic })
+    }
+}
+
+fn params<'a>(config: &'a Map, key: &str, input: &'a Map) -> Result<Params<'a>, Failure> {
+    match config.get("params") {
+        None | Some(Value::Null) => Ok(Params::Named { params: None, input }),
+        Some(Value::Array(list)) => Ok(Params::List(list)),
+        Some(Value::Object(map)) => Ok(Params::Named { params: Some(map), input }),
+        Some(other) => {
+            Err(wrong(format!("`{key}` must be a list or a map, not {}", type_name(other))))
+        }
+    }
+}
+
+/// Whether the statements take effect together. They do when there are several, unless they say
+/// for themselves where a transaction starts and ends, or `autocommit` is on.
+fn is_atomic(config: &Map, parts: &[Part<'_>]) -> Result<bool, Failure> {
+    let mut open = false;
+    let mut controls = false;
+    for part in parts {
+        match part.statement.control {
+            Control::None | Control::Inner => {}
+            Control::Begin => (open, controls) = (true, true),
+            Control::Finish => (open, controls) = (false, true),
+        }
+    }
+    if open {
+        return Err(wrong(
+            "the statements begin a transaction that they do not end, so nothing would be kept; \
+             add `commit`, or leave `begin` out: several statements take effect together",
+        ));
+    }
+    let autocommit = match config.get("autocommit") {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(autocommit)) => *autocommit,
+        Some(other) => {
+            let found = type_name(other);
+            return Err(wrong(format!("`autocommit` must be true or false, not {found}")));
+        }
+    };
+    Ok(parts.len() > 1 && !controls && !autocommit)
+}

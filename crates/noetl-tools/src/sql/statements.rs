@@ -1,0 +1,180 @@
+//! Tells the statements of a text apart, and puts numbers in the place of named parameters.
+
+use noetl_model::Failure;
+
+use super::scan::{Dialect, Scanner, Token};
+
+/// One statement of a text, without its semicolon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Statement<'a> {
+    pub(crate) text: &'a str,
+    /// What it does, in lower case: its first word, or for `with` the word after the last of its
+    /// named queries.
+    pub(crate) verb: String,
+    /// What it does to the transaction around it.
+    pub(crate) control: Control,
+    /// Whether it reads or writes the client's own stream (`copy … from stdin`).
+    pub(crate) streams: bool,
+}
+
+/// What a statement does to the transaction around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// Nothing.
+    None,
+    /// Opens one.
+    Begin,
+    /// Ends one, either way.
+    Finish,
+    /// Marks a place in one, or goes back there.
+    Inner,
+}
+
+impl Statement<'_> {
+    /// Whether it changes rows rather than asks for them.
+    pub(crate) fn changes_rows(&self) -> bool {
+        matches!(self.verb.as_str(), "insert" | "update" | "delete" | "merge" | "replace")
+    }
+}
+
+/// The statements of a text. Pieces of nothing but blanks and comments are left out.
+pub(crate) fn split(text: &str, dialect: Dialect) -> Vec<Statement<'_>> {
+    let mut statements = Vec::new();
+    let mut piece = Piece::default();
+    for (range, token) in Scanner::new(text, dialect) {
+        if token == Token::End && piece.bodies == 0 {
+            statements.extend(piece.finish(text, range.start));
+            piece = Piece::default();
+        } else {
+            piece.push(range.start, token, dialect);
+        }
+    }
+    statements.extend(piece.finish(text, text.len()));
+    statements
+}
+
+/// A statement that is being read.
+#[derive(Default)]
+struct Piece {
+    start: Option<usize>,
+    /// Its first three words, in lower case.
+    words: Vec<String>,
+    /// Whether all tokens so far were words, so that `words` are its opening.
+    opening: bool,
+    verb: Option<String>,
+    parens: usize,
+    /// How many bodies of a routine or trigger are open; they hold semicolons of their own.
+    bodies: usize,
+    is_trigger: bool,
+    last: String,
+    streams: bool,
+}
+
+impl Piece {
+    fn push(&mut self, at: usize, token: Token<'_>, dialect: Dialect) {
+        if self.start.is_none() {
+            self.start = Some(at);
+            self.opening = true;
+        }
+        match token {
+            Token::Word(word) => self.word(word.to_ascii_lowercase(), dialect),
+            other => {
+                self.opening = false;
+                match other {
+                    Token::Open => self.parens += 1,
+                    Token::Close => self.parens = self.parens.saturating_sub(1),
+                    _ => {}
+                }
+                self.last.clear();
+            }
+        }
+    }
+
+    fn word(&mut self, word: String, dialect: Dialect) {
+        if self.opening && self.words.len() < 3 {
+            self.words.push(word.clone());
+        }
+        let first = self.words.first().map_or("", String::as_str);
+        match first {
+            "with" if self.parens == 0 => {
+                let is_verb = matches!(
+                    word.as_str(),
+                    "select" | "insert" | "update" | "delete" | "merge" | "values" | "replace"
+                );
+                if is_verb && self.verb.is_none() {
+                    self.verb = Some(word.clone());
+                }
+            }
+            "create" => match word.as_str() {
+                "trigger" => self.is_trigger = true,
+                "begin" if self.is_trigger && dialect == Dialect::Sqlite => self.bodies += 1,
+                "atomic" if self.last == "begin" => self.bodies += 1,
+                "case" if self.bodies > 0 => self.bodies += 1,
+                "end" => self.bodies = self.bodies.saturating_sub(1),
+                _ => {}
+            },
+            "copy" => self.streams |= matches!(word.as_str(), "stdin" | "stdout"),
+            _ => {}
+        }
+        self.last = word;
+    }
+
+    fn finish(self, text: &str, end: usize) -> Option<Statement<'_>> {
+        let start = self.start?;
+        let word = |place: usize| self.words.get(place).map_or("", String::as_str);
+        let goes_back = word(1) == "to" || word(2) == "to";
+        let control = match word(0) {
+            "begin" | "start" => Control::Begin,
+            "rollback" if goes_back => Control::Inner,
+            "savepoint" | "release" => Control::Inner,
+            "commit" | "end" | "rollback" | "abort" => Control::Finish,
+            "prepare" if word(1) == "transaction" => Control::Finish,
+            _ => Control::None,
+        };
+        let verb = self.verb.clone().unwrap_or_else(|| word(0).to_owned());
+        let text = text[start..end].trim_end();
+        Some(Statement { text, verb, control, streams: self.streams })
+    }
+}
+
+/// Puts `$1`, `$2`, … (or `?1`, …) in the place of each `:name`, and lists the names by number.
+///
+/// `takes` says for each name whether it is a parameter; text that is none stays as it is.
+pub(crate) fn number_names<'a>(
+    text: &'a str,
+    dialect: Dialect,
+    mut takes: impl FnMut(&str) -> Result<bool, Failure>,
+) -> Result<(String, Vec<&'a str>), Failure> {
+    let mut numbered = String::with_capacity(text.len());
+    let mut names: Vec<&str> = Vec::new();
+    let mut copied = 0;
+    for (range, token) in Scanner::new(text, dialect) {
+        let Token::Name(name) = token else { continue };
+        if !takes(name)? {
+            continue;
+        }
+        let number = names.iter().position(|known| *known == name).unwrap_or_else(|| {
+            names.push(name);
+            names.len() - 1
+        });
+        numbered.push_str(&text[copied..range.start]);
+        numbered.push(if dialect == Dialect::Sqlite { '?' } else { '$' });
+        numbered.push_str(&(number + 1).to_string());
+        copied = range.end;
+    }
+    numbered.push_str(&text[copied..]);
+    Ok((numbered, names))
+}
+
+/// A name of a table or a column, quoted so that it is nothing but a name; dots part a schema from
+/// a table when `dotted`.
+pub(crate) fn quoted(name: &str, dotted: bool) -> String {
+    let quote = |part: &str| format!("\"{}\"", part.replace('"', "\"\""));
+    match dotted {
+        true => name.split('.').map(quote).collect::<Vec<_>>().join("."),
+        false => quote(name),
+    }
+}
+
+#[cfg(test)]
+mod tests;

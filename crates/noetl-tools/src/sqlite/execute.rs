@@ -1,0 +1,195 @@
+//! Runs a step's statements on one connection.
+
+use noetl_model::{Failure, FailureKind, Value};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ErrorCode, Statement, ToSql};
+use serde_json::json;
+
+use super::file::{Location, Patience, Stop, open, patiently};
+use crate::config::wrong;
+use crate::sql::{Answer, Cell, Params, Part, Script, column_names};
+
+/// Runs all statements and closes the database.
+pub(super) fn run(
+    location: &Location,
+    script: &Script<'_>,
+    stop: &Stop,
+    mut answer: Answer,
+) -> Result<Value, Failure> {
+    let connection = open(location, stop)?;
+    if script.is_atomic {
+        // A writer takes its place in the queue at once; waiting half way could be a deadlock.
+        let changes = script.parts.iter().any(|part| !reads_only(part));
+        let begin = if changes { "begin immediate" } else { "begin" };
+        patiently(stop, || connection.execute_batch(begin))
+            .map_err(|error| failed(&error, None))?;
+    }
+    for part in &script.parts {
+        statement(&connection, part, stop, &mut answer)?;
+    }
+    if script.is_atomic {
+        let ended = patiently(stop, || connection.execute_batch("commit"));
+        ended.map_err(|error| failed(&error, None))?;
+    }
+    Ok(answer.into_value())
+}
+
+fn reads_only(part: &Part<'_>) -> bool {
+    matches!(part.statement.verb.as_str(), "select" | "values" | "explain")
+}
+
+fn statement(
+    connection: &Connection,
+    part: &Part<'_>,
+    stop: &Stop,
+    answer: &mut Answer,
+) -> Result<(), Failure> {
+    let place = answer.place();
+    let failing = |error: rusqlite::Error| failed(&error, Some(place));
+    let mut prepared =
+        patiently(stop, || connection.prepare(part.statement.text)).map_err(failing)?;
+    bind(&mut prepared, &part.params, place)?;
+    let before = connection.total_changes();
+    // By itself, a statement that finds the database locked has done nothing.
+    let is_alone = connection.is_autocommit();
+    let patience = Patience::new(stop);
+    let columns = prepared.column_count();
+    let names = (columns > 0).then(|| column_names(prepared.column_names().into_iter()));
+    answer.begin(names);
+    'again: loop {
+        let mut rows = prepared.raw_query();
+        let mut has_begun = false;
+        loop {
+            match rows.next() {
+                Ok(None) => break 'again,
+                Ok(Some(row)) => answer.row(cells(row, columns).map_err(failing)?)?,
+                // An error ends the run of a statement; only a new one can go on.
+                Err(error) if is_alone && !has_begun && patience.is_left(&error) => {
+                    continue 'again;
+                }
+                Err(error) => return Err(failing(error)),
+            }
+            has_begun = true;
+        }
+    }
+    let changed = connection.total_changes() != before;
+    answer.end(if changed { connection.changes() } else { 0 });
+    Ok(())
+}
+
+/// The values of a row.
+pub(crate) fn cells(row: &rusqlite::Row<'_>, columns: usize) -> rusqlite::Result<Vec<Cell>> {
+    let mut cells = Vec::with_capacity(columns);
+    for place in 0..columns {
+        cells.push(match row.get_ref(place)? {
+            ValueRef::Null => Cell::NULL,
+            ValueRef::Integer(number) => number.into(),
+            ValueRef::Real(number) => Cell::float(number),
+            ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned().into(),
+            ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
+        });
+    }
+    Ok(cells)
+}
+
+/// Gives a statement's parameters their values.
+pub(crate) fn bind(
+    statement: &mut Statement<'_>,
+    params: &Params<'_>,
+    place: usize,
+) -> Result<(), Failure> {
+    let count = statement.parameter_count();
+    for number in 1..=count {
+        let name = statement.parameter_name(number).map(str::to_owned);
+        let value = match (params, name) {
+            (Params::List(list), _) => list.get(number - 1).ok_or_else(|| {
+                let given = list.len();
+                wrong(format!(
+                    "statement {}: it takes {count} parameters, and `params` has {given}",
+                    place + 1
+                ))
+            })?,
+            (named, Some(name)) if !name.starts_with('?') => {
+                let bare = &name[1..];
+                named.value(bare)?.ok_or_else(|| {
+                    wrong(format!(
+                        "statement {}: it asks for `{name}`; give `params: {{{bare}: …}}`",
+                        place + 1
+                    ))
+                })?
+            }
+            _ => {
+                return Err(wrong(format!(
+                    "statement {}: it takes {count} parameters by position; give `params` as a \
+                     list",
+                    place + 1
+                )));
+            }
+        };
+        let bound = statement.raw_bind_parameter(number, Bound(value));
+        bound.map_err(|error| failed(&error, Some(place)))?;
+    }
+    Ok(())
+}
+
+/// A value as SQLite stores it: booleans as 0 and 1, lists and maps as JSON text.
+struct Bound<'a>(&'a Value);
+
+impl ToSql for Bound<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self.0 {
+            Value::Null => ToSqlOutput::Borrowed(ValueRef::Null),
+            Value::Bool(value) => i64::from(*value).into(),
+            Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+                (Some(whole), _) => whole.into(),
+                (None, Some(float)) if number.is_f64() => float.into(),
+                _ => number.to_string().into(),
+            },
+            Value::String(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            structured => structured.to_string().into(),
+        })
+    }
+}
+
+impl ToSql for Cell {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        match self {
+            Self::Bytes(bytes) => Ok(ToSqlOutput::Borrowed(ValueRef::Blob(bytes))),
+            Self::Value(value) => match Bound(value).to_sql()? {
+                ToSqlOutput::Owned(owned) => Ok(ToSqlOutput::Owned(owned)),
+                _ => Ok(match value {
+                    Value::String(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+                    _ => ToSqlOutput::Borrowed(ValueRef::Null),
+                }),
+            },
+        }
+    }
+}
+
+/// The failure an error stands for; `place` counts the step's statements from 0.
+pub(crate) fn failed(error: &rusqlite::Error, place: Option<usize>) -> Failure {
+    let kind = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => FailureKind::DbDeadlock,
+        Some(ErrorCode::ConstraintViolation) => FailureKind::DbConstraint,
+        Some(ErrorCode::OperationInterrupted) => FailureKind::Timeout,
+        Some(ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => FailureKind::Auth,
+        Some(ErrorCode::CannotOpen | ErrorCode::NotADatabase) => FailureKind::Config,
+        Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt) => {
+            FailureKind::ServerError
+        }
+        _ => FailureKind::ClientError,
+    };
+    let message = match error {
+        rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
+        // The driver's own words repeat the whole statement.
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        other => other.to_string(),
+    };
+    let statement = place.map(|place| format!("statement {}: ", place + 1)).unwrap_or_default();
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    let mut details = json!({"sqlite": {"code": code}});
+    if let Some(place) = place {
+        details["statement"] = place.into();
+    }
+    Failure::new(kind, format!("{statement}the database says: {message}")).with_details(details)
+}

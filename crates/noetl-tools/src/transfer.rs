@@ -1,0 +1,152 @@
+//! Moves rows from one database, or a JSON endpoint, to another database.
+//!
+//! Rows pass through in small batches: the source is read no faster than the target takes them, so
+//! memory does not grow with their number. The target is written in one transaction that is
+//! committed only after the source has said that there is no more, so a failure on either side, a
+//! timeout or a cancel leaves it as it was.
+
+mod flow;
+mod postgres;
+mod request;
+mod sqlite;
+
+#[cfg(feature = "duckdb")]
+mod duckdb;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::{Failure, Map, Value};
+use serde_json::json;
+
+use crate::config::{self, expiry, type_name, wrong};
+use crate::postgres::Stopper;
+use crate::sqlite::Stop;
+use crate::{Call, Http, Postgres, Tool};
+
+use flow::{Flow, Plan, Taken};
+
+/// How long the two sides may take to notice that they are to stop.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+
+const SOURCES: &str = "postgres, sqlite, duckdb or http";
+const TARGETS: &str = "postgres, sqlite or duckdb";
+
+/// The `transfer` tool.
+#[derive(Debug, Clone)]
+pub struct Transfer {
+    http: Http,
+    postgres: Postgres,
+}
+
+impl Transfer {
+    /// A transfer tool that asks endpoints and servers through these.
+    pub fn new(http: Http, postgres: Postgres) -> Self {
+        Self { http, postgres }
+    }
+
+    async fn read(&self, side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
+        match side.kind {
+            "postgres" => postgres::read(self.postgres.pool(), side, flow).await,
+            "sqlite" => sqlite::read(side, flow).await,
+            "http" => request::read(&self.http, side, flow).await,
+            #[cfg(feature = "duckdb")]
+            "duckdb" => duckdb::read(side, flow).await,
+            #[cfg(not(feature = "duckdb"))]
+            "duckdb" => Err(crate::duckdb::absent()),
+            other => Err(wrong(format!("`kind` must be {SOURCES}, not '{other}'"))),
+        }
+    }
+
+    async fn write(&self, side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<u64, Failure> {
+        match side.kind {
+            "postgres" => postgres::write(self.postgres.pool(), side, plan, taken).await,
+            "sqlite" => sqlite::write(side, plan, taken).await,
+            #[cfg(feature = "duckdb")]
+            "duckdb" => duckdb::write(side, plan, taken).await,
+            #[cfg(not(feature = "duckdb"))]
+            "duckdb" => Err(crate::duckdb::absent()),
+            other => Err(wrong(format!("`kind` must be {TARGETS}, not '{other}'"))),
+        }
+    }
+}
+
+/// One end of a transfer.
+struct Side<'a> {
+    kind: &'a str,
+    settings: &'a Map,
+    call: &'a Call,
+    stopper: &'a Stopper,
+    stop: &'a Stop,
+}
+
+#[async_trait]
+impl Tool for Transfer {
+    fn kind(&self) -> &'static str {
+        "transfer"
+    }
+
+    async fn run(&self, call: Call) -> Result<Value, Failure> {
+        let limit = call.time_limit()?;
+        let (stopper, stop) = (Stopper::default(), Stop::default());
+        let _guard = stop.guard();
+        let side = |name: &str| side(name, &call, &stopper, &stop);
+        let (source, target) = (side("source")?, side("target")?);
+        let plan = Plan::read(target.settings).map_err(|failure| at("target", failure))?;
+        let (flow, taken) = flow::channel();
+        let columns = flow.columns();
+        let mut work = Box::pin(async {
+            let reading = self.read(&source, flow);
+            let writing = self.write(&target, &plan, taken);
+            tokio::join!(reading, writing)
+        });
+        let failure = tokio::select! {
+            (read, written) = &mut work => {
+                drop(work);
+                // A target that found the source gone has only that to tell.
+                read.map_err(|failure| at("source", failure)).or_else(flow::unless_gone)?;
+                let rows = written.map_err(|failure| at("target", failure))?;
+                return Ok(json!({
+                    "rows_transferred": rows,
+                    "columns": columns.get().cloned().unwrap_or_default(),
+                    "source": source.kind,
+                    "target": target.kind,
+                    "mode": plan.mode(),
+                }));
+            }
+            () = call.cancel.cancelled() => call.cancelled(),
+            () = expiry(limit) => call.timed_out(limit.unwrap_or_default()),
+        };
+        stop.raise();
+        let stopping = async {
+            stopper.cancel().await;
+            let _ = (&mut work).await;
+        };
+        let _ = tokio::time::timeout(STOP_PATIENCE, stopping).await;
+        Err(failure)
+    }
+}
+
+fn side<'a>(
+    name: &str,
+    call: &'a Call,
+    stopper: &'a Stopper,
+    stop: &'a Stop,
+) -> Result<Side<'a>, Failure> {
+    let settings = match call.config.get(name) {
+        Some(Value::Object(settings)) => settings,
+        Some(other) => {
+            return Err(wrong(format!("`{name}` must be a map, not {}", type_name(other))));
+        }
+        None => return Err(wrong(format!("a transfer needs a `{name}`"))),
+    };
+    let kind = match config::first(settings, &["kind", "type"]) {
+        Some((_, Value::String(kind))) => kind.as_str(),
+        _ => return Err(wrong(format!("`{name}` needs a `kind`: {SOURCES}"))),
+    };
+    Ok(Side { kind, settings, call, stopper, stop })
+}
+
+fn at(side: &str, failure: Failure) -> Failure {
+    Failure { message: format!("`{side}`: {}", failure.message), ..failure }
+}

@@ -1,0 +1,125 @@
+//! DuckDB as a source and as a target.
+
+use duckdb::params_from_iter;
+use noetl_model::{Failure, Map};
+
+use super::Side;
+use super::flow::{Flow, Into, Mode, Piece, Plan, Taken, list, on_conflict, picked};
+use crate::config::{expiry, wrong};
+use crate::duckdb::{Location, bind, cells, failed, open, stored_cell};
+use crate::sql::{Dialect, Params, Script, column_names, number_names, quoted};
+use crate::sqlite::Stop;
+
+/// Reads the rows of one statement.
+pub(super) async fn read(side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
+    let location = Location::read(side.settings)?;
+    let (settings, stop) = (side.settings.clone(), side.stop.clone());
+    let work = tokio::task::spawn_blocking(move || read_all(&location, &settings, &stop, flow));
+    side.stop.supervise(work, side.call, expiry(None), None).await
+}
+
+fn read_all(
+    location: &Location,
+    settings: &Map,
+    stop: &Stop,
+    mut flow: Flow,
+) -> Result<(), Failure> {
+    let nothing = Map::new();
+    let script = Script::read_from(settings, &nothing, "duckdb", Dialect::DuckDb)?;
+    let [part] = script.parts.as_slice() else {
+        return Err(wrong("a source reads one statement, and there are several"));
+    };
+    let failing = |error: duckdb::Error| failed(&error, None);
+    let (text, names) = match part.params {
+        Params::List(_) => (part.statement.text.to_owned(), Vec::new()),
+        params @ Params::Named { .. } => {
+            let takes = |name: &str| Ok(params.value(name)?.is_some());
+            number_names(part.statement.text, Dialect::DuckDb, takes)?
+        }
+    };
+    let opened = open(location, stop)?;
+    let mut prepared = opened.connection.prepare(&text).map_err(failing)?;
+    bind(&mut prepared, &part.params, &names, 0)?;
+    prepared.raw_execute().map_err(failing)?;
+    let columns: Vec<String> =
+        prepared.schema().fields().iter().map(|field| field.name().clone()).collect();
+    flow.begin_blocking(column_names(columns.iter().map(String::as_str)))?;
+    let mut rows = prepared.raw_query();
+    while let Some(row) = rows.next().map_err(failing)? {
+        flow.row_blocking(cells(row, columns.len()).map_err(failing)?)?;
+    }
+    flow.end_blocking()?;
+    Ok(())
+}
+
+/// Writes all rows in one transaction.
+pub(super) async fn write(side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<u64, Failure> {
+    let location = Location::read(side.settings)?;
+    if location.is_in_memory() {
+        return Err(wrong("needs `db_path`: what is written in memory is gone with the step"));
+    }
+    let (plan, stop) = (plan.clone(), side.stop.clone());
+    let work = tokio::task::spawn_blocking(move || write_all(&location, &plan, &stop, taken));
+    side.stop.supervise(work, side.call, expiry(None), None).await
+}
+
+fn write_all(
+    location: &Location,
+    plan: &Plan,
+    stop: &Stop,
+    mut taken: Taken,
+) -> Result<u64, Failure> {
+    let failing = |error: duckdb::Error| failed(&error, None);
+    let columns = plan.columns(&taken.columns_blocking()?)?;
+    let opened = open(location, stop)?;
+    let connection = &opened.connection;
+    // Dropped without a commit, the connection rolls back.
+    connection.execute_batch("begin transaction").map_err(failing)?;
+    let (text, places) = match &plan.into {
+        Into::Table { table, mode } => {
+            let table = quoted(table, true);
+            if *mode == Mode::Replace {
+                connection.execute_batch(&format!("delete from {table}")).map_err(failing)?;
+            }
+            let names = list(columns.iter().map(|(name, _)| name));
+            let marks = vec!["?"; columns.len()].join(", ");
+            let mut text = format!("insert into {table} ({names}) values ({marks})");
+            if let Mode::Upsert(keys) = mode {
+                text.push(' ');
+                text.push_str(&on_conflict(&columns, keys));
+            }
+            (text, (0..columns.len()).collect())
+        }
+        Into::Query(query) => {
+            let place_of = |name: &str| columns.iter().position(|(column, _)| column == name);
+            let takes = |name: &str| match place_of(name) {
+                Some(_) => Ok(true),
+                None => Err(wrong(format!(
+                    "`query` asks for `:{name}`, which the source does not have"
+                ))),
+            };
+            let (text, names) = number_names(query, Dialect::DuckDb, takes)?;
+            let places: Vec<usize> = names.iter().filter_map(|name| place_of(name)).collect();
+            (text, places)
+        }
+    };
+    let mut prepared = connection.prepare(&text).map_err(failing)?;
+    let mut count = 0;
+    loop {
+        match taken.next_blocking()? {
+            Piece::Columns(_) => {}
+            Piece::Rows(rows) => {
+                for row in rows {
+                    let row = picked(&row, &columns);
+                    let values = places.iter().map(|place| stored_cell(&row[*place]));
+                    prepared.execute(params_from_iter(values)).map_err(failing)?;
+                    count += 1;
+                }
+            }
+            Piece::End => break,
+        }
+    }
+    drop(prepared);
+    connection.execute_batch("commit").map_err(failing)?;
+    Ok(count)
+}

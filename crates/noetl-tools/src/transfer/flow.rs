@@ -1,0 +1,337 @@
+//! What passes between the two sides of a transfer, and how the target is to take it.
+
+use std::sync::{Arc, OnceLock};
+
+use noetl_model::{Failure, FailureKind, Map, Value};
+use tokio::sync::mpsc;
+
+use crate::config::{self, type_name, wrong};
+use crate::sql::{Cell, quoted, size_of};
+
+/// How many batches wait between the sides: one that is written, one that is ready.
+const BATCHES: usize = 2;
+
+/// When a batch is full. Many rows make one write cheap; a few large ones fill it as well.
+const BATCH_ROWS: usize = 1000;
+const BATCH_BYTES: usize = 256 * 1024;
+
+pub(super) type Row = Vec<Cell>;
+
+/// What a source says, in this order: the columns, rows, and that there is no more.
+#[derive(Debug)]
+pub(super) enum Piece {
+    Columns(Vec<String>),
+    Rows(Vec<Row>),
+    /// Without it the source has failed, and nothing may be kept.
+    End,
+}
+
+/// The source's end of the channel.
+pub(super) struct Flow {
+    sender: mpsc::Sender<Piece>,
+    columns: Arc<OnceLock<Vec<String>>>,
+    rows: Vec<Row>,
+    bytes: usize,
+}
+
+/// The target's end of the channel.
+pub(super) struct Taken(mpsc::Receiver<Piece>);
+
+pub(super) fn channel() -> (Flow, Taken) {
+    let (sender, receiver) = mpsc::channel(BATCHES);
+    let flow = Flow { sender, columns: Arc::default(), rows: Vec::new(), bytes: 0 };
+    (flow, Taken(receiver))
+}
+
+/// The target is gone; it says itself why.
+pub(super) struct Gone;
+
+/// What a source's failure is when it only stopped because the target had.
+const GONE: &str = "the target is gone";
+
+impl From<Gone> for Failure {
+    fn from(_: Gone) -> Self {
+        Failure::new(FailureKind::Other(GONE.to_owned()), GONE)
+    }
+}
+
+/// Drops the failure of a source whose target has failed, so that the target's is heard.
+pub(super) fn unless_gone(failure: Failure) -> Result<(), Failure> {
+    match &failure.kind {
+        FailureKind::Other(kind) if kind == GONE => Ok(()),
+        _ => Err(failure),
+    }
+}
+
+impl Flow {
+    /// Where the columns can be seen once the source knows them.
+    pub(super) fn columns(&self) -> Arc<OnceLock<Vec<String>>> {
+        Arc::clone(&self.columns)
+    }
+
+    /// Says which columns the rows have.
+    pub(super) async fn begin(&mut self, columns: Vec<String>) -> Result<(), Gone> {
+        let _ = self.columns.set(columns.clone());
+        self.sender.send(Piece::Columns(columns)).await.map_err(|_| Gone)
+    }
+
+    /// Passes on a row; waits while the target is busy.
+    pub(super) async fn row(&mut self, row: Row) -> Result<(), Gone> {
+        match self.push(row) {
+            Some(rows) => self.sender.send(Piece::Rows(rows)).await.map_err(|_| Gone),
+            None => Ok(()),
+        }
+    }
+
+    /// Says that there is no more.
+    pub(super) async fn end(mut self) -> Result<(), Gone> {
+        let rows = std::mem::take(&mut self.rows);
+        if !rows.is_empty() {
+            self.sender.send(Piece::Rows(rows)).await.map_err(|_| Gone)?;
+        }
+        self.sender.send(Piece::End).await.map_err(|_| Gone)
+    }
+
+    /// [`Flow::begin`] on a thread that may block.
+    pub(super) fn begin_blocking(&mut self, columns: Vec<String>) -> Result<(), Gone> {
+        let _ = self.columns.set(columns.clone());
+        self.sender.blocking_send(Piece::Columns(columns)).map_err(|_| Gone)
+    }
+
+    /// [`Flow::row`] on a thread that may block.
+    pub(super) fn row_blocking(&mut self, row: Row) -> Result<(), Gone> {
+        match self.push(row) {
+            Some(rows) => self.sender.blocking_send(Piece::Rows(rows)).map_err(|_| Gone),
+            None => Ok(()),
+        }
+    }
+
+    /// [`Flow::end`] on a thread that may block.
+    pub(super) fn end_blocking(mut self) -> Result<(), Gone> {
+        let rows = std::mem::take(&mut self.rows);
+        if !rows.is_empty() {
+            self.sender.blocking_send(Piece::Rows(rows)).map_err(|_| Gone)?;
+        }
+        self.sender.blocking_send(Piece::End).map_err(|_| Gone)
+    }
+
+    fn push(&mut self, row: Row) -> Option<Vec<Row>> {
+        self.bytes += row.iter().map(cell_size).sum::<usize>();
+        self.rows.push(row);
+        if self.rows.len() < BATCH_ROWS && self.bytes < BATCH_BYTES {
+            return None;
+        }
+        self.bytes = 0;
+        Some(std::mem::take(&mut self.rows))
+    }
+}
+
+fn cell_size(cell: &Cell) -> usize {
+    match cell {
+        Cell::Value(value) => size_of(value),
+        Cell::Bytes(bytes) => bytes.len(),
+    }
+}
+
+impl Taken {
+    /// The next piece; a failure when the source ended without saying so.
+    pub(super) async fn next(&mut self) -> Result<Piece, Failure> {
+        self.0.recv().await.ok_or_else(cut_off)
+    }
+
+    /// [`Taken::next`] on a thread that may block.
+    pub(super) fn next_blocking(&mut self) -> Result<Piece, Failure> {
+        self.0.blocking_recv().ok_or_else(cut_off)
+    }
+
+    /// The columns, which come first.
+    pub(super) async fn columns(&mut self) -> Result<Vec<String>, Failure> {
+        match self.next().await? {
+            Piece::Columns(columns) => Ok(columns),
+            Piece::Rows(_) | Piece::End => Err(cut_off()),
+        }
+    }
+
+    /// [`Taken::columns`] on a thread that may block.
+    pub(super) fn columns_blocking(&mut self) -> Result<Vec<String>, Failure> {
+        match self.next_blocking()? {
+            Piece::Columns(columns) => Ok(columns),
+            Piece::Rows(_) | Piece::End => Err(cut_off()),
+        }
+    }
+}
+
+fn cut_off() -> Failure {
+    Failure::new(FailureKind::Unknown, "the source ended half way; nothing was written")
+}
+
+/// How a target takes rows.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub(super) into: Into,
+    /// Names in the table, by the source's, or by place.
+    renames: Option<Renames>,
+}
+
+/// What rows go into.
+#[derive(Debug, Clone)]
+pub(super) enum Into {
+    /// A table.
+    Table {
+        /// Its name, as written.
+        table: String,
+        mode: Mode,
+    },
+    /// A statement that is run once for each row, with its columns as named parameters.
+    Query(String),
+}
+
+/// What happens to the rows a table has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// They stay.
+    Append,
+    /// They go.
+    Replace,
+    /// Those with the same key are overwritten.
+    Upsert(Vec<String>),
+}
+
+#[derive(Debug, Clone)]
+enum Renames {
+    Places(Vec<String>),
+    Names(Vec<(String, String)>),
+}
+
+impl Plan {
+    pub(super) fn read(settings: &Map) -> Result<Self, Failure> {
+        let renames = match settings.get("columns") {
+            None | Some(Value::Null) => None,
+            Some(list @ Value::Array(_)) => Some(Renames::Places(names("columns", list)?)),
+            Some(Value::Object(map)) => {
+                let pairs = map.iter().map(|(target, source)| match source {
+                    Value::String(source) => Ok((target.clone(), source.clone())),
+                    other => Err(wrong(format!(
+                        "`columns.{target}` must name a column of the source, not be {}",
+                        type_name(other)
+                    ))),
+                });
+                Some(Renames::Names(pairs.collect::<Result<_, _>>()?))
+            }
+            Some(other) => {
+                let found = type_name(other);
+                return Err(wrong(format!("`columns` must be a list or a map, not {found}")));
+            }
+        };
+        let table = config::text(settings, "table")?;
+        let query = config::first(settings, &["query", "command", "sql"]);
+        let into = match (table, query) {
+            (Some(table), None) if !table.trim().is_empty() => {
+                Into::Table { table: table.trim().to_owned(), mode: mode(settings)? }
+            }
+            (None, Some((_, Value::String(query)))) => Into::Query(query.clone()),
+            _ => return Err(wrong("needs either a `table` or a `query`")),
+        };
+        Ok(Self { into, renames })
+    }
+
+    pub(super) fn mode(&self) -> &'static str {
+        match &self.into {
+            Into::Query(_) => "query",
+            Into::Table { mode: Mode::Append, .. } => "append",
+            Into::Table { mode: Mode::Replace, .. } => "replace",
+            Into::Table { mode: Mode::Upsert(_), .. } => "upsert",
+        }
+    }
+
+    /// Which of the source's columns go where: the target's name and the source's place.
+    pub(super) fn columns(&self, source: &[String]) -> Result<Vec<(String, usize)>, Failure> {
+        let columns: Vec<(String, usize)> = match &self.renames {
+            None => source.iter().cloned().zip(0..).collect(),
+            Some(Renames::Places(names)) if names.len() == source.len() => {
+                names.iter().cloned().zip(0..).collect()
+            }
+            Some(Renames::Places(names)) => {
+                return Err(wrong(format!(
+                    "`columns` lists {} names, and the source has {} columns",
+                    names.len(),
+                    source.len()
+                )));
+            }
+            Some(Renames::Names(pairs)) => {
+                let found = pairs.iter().map(|(target, name)| {
+                    let place = source.iter().position(|column| column == name);
+                    place.map(|place| (target.clone(), place)).ok_or_else(|| {
+                        wrong(format!(
+                            "`columns.{target}`: the source has no column '{name}', only {}",
+                            source.join(", ")
+                        ))
+                    })
+                });
+                found.collect::<Result<_, _>>()?
+            }
+        };
+        if columns.is_empty() {
+            return Err(wrong("the source has no columns; its query returns no rows"));
+        }
+        Ok(columns)
+    }
+}
+
+/// The cells of a row that go to the target, in its order.
+pub(super) fn picked(row: &Row, columns: &[(String, usize)]) -> Row {
+    let take = |place: usize| row.get(place).cloned().unwrap_or(Cell::NULL);
+    columns.iter().map(|(_, place)| take(*place)).collect()
+}
+
+fn mode(settings: &Map) -> Result<Mode, Failure> {
+    match config::text(settings, "mode")?.unwrap_or("append") {
+        "append" | "insert" => Ok(Mode::Append),
+        "replace" | "overwrite" => Ok(Mode::Replace),
+        "upsert" | "merge" => {
+            let keys = match config::first(settings, &["key", "keys"]) {
+                Some((_, Value::String(key))) => vec![key.clone()],
+                Some((name, list @ Value::Array(_))) => names(name, list)?,
+                _ => Vec::new(),
+            };
+            match keys.is_empty() {
+                true => {
+                    Err(wrong("`mode: upsert` needs `key`: the columns that make a row unique"))
+                }
+                false => Ok(Mode::Upsert(keys)),
+            }
+        }
+        other => Err(wrong(format!("`mode` must be append, replace or upsert, not '{other}'"))),
+    }
+}
+
+fn names(key: &str, list: &Value) -> Result<Vec<String>, Failure> {
+    let items = list.as_array().map(Vec::as_slice).unwrap_or_default();
+    let texts = items.iter().map(|item| match item {
+        Value::String(text) => Ok(text.clone()),
+        other => Err(wrong(format!("`{key}` must list texts, not {}", type_name(other)))),
+    });
+    texts.collect()
+}
+
+/// Names in quotes, parted by commas.
+pub(super) fn list(names: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let quoted: Vec<_> = names.into_iter().map(|name| quoted(name.as_ref(), false)).collect();
+    quoted.join(", ")
+}
+
+/// What an upsert does with a row whose key is there already.
+pub(super) fn on_conflict(columns: &[(String, usize)], keys: &[String]) -> String {
+    let rest = columns.iter().map(|(name, _)| name).filter(|name| !keys.contains(name));
+    let sets: Vec<_> = rest
+        .map(|name| {
+            let name = quoted(name, false);
+            format!("{name} = excluded.{name}")
+        })
+        .collect();
+    let action = match sets.is_empty() {
+        true => "nothing".to_owned(),
+        false => format!("update set {}", sets.join(", ")),
+    };
+    format!("on conflict ({}) do {action}", list(keys))
+}

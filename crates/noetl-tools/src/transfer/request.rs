@@ -1,0 +1,61 @@
+//! A JSON endpoint as a source.
+
+use noetl_model::{Failure, FailureKind, Map, Value};
+
+use super::Side;
+use super::flow::Flow;
+use crate::config::{self, type_name};
+use crate::{Http, Tool};
+
+/// Asks once and passes on the list of maps in the answer, or under its `data_path`.
+///
+/// The answer is held in memory, within the http tool's own limit.
+pub(super) async fn read(http: &Http, side: &Side<'_>, mut flow: Flow) -> Result<(), Failure> {
+    let path = config::text(side.settings, "data_path")?.unwrap_or_default();
+    let mut call = side.call.clone();
+    call.config = side.settings.clone();
+    call.input = Map::new();
+    let mut answer = http.run(call).await?;
+    let mut found = answer["data"].take();
+    for part in path.split('.').filter(|part| !part.is_empty()) {
+        found = match part.parse::<usize>() {
+            Ok(place) if found.is_array() => found[place].take(),
+            _ => found.get_mut(part).map(Value::take).unwrap_or_default(),
+        };
+    }
+    let Value::Array(rows) = found else {
+        let place = if path.is_empty() { "the answer" } else { path };
+        let what = type_name(&found);
+        return Err(Failure::new(
+            FailureKind::Schema,
+            format!("{place} must be a list of maps, not {what}; `data_path` says where it is"),
+        ));
+    };
+    // A later row may know a column that the first does not.
+    let mut columns: Vec<String> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for (place, row) in rows.iter().enumerate() {
+        let Value::Object(row) = row else {
+            let found = type_name(row);
+            return Err(Failure::new(
+                FailureKind::Schema,
+                format!("row {place} must be a map, not {found}"),
+            ));
+        };
+        for name in row.keys() {
+            if seen.insert(name.clone()) {
+                columns.push(name.clone());
+            }
+        }
+    }
+    flow.begin(columns.clone()).await?;
+    for mut row in rows {
+        let cells = columns.iter().map(|name| {
+            let value = row.get_mut(name).map(Value::take);
+            value.unwrap_or_default().into()
+        });
+        flow.row(cells.collect()).await?;
+    }
+    flow.end().await?;
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! SQLite as a source and as a target.
+
+use noetl_model::{Failure, Map, Value};
+use rusqlite::params_from_iter;
+
+use super::Side;
+use super::flow::{Flow, Into, Mode, Piece, Plan, Taken, list, on_conflict, picked};
+use crate::config::{expiry, wrong};
+use crate::sql::{Dialect, Script, column_names, number_names, quoted};
+use crate::sqlite::{Location, Stop, bind, cells, failed, open, patiently};
+
+/// Reads the rows of one statement.
+pub(super) async fn read(side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
+    let mut settings = side.settings.clone();
+    if !Location::read(&settings)?.is_in_memory() {
+        // A source that is not there must not come into being.
+        settings.insert("read_only".to_owned(), Value::Bool(true));
+    }
+    let location = Location::read(&settings)?;
+    let stop = side.stop.clone();
+    let work = tokio::task::spawn_blocking(move || read_all(&location, &settings, &stop, flow));
+    side.stop.supervise(work, side.call, expiry(None), None).await
+}
+
+fn read_all(
+    location: &Location,
+    settings: &Map,
+    stop: &Stop,
+    mut flow: Flow,
+) -> Result<(), Failure> {
+    let nothing = Map::new();
+    let script = Script::read_from(settings, &nothing, "sqlite", Dialect::Sqlite)?;
+    let [part] = script.parts.as_slice() else {
+        return Err(wrong("a source reads one statement, and there are several"));
+    };
+    let failing = |error: rusqlite::Error| failed(&error, None);
+    let connection = open(location, stop)?;
+    let mut prepared =
+        patiently(stop, || connection.prepare(part.statement.text)).map_err(failing)?;
+    bind(&mut prepared, &part.params, 0)?;
+    let columns = prepared.column_count();
+    flow.begin_blocking(column_names(prepared.column_names().into_iter()))?;
+    let mut rows = prepared.raw_query();
+    while let Some(row) = rows.next().map_err(failing)? {
+        flow.row_blocking(cells(row, columns).map_err(failing)?)?;
+    }
+    flow.end_blocking()?;
+    Ok(())
+}
+
+/// Writes all rows in one transaction.
+pub(super) async fn write(side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<u64, Failure> {
+    let location = Location::read(side.settings)?;
+    if location.is_in_memory() {
+        return Err(wrong("needs `db_path`: what is written in memory is gone with the step"));
+    }
+    let (plan, stop) = (plan.clone(), side.stop.clone());
+    let work = tokio::task::spawn_blocking(move || write_all(&location, &plan, &stop, taken));
+    side.stop.supervise(work, side.call, expiry(None), None).await
+}
+
+fn write_all(
+    location: &Location,
+    plan: &Plan,
+    stop: &Stop,
+    mut taken: Taken,
+) -> Result<u64, Failure> {
+    let failing = |error: rusqlite::Error| failed(&error, None);
+    let columns = plan.columns(&taken.columns_blocking()?)?;
+    let connection = open(location, stop)?;
+    // Dropped without a commit, the connection rolls back.
+    patiently(stop, || connection.execute_batch("begin immediate")).map_err(failing)?;
+    if let Into::Table { table, mode: Mode::Replace } = &plan.into {
+        let clear = format!("delete from {}", quoted(table, true));
+        connection.execute_batch(&clear).map_err(failing)?;
+    }
+    let (text, places) = statement(plan, &columns)?;
+    let mut prepared = connection.prepare(&text).map_err(failing)?;
+    let mut count = 0;
+    loop {
+        match taken.next_blocking()? {
+            Piece::Columns(_) => {}
+            Piece::Rows(rows) => {
+                for row in rows {
+                    let row = picked(&row, &columns);
+                    let values = places.iter().map(|place| &row[*place]);
+                    prepared.execute(params_from_iter(values)).map_err(failing)?;
+                    count += 1;
+                }
+            }
+            Piece::End => break,
+        }
+    }
+    drop(prepared);
+    patiently(stop, || connection.execute_batch("commit")).map_err(failing)?;
+    Ok(count)
+}
+
+/// The statement that takes one row, and which of its columns are the parameters.
+fn statement(plan: &Plan, columns: &[(String, usize)]) -> Result<(String, Vec<usize>), Failure> {
+    match &plan.into {
+        Into::Table { table, mode } => {
+            let names = list(columns.iter().map(|(name, _)| name));
+            let marks = vec!["?"; columns.len()].join(", ");
+            let mut text =
+                format!("insert into {} ({names}) values ({marks})", quoted(table, true));
+            if let Mode::Upsert(keys) = mode {
+                text.push(' ');
+                text.push_str(&on_conflict(columns, keys));
+            }
+            Ok((text, (0..columns.len()).collect()))
+        }
+        Into::Query(query) => {
+            let place_of = |name: &str| columns.iter().position(|(column, _)| column == name);
+            let takes = |name: &str| match place_of(name) {
+                Some(_) => Ok(true),
+                None => Err(wrong(format!(
+                    "`query` asks for `:{name}`, which the source does not have"
+                ))),
+            };
+            let (text, names) = number_names(query, Dialect::Sqlite, takes)?;
+            Ok((text, names.iter().filter_map(|name| place_of(name)).collect()))
+        }
+    }
+}

@@ -1,0 +1,200 @@
+use futures::StreamExt;
+use noetl_model::{Failure, FailureKind, Value};
+use noetl_testkit::nats::TestNats;
+use noetl_tools::{Limits, Options, Registry};
+use serde_json::json;
+
+use crate::harness::{call, registry};
+
+struct Fixture {
+    nats: TestNats,
+    tools: Registry,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self { nats: TestNats::start(), tools: registry() }
+    }
+
+    async fn run(&self, operation: &str, mut config: Value) -> Result<Value, Failure> {
+        config["operation"] = operation.into();
+        config["url"] = self.nats.url().into();
+        self.tools.run("nats", call(config)).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_acknowledged_by_the_stream_that_listens() {
+    let fixture = Fixture::new();
+    let context = fixture.nats.context().await;
+    let stream = async_nats::jetstream::stream::Config {
+        name: "ORDERS".into(),
+        subjects: vec!["orders.>".into()],
+        ..Default::default()
+    };
+    context.create_stream(stream).await.unwrap();
+    let message = json!({
+        "subject": "orders.new", "data": {"id": 1}, "headers": {"X-Kind": "a"}, "msg_id": "m1",
+    });
+    let answer = fixture.run("publish", message.clone()).await.unwrap();
+    assert_eq!(
+        answer,
+        json!({
+            "status": "published", "subject": "orders.new", "bytes": 8, "acknowledged": true,
+            "stream": "ORDERS", "sequence": 1, "duplicate": false,
+        })
+    );
+    assert_eq!(fixture.run("publish", message).await.unwrap()["duplicate"], true);
+    let kept = fixture.nats.kept("ORDERS").await;
+    assert_eq!(kept.len(), 1);
+    assert_eq!((kept[0].id.as_str(), kept[0].payload.as_slice()), ("m1", b"{\"id\":1}".as_slice()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_nobody_keeps_is_heard_by_who_listens() {
+    let fixture = Fixture::new();
+    let client = fixture.nats.context().await.client();
+    let mut heard = client.subscribe("news.*").await.unwrap();
+    client.flush().await.unwrap();
+    let message = json!({"subject": "news.a", "payload": "00501", "headers": {"A": "b"}});
+    let answer = fixture.run("publish", message).await.unwrap();
+    assert_eq!(answer["acknowledged"], false);
+    let message = heard.next().await.unwrap();
+    assert_eq!(message.payload.as_ref(), b"00501");
+    assert_eq!(message.headers.unwrap().get("A").unwrap().as_str(), "b");
+    let wanted = json!({"subject": "news.a", "jetstream": true});
+    let failure = fixture.run("publish", wanted).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::NotFound);
+
+    let mut asked = client.subscribe("sum").await.unwrap();
+    client.flush().await.unwrap();
+    let answering = tokio::spawn(async move {
+        let question = asked.next().await.unwrap();
+        assert_eq!(question.payload.as_ref(), b"[1,2]");
+        client.publish(question.reply.unwrap(), "{\"sum\": 3}".into()).await.unwrap();
+        client.flush().await.unwrap();
+    });
+    let answer = fixture.run("request", json!({"subject": "sum", "data": [1, 2]})).await.unwrap();
+    assert_eq!(answer, json!({"subject": "sum", "headers": {}, "data": {"sum": 3}}));
+    answering.await.unwrap();
+    let failure = fixture.run("request", json!({"subject": "nobody"})).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_put_read_listed_and_removed() {
+    let fixture = Fixture::new();
+    let failure = fixture.run("kv_get", json!({"bucket": "b", "key": "k"})).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::NotFound);
+    assert!(failure.message.contains("`create_bucket: true`"), "{failure}");
+
+    let put = json!({"bucket": "b", "key": "a.k", "value": {"n": 1}, "create_bucket": true});
+    assert_eq!(fixture.run("kv_put", put).await.unwrap()["revision"], 1);
+    let get = json!({"bucket": "b", "key": "a.k"});
+    let answer = fixture.run("kv_get", get.clone()).await.unwrap();
+    assert_eq!(
+        answer,
+        json!({"bucket": "b", "key": "a.k", "found": true, "revision": 1, "value": {"n": 1}})
+    );
+    let text = json!({"bucket": "b", "key": "zip", "value": "00501"});
+    fixture.run("kv_put", text).await.unwrap();
+    let answer = fixture.run("kv_get", json!({"bucket": "b", "key": "zip"})).await.unwrap();
+    assert_eq!(answer["value"], "00501");
+
+    let stale = json!({"bucket": "b", "key": "a.k", "value": "x", "revision": 7});
+    assert_eq!(fixture.run("kv_put", stale).await.unwrap_err().kind, FailureKind::DbConstraint);
+    let again = json!({"bucket": "b", "key": "a.k", "value": "x", "create": true});
+    assert_eq!(fixture.run("kv_put", again).await.unwrap_err().kind, FailureKind::DbConstraint);
+    let next = json!({"bucket": "b", "key": "a.k", "value": "x", "revision": 1});
+    fixture.run("kv_put", next).await.unwrap();
+
+    let answer = fixture.run("kv_keys", json!({"bucket": "b"})).await.unwrap();
+    assert_eq!(answer, json!({"bucket": "b", "count": 2, "keys": ["a.k", "zip"]}));
+    let answer = fixture.run("kv_keys", json!({"bucket": "b", "prefix": "a."})).await.unwrap();
+    assert_eq!(answer["keys"], json!(["a.k"]));
+    fixture.run("kv_delete", get.clone()).await.unwrap();
+    let answer = fixture.run("kv_get", get).await.unwrap();
+    assert_eq!(answer, json!({"bucket": "b", "key": "a.k", "found": false, "value": null}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_put_read_listed_and_removed() {
+    let fixture = Fixture::new();
+    let put = json!({
+        "bucket": "files", "name": "a.bin", "data": "AP8=", "encoding": "base64",
+        "create_bucket": true,
+    });
+    let answer = fixture.run("object_put", put).await.unwrap();
+    assert_eq!(answer["size"], 2);
+    let get = json!({"bucket": "files", "name": "a.bin"});
+    let answer = fixture.run("object_get", get.clone()).await.unwrap();
+    assert_eq!(
+        answer,
+        json!({"bucket": "files", "name": "a.bin", "size": 2, "data": "AP8=", "encoding": "base64"})
+    );
+    let large = "x".repeat(300_000);
+    let put = json!({"bucket": "files", "name": "large", "data": large});
+    fixture.run("object_put", put).await.unwrap();
+    let answer =
+        fixture.run("object_get", json!({"bucket": "files", "name": "large"})).await.unwrap();
+    assert_eq!(answer["data"], large);
+    let answer = fixture.run("object_list", json!({"bucket": "files"})).await.unwrap();
+    assert_eq!(
+        answer["objects"],
+        json!([{"name": "a.bin", "size": 2}, {"name": "large", "size": 300_000}])
+    );
+
+    let limits = Limits { nats_payload: 1000, ..Limits::default() };
+    let tools = Registry::standard(Options { limits, ..Options::default() });
+    let config = json!({
+        "operation": "object_get", "url": fixture.nats.url(), "bucket": "files", "name": "large",
+    });
+    let failure = tools.run("nats", call(config)).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::OutputLimit);
+    assert!(failure.message.contains("`nats_payload`"), "{failure}");
+
+    fixture.run("object_delete", get.clone()).await.unwrap();
+    let failure = fixture.run("object_get", get).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_gone_is_a_failure_in_time() {
+    let mut fixture = Fixture::new();
+    let message = json!({"subject": "a", "data": 1, "timeout": "300ms"});
+    fixture.run("publish", message.clone()).await.unwrap();
+    fixture.nats.stop();
+    let failure = fixture.run("publish", message.clone()).await.unwrap_err();
+    assert!(failure.retryable, "{failure}");
+    fixture.nats.start_again();
+    let message = json!({"subject": "a", "data": 1});
+    fixture.run("publish", message).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_is_asked_for_and_given() {
+    let nats = TestNats::start_with(&["--user", "u", "--pass", "p"]);
+    let mut config = json!({"operation": "publish", "url": nats.url(), "subject": "a"});
+    let failure = registry().run("nats", call(config.clone())).await.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Auth);
+    config["auth"] = json!({"type": "nats", "user": "u", "password": "p"});
+    registry().run("nats", call(config)).await.unwrap();
+}
+
+#[tokio::test]
+async fn mistakes_are_named() {
+    let url = "nats://127.0.0.1:1";
+    for (config, message) in [
+        (json!({"operation": "publish"}), "a nats step needs `auth` or a `url`"),
+        (json!({"url": url}), "a nats step needs an `operation`"),
+        (json!({"url": url, "operation": "shout"}), "`operation` must be publish, request"),
+        (json!({"url": 5}), "`url` must be a text, not a number"),
+        (
+            json!({"url": url, "operation": "publish", "subject": "a"}),
+            "the NATS server cannot be used",
+        ),
+    ] {
+        let failure = registry().run("nats", call(config)).await.unwrap_err();
+        assert!(failure.message.starts_with(message), "{failure}");
+    }
+}
