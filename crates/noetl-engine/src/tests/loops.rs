@@ -239,7 +239,7 @@ fn a_loop_means_the_same_when_nothing_is_held() {
 }
 
 const CURSOR: &str = "- {step: a, loop: {cursor: {kind: postgres, auth: pg, \
-     claim: 'select {{ __frame_max_rows }}'}, iterator: row, spec: {mode: cursor, \
+     claim: 'claim {{ __frame_max_rows }}'}, iterator: row, spec: {mode: cursor, \
      max_in_flight: 2, frame: {max_rows: 3, row_concurrency: 2}}}, \
      tool: {kind: noop, result: '{{ row.id }}'}}\n";
 
@@ -248,7 +248,7 @@ fn a_cursor_claims_rows_until_there_are_none() {
     let mut run = Run::started(CURSOR);
     assert_eq!(run.open(), ["a", "a"], "two claims at a time");
     let (_, claim) = run.state.open_commands().next().unwrap();
-    assert_eq!(claim.issued.config["query"], json!("select 3"));
+    assert_eq!(claim.issued.config["query"], json!("claim 3"));
     let rows = |ids: &[i64]| {
         let rows: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
         json!({"columns": ["id"], "rows": rows, "row_count": ids.len()})

@@ -6,7 +6,7 @@ use noetl_model::FailureKind;
 use serde::{Deserialize, Serialize};
 
 use super::super::SnapshotError;
-use super::Kind;
+use super::kind::Kind;
 use crate::repeat::{Chunk, Counters, End, Repeat, Short, Span};
 
 #[derive(Serialize, Deserialize)]
