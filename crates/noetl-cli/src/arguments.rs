@@ -47,6 +47,10 @@ pub(crate) struct RunArguments {
     /// A JSON object laid over the playbook's workload: a file, or `-` for stdin.
     #[arg(long, value_name = "FILE")]
     pub(crate) payload: Option<PathBuf>,
+    /// Keep these credentials for the run, under the names playbooks use in `auth`: a YAML or JSON
+    /// file of `{name, type, data}`, or a list of them. Can be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) credentials: Vec<PathBuf>,
     /// Keep the log in this database file instead of in memory.
     #[arg(long, value_name = "PATH", conflicts_with = "database_url")]
     pub(crate) db: Option<PathBuf>,

@@ -16,6 +16,7 @@ use noetl_store::{CommandRow, Store, StoreError};
 
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError};
+use crate::redaction::{Redaction, unmark};
 use crate::results::Results;
 use crate::subscriptions::Subscriptions;
 
@@ -74,6 +75,7 @@ pub struct Reports {
     ids: Ids,
     results: Results,
     subscriptions: Subscriptions,
+    redaction: Redaction,
 }
 
 impl Reports {
@@ -83,16 +85,21 @@ impl Reports {
         ids: Ids,
         results: Results,
         subscriptions: Subscriptions,
+        redaction: Redaction,
     ) -> Self {
-        Self { store, journal, ids, results, subscriptions }
+        Self { store, journal, ids, results, subscriptions, redaction }
     }
 
     /// Takes one report. A repeat answers as the first did and changes nothing.
-    pub async fn take(&self, tenant: &Tenant, report: Report) -> Result<EventId, ReportError> {
+    pub async fn take(&self, tenant: &Tenant, mut report: Report) -> Result<EventId, ReportError> {
         check_type(&report.event_type)?;
         let said = [&report.payload, &report.meta];
         if said.into_iter().flatten().any(|part| is_deeper_than(part, DEPTH_MAX)) {
             return Err(ReportError::TooDeep);
+        }
+        for part in [&mut report.payload, &mut report.meta].into_iter().flatten() {
+            unmark(part);
+            self.redaction.value(tenant, part);
         }
         let known = self.store.execution(tenant, report.execution).await;
         if known.map_err(ReportError::Store)?.is_none() {

@@ -12,7 +12,7 @@ use noetl_store::{ExecutionRow, ExecutionStatus, StoreError};
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::{document, neighbours, payload};
+use super::{credentials, document, neighbours, payload};
 use crate::approvals::Approvals;
 use crate::arguments::{Output, RunArguments};
 use crate::bus::BusSetup;
@@ -72,13 +72,15 @@ async fn run(
         (None, Some(path)) => Database::Sqlite(path),
         (None, None) => Database::Memory,
     };
+    let brought = credentials::read(&arguments.credentials)?;
+    let encryption_key = credentials::key(&database, !brought.is_empty())?;
     let setup = Setup {
         place: Place::One(database),
         slots: arguments.slots,
         // Others' executions are none of this command's business; `noetl dev` goes on with them.
         resume: false,
         grace: GRACE,
-        encryption_key: None,
+        encryption_key,
         retention: None,
         bus: BusSetup::default(),
     };
@@ -87,7 +89,10 @@ async fn run(
     let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     let runtime = Runtime::open(setup).await?;
     let approvals = Approvals::new(arguments.approve);
-    let outcome = execute(&runtime.control, texts, payload, approvals, &mut stop).await;
+    let outcome = match credentials::keep(&runtime.control, &Tenant::default(), brought).await {
+        Ok(()) => execute(&runtime.control, texts, payload, approvals, &mut stop).await,
+        Err(failure) => Err(failure),
+    };
     runtime.close().await;
     let (row, result) = outcome?;
     if arguments.output == Output::Json {

@@ -5,6 +5,7 @@
 mod check;
 mod clocks;
 mod closed_output;
+mod credentials;
 mod db;
 mod dev;
 mod dev_process;

@@ -13,6 +13,7 @@ mod relay;
 mod replay;
 mod restart;
 mod retention;
+mod secrets;
 mod sharded;
 mod values;
 mod verify;
