@@ -255,20 +255,25 @@ impl ChildOutcome {
             Self::Completed { result, reference } => (Ok(result), reference),
             Self::Failed(failure) => {
                 let message = format!("execution {child} failed: {failure}");
-                let mut details = meta("FAILED");
-                details["error"] = serde_json::json!({
+                let mut about = meta("FAILED");
+                about["error"] = serde_json::json!({
                     "kind": failure.kind,
                     "message": failure.message,
                 });
-                let failure = Failure::new(FailureKind::ChildFailed, message);
-                (Err(failure.with_details(details)), None)
+                (Err(child_failed(message, about)), None)
             }
             Self::Cancelled(reason) => {
                 let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
                 let message = format!("execution {child} was cancelled{why}");
-                let failure = Failure::new(FailureKind::ChildFailed, message);
-                (Err(failure.with_details(meta("CANCELLED"))), None)
+                (Err(child_failed(message, meta("CANCELLED"))), None)
             }
         }
     }
+}
+
+/// The failure of a call whose child did not end well. What is known of the child stands apart, as
+/// after a success: at the top it would hide the failure's own `status` and `error`.
+fn child_failed(message: String, about: Value) -> Failure {
+    let details = serde_json::json!({ "_meta": about });
+    Failure::new(FailureKind::ChildFailed, message).with_details(details)
 }

@@ -11,6 +11,7 @@ use noetl_playbook::{Diagnostic, Severity};
 use noetl_store::{ExecutionRow, ExecutionStatus, StoreError};
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::MissedTickBehavior;
 
 use super::{credentials, document, neighbours, payload};
 use crate::approvals::Approvals;
@@ -29,6 +30,11 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Events read at a time when the live feed was too fast to follow.
 const PAGE: usize = 1000;
+
+/// How often the log is looked at when other processes share the database: a timer of this
+/// execution may be theirs to deliver, and what follows then is theirs to decide. No live feed of
+/// this process tells of it.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 pub(crate) fn main(arguments: RunArguments) -> Result<ExitCode, Failure> {
     let stdin = Path::new("-");
@@ -74,6 +80,7 @@ async fn run(
     };
     let brought = credentials::read(&arguments.credentials)?;
     let encryption_key = credentials::key(&database, !brought.is_empty())?;
+    let is_shared = matches!(database, Database::Postgres(_));
     let setup = Setup {
         place: Place::One(database),
         slots: arguments.slots,
@@ -89,8 +96,9 @@ async fn run(
     let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     let runtime = Runtime::open(setup).await?;
     let approvals = Approvals::new(arguments.approve);
-    let outcome = match credentials::keep(&runtime.control, &Tenant::default(), brought).await {
-        Ok(()) => execute(&runtime.control, texts, payload, approvals, &mut stop).await,
+    let (control, tenant) = (&runtime.control, Tenant::default());
+    let outcome = match credentials::keep(control, &tenant, brought).await {
+        Ok(()) => execute(control, texts, payload, approvals, is_shared, &mut stop).await,
         Err(failure) => Err(failure),
     };
     runtime.close().await;
@@ -136,6 +144,7 @@ async fn execute(
     texts: Vec<String>,
     payload: Map,
     approvals: Approvals,
+    is_shared: bool,
     stop: &mut StopRequests,
 ) -> Result<(ExecutionRow, Value), Failure> {
     let tenant = Tenant::default();
@@ -150,18 +159,18 @@ async fn execute(
     let started = control.executions.start(&tenant, request).await;
     let execution = started.map_err(|error| unstarted(&error))?.execution;
 
-    let mut follower = Follower::new(execution);
+    let mut follower = Follower::new(execution, approvals);
+    let mut look = tokio::time::interval(LOOK_EVERY);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut trouble = control.watch.trouble();
     let mut interrupted = false;
     while !follower.ended {
         tokio::select! {
             event = events.recv() => match event {
-                Ok(event) => {
-                    approvals.see(control, &event);
-                    if event.execution == execution {
-                        follower.see(&event);
-                    }
-                }
+                Ok(event) if event.execution != execution => approvals.see(control, &event),
+                // Somebody else wrote what lies between.
+                Ok(event) if event.seq > follower.seen.next() => follower.catch_up(control).await?,
+                Ok(event) => follower.see(control, &event),
                 Err(RecvError::Lagged(_)) => follower.catch_up(control).await?,
                 Err(RecvError::Closed) => break,
             },
@@ -172,6 +181,7 @@ async fn execute(
                     return Err(store_failed(&error));
                 }
             },
+            _ = look.tick(), if is_shared => follower.catch_up(control).await?,
             () = stop.next() => {
                 if interrupted {
                     break;
@@ -190,26 +200,29 @@ async fn execute(
     Ok((row, follower.result))
 }
 
-/// Follows one execution through the live feed, or through its log when the feed was too fast.
+/// Follows one execution through the live feed, or through its log when the feed was too fast or
+/// another process went on with it.
 struct Follower {
     execution: ExecutionId,
     seen: Seq,
     ended: bool,
     result: Value,
     progress: Progress,
+    approvals: Approvals,
 }
 
 impl Follower {
-    fn new(execution: ExecutionId) -> Self {
+    fn new(execution: ExecutionId, approvals: Approvals) -> Self {
         let (seen, result) = (Seq::START, Value::Null);
-        Self { execution, seen, ended: false, result, progress: Progress::new() }
+        Self { execution, seen, ended: false, result, progress: Progress::new(), approvals }
     }
 
-    fn see(&mut self, event: &Event) {
+    fn see(&mut self, control: &Arc<Control>, event: &Event) {
         if event.seq <= self.seen {
             return;
         }
         self.seen = event.seq;
+        self.approvals.see(control, event);
         self.progress.show(event);
         match &event.fact {
             Fact::PlaybookCompleted { result, .. } => {
@@ -221,12 +234,12 @@ impl Follower {
         }
     }
 
-    async fn catch_up(&mut self, control: &Control) -> Result<(), Failure> {
+    async fn catch_up(&mut self, control: &Arc<Control>) -> Result<(), Failure> {
         loop {
             let events = control.executions.events(self.execution, self.seen, PAGE).await;
             let events = events.map_err(|error| store_failed(&error))?;
             for event in &events {
-                self.see(event);
+                self.see(control, event);
             }
             if events.len() < PAGE {
                 return Ok(());

@@ -5,6 +5,7 @@
 mod check;
 mod clocks;
 mod closed_output;
+mod conformance;
 mod credentials;
 mod db;
 mod dev;
@@ -23,6 +24,7 @@ mod replicas;
 mod resume;
 mod run;
 mod sharded;
+mod shown;
 mod stopping;
 mod terminal;
 mod tour;

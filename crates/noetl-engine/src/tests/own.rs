@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use noetl_model::{Event, Fact};
+use noetl_model::{Event, Fact, Failure, FailureKind};
 use serde_json::json;
 
 use super::harness::{Run, check};
-use crate::{DueKind, Status, due_of};
+use crate::{ChildOutcome, DueKind, Status, due_of};
 
 const WAIT: &str = "- {step: a, tool: {kind: wait, seconds: 5}, next: {arcs: [{step: b}]}}\n\
                     - {step: b, tool: {kind: noop}}\n";
@@ -72,6 +72,27 @@ fn a_playbook_that_fails_fails_its_step() {
     run.script("childfails a").unwrap();
     assert_eq!(run.state.status(), Status::Failed);
     assert!(run.state.summary().error.unwrap().starts_with("child_failed: "));
+}
+
+#[test]
+fn what_is_known_of_a_failed_child_hides_nothing_of_the_failure() {
+    let child = noetl_model::ExecutionId::new(9);
+    let why = Failure::new(FailureKind::Timeout, "too slow");
+    for (outcome, status) in
+        [(ChildOutcome::Failed(why), "FAILED"), (ChildOutcome::Cancelled(None), "CANCELLED")]
+    {
+        let failure = outcome.answer(child).0.unwrap_err();
+        let seen = crate::values::failed_value(&failure);
+        assert_eq!(
+            (&seen["status"], &seen["error"]["kind"]),
+            (&json!("error"), &json!("child_failed"))
+        );
+        assert_eq!(seen["_meta"]["status"], json!(status));
+        assert_eq!(seen["_meta"]["execution_id"], json!("9"));
+        // In a step's own arcs the details are looked at before the envelope.
+        let details = failure.details.unwrap();
+        assert!(details.get("status").is_none() && details.get("error").is_none(), "{details}");
+    }
 }
 
 #[test]

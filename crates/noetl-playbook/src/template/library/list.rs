@@ -1,7 +1,7 @@
 //! Filters on lists and maps.
 
-use minijinja::Error;
-use minijinja::value::{Kwargs, Rest, ValueKind};
+use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs, from_args};
+use minijinja::{Error, ErrorKind};
 
 use super::{Cost, Library, argument, fail};
 use crate::template::Data;
@@ -38,15 +38,22 @@ pub(super) fn register(library: &mut Library) {
     library.method("index_of", Cost::TakeApart, index_of);
 }
 
-/// Replaces what is undefined; with `boolean` also whatever is false. Null is a value and stays.
-fn default(
-    value: &Data,
-    default: Option<Data>,
-    boolean: Option<bool>,
-    named: Kwargs,
-) -> Result<Data, Error> {
-    let default = argument(default, &named, "default_value")?;
-    let default = argument(default, &named, "default")?;
+/// Replaces what is undefined; with `boolean` also whatever is false. Null is a value: it stays, and
+/// what it is given as a replacement comes out as null.
+fn default(value: &Data, given: Rest<ValueOrKwargs>) -> Result<Data, Error> {
+    // Taken apart here: an optional argument could not tell null from nothing.
+    let given: Vec<Data> = given.iter().map(|argument| Data::clone(argument)).collect();
+    let (given, named): (&[Data], Kwargs) = from_args(&given)?;
+    if given.len() > 2 {
+        return Err(Error::from(ErrorKind::TooManyArguments));
+    }
+    let named_default = ["default_value", "default"].into_iter().find(|name| named.has(name));
+    let default = match (given.first(), named_default) {
+        (Some(default), _) => Some(default.clone()),
+        (None, Some(name)) => Some(named.get(name)?),
+        (None, None) => None,
+    };
+    let boolean = given.get(1).map(Data::is_true);
     let boolean = argument(boolean, &named, "boolean")?.unwrap_or(false);
     named.assert_all_used()?;
     if value.is_undefined() || boolean && !value.is_true() {

@@ -4,6 +4,13 @@ use super::*;
 fn defaults_replace_the_missing_and_on_request_the_false() {
     check("missing | default", json!(""));
     check("missing | default(0) | int", json!(0));
+    check("missing | default(none)", json!(null));
+    check("missing | default(default_value=none)", json!(null));
+    check("missing | default(null)", json!(null));
+    check("missing | default", json!(""));
+    check("none | default(1, true)", json!(1));
+    check("none | default(1, boolean=true)", json!(1));
+    check("none | default(1)", json!(null));
     check("missing.a.b | d('x')", json!("x"));
     check("none | default('x')", json!(null));
     check("'' | default('x', true)", json!("x"));

@@ -1,0 +1,71 @@
+//! C55, C59, C60: what is found before anything runs.
+
+use noetl_playbook::{Diagnostic, Severity};
+
+use super::stage::{Stage, document};
+
+/// What registering these steps finds; refused or not.
+async fn found(steps: &str) -> (bool, Vec<Diagnostic>) {
+    let stage = Stage::open().await;
+    let registered = stage.try_register(&document("t", steps)).await;
+    stage.close().await;
+    match registered {
+        Ok(found) => (true, found),
+        Err(found) => (false, found),
+    }
+}
+
+#[tokio::test]
+async fn c55_each_mistake_is_refused_at_registration_with_its_place() {
+    let noop = "tool: {kind: noop}";
+    let retry = "{when: true, then: {do: retry, backoff: cubic}}";
+    let cases = [
+        (format!("  - {{step: a, {noop}, next: {{arcs: [{{step: b}}]}}}}"), "E020", "'b'", 5),
+        (format!("  - {{step: a, {noop}}}\n  - {{step: a, {noop}}}"), "E005", "'a'", 6),
+        ("  - {step: a}".to_owned(), "E010", "tool", 5),
+        ("  - {step: a, tool: {kind: pyhton}}".to_owned(), "E011", "pyhton", 5),
+        (format!("  - {{step: a, {noop}, loop: {{in: [1]}}}}"), "E030", "iterator", 5),
+        (
+            format!(
+                "  - {{step: a, tool: {{kind: noop, spec: {{policy: {{rules: [{retry}]}}}}}}}}"
+            ),
+            "E040",
+            "cubic",
+            5,
+        ),
+    ];
+    for (steps, code, says, line) in cases {
+        let (is_taken, found) = found(&steps).await;
+        assert!(!is_taken, "{steps} was taken");
+        let errors: Vec<_> = found.iter().filter(|it| it.severity == Severity::Error).collect();
+        let [error] = errors[..] else { panic!("{steps}: {errors:?}") };
+        assert_eq!((error.code, error.line), (code, line), "{error}");
+        assert!(error.column > 1 && error.path.starts_with("workflow["), "{error}");
+        assert!(error.message.contains(says), "{error}");
+        assert!(error.help.is_some(), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn c59_a_secret_may_not_become_a_variable() {
+    let (is_taken, found) = found(
+        "keychain: [{name: api, kind: credential, credential: my-api}]
+workflow:
+  - {step: a, tool: {kind: noop}, set: {ctx.token: '{{ keychain.api.token }}'}}
+",
+    )
+    .await;
+    let codes: Vec<&str> = found.iter().map(|found| found.code).collect();
+    assert_eq!((is_taken, codes), (false, vec!["E051"]));
+}
+
+#[tokio::test]
+async fn c60_a_guard_of_two_templates_is_warned_of() {
+    let (is_taken, found) = found(
+        "  - {step: a, tool: {kind: noop}, next: {arcs: [{step: b, when: '{{ ctx.x }} and {{ ctx.y }}'}, {step: b}]}}
+  - {step: b, tool: {kind: noop}}
+",
+    )
+    .await;
+    assert!(is_taken && found.iter().any(|found| found.code == "W104"), "{found:?}");
+}

@@ -1,0 +1,139 @@
+//! C26–C28, C42, C46–C48: failures, timeouts, cancellation.
+
+use noetl_model::{ExecutionId, Fact};
+use noetl_store::{ExecutionFilter, ExecutionStatus};
+use serde_json::json;
+
+use super::stage::{Stage, run};
+
+const RAISES: &str = "kind: python, code: \"raise KeyError('no such order')\"";
+
+#[tokio::test]
+async fn c26_an_exception_fails_the_execution_and_says_why() {
+    let ended = run(&format!(
+        "  - {{step: a, tool: {{{RAISES}}}, next: {{arcs: [{{step: b}}]}}}}
+  - {{step: b, tool: {{kind: noop}}}}\n"
+    ))
+    .await;
+    let (step, failure) = ended.failure();
+    assert_eq!((step, failure.kind.as_str()), ("a", "schema"));
+    assert!(failure.message.contains("KeyError: 'no such order'"), "{failure}");
+    assert!(ended.row.error.as_ref().is_some_and(|error| error.contains("no such order")));
+    assert_eq!(ended.runs("b"), 0, "an unconditional arc does not speak of failure");
+}
+
+#[tokio::test]
+async fn c27_an_error_arc_handles_an_exception() {
+    let ended = run(&format!(
+        "  - {{step: a, tool: {{{RAISES}}}, next: {{arcs: [{{step: ok}}, \
+             {{step: handler, when: \"{{{{ output.status == 'error' }}}}\"}}]}}}}
+  - {{step: ok, tool: {{kind: noop}}}}
+  - {{step: handler, tool: {{kind: noop, result: '{{{{ a.error.exception_type }}}}'}}}}\n"
+    ))
+    .await
+    .well();
+    assert_eq!((ended.entered().as_str(), ended.result()), ("a handler", &json!("KeyError")));
+    assert!(ended.failed_step("a").1);
+}
+
+#[tokio::test]
+async fn c28_a_rule_accepts_an_exception() {
+    let ended = run(&format!(
+        "  - {{step: a, tool: {{{RAISES}, spec: {{policy: {{rules: \
+             [{{when: \"{{{{ output.status == 'error' }}}}\", then: {{do: continue}}}}]}}}}}}, \
+             next: {{arcs: [{{step: b}}]}}}}
+  - {{step: b, tool: {{kind: noop}}}}\n"
+    ))
+    .await
+    .well();
+    assert_eq!((ended.entered().as_str(), ended.issued("a")), ("a b", 1));
+}
+
+#[tokio::test]
+async fn c42_a_guard_that_cannot_be_rendered_fails_its_step_and_says_where() {
+    let ended = run("
+  - {step: a, tool: {kind: noop, result: {n: 'x'}}, next: {arcs: [{step: b, when: '{{ a.n > 3 }}'}]}}
+  - {step: b, tool: {kind: noop}}
+")
+    .await;
+    let (step, failure) = ended.failure();
+    assert_eq!((step, failure.kind.as_str(), ended.runs("b")), ("a", "template_error", 0));
+    for part in ["next", "a.n > 3", "string", "number"] {
+        assert!(failure.message.contains(part), "no {part}: {failure}");
+    }
+}
+
+const FAILING_CHILD: &str = "
+  - {step: start, tool: {kind: shell, command: exit 7}}
+";
+
+#[tokio::test]
+async fn c46_a_failed_child_fails_the_step_that_called_it() {
+    let stage = Stage::open().await;
+    stage.register("child", FAILING_CHILD).await;
+    let id = stage
+        .start(
+            "
+  - {step: call, tool: {kind: playbook, path: child, return_step: start}, next: {arcs: [{step: b}]}}
+  - {step: b, tool: {kind: noop}}
+",
+        )
+        .await;
+    let ended = stage.ended(id).await;
+    let (step, failure) = ended.failure();
+    assert_eq!((step, failure.kind.as_str(), ended.runs("b")), ("call", "child_failed", 0));
+    let id = stage
+        .start("
+  - {step: call, tool: {kind: playbook, path: child, wait: true},
+     next: {arcs: [{step: b, when: \"{{ output.status == 'error' and output.error.kind == 'child_failed' }}\"}]}}
+  - {step: b, tool: {kind: noop, result: '{{ call._meta.error.kind }}'}}
+")
+        .await;
+    assert_eq!(*stage.ended(id).await.well().result(), json!("exit_code"));
+    stage.close().await;
+}
+
+/// The children of an execution.
+async fn children(stage: &Stage, of: ExecutionId) -> Vec<ExecutionId> {
+    let all = ExecutionFilter { limit: 100, ..ExecutionFilter::default() };
+    let all = stage.control.executions.list(&stage.tenant, &all).await;
+    all.unwrap().iter().filter(|row| row.parent == Some(of)).map(|row| row.id).collect()
+}
+
+#[tokio::test]
+async fn c47_cancel_stops_a_loop_and_the_child_it_waits_for() {
+    let stage = Stage::open().await;
+    stage.register("child", "  - {step: ask, tool: {kind: approval}}\n").await;
+    let mut events = stage.control.watch.events();
+    let id = stage
+        .start("
+  - {step: each, loop: {in: [1, 2, 3], iterator: it}, tool: {kind: playbook, path: child, return_result: true}}
+")
+        .await;
+    let child = loop {
+        let event = events.recv().await.unwrap();
+        if matches!(event.fact, Fact::PlaybookStarted(_)) && event.execution != id {
+            break event.execution;
+        }
+    };
+    stage.until_asked(child).await;
+    stage.control.executions.cancel(&stage.tenant, id, Some("enough".into())).await.unwrap();
+    let ended = stage.ended(id).await;
+    assert_eq!((ended.row.status, ended.issued("each")), (ExecutionStatus::Cancelled, 1));
+    assert_eq!(stage.ended(child).await.row.status, ExecutionStatus::Cancelled);
+    assert_eq!(children(&stage, id).await, [child]);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn c48_a_step_that_takes_longer_than_its_time_fails() {
+    let ended = run("
+  - {step: a, tool: {kind: shell, command: sleep 600}, spec: {timeout: 200ms}}
+")
+    .await;
+    let (step, failure) = ended.failure();
+    assert_eq!((step, failure.kind.as_str()), ("a", "timeout"));
+    let times: Vec<_> = ended.log.iter().map(|event| event.at).collect();
+    let took = times.last().unwrap().since(times[0]);
+    assert!(took.as_secs() < 60, "the tool was waited for: {took:?}");
+}

@@ -1,0 +1,213 @@
+//! C17–C25, C39: loops.
+
+use std::collections::HashSet;
+
+use noetl_model::{Fact, Failure, FailureKind};
+use noetl_store::{ExecutionFilter, ExecutionStatus};
+use serde_json::{Value, json};
+
+use super::stage::{Ended, Stage, run};
+
+/// Runs a loop over `items` and gives what it came to.
+async fn result_over(items: &str) -> Value {
+    let steps = format!(
+        "  - {{step: each, loop: {{in: {items}, iterator: it}}, \
+             tool: {{kind: noop, result: '{{{{ it }}}}'}}, next: {{arcs: [{{step: end}}]}}}}
+  - {{step: end, tool: {{kind: noop, result: '{{{{ each.results }}}}'}}}}\n"
+    );
+    run(&steps).await.well().result().clone()
+}
+
+/// The most items of a step that were under way at a time.
+fn most_at_a_time(ended: &Ended, step: &str) -> usize {
+    let (mut open, mut most) = (HashSet::new(), 0);
+    for event in &ended.log {
+        match &event.fact {
+            Fact::CommandIssued(issued) if &*issued.step == step => {
+                open.insert(event.id.get());
+                most = most.max(open.len());
+            }
+            Fact::CommandCompleted { command, .. } | Fact::CommandFailed { command, .. } => {
+                open.remove(&command.get());
+            }
+            _ => {}
+        }
+    }
+    most
+}
+
+#[tokio::test]
+async fn c17_a_loop_in_a_cycle_runs_all_items_at_each_visit() {
+    let ended = run("
+  - {step: each, loop: {in: [a, b, c], iterator: it}, tool: {kind: noop, result: '{{ it }}'},
+     set: {ctx.n: '{{ ctx.n | default(0) + 1 }}', ctx.all: '{{ ctx.all | default([]) + output.results }}'},
+     next: {arcs: [{step: each, when: 'ctx.n < 2'}, {step: end}]}}
+  - {step: end, tool: {kind: noop, result: '{{ ctx.all }}'}}
+")
+    .await
+    .well();
+    assert_eq!((ended.runs("each"), ended.issued("each")), (2, 6));
+    assert_eq!(*ended.result(), json!(["a", "b", "c", "a", "b", "c"]));
+}
+
+#[tokio::test]
+async fn c18_a_sequential_loop_is_strictly_ordered() {
+    let ended = run("
+  - {step: each, loop: {in: '{{ range(20) | list }}', iterator: it},
+     tool: {kind: noop, result: '{{ it }}', set: {ctx.seen: '{{ ctx.seen | default([]) + [it] }}'}},
+     next: {arcs: [{step: end}]}}
+  - {step: end, tool: {kind: noop, result: '{{ ctx.seen }}'}}
+")
+    .await
+    .well();
+    assert_eq!(*ended.result(), json!((0..20).collect::<Vec<_>>()));
+    assert_eq!(most_at_a_time(&ended, "each"), 1);
+}
+
+#[tokio::test]
+async fn c19_a_parallel_loop_has_no_more_in_flight_than_it_may() {
+    let ended = run("
+  - {step: each, loop: {in: [1, 2, 3, 4, 5, 6], iterator: it, spec: {mode: parallel, max_in_flight: 2}},
+     tool: {kind: shell, command: 'true'}}
+")
+    .await
+    .well();
+    assert_eq!((ended.issued("each"), most_at_a_time(&ended, "each")), (6, 2));
+}
+
+#[tokio::test]
+async fn c20_a_loop_over_nothing_is_done_at_once() {
+    let ended = run("
+  - {step: each, loop: {in: [], iterator: it}, tool: {kind: shell, command: exit 1},
+     next: {arcs: [{step: end, when: \"{{ event.name == 'loop.done' }}\"}]}}
+  - {step: end, tool: {kind: noop, result: {r: '{{ each.results }}', n: '{{ each.stats.total }}'}}}
+")
+    .await
+    .well();
+    assert_eq!(ended.issued("each"), 0);
+    assert_eq!(*ended.result(), json!({"r": [], "n": 0}));
+}
+
+#[tokio::test]
+async fn c21_what_is_no_list_is_made_one() {
+    let pairs = json!([{"key": "x", "value": 1}, {"key": "y", "value": 2}]);
+    assert_eq!(result_over("'{{ {\"x\": 1, \"y\": 2} }}'").await, pairs);
+    assert_eq!(result_over("'{{ 3 }}'").await, json!([0, 1, 2]));
+    assert_eq!(result_over("'{{ \"[4, 5]\" }}'").await, json!([4, 5]));
+    assert_eq!(result_over("'{{ \"a, b\" }}'").await, json!(["a, b"]));
+    assert_eq!(result_over("'{{ none }}'").await, json!([]));
+    assert_eq!(result_over("'{{ nothing.there }}'").await, json!([]));
+    let ended = run("
+  - {step: each, loop: {in: '{{ true }}', iterator: it}, tool: {kind: noop}}
+")
+    .await;
+    assert_eq!((ended.failure().0, ended.issued("each")), ("each", 0));
+}
+
+#[tokio::test]
+async fn c22_fail_fast_starts_nothing_after_a_failure() {
+    let stage = Stage::open().await;
+    let id = stage
+        .start("
+  - {step: each, loop: {in: '{{ range(20) | list }}', iterator: it, spec: {mode: parallel, max_in_flight: 2}},
+     tool: {kind: approval}}
+")
+        .await;
+    let first = stage.asked(id).await;
+    assert_eq!(first.len(), 2);
+    stage.answer(id, &first[0], json!({})).await;
+    let second = stage.asked(id).await;
+    assert_eq!(second.len(), 2, "the next item takes the place of the one that ended");
+    let refused = Failure::new(FailureKind::ClientError, "refused");
+    let (_, command, token) = &second[0];
+    stage.control.executions.answer(id, *command, token, Err(refused)).await.unwrap();
+    let third = stage.asked(id).await;
+    assert_eq!(third, second[1..], "what is in flight is waited for, and nothing is added");
+    stage.answer(id, &third[0], json!({})).await;
+    let ended = stage.ended(id).await;
+    let (step, failure) = ended.failure();
+    assert_eq!((step, failure.kind.as_str(), ended.issued("each")), ("each", "client_error", 3));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn c23_best_effort_runs_all_items_and_counts_failures() {
+    let ended = run("
+  - {step: each, loop: {in: '{{ range(5) | list }}', iterator: it,
+     spec: {mode: parallel, policy: {failure: {mode: best_effort}}}},
+     tool: {kind: shell, env: {N: '{{ it }}'}, command: 'test $N != 3 && printf %s $N'},
+     next: {arcs: [{step: end}]}}
+  - {step: end, tool: {kind: noop, result: {stats: '{{ each.stats }}', errors: '{{ each.errors | length }}',
+     last: '{{ each.results[4].stdout }}'}}}
+")
+    .await
+    .well();
+    let stats = json!({"total": 5, "success": 4, "failed": 1, "skipped": 0});
+    assert_eq!(*ended.result(), json!({"stats": stats, "errors": 1, "last": "4"}));
+}
+
+#[tokio::test]
+async fn c24_results_stand_in_the_order_of_the_items_whichever_ends_first() {
+    let stage = Stage::open().await;
+    let id = stage
+        .start(
+            "
+  - {step: each, loop: {in: [a, b, c, d], iterator: it, spec: {mode: parallel}},
+     tool: {kind: approval, message: '{{ it }}'}, next: {arcs: [{step: end}]}}
+  - {step: end, tool: {kind: noop, result: '{{ each.results | map(attribute=\"n\") | list }}'}}
+",
+        )
+        .await;
+    let asked = stage.asked(id).await;
+    assert_eq!(asked.len(), 4);
+    for place in [2, 0, 3, 1] {
+        stage.answer(id, &asked[place], json!({ "n": place })).await;
+    }
+    let ended = stage.ended(id).await.well();
+    assert_eq!(*ended.result(), json!([0, 1, 2, 3]));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn c25_a_loop_of_playbooks_with_loops_starts_one_child_per_item() {
+    let stage = Stage::open().await;
+    stage
+        .register("inner", "workload: {of: 0}
+workflow:
+  - {step: each, loop: {in: [1, 2], iterator: it}, tool: {kind: noop, result: '{{ workload.of * 10 + it }}'},
+     next: {arcs: [{step: end}]}}
+  - {step: end, tool: {kind: noop, result: {found: '{{ each.results }}'}}}
+")
+        .await;
+    let id = stage
+        .start(
+            "
+  - {step: each, loop: {in: [1, 2, 3], iterator: of, spec: {mode: parallel}},
+     tool: {kind: playbook, path: inner, payload: {of: '{{ of }}'}, return_step: end},
+     next: {arcs: [{step: end}]}}
+  - {step: end, tool: {kind: noop, result: '{{ each.results | map(attribute=\"found\") | list }}'}}
+",
+        )
+        .await;
+    let ended = stage.ended(id).await.well();
+    assert_eq!(*ended.result(), json!([[11, 12], [21, 22], [31, 32]]));
+    let all = ExecutionFilter { limit: 100, ..ExecutionFilter::default() };
+    let all = stage.control.executions.list(&stage.tenant, &all).await;
+    let children: Vec<_> = all.unwrap().into_iter().filter(|row| row.parent == Some(id)).collect();
+    assert_eq!(children.len(), 3);
+    assert!(children.iter().all(|row| row.status == ExecutionStatus::Completed));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn c39_what_an_iteration_set_is_gone_after_the_loop() {
+    let ended = run("
+  - {step: each, loop: {in: [1, 2], iterator: it},
+     tool: {kind: noop, result: '{{ it }}', set: {iter.seen: '{{ it }}'}}, next: {arcs: [{step: end}]}}
+  - {step: end, tool: {kind: noop, result:
+     ['{{ iter.seen is defined }}', '{{ iter.it is defined }}', '{{ it is defined }}', '{{ seen is defined }}']}}
+")
+    .await
+    .well();
+    assert_eq!(*ended.result(), json!([false, false, false, false]));
+}

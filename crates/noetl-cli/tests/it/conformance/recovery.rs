@@ -1,0 +1,231 @@
+//! C49–C54: what dies, what comes twice, what comes late.
+
+use noetl_api::execute::{Dedup, ExecuteRequest};
+use noetl_control::{ReplayRequest, Report};
+use noetl_model::{CommandId, ExecutionId, Fact, Map, Value};
+use noetl_store::{ExecutionStatus, Until};
+use noetl_testkit::TestApp;
+use serde_json::json;
+
+use super::stage::{Stage, document, run};
+use crate::dev_process::DevProcess;
+use crate::noetl::{Home, playbook, until};
+
+#[tokio::test]
+async fn c49_a_command_whose_worker_was_killed_runs_again_and_counts_once() {
+    let home = Home::new();
+    let (gate, been) = (home.gate(), home.path().join("been"));
+    let command =
+        format!("if mkdir {been}; then {}; sleep 600; fi", gate.knock(), been = been.display());
+    let steps = format!(
+        "  - {{step: start, tool: {{kind: shell, command: \"{command}\"}}, next: {{arcs: [{{step: end}}]}}}}\n  \
+           - {{step: end, tool: {{kind: noop}}}}\n"
+    );
+    let data = home.path().join("data");
+    let first = DevProcess::start(&data);
+    let id = first.execute(&playbook("{}", &steps)).await;
+    gate.wait();
+    first.kill();
+    let second = DevProcess::start(&data);
+    assert_eq!(second.ended(id).await, "COMPLETED");
+    let counts = ["command.expired", "step.enter", "step.exit", "playbook.completed"];
+    assert_eq!(count(&second, id, counts).await, [1, 2, 2, 1]);
+}
+
+#[tokio::test]
+async fn c50_an_execution_goes_on_after_its_server_was_killed() {
+    let home = Home::new();
+    let steps = "  - {step: start, tool: {kind: noop}, next: {arcs: [{step: pause}]}}\n  \
+                 - {step: pause, tool: {kind: wait, seconds: 2}, next: {arcs: [{step: end}]}}\n  \
+                 - {step: end, tool: {kind: noop}}\n";
+    let data = home.path().join("data");
+    let first = DevProcess::start(&data);
+    let id = first.execute(&playbook("{}", steps)).await;
+    until("the pause", async || count(&first, id, ["command.parked"]).await == [1]).await;
+    first.kill();
+    let second = DevProcess::start(&data);
+    assert_eq!(second.ended(id).await, "COMPLETED");
+    let counts = ["command.issued", "step.enter", "step.exit", "playbook.completed"];
+    assert_eq!(count(&second, id, counts).await, [3, 3, 3, 1]);
+}
+
+/// How many events of each of these types an execution has.
+async fn count<const N: usize>(
+    process: &DevProcess,
+    id: ExecutionId,
+    types: [&str; N],
+) -> [usize; N] {
+    let log = process.client.log(id, 0, 1000).await.unwrap().events;
+    types.map(|wanted| {
+        log.iter().filter(|event| event.event_type.as_deref() == Some(wanted)).count()
+    })
+}
+
+/// A worker that says what a test tells it to.
+struct Hand {
+    stage: Stage,
+    id: ExecutionId,
+}
+
+impl Hand {
+    async fn start() -> Self {
+        let stage = Stage::with_slots(0).await;
+        let id = stage
+            .start(
+                "  - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n  \
+                 - {step: b, tool: {kind: noop, result: '{{ a.n }}'}}\n",
+            )
+            .await;
+        Self { stage, id }
+    }
+
+    /// The newest command that was issued.
+    async fn command(&self) -> CommandId {
+        let log = self.stage.log(self.id).await;
+        let issued = log.iter().rev().find(|it| matches!(it.fact, Fact::CommandIssued(_)));
+        CommandId::new(issued.unwrap().id.get())
+    }
+
+    async fn claim(&self, command: CommandId) {
+        self.stage.control.reports.claim(command, "w").await.unwrap();
+    }
+
+    async fn say(&self, event_type: &str, command: CommandId, mut payload: Value) {
+        payload["command_id"] = json!(command.get());
+        let report = Report {
+            execution: self.id,
+            step: "a".to_owned(),
+            event_type: event_type.to_owned(),
+            status: None,
+            payload: Some(payload),
+            meta: None,
+            worker: Some("w".to_owned()),
+            event: None,
+        };
+        self.stage.control.reports.take(&self.stage.tenant, report).await.unwrap();
+    }
+
+    async fn complete(&self, command: CommandId, data: Value) {
+        let result = json!({"status": "success", "context": {"data": data}});
+        self.say("call.done", command, json!({ "result": result })).await;
+        self.say("command.completed", command, json!({"status": "success"})).await;
+    }
+
+    /// What was decided so far.
+    async fn decided(&self) -> usize {
+        let log = self.stage.log(self.id).await;
+        log.iter().filter(|event| event.origin() == noetl_model::Origin::Decided).count()
+    }
+}
+
+#[tokio::test]
+async fn c51_a_second_completion_changes_nothing() {
+    let hand = Hand::start().await;
+    let a = hand.command().await;
+    hand.claim(a).await;
+    hand.complete(a, json!({"n": 1})).await;
+    let decided = hand.decided().await;
+    hand.complete(a, json!({"n": 2})).await;
+    hand.say("command.failed", a, json!({"error": "too late"})).await;
+    assert_eq!(hand.decided().await, decided);
+    let b = hand.command().await;
+    hand.claim(b).await;
+    hand.complete(b, json!(1)).await;
+    let ended = hand.stage.ended(hand.id).await.well();
+    let issued = ended.log.iter().find_map(|event| match &event.fact {
+        Fact::CommandIssued(issued) if &*issued.step == "b" => {
+            Some(issued.config["result"].clone())
+        }
+        _ => None,
+    });
+    assert_eq!((ended.entered().as_str(), issued), ("a b", Some(json!(1))));
+    hand.stage.close().await;
+}
+
+#[tokio::test]
+async fn c52_a_beginning_that_comes_after_the_end_changes_nothing() {
+    let hand = Hand::start().await;
+    let a = hand.command().await;
+    hand.claim(a).await;
+    hand.complete(a, json!({"n": 1})).await;
+    let decided = hand.decided().await;
+    hand.say("command.started", a, json!({})).await;
+    hand.say("command.claimed", a, json!({})).await;
+    assert_eq!(hand.decided().await, decided);
+    let row = hand.stage.control.executions.get(&hand.stage.tenant, hand.id).await;
+    assert_eq!(row.unwrap().unwrap().status, ExecutionStatus::Running);
+    let b = hand.command().await;
+    hand.claim(b).await;
+    hand.complete(b, json!(1)).await;
+    assert_eq!(hand.stage.ended(hand.id).await.well().entered(), "a b");
+    hand.stage.close().await;
+}
+
+#[tokio::test]
+async fn c53_a_log_folds_to_the_same_state_each_time() {
+    let stage = Stage::open().await;
+    let id = stage
+        .start("
+  - {step: a, tool: {kind: noop, result: {n: 1}}, set: {ctx.n: '{{ output.n }}'},
+     next: {spec: {mode: inclusive}, arcs: [{step: b}, {step: c}]}}
+  - {step: b, loop: {in: [1, 2], iterator: it, spec: {mode: parallel}}, tool: {kind: noop}, next: {arcs: [{step: j}]}}
+  - {step: c, tool: {kind: shell, command: exit 1}, next: {arcs: [{step: j, on: error}]}}
+  - {step: j, tool: {kind: noop}}
+")
+        .await;
+    stage.ended(id).await.well();
+    let request = ReplayRequest {
+        execution: id,
+        tenant: stage.tenant.clone(),
+        organization: noetl_control::ORGANIZATION.to_owned(),
+        until: Until::default(),
+        projection: Default::default(),
+        limit: None,
+        resolve_payloads: false,
+    };
+    let first = stage.control.replay.state(&request).await.unwrap().state;
+    let second = stage.control.replay.state(&request).await.unwrap().state;
+    assert_eq!(format!("{first:?}"), format!("{second:?}"));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn c54_the_same_key_starts_one_execution() {
+    let app = TestApp::start(0).await;
+    let text = document("t", "  - {step: a, tool: {kind: noop}}\n");
+    app.client
+        .register(&noetl_api::catalog::RegisterRequest::playbook(&text), false)
+        .await
+        .unwrap();
+    let with = |key: &str| ExecuteRequest {
+        dedup: Some(Dedup { key: key.to_owned(), window_secs: 60 }),
+        ..ExecuteRequest::path("t", Map::new())
+    };
+    let first = app.client.execute(&with("order-7")).await.unwrap().execution_id;
+    let again = app.client.execute(&with("order-7")).await.unwrap().execution_id;
+    let other = app.client.execute(&with("order-8")).await.unwrap().execution_id;
+    assert_eq!(first, again);
+    assert_ne!(first, other);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn c53_the_same_steps_decide_the_same_each_time() {
+    let steps = "  - {step: a, tool: {kind: noop, result: {n: 3}}, next: {arcs: [{step: b, when: 'output.n > 2'}]}}\n  \
+                 - {step: b, loop: {in: '{{ a.n }}', iterator: it}, tool: {kind: noop, result: '{{ it }}'}}\n";
+    let shape = |ended: super::stage::Ended| -> Vec<String> {
+        ended.log.iter().map(|event| kind_of(&event.fact)).collect()
+    };
+    let (first, second) = (shape(run(steps).await.well()), shape(run(steps).await.well()));
+    assert_eq!(first, second);
+}
+
+/// A fact without what differs from run to run.
+fn kind_of(fact: &Fact) -> String {
+    match fact {
+        Fact::CallDone { step, data, .. } => format!("call.done {step} {data}"),
+        Fact::StepEntered { step, generation, .. } => format!("step.enter {step} {generation}"),
+        Fact::StepExited { step, next, .. } => format!("step.exit {step} {next:?}"),
+        other => format!("{:?}", std::mem::discriminant(other)),
+    }
+}

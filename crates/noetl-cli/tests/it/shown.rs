@@ -1,0 +1,150 @@
+//! Playbooks that show something: their heads say how to run them and what they print.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use noetl_testkit::nats::TestNats;
+use noetl_testkit::postgres::TestDatabase;
+use serde_json::Value;
+
+use crate::noetl::Home;
+
+/// How many run at a time.
+const AT_A_TIME: usize = 4;
+
+/// A playbook and what its head says.
+pub(crate) struct Shown {
+    /// The file's name without its ending.
+    pub(crate) name: String,
+    pub(crate) text: String,
+    path: PathBuf,
+    /// What follows the file in the first command of the head.
+    arguments: Vec<String>,
+    prints: Value,
+}
+
+/// The playbooks of a directory that `wanted` picks by name.
+pub(crate) fn all(directory: &str, wanted: impl Fn(&str) -> bool) -> Vec<Shown> {
+    let mut files = files(directory);
+    files.retain(|path| wanted(path.file_stem().unwrap().to_str().unwrap()));
+    files.into_iter().map(Shown::read).collect()
+}
+
+/// `noetl check` finds nothing to say about any of them.
+pub(crate) fn are_in_order(directory: &str) {
+    let files = files(directory);
+    let home = Home::new();
+    let said = home.end_of(home.command(["check"]).args(&files));
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), ""), "{}", said.stderr);
+    let lines: Vec<&str> = said.stderr.lines().collect();
+    assert_eq!(lines.len(), files.len(), "{}", said.stderr);
+    assert!(lines.iter().all(|line| line.ends_with(".yaml: ok")), "{lines:?}");
+}
+
+fn files(directory: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|end| end == "yaml")).collect();
+    files.sort();
+    files
+}
+
+impl Shown {
+    fn read(path: PathBuf) -> Self {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let text = fs::read_to_string(&path).unwrap();
+        let head: Vec<&str> =
+            text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect();
+        let command = head.iter().find_map(|line| line.strip_prefix("noetl run "));
+        let command = command.unwrap_or_else(|| panic!("{name} does not say how to run it"));
+        let (file, rest) = command.split_once(' ').unwrap_or((command, ""));
+        assert!(file.starts_with("examples/") && path.ends_with(file), "{name} names {file}");
+        let arguments = rest.split_whitespace().map(str::to_owned).collect();
+        let head = head.join(" ");
+        let (_, prints) = head.split_once("Prints: ").unwrap_or_default();
+        let prints = serde_json::Deserializer::from_str(prints).into_iter::<Value>().next();
+        let prints = prints.and_then(Result::ok);
+        let prints = prints.unwrap_or_else(|| panic!("{name} does not say what it prints"));
+        Self { name, text, path, arguments, prints }
+    }
+
+    /// Why it did not do what it says, if it did not.
+    fn trouble(&self, home: &Home, store: [&str; 2], services: &Services) -> Option<String> {
+        let mut command = home.command(["run"]);
+        command.arg(&self.path).args(store);
+        command.args(self.arguments.iter().map(|argument| services.given(argument)));
+        let said = home.end_of(&mut command);
+        let found = serde_json::from_str(&said.stdout).unwrap_or(Value::Null);
+        (said.code != Some(0) || found != self.prints)
+            .then(|| format!("{} does not print {}:\n{said:?}", self.name, self.prints))
+    }
+}
+
+/// What the examples speak to.
+struct Services {
+    database: TestDatabase,
+    nats: TestNats,
+}
+
+impl Services {
+    fn start() -> Self {
+        Self { database: TestDatabase::new(), nats: TestNats::start() }
+    }
+
+    /// An argument with the address of a real service in place of that of an imagined one.
+    fn given(&self, argument: &str) -> String {
+        match argument.split_once('=') {
+            Some(("db", _)) => format!("db={}", self.database.url()),
+            Some(("nats", _)) => format!("nats={}", self.nats.url()),
+            _ => argument.to_owned(),
+        }
+    }
+}
+
+/// Runs all of them, each with its log in a file of its own.
+pub(crate) fn run_on_sqlite(all: &[Shown]) {
+    let services = Services::start();
+    let run = |shown: &Shown| {
+        let home = Home::new();
+        let trouble = shown.trouble(&home, ["--db", "log.db"], &services);
+        trouble.or_else(|| unsound(&home, "sqlite://log.db"))
+    };
+    run_all(all, run);
+}
+
+/// Runs all of them with their logs in one database.
+pub(crate) fn run_on_postgres(all: &[Shown]) {
+    let services = Services::start();
+    let logs = TestDatabase::new();
+    let url = logs.url();
+    let home = Home::new();
+    home.noetl(["db", "migrate", "--database-url", &url]);
+    run_all(all, |shown| shown.trouble(&Home::new(), ["--database-url", &url], &services));
+    assert_eq!(unsound(&home, &url), None);
+}
+
+/// What does not fit together in the logs they left.
+fn unsound(home: &Home, url: &str) -> Option<String> {
+    let said = home.noetl(["db", "validate", "--database-url", url]);
+    (said.code != Some(0)).then(|| format!("{said:?}"))
+}
+
+fn run_all(all: &[Shown], run: impl Fn(&Shown) -> Option<String> + Sync) {
+    let left = Mutex::new(all.iter());
+    let troubles = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_A_TIME {
+            scope.spawn(|| {
+                loop {
+                    let next = left.lock().unwrap().next();
+                    let Some(shown) = next else { break };
+                    let trouble = run(shown);
+                    troubles.lock().unwrap().extend(trouble);
+                }
+            });
+        }
+    });
+    let troubles = troubles.into_inner().unwrap();
+    assert!(troubles.is_empty(), "{}", troubles.join("\n\n"));
+}
