@@ -64,6 +64,9 @@ pub struct CredentialView {
     /// What is secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
+    /// What its owner should know of it, said when it is put.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 impl fmt::Debug for CredentialView {

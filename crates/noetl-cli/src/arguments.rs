@@ -47,6 +47,10 @@ pub(crate) struct RunArguments {
     /// A JSON object laid over the playbook's workload: a file, or `-` for stdin.
     #[arg(long, value_name = "FILE")]
     pub(crate) payload: Option<PathBuf>,
+    /// Keep these credentials for the run, under the names playbooks use in `auth`: a YAML or JSON
+    /// file of `{name, type, data}`, or a list of them. Can be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) credentials: Vec<PathBuf>,
     /// Keep the log in this database file instead of in memory.
     #[arg(long, value_name = "PATH", conflicts_with = "database_url")]
     pub(crate) db: Option<PathBuf>,
@@ -77,6 +81,20 @@ pub(crate) struct CheckArguments {
     /// Print what --fix would change instead of writing it.
     #[arg(long, requires = "fix")]
     pub(crate) dry_run: bool,
+    /// Decide recorded executions again with this playbook, and show the first decision of each
+    /// that would differ: an execution's id, or a catalog path for its newest executions.
+    #[arg(long, value_name = "PATH|ID", conflicts_with = "fix")]
+    pub(crate) against: Option<String>,
+    /// With --against and a path: how many executions.
+    #[arg(long, default_value_t = 20, value_name = "N", requires = "against")]
+    pub(crate) last: usize,
+    /// With --against: where the database of `noetl dev` is kept.
+    #[arg(long, env = "NOETL_DATA", default_value = "noetl-data", value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// With --against: the database itself: `sqlite://path`, or
+    /// `postgres://user:password@host:port/database`.
+    #[arg(long, env = "NOETL_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    pub(crate) database_url: Option<String>,
     /// How to print what was found.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,

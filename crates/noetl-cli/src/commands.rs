@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod completions;
+mod credentials;
 pub(crate) mod db;
 pub(crate) mod dev;
 mod document;

@@ -40,6 +40,11 @@ pub(crate) fn of_directory(data: &Path) -> Result<EncryptionKey, Failure> {
     EncryptionKey::from_base64(&text).map_err(|error| not_a_key(&name, error))
 }
 
+/// Whether a directory has a key.
+pub(crate) fn is_in(directory: &Path) -> bool {
+    directory.join(FILE).exists()
+}
+
 /// Makes the file, whole or not at all. One that another process made meanwhile stays.
 fn make(data: &Path, file: &Path) -> io::Result<()> {
     fs::create_dir_all(data)?;

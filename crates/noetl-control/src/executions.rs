@@ -11,6 +11,7 @@ use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, Store, StoreError
 use crate::catalog::{Catalog, PlaybookError};
 use crate::ids::{self, Ids};
 use crate::journal::{Journal, StartOf, SubmitError};
+use crate::redaction::{Redaction, unmark, unmark_failure};
 use crate::results::Results;
 use crate::watch::Watch;
 
@@ -111,6 +112,7 @@ pub struct Executions {
     ids: Ids,
     results: Results,
     watch: Watch,
+    redaction: Redaction,
 }
 
 impl Executions {
@@ -121,8 +123,9 @@ impl Executions {
         ids: Ids,
         results: Results,
         watch: Watch,
+        redaction: Redaction,
     ) -> Self {
-        Self { store, journal, catalog, ids, results, watch }
+        Self { store, journal, catalog, ids, results, watch, redaction }
     }
 
     /// Starts an execution. When this returns `Ok`, its beginning is durable and it will go on.
@@ -149,8 +152,11 @@ impl Executions {
     pub(crate) async fn prepare(
         &self,
         tenant: &Tenant,
-        request: StartRequest,
+        mut request: StartRequest,
     ) -> Result<Ready, StartError> {
+        // Nobody who starts an execution gets a secret by writing its mark into the payload.
+        request.payload.values_mut().for_each(unmark);
+        self.redaction.map(tenant, &mut request.payload);
         let entry = self.find(tenant, &request).await?;
         let start = Start {
             catalog: entry.id,
@@ -231,8 +237,9 @@ impl Executions {
         id: ExecutionId,
         command: CommandId,
         token: &str,
-        outcome: Result<noetl_model::Value, noetl_model::Failure>,
+        mut outcome: Result<noetl_model::Value, noetl_model::Failure>,
     ) -> Result<(), SubmitError> {
+        self.redact(id, &mut outcome).await?;
         let from = AnswerFrom::Token(Arc::from(token));
         let (outcome, reference) = match outcome {
             Ok(mut data) => {
@@ -243,6 +250,29 @@ impl Executions {
         };
         let answer = Answer { command, from, outcome, reference };
         self.journal.submit(id, Input::Answer(Box::new(answer))).await.map(|_| ())
+    }
+
+    /// Takes what looks like a mark and what is secret out of an answer from outside.
+    async fn redact(
+        &self,
+        id: ExecutionId,
+        outcome: &mut Result<noetl_model::Value, noetl_model::Failure>,
+    ) -> Result<(), SubmitError> {
+        match outcome {
+            Ok(data) => unmark(data),
+            Err(failure) => unmark_failure(failure),
+        }
+        if self.redaction.is_empty() {
+            return Ok(());
+        }
+        let tenant = self.store.tenant_of(id).await;
+        let tenant = tenant.map_err(|error| SubmitError::Store(Arc::new(error)))?;
+        let tenant = tenant.unwrap_or_default();
+        match outcome {
+            Ok(data) => self.redaction.value(&tenant, data),
+            Err(failure) => self.redaction.failure(&tenant, failure),
+        }
+        Ok(())
     }
 
     /// Ends an execution as an operator says, whatever is outstanding.

@@ -25,6 +25,7 @@ pub mod outbox;
 mod projections;
 mod publishing;
 mod recovery;
+mod redaction;
 mod relay;
 mod replay;
 mod reports;
@@ -40,7 +41,7 @@ mod verify;
 mod watch;
 
 pub use catalog::{Catalog, PlaybookError, RegisterError};
-pub use credentials::{CredentialError, CredentialRequest, Credentials};
+pub use credentials::{CredentialError, CredentialRequest, Credentials, OpenCredential};
 pub use executions::{Executions, StartError, StartRequest, Started};
 pub use identity::IdentityError;
 pub use intake::{Intake, Taken};
@@ -55,11 +56,14 @@ pub use options::Options;
 pub use outbox::Outgoing;
 pub use projections::{Projected, Projections};
 pub use publishing::{Publishing, PublishingOptions};
+pub use redaction::{
+    LENGTH_MIN, Mark, Redaction, Secrets, mark, marks_in, short_fields, unmark, unmark_failure,
+};
 pub use replay::{
     Advanced, ORGANIZATION, PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Replay,
     ReplayRequest, Replayed, Resolution,
 };
-pub use reports::{Report, ReportError, Reports};
+pub use reports::{Report, ReportError, Reports, is_event_type};
 pub use retention::{PurgeError, Purged, purge};
 pub use sealing::{EncryptionKey, KEY_VARIABLE, KeyError, SealError};
 pub use service::{Control, OpenError};

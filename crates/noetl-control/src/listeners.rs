@@ -244,7 +244,7 @@ impl Listeners {
     async fn secret(&self, tenant: &Tenant, alias: &str) -> Result<String, ListenerError> {
         let credential = self.credentials.get(tenant, alias).await;
         let credential = credential.map_err(ListenerError::Credential)?;
-        let data = self.credentials.open(&credential).map_err(ListenerError::Credential)?;
+        let data = self.credentials.open(tenant, &credential).map_err(ListenerError::Credential)?;
         secret_in(&data).ok_or_else(|| ListenerError::NoSecret(alias.to_owned()))
     }
 

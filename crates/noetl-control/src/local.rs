@@ -1,15 +1,18 @@
 //! Commands for a worker in this process.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use noetl_engine::{Complete, Fail, Input};
 use noetl_model::event::{BlobRef, Issued};
 use noetl_model::{Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Value};
 use noetl_playbook::template::{blob_of_ref, result_ref};
+use noetl_store::StoreError;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{debug, warn};
 
+use crate::credentials::{CredentialError, LocalSecrets, OpenCredential};
 use crate::dispatch::{Dispatch, Slot};
 use crate::journal::{Journal, RETRY_MAX, RETRY_MIN, SubmitError};
 use crate::results::{ResultError, Results};
@@ -77,6 +80,7 @@ pub struct LocalCommands {
     dispatch: Dispatch,
     assignments: Arc<Mutex<mpsc::Receiver<Assignment>>>,
     clock: Arc<dyn Clock>,
+    secrets: LocalSecrets,
     draining: CancellationToken,
     closing: CancellationToken,
 }
@@ -88,11 +92,12 @@ impl LocalCommands {
         dispatch: Dispatch,
         assignments: mpsc::Receiver<Assignment>,
         clock: Arc<dyn Clock>,
+        secrets: LocalSecrets,
         draining: CancellationToken,
         closing: CancellationToken,
     ) -> Self {
         let assignments = Arc::new(Mutex::new(assignments));
-        Self { journal, results, dispatch, assignments, clock, draining, closing }
+        Self { journal, results, dispatch, assignments, clock, secrets, draining, closing }
     }
 
     /// The clock of the control plane.
@@ -114,6 +119,26 @@ impl LocalCommands {
     pub async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
         let read = self.results.read(reference).await;
         read.map_err(|source| LoadError { is_passing: source.is_passing(), source })
+    }
+
+    /// The credential of an alias, opened for a command of an execution.
+    pub async fn credential(
+        &self,
+        execution: ExecutionId,
+        alias: &str,
+    ) -> Result<OpenCredential, CredentialError> {
+        self.secrets.credential(execution, alias).await
+    }
+
+    /// Notes a secret that a command of an execution found by itself, so that it is replaced
+    /// wherever it turns up.
+    pub async fn note_secret(
+        &self,
+        execution: ExecutionId,
+        alias: &str,
+        data: &Value,
+    ) -> Result<(), StoreError> {
+        self.secrets.note(execution, alias, data).await
     }
 
     /// The value a reference stands for.
@@ -138,7 +163,14 @@ impl LocalCommands {
         step: &str,
         value: &Value,
     ) -> Result<Value, Failure> {
-        let blob = self.results.put(value).await.map_err(|error| {
+        let mut value = Cow::Borrowed(value);
+        if !self.secrets.redaction.is_empty() {
+            let tenant = self.secrets.tenant(execution).await.map_err(|error| {
+                Failure::new(FailureKind::Connection, format!("the value is not kept: {error}"))
+            })?;
+            self.secrets.redaction.value(&tenant, value.to_mut());
+        }
+        let blob = self.results.put(&value).await.map_err(|error| {
             Failure::new(FailureKind::Connection, format!("the value is not kept: {error}"))
         })?;
         let reference = result_ref(execution, step, &blob);
@@ -150,9 +182,17 @@ impl LocalCommands {
         }))
     }
 
-    /// Reports how a command ended. Comes again until the store takes it.
-    pub async fn report(&self, assignment: Assignment, ended: Ended) {
-        let Assignment { execution, command, slot, .. } = assignment;
+    /// Reports how a command ended, without the secrets in it. Comes again until the store takes it.
+    pub async fn report(&self, assignment: Assignment, mut ended: Ended) {
+        let Assignment { execution, command, slot, issued, .. } = assignment;
+        if !self.redact(execution, &mut ended).await {
+            // Closing: it is found again at the next start.
+            self.dispatch.ended(command);
+            return;
+        }
+        if let Err(failure) = &ended.outcome {
+            debug!(execution.id = %execution, step = %issued.step, %failure, "a command failed");
+        }
         let Ended { outcome, ctx } = ended;
         let input = match outcome {
             Ok(data) => match self.keep(data).await {
@@ -174,6 +214,28 @@ impl LocalCommands {
         match taken {
             Ok(()) | Err(SubmitError::Refused(_) | SubmitError::Stopped) => {}
             Err(error) => warn!(execution.id = %execution, %error, "a report was not taken"),
+        }
+    }
+
+    /// Replaces secrets by their marks; whether that could be done before this closes.
+    async fn redact(&self, execution: ExecutionId, ended: &mut Ended) -> bool {
+        if self.secrets.redaction.is_empty() {
+            return true;
+        }
+        let mut pause = RETRY_MIN;
+        loop {
+            match self.secrets.tenant(execution).await {
+                Ok(tenant) => {
+                    self.secrets.redaction.ended(&tenant, ended);
+                    return true;
+                }
+                Err(error) => warn!(%error, "an execution's tenant is not known yet"),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.closing.cancelled() => return false,
+            }
+            pause = (pause * 2).min(RETRY_MAX);
         }
     }
 

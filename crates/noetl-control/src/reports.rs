@@ -16,6 +16,7 @@ use noetl_store::{CommandRow, Store, StoreError};
 
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError};
+use crate::redaction::{Redaction, unmark};
 use crate::results::Results;
 use crate::subscriptions::Subscriptions;
 
@@ -74,6 +75,7 @@ pub struct Reports {
     ids: Ids,
     results: Results,
     subscriptions: Subscriptions,
+    redaction: Redaction,
 }
 
 impl Reports {
@@ -83,16 +85,21 @@ impl Reports {
         ids: Ids,
         results: Results,
         subscriptions: Subscriptions,
+        redaction: Redaction,
     ) -> Self {
-        Self { store, journal, ids, results, subscriptions }
+        Self { store, journal, ids, results, subscriptions, redaction }
     }
 
     /// Takes one report. A repeat answers as the first did and changes nothing.
-    pub async fn take(&self, tenant: &Tenant, report: Report) -> Result<EventId, ReportError> {
+    pub async fn take(&self, tenant: &Tenant, mut report: Report) -> Result<EventId, ReportError> {
         check_type(&report.event_type)?;
         let said = [&report.payload, &report.meta];
         if said.into_iter().flatten().any(|part| is_deeper_than(part, DEPTH_MAX)) {
             return Err(ReportError::TooDeep);
+        }
+        for part in [&mut report.payload, &mut report.meta].into_iter().flatten() {
+            unmark(part);
+            self.redaction.value(tenant, part);
         }
         let known = self.store.execution(tenant, report.execution).await;
         if known.map_err(ReportError::Store)?.is_none() {
@@ -237,10 +244,18 @@ fn said(report: Report) -> Reported {
     }
 }
 
+/// The most characters of an event type.
+const TYPE_MAX: usize = 200;
+
+/// Whether a text can be an event's type: every subject and every label can hold it.
+pub fn is_event_type(text: &str) -> bool {
+    let is_text = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
+    !text.is_empty() && text.len() <= TYPE_MAX && text.chars().all(is_text)
+}
+
 /// Types that only the engine decides; a client that could say them could drive executions.
 fn check_type(event_type: &str) -> Result<(), ReportError> {
-    let is_text = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
-    if event_type.is_empty() || event_type.len() > 200 || !event_type.chars().all(is_text) {
+    if !is_event_type(event_type) {
         return Err(ReportError::BadType(event_type.chars().take(200).collect()));
     }
     let is_reserved = event_type.starts_with("playbook")
@@ -253,6 +268,10 @@ fn check_type(event_type: &str) -> Result<(), ReportError> {
                 | types::TOKENS_DROPPED
                 | types::COMMAND_EXPIRED
                 | types::COMMAND_CANCELLED
+                | types::COMMAND_PARKED
+                | types::LOOP_STARTED
+                | types::LOOP_ITEMS
+                | types::LOOP_DONE
         );
     if is_reserved {
         return Err(ReportError::Reserved(event_type.to_owned()));

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{Catalog, Playbooks};
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, LocalSecrets};
 use crate::dispatch::Dispatch;
 use crate::due::Deliverer;
 use crate::executions::Executions;
@@ -27,6 +27,7 @@ use crate::options::Options;
 use crate::outbox::Outgoing;
 use crate::projections::Projections;
 use crate::recovery;
+use crate::redaction::Redaction;
 use crate::replay::Replay;
 use crate::reports::Reports;
 use crate::results::Results;
@@ -132,7 +133,9 @@ impl Control {
         let (assignments, assigned) = mpsc::channel(options.slots.max(1));
         let conflicts = Arc::new(AtomicU64::new(0));
         let subscriptions = Subscriptions::new(store.clone(), clock.clone(), ids.clone());
-        let credentials = Credentials::new(store.clone(), ids.clone(), options.encryption_key);
+        let redaction = Redaction::default();
+        let credentials =
+            Credentials::new(store.clone(), ids.clone(), options.encryption_key, redaction.clone());
         let listeners = Listeners::new(store.clone(), subscriptions.clone(), credentials.clone());
         let catalog = Catalog::new(
             store.clone(),
@@ -148,6 +151,7 @@ impl Control {
             ids.clone(),
             results.clone(),
             watch.clone(),
+            redaction.clone(),
         );
         let mut tasks = Vec::new();
         for (shard, (queue, database)) in queues.into_iter().zip(&shards).enumerate() {
@@ -227,6 +231,7 @@ impl Control {
             ids.clone(),
             results.clone(),
             subscriptions.clone(),
+            redaction,
         );
         let metrics = Arc::new(Metrics::new());
         let replay = Replay::new(store.clone(), results.clone());
@@ -246,16 +251,17 @@ impl Control {
             reports,
             subscriptions,
             listeners,
-            credentials,
             local: LocalCommands::new(
                 journal,
                 results,
                 dispatch.clone(),
                 assigned,
                 clock.clone(),
+                LocalSecrets::new(credentials.clone()),
                 draining.clone(),
                 closing.clone(),
             ),
+            credentials,
             catalog,
             watch,
             resumed,

@@ -5,12 +5,21 @@ use std::sync::Arc;
 
 use noetl_model::scope::{CommandScope, IterationScope, ScopeBlob, ScopePart};
 use noetl_model::{Map, Value};
-use noetl_playbook::template::{Mention, Names, Next, Part, Scope, Slot, Source, exact_json};
+use noetl_playbook::document::KeychainEntry;
+use noetl_playbook::template::{
+    Mention, Names, Next, Part, Scope, Slot, Source, ValueTemplate, exact_json,
+};
 
 /// What templates with these mentions may touch of a scope. What is not in memory is noted in the
 /// scope's reach, except for blobs, which whoever renders the templates loads itself.
-pub(crate) fn of(mentions: &BTreeSet<Mention>, scope: &Scope) -> CommandScope {
-    let mut slice = Slice { scope, made: empty(scope) };
+///
+/// Of the keychain only the entries they name go along, with what the settings of those name.
+pub(crate) fn of(
+    mentions: &BTreeSet<Mention>,
+    scope: &Scope,
+    keychain: &[KeychainEntry],
+) -> CommandScope {
+    let mut slice = Slice { scope, keychain, made: empty(scope) };
     let item = scope.iteration.as_ref().map(|iteration| &iteration.name);
     for mention in mentions.iter().filter(|mention| Some(&mention.name) != item) {
         slice.add(mention);
@@ -34,6 +43,7 @@ fn empty(scope: &Scope) -> CommandScope {
         iteration,
         spec: None,
         env: std::collections::BTreeMap::new(),
+        keychain: Map::new(),
         blobs: Vec::new(),
         catalog: identity.catalog,
         path: identity.path.clone(),
@@ -44,6 +54,7 @@ fn empty(scope: &Scope) -> CommandScope {
 
 struct Slice<'a> {
     scope: &'a Scope,
+    keychain: &'a [KeychainEntry],
     made: CommandScope,
 }
 
@@ -71,6 +82,13 @@ impl Slice<'_> {
                 }
             }
             ("env", _) => self.made.env = (*scope.env).clone(),
+            ("keychain", Next::Key(name)) => self.entry(name),
+            // Which one is known only when it is rendered.
+            ("keychain", Next::Computed) => {
+                for entry in self.keychain {
+                    self.entry(&entry.name);
+                }
+            }
             ("spec", _) => self.made.spec = scope.spec.as_ref().map(exact_json),
             (name, _) => {
                 self.named(ScopePart::Ctx, name);
@@ -79,6 +97,26 @@ impl Slice<'_> {
                 if name == "result" {
                     self.previous();
                 }
+            }
+        }
+    }
+
+    /// An entry of the keychain as it is written, and what its settings name. Its secrets are found
+    /// by whoever runs the command.
+    fn entry(&mut self, name: &str) {
+        let Some(entry) = self.keychain.iter().find(|entry| *entry.name == *name) else { return };
+        if self.made.keychain.contains_key(name) {
+            return;
+        }
+        let mut settings = entry.settings.clone();
+        settings.insert("kind".to_owned(), (*entry.kind).into());
+        let settings = Value::Object(settings);
+        self.made.keychain.insert(name.to_owned(), settings.clone());
+        // What cannot be compiled is told when it is resolved.
+        let Ok(compiled) = ValueTemplate::compile(settings) else { return };
+        for template in compiled.templates() {
+            for mention in template.mentions() {
+                self.add(mention);
             }
         }
     }

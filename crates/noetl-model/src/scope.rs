@@ -33,6 +33,9 @@ pub struct CommandScope {
     /// Variables of the environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// Entries of the playbook's keychain: name to `kind` and settings as written, never a secret.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub keychain: Map,
     /// Values that are too large for the log: where each is to be found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blobs: Vec<ScopeBlob>,

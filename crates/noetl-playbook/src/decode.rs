@@ -73,6 +73,17 @@ pub fn check(text: &str) -> Checked {
     Checked { playbook, diagnostics: cx.findings.into_sorted() }
 }
 
+/// Reads a document that is nothing but data, in YAML or JSON.
+///
+/// # Errors
+///
+/// What is wrong with it, and where.
+pub fn read_data(text: &str) -> Result<serde_json::Value, Vec<Diagnostic>> {
+    let (mut cx, root) = open(text);
+    let data = root.map(|node| value::literal(&mut cx, &Cursor::root(&node)));
+    data.filter(|_| !cx.findings.has_errors()).ok_or_else(|| cx.findings.into_sorted())
+}
+
 /// Reads the YAML of a document.
 fn open(text: &str) -> (Context<'_>, Option<Node>) {
     let source = Source::new(text.trim_start_matches('\u{feff}'));

@@ -40,9 +40,9 @@ impl Nats {
 
     async fn perform(&self, call: &Call, settings: &Settings) -> Result<Value, Failure> {
         let payload_max = self.options.limits.nats_payload;
-        let Some((key, operation)) = config::first(&call.config, &["operation", "action", "op"])
+        let Some((key, operation)) = config::first(&call.config, &["action", "operation", "op"])
         else {
-            return Err(wrong(format!("a nats step needs an `operation`: {OPERATIONS}")));
+            return Err(wrong(format!("a nats step needs an `action`: {OPERATIONS}")));
         };
         let operation = operation.as_str().unwrap_or_default();
         let client = || self.clients.get(settings);

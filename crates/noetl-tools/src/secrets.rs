@@ -48,7 +48,7 @@ async fn perform(call: &Call) -> Result<Value, Failure> {
             let found = type_name(other);
             return Err(wrong(format!("`{key}` must name a stored credential, not be {found}")));
         }
-        None => return Err(wrong("a secrets step needs `credential`, the alias of a stored one")),
+        None => return Err(wrong("a secrets step needs `auth`, the alias of a stored one")),
     };
     let Some(source) = &call.credentials else {
         return Err(Failure::new(

@@ -4,30 +4,37 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::FutureExt;
+use noetl_control::{unmark, unmark_failure};
 use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::pipeline::TaskCall;
 use noetl_tools::{Call, LogSink};
 use tracing::error;
 
 use crate::perform::{Command, Performer};
+use crate::secrets::CommandSecrets;
 
 /// Calls the tool a command names.
-pub(crate) async fn plain(performer: &Performer, command: &Command) -> Result<Value, Failure> {
+pub(crate) async fn plain(
+    performer: &Performer,
+    command: &Command,
+    secrets: &CommandSecrets,
+) -> Result<Value, Failure> {
     let issued = &command.issued;
     let call = Call {
         attempt: issued.attempt,
         config: issued.config.clone(),
         input: issued.input.clone(),
         timeout: issued.timeout_ms.map(Duration::from_millis),
-        ..call_for(performer, command)
+        ..call_for(performer, command, secrets)
     };
-    guarded(performer, &issued.tool, call).await
+    revealed(performer, &issued.tool, call, secrets).await
 }
 
 /// Calls the tool of a task.
 pub(crate) async fn task(
     performer: &Performer,
     command: &Command,
+    secrets: &CommandSecrets,
     task: TaskCall,
 ) -> Result<Value, Failure> {
     let call = Call {
@@ -35,12 +42,22 @@ pub(crate) async fn task(
         config: task.config,
         input: task.input,
         timeout: task.timeout,
-        ..call_for(performer, command)
+        ..call_for(performer, command, secrets)
     };
-    guarded(performer, &task.kind, call).await
+    revealed(performer, &task.kind, call, secrets).await
 }
 
-fn call_for(performer: &Performer, command: &Command) -> Call {
+fn call_for(performer: &Performer, command: &Command, secrets: &CommandSecrets) -> Call {
+    Call {
+        context: context(command),
+        artifacts: performer.services.artifacts(command),
+        credentials: secrets.source(),
+        ..bare(command)
+    }
+}
+
+/// A call of nothing that knows nothing.
+pub(crate) fn bare(command: &Command) -> Call {
     Call {
         execution: command.execution,
         command: command.id,
@@ -51,10 +68,27 @@ fn call_for(performer: &Performer, command: &Command) -> Call {
         timeout: None,
         cancel: command.cancel.clone(),
         logs: LogSink::default(),
-        context: context(command),
-        artifacts: performer.services.artifacts(command),
-        credentials: performer.services.credentials(command),
+        context: Map::new(),
+        artifacts: None,
+        credentials: None,
     }
+}
+
+/// Calls a tool with what marks stand for. What looks like a mark in its answer is none: a far side
+/// could write one to be sent a secret in the next call.
+async fn revealed(
+    performer: &Performer,
+    kind: &str,
+    mut call: Call,
+    secrets: &CommandSecrets,
+) -> Result<Value, Failure> {
+    secrets.reveal(&mut call).await?;
+    let mut outcome = guarded(performer, kind, call).await;
+    match &mut outcome {
+        Ok(value) => unmark(value),
+        Err(failure) => unmark_failure(failure),
+    }
+    outcome
 }
 
 /// What a tool may know of its execution.
@@ -72,7 +106,12 @@ fn context(command: &Command) -> Map {
     context
 }
 
-async fn guarded(performer: &Performer, kind: &str, call: Call) -> Result<Value, Failure> {
+/// Calls a tool; a panic of it is a failure.
+pub(crate) async fn guarded(
+    performer: &Performer,
+    kind: &str,
+    call: Call,
+) -> Result<Value, Failure> {
     // A panic has unwound all the tool held; the registry itself is not changed by a call.
     let ran = AssertUnwindSafe(performer.tools.run(kind, call)).catch_unwind().await;
     ran.unwrap_or_else(|_| {

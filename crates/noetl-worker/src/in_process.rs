@@ -7,7 +7,6 @@ use noetl_control::{Assignment, LocalCommands};
 use noetl_tools::Registry;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::debug;
 
 use crate::perform::{Command, Performer};
 use crate::services::LocalServices;
@@ -66,13 +65,5 @@ async fn perform(commands: LocalCommands, performer: Performer, assignment: Assi
         cancel: assignment.cancel.clone(),
     };
     let ended = performer.perform(&command).await;
-    if let Err(failure) = &ended.outcome {
-        debug!(
-            execution.id = %assignment.execution,
-            step = %assignment.issued.step,
-            %failure,
-            "a command failed"
-        );
-    }
     commands.report(assignment, ended).await;
 }

@@ -8,10 +8,13 @@
 
 mod call;
 mod in_process;
+mod keychain;
 mod looped;
 mod perform;
 mod pipeline;
+mod secrets;
 mod services;
+mod tokens;
 mod values;
 
 pub use in_process::Worker;

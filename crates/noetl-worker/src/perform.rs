@@ -15,7 +15,9 @@ use noetl_tools::Registry;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
+use crate::secrets::CommandSecrets;
 use crate::services::{NoServices, Services};
+use crate::tokens::Tokens;
 use crate::values::Values;
 use crate::{call, looped, pipeline};
 
@@ -43,6 +45,7 @@ pub struct Performer {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) services: Arc<dyn Services>,
     pub(crate) task_runs_max: u64,
+    pub(crate) tokens: Arc<Tokens>,
 }
 
 impl Performer {
@@ -50,7 +53,14 @@ impl Performer {
     /// from this clock.
     pub fn new(tools: Registry, values: Arc<dyn Values>, clock: Arc<dyn Clock>) -> Self {
         let services = Arc::new(NoServices);
-        Self { tools: Arc::new(tools), values, clock, services, task_runs_max: TASK_RUNS_MAX }
+        Self {
+            tools: Arc::new(tools),
+            values,
+            clock,
+            services,
+            task_runs_max: TASK_RUNS_MAX,
+            tokens: Arc::default(),
+        }
     }
 
     /// The same with what tools may ask of the control plane.
@@ -82,7 +92,8 @@ impl Performer {
     async fn run(&self, command: &Command) -> Ended {
         let issued = &command.issued;
         if *issued.tool != *TASK_SEQUENCE {
-            return call::plain(self, command).await.into();
+            let secrets = CommandSecrets::new(self, command);
+            return call::plain(self, command, &secrets).await.into();
         }
         let Some(limit) = issued.timeout_ms else { return self.sequence(command).await };
         // What is dropped is stopped: a tool ends what it started.

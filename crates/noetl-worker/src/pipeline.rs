@@ -1,7 +1,7 @@
 //! Runs the tasks of a pipeline: what a run asks for, done.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use noetl_model::scope::CommandScope;
@@ -10,8 +10,13 @@ use noetl_playbook::pipeline::{Pipeline, PipelineEnd, Run, Turn, scope_of};
 use noetl_playbook::template::{Entropy, Identity, Scope};
 
 use crate::call;
+use crate::keychain::Keychain;
 use crate::perform::{Command, Performer};
+use crate::secrets::CommandSecrets;
 use crate::values::Found;
+
+/// The keychain of a command that carries none.
+static NO_ENTRIES: LazyLock<Map> = LazyLock::new(Map::new);
 
 /// The tasks of a command, ready to run, as often as its loop has items.
 pub(crate) struct Sequence<'a> {
@@ -21,6 +26,8 @@ pub(crate) struct Sequence<'a> {
     /// What the command's templates see.
     pub(crate) scope: Scope,
     found: Found<'a>,
+    secrets: CommandSecrets,
+    keychain: Keychain<'a>,
 }
 
 impl<'a> Sequence<'a> {
@@ -34,16 +41,22 @@ impl<'a> Sequence<'a> {
         let scope = match &issued.scope {
             Some(carried) => scope_of(command.execution, CommandScope::clone(carried)),
             None => Scope {
+                keychain: Some(Arc::default()),
                 identity: Identity { execution: command.execution, ..Identity::default() },
                 ..Scope::default()
             },
         };
+        let secrets = CommandSecrets::new(performer, command);
+        let entries = issued.scope.as_ref().map_or(&*NO_ENTRIES, |scope| &scope.keychain);
+        let keychain = Keychain::new(performer, command, secrets.clone(), entries);
         Ok(Self {
             performer,
             command,
             pipeline: Arc::new(pipeline),
             scope,
             found: Found::new(&*performer.values),
+            secrets,
+            keychain,
         })
     }
 
@@ -51,7 +64,10 @@ impl<'a> Sequence<'a> {
     pub(crate) async fn run(&self, scope: Scope) -> PipelineEnd {
         let seed = RandomState::new().build_hasher().finish();
         let scope = Scope { entropy: Entropy::new(seed), ..scope };
-        let run = Run::new(self.pipeline.clone(), scope).with_limit(self.performer.task_runs_max);
+        let secrets = self.secrets.clone();
+        let run = Run::new(self.pipeline.clone(), scope)
+            .with_limit(self.performer.task_runs_max)
+            .with_write_check(move |written| secrets.forbids(written));
         self.drive(run).await.unwrap_or_else(cancelled)
     }
 
@@ -66,7 +82,13 @@ impl<'a> Sequence<'a> {
             match run.turn() {
                 Turn::Call(task) => {
                     let began = Instant::now();
-                    let outcome = call::task(self.performer, self.command, *task).await;
+                    let outcome =
+                        call::task(self.performer, self.command, &self.secrets, *task).await;
+                    if outcome.as_ref().is_err_and(|failure| failure.kind == FailureKind::Auth) {
+                        // It may have expired; if the task is tried again, it asks anew.
+                        self.keychain.forget();
+                        run.forget_secrets();
+                    }
                     let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                     run.answered(outcome, took);
                     // A tool that never waits would keep others from their turn.
@@ -80,6 +102,16 @@ impl<'a> Sequence<'a> {
                     for place in places {
                         let found = self.found.find(&place, cancel).await?;
                         run.supply(&place, found);
+                    }
+                }
+                Turn::Secrets(names) => {
+                    for name in names {
+                        let found = self.keychain.find(&name, &self.scope, &self.found).await;
+                        let is_missing = found.is_err();
+                        run.secret(name, found);
+                        if is_missing {
+                            break;
+                        }
                     }
                 }
                 Turn::Done(end) => return Some(*end),

@@ -3,25 +3,36 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use noetl_control::LocalCommands;
-use noetl_model::{ExecutionId, Failure, Value};
-use noetl_tools::{Artifacts, CredentialSource};
+use noetl_control::{CredentialError, LocalCommands};
+use noetl_model::{ExecutionId, Failure, FailureKind, Map, Value};
+use noetl_tools::{Artifacts, Credential, CredentialSource};
 
 use crate::perform::Command;
 
 /// Gives each command what its tools may ask.
+#[async_trait]
 pub trait Services: Send + Sync {
     /// Results kept beside the log; `None` when there is no way to them.
     fn artifacts(&self, command: &Command) -> Option<Arc<dyn Artifacts>>;
 
     /// Stored credentials; `None` when there is no way to them.
     fn credentials(&self, command: &Command) -> Option<Arc<dyn CredentialSource>>;
+
+    /// Notes a secret that the command found by itself, so that it is replaced wherever it turns
+    /// up in what is reported.
+    async fn note_secret(
+        &self,
+        command: &Command,
+        alias: &str,
+        data: &Value,
+    ) -> Result<(), Failure>;
 }
 
 /// No services: tools that need one say so.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoServices;
 
+#[async_trait]
 impl Services for NoServices {
     fn artifacts(&self, _command: &Command) -> Option<Arc<dyn Artifacts>> {
         None
@@ -30,11 +41,16 @@ impl Services for NoServices {
     fn credentials(&self, _command: &Command) -> Option<Arc<dyn CredentialSource>> {
         None
     }
+
+    async fn note_secret(&self, _: &Command, _: &str, _: &Value) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 /// The services of a control plane in the same process.
 pub(crate) struct LocalServices(pub(crate) LocalCommands);
 
+#[async_trait]
 impl Services for LocalServices {
     fn artifacts(&self, command: &Command) -> Option<Arc<dyn Artifacts>> {
         let (commands, execution) = (self.0.clone(), command.execution);
@@ -42,8 +58,65 @@ impl Services for LocalServices {
         Some(Arc::new(LocalArtifacts { commands, execution, step }))
     }
 
-    fn credentials(&self, _command: &Command) -> Option<Arc<dyn CredentialSource>> {
-        None
+    fn credentials(&self, command: &Command) -> Option<Arc<dyn CredentialSource>> {
+        let (commands, execution) = (self.0.clone(), command.execution);
+        Some(Arc::new(LocalCredentials { commands, execution }))
+    }
+
+    async fn note_secret(
+        &self,
+        command: &Command,
+        alias: &str,
+        data: &Value,
+    ) -> Result<(), Failure> {
+        let noted = self.0.note_secret(command.execution, alias, data).await;
+        noted.map_err(|error| {
+            // What is not known to be secret must not be used: it could not be kept out of the log.
+            Failure::new(FailureKind::Connection, format!("a secret cannot be noted: {error}"))
+        })
+    }
+}
+
+struct LocalCredentials {
+    commands: LocalCommands,
+    execution: ExecutionId,
+}
+
+#[async_trait]
+impl CredentialSource for LocalCredentials {
+    async fn get(&self, alias: &str) -> Result<Credential, Failure> {
+        let found = self.commands.credential(self.execution, alias).await;
+        let found = found.map_err(|error| not_to_be_had(alias, &error))?;
+        let data = match found.data {
+            Value::Object(data) => data,
+            other => Map::from_iter([("value".to_owned(), other)]),
+        };
+        Ok(Credential { name: found.name, kind: found.kind, data })
+    }
+}
+
+fn not_to_be_had(alias: &str, error: &CredentialError) -> Failure {
+    match error {
+        CredentialError::NotFound(_) => Failure::new(
+            FailureKind::Auth,
+            format!(
+                "there is no credential '{alias}'; keep one with 'POST /api/credentials' and \
+                 {{\"name\": \"{alias}\", \"type\": …, \"data\": {{…}}}}, or for one run with \
+                 'noetl run --credentials FILE'"
+            ),
+        ),
+        CredentialError::Store(error) => Failure::new(
+            FailureKind::Connection,
+            format!("credential '{alias}' cannot be read now: {error}"),
+        ),
+        CredentialError::Sealed { source, .. } => Failure::new(
+            FailureKind::Auth,
+            format!("credential '{alias}' cannot be opened: {source}"),
+        ),
+        CredentialError::NoKey | CredentialError::Unnamed(_) => Failure::new(
+            FailureKind::Auth,
+            format!("credential '{alias}' cannot be opened: {error}"),
+        ),
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::MissedTickBehavior;
 
-use super::{document, neighbours, payload};
+use super::{credentials, document, neighbours, payload};
 use crate::approvals::Approvals;
 use crate::arguments::{Output, RunArguments};
 use crate::bus::BusSetup;
@@ -78,6 +78,8 @@ async fn run(
         (None, Some(path)) => Database::Sqlite(path),
         (None, None) => Database::Memory,
     };
+    let brought = credentials::read(&arguments.credentials)?;
+    let encryption_key = credentials::key(&database, !brought.is_empty())?;
     let is_shared = matches!(database, Database::Postgres(_));
     let setup = Setup {
         place: Place::One(database),
@@ -85,7 +87,7 @@ async fn run(
         // Others' executions are none of this command's business; `noetl dev` goes on with them.
         resume: false,
         grace: GRACE,
-        encryption_key: None,
+        encryption_key,
         retention: None,
         bus: BusSetup::default(),
     };
@@ -94,7 +96,11 @@ async fn run(
     let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     let runtime = Runtime::open(setup).await?;
     let approvals = Approvals::new(arguments.approve);
-    let outcome = execute(&runtime.control, texts, payload, approvals, is_shared, &mut stop).await;
+    let (control, tenant) = (&runtime.control, Tenant::default());
+    let outcome = match credentials::keep(control, &tenant, brought).await {
+        Ok(()) => execute(control, texts, payload, approvals, is_shared, &mut stop).await,
+        Err(failure) => Err(failure),
+    };
     runtime.close().await;
     let (row, result) = outcome?;
     if arguments.output == Output::Json {

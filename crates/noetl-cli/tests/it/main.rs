@@ -6,6 +6,7 @@ mod check;
 mod clocks;
 mod closed_output;
 mod conformance;
+mod credentials;
 mod db;
 mod dev;
 mod dev_process;

@@ -5,6 +5,7 @@
 mod dispatch;
 mod faults;
 mod minting;
+mod own;
 mod pipelines;
 mod plant;
 mod publishing;
@@ -12,6 +13,7 @@ mod relay;
 mod replay;
 mod restart;
 mod retention;
+mod secrets;
 mod sharded;
 mod values;
 mod verify;

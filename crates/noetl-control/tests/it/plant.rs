@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_control::{Control, Options, StartRequest};
-use noetl_model::{Event, ExecutionId, Fact, Failure, FailureKind, Seq, Tenant, Value};
+use noetl_model::{Event, ExecutionId, Fact, Failure, FailureKind, Map, Seq, Tenant, Value};
 use noetl_store::{ExecutionRow, Sharded, Store, SystemClock};
 use noetl_testkit::{Echo, FrailStore};
 use noetl_tools::{Call, Noop, Registry, Tool};
@@ -85,8 +85,12 @@ impl Plant {
     }
 
     fn of(control: Control, gate: &Gate) -> Self {
+        Self::equipped(control, Registry::default().with(Noop).with(Echo).with(gate.clone()))
+    }
+
+    /// With these tools.
+    pub(crate) fn equipped(control: Control, tools: Registry) -> Self {
         let control = Arc::new(control);
-        let tools = Registry::default().with(Noop).with(Echo).with(gate.clone());
         let worker = Worker::new(control.local.clone(), tools);
         let worker = tokio::spawn(worker.run(Duration::ZERO));
         Self { control, tenant: Tenant::default(), worker }
@@ -94,8 +98,13 @@ impl Plant {
 
     /// Registers these steps and starts them.
     pub(crate) async fn start(&self, workflow: &str) -> ExecutionId {
+        self.start_with(workflow, Map::new()).await
+    }
+
+    /// The same with a payload.
+    pub(crate) async fn start_with(&self, workflow: &str, payload: Map) -> ExecutionId {
         let catalog = Some(self.register(workflow).await);
-        let request = StartRequest { catalog, ..StartRequest::default() };
+        let request = StartRequest { catalog, payload, ..StartRequest::default() };
         self.control.executions.start(&self.tenant, request).await.unwrap().execution
     }
 

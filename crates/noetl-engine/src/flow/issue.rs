@@ -58,7 +58,11 @@ impl Draft<'_, '_> {
             Work::Pipeline(pipeline) => Ok(Made {
                 config: object((*pipeline.source).clone()),
                 input: Map::new(),
-                scope: Some(Box::new(slice::of(pipeline.mentions(), scope))),
+                scope: Some(Box::new(slice::of(
+                    pipeline.mentions(),
+                    scope,
+                    &self.playbook.keychain,
+                ))),
             }),
         };
         if let (Work::Tool(tool), false) = (work, scope.reach.needed().is_empty()) {
@@ -98,7 +102,7 @@ impl Draft<'_, '_> {
         let Work::Pipeline(pipeline) = &step.work else { return Ok(()) };
         let mut config = object((*pipeline.source).clone());
         config.insert("loop".to_owned(), repeat);
-        let slice = slice::of(pipeline.mentions(), scope);
+        let slice = slice::of(pipeline.mentions(), scope, &self.playbook.keychain);
         let made = Made { config, input: Map::new(), scope: Some(Box::new(slice)) };
         let idempotent = pipeline.tasks.iter().all(|task| task.tool.idempotent);
         let parts = Parts { kind: Arc::from(PIPELINE), timeout: None, idempotent };

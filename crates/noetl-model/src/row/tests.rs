@@ -81,6 +81,7 @@ fn facts() -> Vec<Fact> {
                 }),
                 spec: None,
                 env: std::collections::BTreeMap::new(),
+                keychain: Map::new(),
                 blobs: Vec::new(),
                 catalog: CatalogId::new(3),
                 path: Arc::from("a/b"),

@@ -42,6 +42,10 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Vec<KeychainEnt
             continue;
         }
         lines.insert(Arc::clone(&name), item.node.at.line);
+        // Its templates are rendered by a worker; here only their mistakes are told.
+        cx.secrets = true;
+        value::decode(cx, &item);
+        cx.secrets = false;
         let own = |name: &str| matches!(name, "name" | "kind");
         let settings = item.entries().filter(|(key, _)| !own(&key.name));
         let settings: Map<_, _> = settings

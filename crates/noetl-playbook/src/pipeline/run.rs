@@ -4,6 +4,7 @@
 //! the answer. The same answers give the same turns.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::Arc;
 
 use noetl_model::{Failure, FailureKind, Timestamp};
@@ -38,6 +39,7 @@ pub struct Run {
     /// How many task runs there were, and may be.
     runs: u64,
     runs_max: u64,
+    check: Option<WriteCheck>,
     /// Labels whose newest run failed.
     failed: HashSet<Arc<str>>,
     /// What the newest run gave.
@@ -70,7 +72,32 @@ enum Stage {
 /// Why a stage did not come to its end.
 enum Stop {
     Need(Vec<Place>),
+    Secrets(Vec<Arc<str>>),
+    /// The keychain cannot give what is asked of it.
+    Refused(Failure),
+    /// The task failed before it was called.
+    Task(Failure),
     Fail(Failure),
+}
+
+impl Stop {
+    /// What stops a task before it is called: without a secret it has failed, and its rules decide.
+    fn of_task(self) -> Self {
+        match self {
+            Self::Refused(failure) => Self::Task(failure),
+            other => other,
+        }
+    }
+}
+
+/// Looks at what is about to be set; a failure forbids it.
+#[derive(Clone)]
+struct WriteCheck(Arc<dyn Fn(&Written) -> Option<Failure> + Send + Sync>);
+
+impl fmt::Debug for WriteCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WriteCheck")
+    }
 }
 
 impl Run {
@@ -93,6 +120,7 @@ impl Run {
             attempt: 1,
             runs: 0,
             runs_max: TASK_RUNS_MAX,
+            check: None,
             failed: HashSet::new(),
             last: None,
             ctx: Map::new(),
@@ -105,6 +133,16 @@ impl Run {
     #[must_use]
     pub fn with_limit(mut self, runs_max: u64) -> Self {
         self.runs_max = runs_max;
+        self
+    }
+
+    /// The same run, which fails instead of setting what `check` forbids.
+    #[must_use]
+    pub fn with_write_check(
+        mut self,
+        check: impl Fn(&Written) -> Option<Failure> + Send + Sync + 'static,
+    ) -> Self {
+        self.check = Some(WriteCheck(Arc::new(check)));
         self
     }
 
@@ -135,7 +173,9 @@ impl Run {
             match done {
                 Ok(()) => {}
                 Err(Stop::Need(places)) => return Turn::Need(places),
-                Err(Stop::Fail(failure)) => self.end(Err(failure)),
+                Err(Stop::Secrets(names)) => return Turn::Secrets(names),
+                Err(Stop::Task(failure)) => self.uncalled(failure),
+                Err(Stop::Fail(failure) | Stop::Refused(failure)) => self.end(Err(failure)),
             }
         }
     }
@@ -156,32 +196,68 @@ impl Run {
         }
     }
 
+    /// Gives an entry of the keychain that was asked for; without it, the task that needs it has
+    /// failed, and its rules decide.
+    pub fn secret(&mut self, name: Arc<str>, found: Result<Data, Failure>) {
+        match found {
+            Ok(fields) => {
+                let keychain = self.scope.keychain.get_or_insert_default();
+                Arc::make_mut(keychain).insert(name, fields);
+            }
+            Err(failure) => self.uncalled(failure),
+        }
+    }
+
+    /// Forgets the entries of the keychain that were found, so that the next run asks anew.
+    pub fn forget_secrets(&mut self) {
+        if let Some(keychain) = &mut self.scope.keychain {
+            Arc::make_mut(keychain).forget();
+        }
+    }
+
+    /// Ends a run of the task that was never called, as its tool's failure would.
+    fn uncalled(&mut self, failure: Failure) {
+        if matches!(self.stage, Stage::Render) {
+            self.runs += 1;
+            self.failed_with(failure, 0);
+        } else {
+            self.end(Err(failure));
+        }
+    }
+
     /// Gives a tool's answer and how long it took. An answer nobody asked for changes nothing.
     pub fn answered(&mut self, outcome: Result<Value, Failure>, duration_ms: u64) {
         if !matches!(self.stage, Stage::Called(_)) {
             return;
         }
-        let task = &self.pipeline.tasks[self.at];
-        let label = task.label.clone();
-        // Others see a failed task by its failure; its own rules see what the tool knew as data.
-        let (left, data, failure) = match outcome {
+        match outcome {
             Ok(mut value) => {
+                let task = &self.pipeline.tasks[self.at];
                 select(&mut value, &task.tool.select);
                 let slot = Slot::from(from_json_owned(value));
-                self.failed.remove(&label);
+                self.failed.remove(&task.label);
                 self.stage = Stage::Set;
-                (slot.clone(), slot, None)
+                self.left(slot.clone(), slot, None, duration_ms);
             }
-            Err(failure) => {
-                self.failed.insert(label.clone());
-                self.stage = Stage::Rules;
-                let data = match failure.details.as_deref() {
-                    Some(details @ Value::Object(_)) => from_json(details).into(),
-                    _ => Slot::default(),
-                };
-                (from_json_owned(failed_value(&failure)).into(), data, Some(Arc::new(failure)))
-            }
+            Err(failure) => self.failed_with(failure, duration_ms),
+        }
+    }
+
+    /// Others see a failed task by its failure; its own rules see what the tool knew as data.
+    fn failed_with(&mut self, failure: Failure, duration_ms: u64) {
+        self.failed.insert(self.pipeline.tasks[self.at].label.clone());
+        self.stage = Stage::Rules;
+        let data = match failure.details.as_deref() {
+            Some(details @ Value::Object(_)) => from_json(details).into(),
+            _ => Slot::default(),
         };
+        let left = from_json_owned(failed_value(&failure)).into();
+        self.left(left, data, Some(Arc::new(failure)), duration_ms);
+    }
+
+    /// Notes what the task whose turn it is left.
+    fn left(&mut self, left: Slot, data: Slot, failure: Option<Arc<Failure>>, duration_ms: u64) {
+        let label = self.pipeline.tasks[self.at].label.clone();
         let labels = Arc::make_mut(&mut self.scope.labels);
         // A task that ran again is the latest.
         if labels.last().is_some_and(|(last, _)| *last != label) {
@@ -213,7 +289,7 @@ impl Run {
             scope.attempt = self.attempt;
             scope.duration_ms = None;
         }
-        let call = self.evaluate(rendered_call)?;
+        let call = self.evaluate(rendered_call).map_err(Stop::of_task)?;
         self.runs += 1;
         self.stage = Stage::Called(Box::new(TaskCall { attempt: self.attempt, ..call }));
         Ok(())
@@ -221,6 +297,7 @@ impl Run {
 
     fn set(&mut self) -> Result<(), Stop> {
         let written = self.evaluate(|task, scope| rendered(&task.set, scope))?;
+        self.allowed(&written)?;
         self.write(written);
         self.stage = Stage::Rules;
         Ok(())
@@ -232,6 +309,7 @@ impl Run {
         }
         match self.evaluate(|task, scope| judge(&task.rules, scope))? {
             Some(judged) => {
+                self.allowed(&judged.set)?;
                 self.write(judged.set);
                 self.stage = Stage::Act(judged.rule);
                 Ok(())
@@ -327,6 +405,15 @@ impl Run {
         }
     }
 
+    /// Whether everything may be written; nothing of it is when something may not.
+    fn allowed(&self, written: &[Written]) -> Result<(), Stop> {
+        let Some(WriteCheck(check)) = &self.check else { return Ok(()) };
+        match written.iter().find_map(|written| check(written)) {
+            Some(failure) => Err(Stop::Fail(self.placed(failure))),
+            None => Ok(()),
+        }
+    }
+
     fn write(&mut self, written: Vec<Written>) {
         for Written { scope, path, value } in written {
             let (names, notes) = match (scope, &mut self.scope.task) {
@@ -352,6 +439,15 @@ impl Run {
         if !needed.is_empty() {
             self.scope.entropy.rewind(drawn);
             return Err(Stop::Need(needed));
+        }
+        let secrets = self.scope.reach.secrets();
+        if !secrets.is_empty() {
+            self.scope.entropy.rewind(drawn);
+            return Err(Stop::Secrets(secrets));
+        }
+        if let Some(why) = self.scope.reach.refused() {
+            let message = format!("task '{}': {why}", task.label);
+            return Err(Stop::Refused(Failure::new(FailureKind::Auth, message)));
         }
         if let Some(lost) = self.scope.reach.lost() {
             let message = format!("task '{}': a value it names cannot be read: {lost}", task.label);

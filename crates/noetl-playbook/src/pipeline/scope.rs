@@ -6,7 +6,7 @@ use noetl_model::scope::{CommandScope, ScopePart};
 use noetl_model::{ExecutionId, Map};
 
 use crate::template::{
-    Identity, Iteration, Names, Scope, Slot, Source, from_json, from_json_owned,
+    Identity, Iteration, Keychain, Names, Scope, Slot, Source, from_json, from_json_owned,
 };
 
 /// What the templates of a command see. Time and chance are up to whoever runs it.
@@ -32,7 +32,9 @@ pub fn scope_of(execution: ExecutionId, carried: CommandScope) -> Scope {
         total: iteration.total,
         vars: Arc::default(),
     });
+    let declared = carried.keychain.keys().map(|name| Arc::from(name.as_str()));
     Scope {
+        keychain: Some(Arc::new(Keychain::new(declared))),
         workload: Arc::new(workload),
         ctx: Arc::new(ctx),
         results: Arc::new(results),

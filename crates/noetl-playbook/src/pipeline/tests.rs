@@ -5,6 +5,7 @@ mod ends;
 mod names;
 mod properties;
 mod retries;
+mod secrets;
 mod sources;
 mod verbs;
 
@@ -57,6 +58,7 @@ fn transcript(
             }
             Turn::Pause { seconds } => said.push(format!("pause {seconds}")),
             Turn::Need(places) => panic!("nothing is away: {places:?}"),
+            Turn::Secrets(names) => panic!("nobody has secrets: {names:?}"),
             Turn::Done(end) => {
                 assert_eq!(answers.len(), 0, "all answers were asked for");
                 return (said, *end);

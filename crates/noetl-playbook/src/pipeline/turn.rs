@@ -1,5 +1,7 @@
 //! What a run asks for, and how it ends.
 
+use std::sync::Arc;
+
 use noetl_model::Failure;
 use serde_json::{Map, Value};
 
@@ -18,6 +20,8 @@ pub enum Turn {
     },
     /// Find values and give them to [`super::Run::supply`].
     Need(Vec<Place>),
+    /// Find entries of the keychain and give them to [`super::Run::secret`].
+    Secrets(Vec<Arc<str>>),
     /// It is over. Said once.
     Done(Box<PipelineEnd>),
 }

@@ -64,6 +64,10 @@ pub struct Reach {
 struct Noted {
     needed: Vec<Place>,
     lost: Option<String>,
+    /// Entries of the keychain that were touched and are not found yet.
+    secrets: Vec<Arc<str>>,
+    /// What was asked of the keychain that it cannot give.
+    refused: Option<String>,
     /// Values put together from several parts, so that a loop in a template does it once.
     merged: Vec<(Arc<Away>, Data)>,
 }
@@ -83,6 +87,27 @@ impl Reach {
     /// Why a value that templates touched cannot be had.
     pub fn lost(&self) -> Option<String> {
         self.noted().lost.clone()
+    }
+
+    /// Entries of the keychain that templates touched and that are not found yet.
+    pub fn secrets(&self) -> Vec<Arc<str>> {
+        self.noted().secrets.clone()
+    }
+
+    /// What templates asked of the keychain that it cannot give.
+    pub fn refused(&self) -> Option<String> {
+        self.noted().refused.clone()
+    }
+
+    pub(super) fn want_secret(&self, name: Arc<str>) {
+        let mut noted = self.noted();
+        if !noted.secrets.contains(&name) {
+            noted.secrets.push(name);
+        }
+    }
+
+    pub(super) fn refuse_secret(&self, why: String) {
+        self.noted().refused.get_or_insert(why);
     }
 
     /// The value of a slot; undefined, and noted, when it is away and not loaded.

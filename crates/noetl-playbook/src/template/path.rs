@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use minijinja::value::ValueKind;
 
+use super::keychain::{self, Keychain, Lookup};
 use super::object::SharedNames;
 use super::program::Root;
 use super::scope::{Output, Scope};
@@ -40,6 +41,10 @@ pub(super) enum View<'s> {
     Event(&'static str),
     /// `env`.
     Env,
+    /// `keychain`: secrets by the names the playbook declares.
+    Keychain(&'s Keychain),
+    /// One of them.
+    Secret(Arc<str>, Data),
     /// `job`, an alias of the execution's identity.
     Job,
 }
@@ -61,6 +66,11 @@ impl<'s> View<'s> {
             Root::Event => match scope.event {
                 Some(event) => Self::Event(event),
                 None => Self::unqualified("event", scope),
+            },
+            // A name of the author's own before a worker has secrets to offer.
+            Root::Keychain => match &scope.keychain {
+                Some(keychain) => Self::Keychain(keychain),
+                None => Self::unqualified("keychain", scope),
             },
             Root::Name(name) => Self::unqualified(name, scope),
         }
@@ -131,6 +141,11 @@ impl<'s> View<'s> {
             Self::Output(output) => envelope::output_field(output, key, scope),
             Self::Event(event) => plain((key == "name").then(|| Data::from(event))),
             Self::Env => plain(scope.env.get(key).map(|value| Data::from(value.as_str()))),
+            Self::Keychain(keychain) => secret(keychain, key, scope),
+            Self::Secret(name, fields) => match field(&fields, key) {
+                Some(value) => Self::Plain(value),
+                None => refused(keychain::no_field(&name, &fields, key), scope),
+            },
             Self::Job => match key {
                 "uuid" | "execution_id" => Self::global("execution_id", scope),
                 _ => Self::Plain(Data::UNDEFINED),
@@ -163,6 +178,12 @@ impl<'s> View<'s> {
             Self::Env => Data::from_pairs(
                 scope.env.iter().map(|(key, value)| (key.as_str(), value.as_str())),
             ),
+            Self::Keychain(_) => {
+                let why = "the keychain cannot be used as a whole; name an entry of it, as in \
+                           'keychain.<name>.<field>'";
+                refused(why.to_owned(), scope).into_data(scope)
+            }
+            Self::Secret(_, fields) => fields,
             Self::Job => {
                 let id = scope.identity.execution.to_string();
                 Data::from_pairs([("uuid", id.clone()), ("execution_id", id)])
@@ -191,6 +212,23 @@ fn result_field(slot: Slot, name: Option<Arc<str>>, key: &str, scope: &Scope) ->
         _ if is_response(&data) => response_field(&data, key),
         _ => View::Plain(Data::UNDEFINED),
     }
+}
+
+/// An entry of the keychain. What was rendered without one is worth nothing.
+fn secret(keychain: &Keychain, name: &str, scope: &Scope) -> View<'static> {
+    match keychain.find(name) {
+        Lookup::Found(fields) => View::Secret(Arc::from(name), fields.clone()),
+        Lookup::Wanted(name) => {
+            scope.reach.want_secret(name);
+            View::Plain(Data::UNDEFINED)
+        }
+        Lookup::Refused(why) => refused(why, scope),
+    }
+}
+
+fn refused(why: String, scope: &Scope) -> View<'static> {
+    scope.reach.refuse_secret(why);
+    View::Plain(Data::UNDEFINED)
 }
 
 fn result_view(found: Option<(&Arc<str>, &Slot)>) -> View<'static> {

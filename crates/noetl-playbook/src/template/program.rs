@@ -168,6 +168,7 @@ pub(super) enum Root {
     Output,
     Event,
     Iter,
+    Keychain,
     /// Any other name, or one of the above that the template binds itself.
     Name(Arc<str>),
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use noetl_model::{CatalogId, ExecutionId, Failure, Timestamp};
 
+use super::keychain::Keychain;
 use super::loaded::Reach;
 use super::slot::Slot;
 use super::{Data, Names};
@@ -42,6 +43,8 @@ pub struct Scope {
     pub spec: Option<Data>,
     /// Who is running.
     pub identity: Identity,
+    /// Secrets by the names the playbook declares; only where a worker renders.
+    pub keychain: Option<Arc<Keychain>>,
     /// What `env` shows: an allow-list.
     pub env: Arc<BTreeMap<String, String>>,
     /// What `now()` answers.

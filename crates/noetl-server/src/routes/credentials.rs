@@ -5,7 +5,7 @@ use noetl_api::Id;
 use noetl_api::credentials::{
     CredentialDeleted, CredentialFilterView, CredentialList, CredentialView, PutCredential,
 };
-use noetl_control::CredentialRequest;
+use noetl_control::{CredentialRequest, Credentials};
 use noetl_store::{Credential, CredentialFilter};
 use serde::Deserialize;
 
@@ -36,8 +36,9 @@ pub(crate) async fn put(
         tags: request.tags.unwrap_or_default(),
         description: request.description,
     };
+    let warnings = Credentials::warnings(&request.data);
     let kept = app.control.credentials.put(&app.tenant, request).await?;
-    Ok(Json(view(kept)))
+    Ok(Json(CredentialView { warnings, ..view(kept) }))
 }
 
 /// List credentials
@@ -63,7 +64,7 @@ pub(crate) async fn get(
 ) -> Result<Json<CredentialView>, ApiError> {
     let credentials = &app.control.credentials;
     let found = credentials.get(&app.tenant, &identifier).await?;
-    let data = query.include_data.then(|| credentials.open(&found)).transpose()?;
+    let data = query.include_data.then(|| credentials.open(&app.tenant, &found)).transpose()?;
     Ok(Json(CredentialView { data, ..view(found) }))
 }
 
@@ -89,5 +90,6 @@ fn view(credential: Credential) -> CredentialView {
         created_at,
         updated_at,
         data: None,
+        warnings: Vec::new(),
     }
 }

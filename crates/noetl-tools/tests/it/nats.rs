@@ -192,7 +192,7 @@ async fn mistakes_are_named() {
     let url = "nats://127.0.0.1:1";
     for (config, message) in [
         (json!({"operation": "publish"}), "a nats step needs `auth` or a `url`"),
-        (json!({"url": url}), "a nats step needs an `operation`"),
+        (json!({"url": url}), "a nats step needs an `action`"),
         (json!({"url": url, "operation": "shout"}), "`operation` must be publish, request"),
         (json!({"url": 5}), "`url` must be a text, not a number"),
         (

@@ -8,5 +8,6 @@
 mod ends;
 mod loops;
 mod pipelines;
+mod secrets;
 mod stage;
 mod values;

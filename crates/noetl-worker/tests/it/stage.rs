@@ -128,6 +128,7 @@ pub(crate) fn scope(ctx: Value) -> CommandScope {
         iteration: None,
         spec: None,
         env: std::collections::BTreeMap::new(),
+        keychain: Map::new(),
         blobs: Vec::new(),
         catalog: CatalogId::new(1),
         path: "p".into(),

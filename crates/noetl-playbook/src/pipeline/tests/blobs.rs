@@ -23,6 +23,7 @@ fn carried(blobs: Vec<ScopeBlob>) -> Scope {
         iteration: None,
         spec: None,
         env: std::collections::BTreeMap::new(),
+        keychain: noetl_model::Map::new(),
         blobs,
         catalog: CatalogId::new(1),
         path: "p".into(),

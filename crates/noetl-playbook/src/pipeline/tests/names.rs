@@ -183,6 +183,7 @@ fn a_commands_slice_of_state_is_what_its_templates_see() {
         }),
         spec: Some(json!({"x": 7})),
         env: [("REGION".to_owned(), "eu".to_owned())].into(),
+        keychain: noetl_model::Map::new(),
         blobs: Vec::new(),
         catalog: CatalogId::new(8),
         path: "a/b".into(),

@@ -105,6 +105,7 @@ fn turns(tasks: &Value, answers: &[Result<Value, Failure>], limit: u64) -> Vec<S
             }
             Turn::Pause { seconds } => assert!(seconds > 0.0 && seconds.is_finite()),
             Turn::Need(places) => panic!("{places:?}"),
+            Turn::Secrets(names) => panic!("{names:?}"),
             Turn::Done(_) => return said,
         }
     }

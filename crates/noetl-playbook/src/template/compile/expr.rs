@@ -161,6 +161,7 @@ impl Compiler<'_> {
             "output" | "outcome" => Root::Output,
             "event" => Root::Event,
             "iter" => Root::Iter,
+            "keychain" => Root::Keychain,
             _ => Root::Name(Arc::from(name)),
         }
     }

@@ -1,0 +1,189 @@
+//! Credentials that a run brings along.
+
+use std::path::{Path, PathBuf};
+
+use noetl_control::{Control, CredentialRequest, Credentials, EncryptionKey};
+use noetl_model::{Map, Tenant, Value};
+
+use super::document;
+use crate::database::Database;
+use crate::failure::{Failure, Kind};
+use crate::keys;
+use crate::output;
+
+/// What a file looks like, for whoever wrote it otherwise.
+const FORM: &str = "write `name: my-db`, `type: postgres` and `data: {host: …, password: …}`, or a \
+                    list of such entries";
+
+/// The credentials of these files, in their order.
+pub(super) fn read(files: &[PathBuf]) -> Result<Vec<CredentialRequest>, Failure> {
+    let mut found = Vec::new();
+    for file in files {
+        for (place, entry) in entries(file)? {
+            let wrong = |what: &str| {
+                Failure::new(Kind::User, format!("{}: {place} {what}", document::name(file)))
+                    .hint(FORM)
+            };
+            found.push(request(entry).map_err(|what| wrong(&what))?);
+        }
+    }
+    Ok(found)
+}
+
+/// The key that the credentials of a run are encrypted with. What stays in a database must be
+/// readable afterwards, so its key is kept, too.
+pub(super) fn key(database: &Database, brings: bool) -> Result<Option<EncryptionKey>, Failure> {
+    if let Some(key) = keys::from_settings()? {
+        return Ok(Some(key));
+    }
+    match database {
+        Database::Memory => Ok(Some(EncryptionKey::generate())),
+        Database::Sqlite(file) => {
+            let directory = file.parent().unwrap_or(Path::new(""));
+            let directory = if directory == Path::new("") { Path::new(".") } else { directory };
+            match brings || keys::is_in(directory) {
+                true => keys::of_directory(directory).map(Some),
+                false => Ok(None),
+            }
+        }
+        Database::Postgres(_) if brings => Err(Failure::new(
+            Kind::Config,
+            format!("there is no {} to encrypt credentials with", noetl_control::KEY_VARIABLE),
+        )
+        .hint("set it to the key of whoever else uses this database, or leave --database-url out")),
+        Database::Postgres(_) => Ok(None),
+    }
+}
+
+/// Keeps them in the place of any that have their names.
+pub(super) async fn keep(
+    control: &Control,
+    tenant: &Tenant,
+    requests: Vec<CredentialRequest>,
+) -> Result<(), Failure> {
+    for request in requests {
+        let name = request.name.clone();
+        for warning in Credentials::warnings(&request.data) {
+            output::note(&format!("credential '{name}': {warning}"));
+        }
+        let kept = control.credentials.put(tenant, request).await;
+        kept.map_err(|error| {
+            Failure::from_error(Kind::Config, &error).about(&format!("credential '{name}'"))
+        })?;
+    }
+    Ok(())
+}
+
+/// What a file holds, each with its place in it.
+fn entries(file: &Path) -> Result<Vec<(String, Value)>, Failure> {
+    let document = document::read(file)?;
+    // The line itself is not shown: it may hold a secret.
+    let data = noetl_playbook::read_data(&document.text).map_err(|found| {
+        let first = found.first();
+        let place = first.map_or_else(String::new, |it| format!(":{}:{}", it.line, it.column));
+        let why = first.map_or("it is empty", |it| it.message.as_str());
+        let message = format!("{}{place}: not readable as YAML or JSON: {why}", document.name);
+        Failure::new(Kind::User, message).hint(FORM)
+    })?;
+    match data {
+        Value::Array(items) => {
+            let named = items.into_iter().enumerate();
+            Ok(named.map(|(at, item)| (format!("entry {}", at + 1), item)).collect())
+        }
+        Value::Object(map) if map.contains_key("name") || map.contains_key("data") => {
+            Ok(vec![("the credential".to_owned(), Value::Object(map))])
+        }
+        // By name.
+        Value::Object(map) => Ok(map
+            .into_iter()
+            .map(|(name, entry)| match entry {
+                Value::Object(mut entry) => {
+                    entry.insert("name".to_owned(), name.as_str().into());
+                    (format!("'{name}'"), Value::Object(entry))
+                }
+                other => (format!("'{name}'"), other),
+            })
+            .collect()),
+        other => Ok(vec![("the document".to_owned(), other)]),
+    }
+}
+
+fn request(entry: Value) -> Result<CredentialRequest, String> {
+    let Value::Object(mut entry) = entry else { return Err("is not a map".to_owned()) };
+    let text = |entry: &mut Map, key: &str| match entry.remove(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(format!("has a '{key}' that is not text")),
+    };
+    let name = text(&mut entry, "name")?.ok_or("has no 'name'")?;
+    let kind = text(&mut entry, "type")?.ok_or("has no 'type'")?;
+    let description = text(&mut entry, "description")?;
+    let (meta, tags) = (entry.remove("meta"), entry.remove("tags"));
+    let tags = match tags {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(tags)) => {
+            tags.iter().filter_map(|tag| tag.as_str().map(str::to_owned)).collect()
+        }
+        Some(_) => return Err("has 'tags' that are no list".to_owned()),
+    };
+    let data = match entry.remove("data") {
+        Some(data) if entry.is_empty() => data,
+        None if !entry.is_empty() => Value::Object(entry),
+        None => return Err("has no 'data'".to_owned()),
+        Some(_) => {
+            let (key, _) = entry.iter().next().ok_or("has no 'data'")?;
+            return Err(format!("has '{key}' beside 'data'"));
+        }
+    };
+    Ok(CredentialRequest { name, kind, data, meta, tags, description })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(text: &str) -> Result<Vec<(String, String, Value)>, String> {
+        let home = tempfile::TempDir::new().expect("a directory");
+        let file = home.path().join("c.yaml");
+        std::fs::write(&file, text).expect("a file");
+        let read = read(&[file.clone()]).map_err(|failure| failure.text());
+        let said = read.map_err(|text| text.replace(&file.display().to_string(), "c.yaml"))?;
+        Ok(said.into_iter().map(|it| (it.name, it.kind, it.data)).collect())
+    }
+
+    #[test]
+    fn a_file_holds_one_a_list_or_a_map_in_yaml_or_json() {
+        let one = ("a".to_owned(), "bearer".to_owned(), json!({"token": "t"}));
+        for text in [
+            "name: a\ntype: bearer\ndata: {token: t}\ntags: [x]\n",
+            "- {name: a, type: bearer, data: {token: t}, description: d, meta: {m: 1}}\n",
+            r#"[{"name": "a", "type": "bearer", "data": {"token": "t"}}]"#,
+            "a: {type: bearer, data: {token: t}}",
+            "a: {type: bearer, token: t}",
+        ] {
+            assert_eq!(of(text), Ok(vec![one.clone()]), "{text}");
+        }
+        assert_eq!(of("[]"), Ok(vec![]));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_without_the_line_it_is_on() {
+        for (text, expected) in [
+            ("", "not readable as YAML or JSON"),
+            ("password: [sesame", "c.yaml:1:"),
+            ("text", "the document is not a map"),
+            ("- 5", "entry 1 is not a map"),
+            ("- {type: a, data: {}}", "entry 1 has no 'name'"),
+            ("a: {data: {}}", "'a' has no 'type'"),
+            ("a: {type: x}", "'a' has no 'data'"),
+            ("a: {type: x, data: {}, token: sesame}", "'a' has 'token' beside 'data'"),
+            ("a: {type: 5, data: {}}", "'a' has a 'type' that is not text"),
+        ] {
+            let said = of(text).expect_err(text);
+            assert!(said.contains(expected), "{text}: {said}");
+            assert!(!said.contains("sesame"), "{text}: {said}");
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! Entries of a playbook's keychain, found when a task names them.
+//!
+//! What an entry's settings say is rendered first, so one entry may be made from another. A stored
+//! credential is asked for at each command; a token is asked for at its endpoint and kept until it
+//! expires. Nothing is empty for lack of an answer: what cannot be had fails the task.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use noetl_model::{Failure, FailureKind, Map, Value};
+use noetl_playbook::template::{
+    Data, Keychain as Found, Loaded, Place, Reach, Scope, ValueTemplate, from_json_owned,
+};
+use noetl_tools::Credential;
+
+use crate::perform::{Command, Performer};
+use crate::secrets::{CommandSecrets, at};
+use crate::tokens::Token;
+use crate::values;
+
+/// How long an endpoint may take to give a token.
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where an entry may name the stored credential it is made from.
+const ALIAS_KEYS: [&str; 4] = ["credential", "auth", "key", "alias"];
+
+/// The keychain of one command.
+pub(crate) struct Keychain<'a> {
+    performer: &'a Performer,
+    command: &'a Command,
+    secrets: CommandSecrets,
+    /// Entries as the command carries them.
+    entries: &'a Map,
+    known: Mutex<HashMap<Arc<str>, Known>>,
+}
+
+/// An entry that was found.
+#[derive(Clone)]
+struct Known {
+    fields: Data,
+    /// The request its token was the answer to.
+    request: Option<String>,
+}
+
+impl<'a> Keychain<'a> {
+    pub(crate) fn new(
+        performer: &'a Performer,
+        command: &'a Command,
+        secrets: CommandSecrets,
+        entries: &'a Map,
+    ) -> Self {
+        Self { performer, command, secrets, entries, known: Mutex::default() }
+    }
+
+    /// The fields of an entry. Its settings see the scope of the command.
+    pub(crate) async fn find(
+        &self,
+        name: &Arc<str>,
+        scope: &Scope,
+        values: &values::Found<'_>,
+    ) -> Result<Data, Failure> {
+        let search = Search { keychain: self, scope, values };
+        tokio::select! {
+            found = search.entry(name.clone(), Vec::new()) => found,
+            () = self.command.cancel.cancelled() => {
+                Err(Failure::new(FailureKind::Cancelled, "the command was told to stop"))
+            }
+        }
+    }
+
+    /// Forgets what was found: something it was used for did not take it.
+    pub(crate) fn forget(&self) {
+        for (_, known) in self.known().drain() {
+            if let Some(request) = known.request {
+                self.performer.tokens.forget(&request);
+            }
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One search through a keychain.
+struct Search<'s, 'a> {
+    keychain: &'s Keychain<'a>,
+    scope: &'s Scope,
+    values: &'s values::Found<'a>,
+}
+
+impl<'s> Search<'s, '_> {
+    /// The fields of an entry; `trail` are the entries it is found for.
+    fn entry(
+        &'s self,
+        name: Arc<str>,
+        mut trail: Vec<Arc<str>>,
+    ) -> BoxFuture<'s, Result<Data, Failure>> {
+        async move {
+            if let Some(known) = self.keychain.known().get(&name) {
+                return Ok(known.fields.clone());
+            }
+            if trail.contains(&name) {
+                trail.push(name);
+                return Err(unusable(&trail[0], format!("it needs itself: {}", trail.join(", "))));
+            }
+            trail.push(name.clone());
+            let settings = self.settings(&name, &trail).await?;
+            let (fields, request) = self.resolve(&name, &settings).await?;
+            let fields = from_json_owned(Value::Object(fields));
+            let known = Known { fields: fields.clone(), request };
+            self.keychain.known().insert(name, known);
+            Ok(fields)
+        }
+        .boxed()
+    }
+
+    /// An entry's settings, rendered.
+    async fn settings(&self, name: &Arc<str>, trail: &[Arc<str>]) -> Result<Map, Failure> {
+        let entries = self.keychain.entries;
+        let written = entries.get(&**name).cloned().unwrap_or_default();
+        let template = ValueTemplate::compile(written)
+            .map_err(|error| unusable(name, format!("its settings are no templates: {error}")))?;
+        let mut loaded = Loaded::default();
+        let mut others = Found::new(entries.keys().map(|name| Arc::from(name.as_str())));
+        loop {
+            let scope = Scope {
+                reach: Reach::new(Arc::new(loaded.clone())),
+                keychain: Some(Arc::new(others.clone())),
+                ..self.scope.clone()
+            };
+            let rendered = template.render(&scope);
+            let (needed, wanted) = (scope.reach.needed(), scope.reach.secrets());
+            if needed.is_empty() && wanted.is_empty() {
+                if let Some(why) = scope.reach.refused().or_else(|| scope.reach.lost()) {
+                    return Err(unusable(name, why));
+                }
+                return match rendered {
+                    Ok(Value::Object(settings)) => Ok(settings),
+                    Ok(_) => Err(unusable(name, "its settings are no map")),
+                    Err(error) => Err(unusable(name, error)),
+                };
+            }
+            for place in needed {
+                let found = self.values.find(&place, &self.keychain.command.cancel).await;
+                match (&place, found) {
+                    (Place::Blob(reference), Some(Ok(data))) => {
+                        loaded.insert_blob(reference.digest.clone(), data);
+                    }
+                    (_, Some(Err(why))) => loaded.insert_lost(place, why),
+                    (_, _) => loaded.insert_lost(place, "it cannot be had here".to_owned()),
+                }
+            }
+            for wanted in wanted {
+                let fields = self.entry(wanted.clone(), trail.to_vec()).await?;
+                others.insert(wanted, fields);
+            }
+        }
+    }
+
+    /// What an entry is made of, and the request if it is a token.
+    async fn resolve(&self, name: &str, settings: &Map) -> Result<(Map, Option<String>), Failure> {
+        let kind = settings.get("kind").and_then(Value::as_str).unwrap_or_default();
+        let kind = kind.to_ascii_lowercase().replace('-', "_");
+        let provider = settings.get("provider").and_then(Value::as_str);
+        match kind.as_str() {
+            "static" => self.literal(name, settings).map(|fields| (fields, None)),
+            "bearer" | "token" | "bearer_token" => {
+                self.bearer(name, settings).await.map(|fields| (fields, None))
+            }
+            "oauth2" | "oauth" | "client_credentials" => self.token(name, settings).await,
+            "secret_manager" | "secrets" | "vault" if provider.is_some_and(|it| it != "noetl") => {
+                let provider = provider.unwrap_or_default();
+                Err(unusable(
+                    name,
+                    format!(
+                        "the secret manager '{provider}' is not available here; keep the values \
+                         with 'POST /api/credentials' and write 'kind: credential'"
+                    ),
+                ))
+            }
+            "credential" | "credentials" | "secret" | "secrets" | "secret_manager" => {
+                self.stored(name, settings).await.map(|fields| (fields, None))
+            }
+            // The type of a credential, as long as one is named.
+            _ if alias(settings).is_some() => {
+                self.stored(name, settings).await.map(|fields| (fields, None))
+            }
+            other => Err(unusable(
+                name,
+                format!(
+                    "there is no kind '{other}'; write 'credential', 'bearer', 'oauth2' or 'static'"
+                ),
+            )),
+        }
+    }
+
+    /// Values that the document spells out. They are known to whoever reads it, so they are not
+    /// looked for elsewhere; variables refuse them all the same.
+    fn literal(&self, name: &str, settings: &Map) -> Result<Map, Failure> {
+        let found = ["map", "data", "values"].iter().find_map(|key| settings.get(*key));
+        let Some(Value::Object(fields)) = found else {
+            return Err(unusable(name, "'map' must hold its fields"));
+        };
+        self.keychain.secrets.note(&label(name), &Value::Object(fields.clone()));
+        Ok(fields.clone())
+    }
+
+    /// The fields of a stored credential, under the names `map` gives them.
+    async fn stored(&self, name: &str, settings: &Map) -> Result<Map, Failure> {
+        let credential = self.credential(name, alias(settings).unwrap_or(name)).await?;
+        let Some(Value::Object(map)) = settings.get("map") else { return Ok(credential.data) };
+        let mut fields = Map::new();
+        for (field, path) in map {
+            let Some(path) = path.as_str() else {
+                return Err(unusable(name, format!("'map.{field}' must name a field")));
+            };
+            let value = at(&credential.data, path).ok_or_else(|| {
+                let message = format!("credential '{}' has no field '{path}'", credential.name);
+                unusable(name, message)
+            })?;
+            fields.insert(field.clone(), value.clone());
+        }
+        Ok(fields)
+    }
+
+    async fn credential(&self, name: &str, alias: &str) -> Result<Credential, Failure> {
+        let Some(source) = self.keychain.secrets.source() else {
+            return Err(unusable(name, "this worker has no access to stored credentials"));
+        };
+        source.get(alias).await.map_err(|failure| Failure {
+            message: format!("the keychain's '{name}' cannot be had: {}", failure.message),
+            ..failure
+        })
+    }
+
+    async fn bearer(&self, name: &str, settings: &Map) -> Result<Map, Failure> {
+        const TOKENS: [&str; 4] = ["token", "access_token", "bearer_token", "value"];
+        let own = TOKENS.iter().find_map(|key| text(settings, key));
+        let mut fields = match own {
+            Some(_) => Map::new(),
+            None => self.stored(name, settings).await?,
+        };
+        let found = own.or_else(|| TOKENS.iter().find_map(|key| text(&fields, key)));
+        let Some(token) = found.map(str::to_owned) else {
+            return Err(unusable(name, "there is no token in it"));
+        };
+        if own.is_some() {
+            self.keychain.secrets.note(&label(name), &Value::from(token.as_str()));
+        }
+        for key in ["token", "access_token"] {
+            fields.insert(key.to_owned(), token.as_str().into());
+        }
+        Ok(fields)
+    }
+
+    /// A token from an endpoint, or the one at hand.
+    async fn token(&self, name: &str, settings: &Map) -> Result<(Map, Option<String>), Failure> {
+        let request = self.token_request(name, settings).await?;
+        let key = Value::Object(request.clone()).to_string();
+        let performer = self.keychain.performer;
+        let now = performer.clock.now();
+        let ttl = settings.get("ttl_seconds").and_then(Value::as_f64);
+        let ask = async {
+            let answer = self.ask(name, request).await?;
+            let good_for = answer.get("expires_in").and_then(number).or(ttl);
+            let good_for = good_for.and_then(|it| Duration::try_from_secs_f64(it).ok());
+            Ok(Token::new(answer, now, good_for))
+        };
+        let token = performer.tokens.get(key.clone(), now, ask).await?;
+        let secret = Value::Object(secret_fields(&token.fields));
+        let label = label(name);
+        self.keychain.secrets.note(&label, &secret);
+        performer.services.note_secret(self.keychain.command, &label, &secret).await?;
+        Ok((token.fields, Some(key)))
+    }
+
+    /// The settings of the call that asks for a token.
+    async fn token_request(&self, name: &str, settings: &Map) -> Result<Map, Failure> {
+        let stored = match alias(settings) {
+            Some(alias) => self.credential(name, alias).await?.data,
+            None => Map::new(),
+        };
+        const ENDPOINTS: [&str; 4] = ["endpoint", "token_url", "token_uri", "url"];
+        let endpoint = ENDPOINTS.iter().find_map(|key| text(settings, key));
+        let endpoint = endpoint.or_else(|| ENDPOINTS.iter().find_map(|key| text(&stored, key)));
+        let Some(endpoint) = endpoint else {
+            return Err(unusable(name, "'endpoint' must be the address that gives tokens"));
+        };
+        let mut request = Map::new();
+        request.insert("url".to_owned(), endpoint.into());
+        request.insert("method".to_owned(), text(settings, "method").unwrap_or("POST").into());
+        if let Some(headers) = settings.get("headers").filter(|headers| headers.is_object()) {
+            request.insert("headers".to_owned(), headers.clone());
+        }
+        let body = match settings.get("data").or_else(|| settings.get("form")) {
+            Some(data) if !data.is_null() => data.clone(),
+            _ => Value::Object(client_credentials(name, settings, &stored)?),
+        };
+        // A form unless the headers ask for something else.
+        let named = request.get("headers").and_then(Value::as_object);
+        let is_json = named.is_some_and(|headers| {
+            headers.iter().any(|(key, value)| {
+                let value = value.as_str().unwrap_or_default();
+                key.eq_ignore_ascii_case("content-type") && value.contains("json")
+            })
+        });
+        request.insert(if is_json { "json" } else { "form" }.to_owned(), body);
+        Ok(request)
+    }
+
+    async fn ask(&self, name: &str, request: Map) -> Result<Map, Failure> {
+        let Keychain { performer, command, .. } = self.keychain;
+        let call = noetl_tools::Call {
+            config: request,
+            timeout: Some(TOKEN_TIMEOUT),
+            ..crate::call::bare(command)
+        };
+        let answer = crate::call::guarded(performer, "http", call).await.map_err(|failure| {
+            // What passes is told from a refusal. What the endpoint said may hold what it was sent.
+            let kind = match failure.kind {
+                kind if failure.retryable => kind,
+                kind @ (FailureKind::Cancelled | FailureKind::ToolMissing) => kind,
+                _ => FailureKind::Auth,
+            };
+            let message = format!("the keychain's '{name}' got no token: {}", failure.message);
+            Failure { kind, message, retryable: failure.retryable, details: None }
+        })?;
+        let mut fields = match answer.get("data") {
+            Some(Value::Object(fields)) => fields.clone(),
+            _ => return Err(unusable(name, "the endpoint's answer is no map")),
+        };
+        let token = ["access_token", "token", "id_token"].iter().find_map(|key| text(&fields, key));
+        let Some(token) = token.map(str::to_owned) else {
+            return Err(unusable(name, "the endpoint answered without a token"));
+        };
+        for key in ["access_token", "token"] {
+            fields.entry(key).or_insert_with(|| token.as_str().into());
+        }
+        Ok(fields)
+    }
+}
+
+/// What a client says to get a token for itself.
+fn client_credentials(name: &str, settings: &Map, stored: &Map) -> Result<Map, Failure> {
+    let mut form = Map::new();
+    let given = |key: &str| text(settings, key).or_else(|| text(stored, key));
+    form.insert(
+        "grant_type".to_owned(),
+        given("grant_type").unwrap_or("client_credentials").into(),
+    );
+    for key in ["client_id", "client_secret"] {
+        let Some(value) = given(key) else {
+            let message = format!("neither it nor its credential has '{key}'; give 'data' instead");
+            return Err(unusable(name, message));
+        };
+        form.insert(key.to_owned(), value.into());
+    }
+    for key in ["scope", "audience", "resource"] {
+        // `scope` of an entry says who shares it.
+        let value = if key == "scope" { text(stored, key) } else { given(key) };
+        if let Some(value) = value {
+            form.insert(key.to_owned(), value.into());
+        }
+    }
+    Ok(form)
+}
+
+/// What of a token's answer is secret: such answers also hold names and states, which turn up
+/// elsewhere for other reasons.
+fn secret_fields(answer: &Map) -> Map {
+    let is_secret = |key: &str| {
+        let key = key.to_ascii_lowercase();
+        (key.contains("token") || key.contains("secret")) && !key.contains("type")
+    };
+    answer
+        .iter()
+        .filter(|(key, value)| is_secret(key) && value.is_string())
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// The alias an entry names.
+fn alias(settings: &Map) -> Option<&str> {
+    ALIAS_KEYS.iter().find_map(|key| match settings.get(*key) {
+        Some(Value::String(alias)) if !alias.trim().is_empty() => Some(alias.trim()),
+        Some(Value::Object(spec)) => text(spec, "credential").or_else(|| text(spec, "key")),
+        _ => None,
+    })
+}
+
+/// What marks call a secret that is kept nowhere.
+fn label(name: &str) -> String {
+    format!("keychain.{name}")
+}
+
+fn text<'m>(map: &'m Map, key: &str) -> Option<&'m str> {
+    map.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+fn unusable(name: &str, why: impl std::fmt::Display) -> Failure {
+    Failure::new(FailureKind::Auth, format!("the keychain's '{name}' cannot be had: {why}"))
+}

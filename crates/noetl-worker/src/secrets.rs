@@ -1,0 +1,190 @@
+//! The secrets of one command: which it used, and marks turned back for its tools.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use noetl_control::{Mark, Secrets, marks_in};
+use noetl_model::{Failure, FailureKind, Map, Value};
+use noetl_playbook::document::SetScope;
+use noetl_playbook::pipeline::Written;
+use noetl_tools::{Call, Credential, CredentialSource};
+
+use crate::perform::{Command, Performer};
+
+/// The secrets of a command. Cheap to clone; clones share what they know.
+#[derive(Clone)]
+pub(crate) struct CommandSecrets {
+    source: Option<Arc<dyn CredentialSource>>,
+    used: Arc<Mutex<Secrets>>,
+}
+
+impl CommandSecrets {
+    pub(crate) fn new(performer: &Performer, command: &Command) -> Self {
+        let used: Arc<Mutex<Secrets>> = Arc::default();
+        let source = performer.services.credentials(command);
+        let source = source.map(|source| {
+            let noting: Arc<dyn CredentialSource> = Arc::new(Noting { source, used: used.clone() });
+            noting
+        });
+        Self { source, used }
+    }
+
+    /// Where tools get credentials; what they get is noted.
+    pub(crate) fn source(&self) -> Option<Arc<dyn CredentialSource>> {
+        self.source.clone()
+    }
+
+    /// Notes something the command used that is not to be kept in variables.
+    pub(crate) fn note(&self, alias: &str, data: &Value) {
+        lock(&self.used).note(alias, data);
+    }
+
+    /// Why a value may not be written, if it may not: variables are part of the log.
+    pub(crate) fn forbids(&self, written: &Written) -> Option<Failure> {
+        if written.scope != SetScope::Ctx {
+            return None;
+        }
+        let used = lock(&self.used);
+        let mark = used.find(&written.value)?;
+        let path = written.path.join(".");
+        let message = format!(
+            "ctx.{path} would hold the secret {mark}, and variables are recorded; name the secret \
+             where it is used instead, with 'auth' or 'keychain'"
+        );
+        Some(Failure::new(FailureKind::Config, message).with_detail("key", format!("ctx.{path}")))
+    }
+
+    /// Turns the marks in a call's settings and arguments back into what they stand for. One whose
+    /// credential is gone stays.
+    pub(crate) async fn reveal(&self, call: &mut Call) -> Result<(), Failure> {
+        let Some(source) = &self.source else { return Ok(()) };
+        let mut marks = Vec::new();
+        for map in [&call.config, &call.input] {
+            map.values().for_each(|value| collect(value, &mut marks));
+        }
+        if marks.is_empty() {
+            return Ok(());
+        }
+        let mut known: HashMap<String, Value> = HashMap::new();
+        for mark in marks {
+            if !known.contains_key(&mark.name)
+                && let Some(value) = meaning(&**source, &mark).await?
+            {
+                known.insert(mark.name, value);
+            }
+        }
+        for map in [&mut call.config, &mut call.input] {
+            map.values_mut().for_each(|value| replace(value, &known));
+        }
+        Ok(())
+    }
+}
+
+fn lock(used: &Mutex<Secrets>) -> MutexGuard<'_, Secrets> {
+    used.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Notes what passes through it.
+struct Noting {
+    source: Arc<dyn CredentialSource>,
+    used: Arc<Mutex<Secrets>>,
+}
+
+#[async_trait]
+impl CredentialSource for Noting {
+    async fn get(&self, alias: &str) -> Result<Credential, Failure> {
+        let credential = self.source.get(alias).await?;
+        let data = Value::Object(credential.data.clone());
+        lock(&self.used).note(&credential.name, &data);
+        Ok(credential)
+    }
+}
+
+/// What a mark stands for; `None` when there is no such credential, or no such field in it.
+async fn meaning(source: &dyn CredentialSource, mark: &Mark) -> Result<Option<Value>, Failure> {
+    for (alias, field) in mark.readings() {
+        match source.get(alias).await {
+            Ok(credential) => {
+                if let Some(value) = at(&credential.data, field) {
+                    return Ok(Some(value.clone()));
+                }
+            }
+            Err(failure) if failure.kind == FailureKind::Auth => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(None)
+}
+
+/// The value at a dotted path; a key may hold dots itself.
+pub(crate) fn at<'v>(data: &'v Map, path: &str) -> Option<&'v Value> {
+    if let Some(value) = data.get(path) {
+        return Some(value);
+    }
+    let mut parts = path.split('.');
+    let first = data.get(parts.next()?)?;
+    parts.try_fold(first, |value, part| match value {
+        Value::Object(map) => map.get(part),
+        Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
+
+fn collect(value: &Value, marks: &mut Vec<Mark>) {
+    match value {
+        Value::String(text) => marks.extend(marks_in(text)),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, marks)),
+        Value::Object(map) => {
+            for (key, value) in map {
+                marks.extend(marks_in(key));
+                collect(value, marks);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn replace(value: &mut Value, known: &HashMap<String, Value>) {
+    match value {
+        Value::String(text) => {
+            let marks = marks_in(text);
+            if let [mark] = marks.as_slice()
+                && mark.range == (0..text.len())
+            {
+                // Alone it has its own type.
+                if let Some(secret) = known.get(&mark.name) {
+                    *value = secret.clone();
+                }
+            } else if !marks.is_empty() {
+                *text = replaced(text, &marks, known);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, known)),
+        Value::Object(map) => {
+            map.values_mut().for_each(|value| replace(value, known));
+            if map.keys().any(|key| !marks_in(key).is_empty()) {
+                *map = std::mem::take(map)
+                    .into_iter()
+                    .map(|(key, value)| (replaced(&key, &marks_in(&key), known), value))
+                    .collect();
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn replaced(text: &str, marks: &[Mark], known: &HashMap<String, Value>) -> String {
+    let (mut made, mut from) = (String::with_capacity(text.len()), 0);
+    for mark in marks {
+        made.push_str(&text[from..mark.range.start]);
+        match known.get(&mark.name) {
+            Some(Value::String(secret)) => made.push_str(secret),
+            Some(other) => made.push_str(&other.to_string()),
+            None => made.push_str(&text[mark.range.clone()]),
+        }
+        from = mark.range.end;
+    }
+    made.push_str(&text[from..]);
+    made
+}

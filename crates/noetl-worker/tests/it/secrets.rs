@@ -1,0 +1,400 @@
+//! Credentials and the keychain, with services that do what a test says.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use noetl_control::{Ended, mark};
+use noetl_model::scope::CommandScope;
+use noetl_model::{Clock, Failure, FailureKind, Map, Timestamp, Value};
+use noetl_tools::{Artifacts, Call, Credential, CredentialSource, Registry, Tool};
+use noetl_worker::{Command, Performer, Services};
+use serde_json::json;
+
+use super::stage::*;
+
+/// Credentials by alias, how often each was asked for, and what was noted.
+#[derive(Clone, Default)]
+struct Safe(Arc<Inside>);
+
+#[derive(Default)]
+struct Inside {
+    credentials: HashMap<String, Value>,
+    asked: Mutex<Vec<String>>,
+    noted: Mutex<Vec<(String, Value)>>,
+    is_away: bool,
+}
+
+impl Safe {
+    fn with(credentials: Value) -> Self {
+        let Value::Object(credentials) = credentials else { panic!("credentials are a map") };
+        let credentials = credentials.into_iter().collect();
+        Self(Arc::new(Inside { credentials, ..Inside::default() }))
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.0.asked.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl CredentialSource for Safe {
+    async fn get(&self, alias: &str) -> Result<Credential, Failure> {
+        self.0.asked.lock().unwrap().push(alias.to_owned());
+        if self.0.is_away {
+            return Err(Failure::new(FailureKind::Connection, "the store is away"));
+        }
+        match self.0.credentials.get(alias) {
+            Some(Value::Object(data)) => Ok(Credential {
+                name: alias.to_owned(),
+                kind: "bearer".to_owned(),
+                data: data.clone(),
+            }),
+            _ => Err(Failure::new(FailureKind::Auth, format!("there is no credential '{alias}'"))),
+        }
+    }
+}
+
+#[async_trait]
+impl Services for Safe {
+    fn artifacts(&self, _: &Command) -> Option<Arc<dyn Artifacts>> {
+        None
+    }
+
+    fn credentials(&self, _: &Command) -> Option<Arc<dyn CredentialSource>> {
+        Some(Arc::new(self.clone()))
+    }
+
+    async fn note_secret(&self, _: &Command, alias: &str, data: &Value) -> Result<(), Failure> {
+        self.0.noted.lock().unwrap().push((alias.to_owned(), data.clone()));
+        Ok(())
+    }
+}
+
+/// An endpoint that gives another token each time.
+#[derive(Clone, Default)]
+struct Endpoint {
+    requests: Arc<Mutex<Vec<Map>>>,
+    answer: Arc<Mutex<Option<Result<Value, Failure>>>>,
+}
+
+#[async_trait]
+impl Tool for Endpoint {
+    fn kind(&self) -> &'static str {
+        "http"
+    }
+
+    async fn run(&self, call: Call) -> Result<Value, Failure> {
+        let mut requests = self.requests.lock().unwrap();
+        requests.push(call.config);
+        if let Some(answer) = self.answer.lock().unwrap().clone() {
+            return answer.map(|data| json!({ "data": data }));
+        }
+        let token = format!("token-number-{}", requests.len());
+        Ok(json!({"status_code": 200, "data": {
+            "access_token": token, "expires_in": 600, "token_type": "Bearer", "state": "approved",
+        }}))
+    }
+}
+
+/// A clock the test moves.
+#[derive(Clone, Default)]
+struct Moved(Arc<AtomicI64>);
+
+impl Clock for Moved {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Relaxed) * 1000)
+    }
+}
+
+fn holding(keychain: Value) -> CommandScope {
+    let Value::Object(keychain) = keychain else { panic!("a keychain is a map") };
+    CommandScope { keychain, ..scope(json!({})) }
+}
+
+struct Bench {
+    tool: Told,
+    endpoint: Endpoint,
+    safe: Safe,
+    clock: Moved,
+    performer: Performer,
+}
+
+impl Bench {
+    fn new(safe: Safe) -> Self {
+        Self::with(safe, Told::echo())
+    }
+
+    fn with(safe: Safe, tool: Told) -> Self {
+        let (endpoint, clock) = (Endpoint::default(), Moved::default());
+        let tools = Registry::default().with(tool.clone()).with(endpoint.clone());
+        let values: Arc<Kept> = Arc::default();
+        let performer = Performer::new(tools, values, Arc::new(clock.clone()));
+        let performer = performer.with_services(Arc::new(safe.clone()));
+        Self { tool, endpoint, safe, clock, performer }
+    }
+
+    async fn run(&self, keychain: Value, tasks: Value) -> Ended {
+        let tasks = json!({ "tasks": tasks });
+        self.performer.perform(&command("task_sequence", tasks, Some(holding(keychain)))).await
+    }
+
+    /// What `{{ keychain.k.f }}` renders to with this entry `k`.
+    async fn field(&self, entry: Value, field: &str) -> Result<Value, Failure> {
+        let input = json!({ "v": format!("{{{{ keychain.k.{field} }}}}") });
+        let tasks = json!([task("a", json!({ "input": input }))]);
+        let ended = self.run(json!({ "k": entry }), tasks).await;
+        ended.outcome.map(|data| data["v"].clone())
+    }
+}
+
+#[tokio::test]
+async fn each_kind_of_entry_has_its_fields() {
+    let bench = Bench::new(Safe::with(json!({
+        "c": {"token": "stored-token", "deep": {"pin": 7}},
+        "k": {"token": "of its own name"},
+    })));
+    let cases = [
+        (json!({"kind": "credential", "credential": "c"}), "token", json!("stored-token")),
+        (json!({"kind": "credential", "auth": {"credential": "c"}}), "deep.pin", json!(7)),
+        (json!({"kind": "credential"}), "token", json!("of its own name")),
+        (json!({"kind": "secret", "credential": "c", "map": {"p": "deep.pin"}}), "p", json!(7)),
+        (json!({"kind": "static", "map": {"a": 1}}), "a", json!(1)),
+        (json!({"kind": "static", "data": {"a": "x{{ 1 + 1 }}"}}), "a", json!("x2")),
+        (json!({"kind": "bearer", "credential": "c"}), "access_token", json!("stored-token")),
+        (json!({"kind": "bearer", "token": "spelled-out"}), "token", json!("spelled-out")),
+        (json!({"kind": "postgres", "credential": "c"}), "token", json!("stored-token")),
+        (
+            json!({"kind": "oauth2", "endpoint": "http://t", "data": {"a": 1}}),
+            "access_token",
+            json!("token-number-1"),
+        ),
+    ];
+    for (entry, field, expected) in cases {
+        assert_eq!(bench.field(entry.clone(), field).await, Ok(expected), "{entry}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_had_fails_the_task_and_is_named() {
+    let bench = Bench::new(Safe::with(json!({"c": {"user": "u"}})));
+    let cases = [
+        (json!({"kind": "credential", "credential": "nope"}), "there is no credential 'nope'"),
+        (json!({"kind": "credential", "credential": "c"}), "'k' has no field 'token'; it has user"),
+        (json!({"kind": "credential", "credential": "c", "map": {"t": "x"}}), "has no field 'x'"),
+        (json!({"kind": "credential", "credential": "c", "map": {"t": 1}}), "must name a field"),
+        (json!({"kind": "bearer", "credential": "c"}), "there is no token in it"),
+        (json!({"kind": "secret_manager", "provider": "gcp"}), "'gcp' is not available here"),
+        (json!({"kind": "static"}), "'map' must hold its fields"),
+        (json!({"kind": "wishes"}), "there is no kind 'wishes'"),
+        (json!({"kind": "oauth2"}), "'endpoint' must be"),
+        (json!({"kind": "oauth2", "endpoint": "http://t"}), "has 'client_id'"),
+        (
+            json!({"kind": "credential", "credential": "{{ keychain.k.a }}"}),
+            "it needs itself: k, k",
+        ),
+        (json!({"kind": "credential", "credential": "{{ keychain.other.a }}"}), "no 'other'"),
+        (json!({"kind": "credential", "credential": "{{ 1 + }}"}), "no templates"),
+    ];
+    for (entry, expected) in cases {
+        let failure = bench.field(entry.clone(), "token").await.expect_err("it cannot be had");
+        assert_eq!(failure.kind, FailureKind::Auth, "{entry}: {}", failure.message);
+        assert!(failure.message.contains(expected), "{entry}: {}", failure.message);
+        assert!(failure.message.contains("'k'"), "{entry}: {}", failure.message);
+    }
+    assert!(bench.tool.given().is_empty(), "no tool was called");
+    let none = Bench::new(Safe::default());
+    let failure = none.field(json!({"kind": "credential"}), "x").await.expect_err("nothing there");
+    assert_eq!(failure.kind, FailureKind::Auth);
+}
+
+#[tokio::test]
+async fn only_what_is_named_is_asked_for_and_each_once() {
+    let bench = Bench::new(Safe::with(json!({"c": {"t": "stored-secret"}, "d": {"t": "another"}})));
+    let keychain = json!({"a": {"kind": "credential", "credential": "c"},
+                          "b": {"kind": "credential", "credential": "d"}});
+    let tasks = json!([
+        task("x", json!({"input": {"v": "{{ keychain.a.t }}", "w": "{{ keychain.a.t }}"}})),
+        task("y", json!({"input": {"v": "{{ keychain.a.t }}"}})),
+    ]);
+    bench.run(keychain, tasks).await.outcome.unwrap();
+    assert_eq!(bench.safe.asked(), ["c"]);
+}
+
+#[tokio::test]
+async fn a_token_is_made_from_another_entry_and_kept_until_it_expires() {
+    let bench = Bench::new(Safe::with(json!({
+        "client": {"client_id": "me", "client_secret": "the-clients-secret"},
+    })));
+    let keychain = json!({
+        "client": {"kind": "credential"},
+        "api": {"kind": "oauth2", "endpoint": "http://t", "data": {
+            "id": "{{ keychain.client.client_id }}", "secret": "{{ keychain.client.client_secret }}",
+        }},
+    });
+    let tasks = json!([task("x", json!({"input": {"v": "{{ keychain.api.access_token }}"}}))]);
+    for (seconds, expected) in [(0, 1), (569, 1), (571, 2), (580, 2)] {
+        bench.clock.0.store(seconds, Ordering::Relaxed);
+        let ended = bench.run(keychain.clone(), tasks.clone()).await;
+        let expected = json!({ "v": format!("token-number-{expected}") });
+        assert_eq!(ended.outcome, Ok(expected), "{seconds}");
+    }
+    let requests = bench.endpoint.requests.lock().unwrap().clone();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(
+        json!(requests[0]),
+        json!({"url": "http://t", "method": "POST",
+        "form": {"id": "me", "secret": "the-clients-secret"}})
+    );
+    let noted = bench.safe.0.noted.lock().unwrap().clone();
+    let token = json!({"access_token": "token-number-1", "token": "token-number-1"});
+    assert_eq!(noted[0], ("keychain.api".to_owned(), token), "and no state of it");
+}
+
+#[tokio::test]
+async fn a_client_gets_its_token_with_what_its_credential_holds() {
+    let bench = Bench::new(Safe::with(json!({
+        "app": {"client_id": "me", "client_secret": "s", "scope": "read", "token_url": "http://t"},
+    })));
+    let entry = json!({"kind": "oauth2", "credential": "app", "scope": "global",
+                       "headers": {"content-type": "application/json"}});
+    assert_eq!(bench.field(entry, "token").await, Ok(json!("token-number-1")));
+    let requests = bench.endpoint.requests.lock().unwrap().clone();
+    assert_eq!(
+        requests[0]["json"],
+        json!({"grant_type": "client_credentials", "client_id": "me",
+        "client_secret": "s", "scope": "read"})
+    );
+}
+
+#[tokio::test]
+async fn an_endpoint_that_refuses_is_an_auth_failure_and_one_that_is_away_may_be_tried_again() {
+    let bench = Bench::new(Safe::default());
+    let entry = json!({"kind": "oauth2", "endpoint": "http://t", "data": {}});
+    let cases = [
+        (Err(Failure::new(FailureKind::Connection, "t could not be reached")), "connection", true),
+        (Err(Failure::new(FailureKind::ClientError, "t answered 400")), "auth", false),
+        (Ok(json!({"no": "token"})), "auth", false),
+        (Ok(json!("text")), "auth", false),
+    ];
+    for (answer, kind, retryable) in cases {
+        *bench.endpoint.answer.lock().unwrap() = Some(answer);
+        let failure = bench.field(entry.clone(), "token").await.expect_err("no token");
+        assert_eq!((failure.kind.as_str(), failure.retryable), (kind, retryable), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_was_not_taken_is_asked_for_again_on_a_retry() {
+    let tool = Told::new(|call| match call.input["v"].as_str() {
+        Some("token-number-2") => Ok(json!("taken")),
+        _ => Err(Failure::new(FailureKind::Auth, "expired")),
+    });
+    let bench = Bench::with(Safe::default(), tool);
+    let rule =
+        json!({"when": "output.error.kind == 'auth'", "do": "retry", "attempts": 2, "delay": 0});
+    let tasks =
+        json!([task("x", json!({"input": {"v": "{{ keychain.api.token }}"}, "rules": [rule]}))]);
+    let keychain = json!({"api": {"kind": "oauth2", "endpoint": "http://t", "data": {}}});
+    assert_eq!(bench.run(keychain, tasks).await.outcome, Ok(json!("taken")));
+}
+
+#[tokio::test]
+async fn many_items_at_a_time_ask_for_one_token() {
+    let bench = Bench::new(Safe::default());
+    let config = json!({
+        "tasks": [task("x", json!({"input": {"v": "{{ keychain.api.token }}"}}))],
+        "loop": {"items": [1, 2, 3, 4, 5, 6, 7, 8], "iterator": "i", "mode": "parallel"},
+    });
+    let scope = holding(json!({"api": {"kind": "oauth2", "endpoint": "http://t", "data": {}}}));
+    let ended = bench.performer.perform(&command("task_sequence", config, Some(scope))).await;
+    assert_eq!(ended.outcome.unwrap()["stats"]["success"], 8);
+    assert_eq!(bench.endpoint.requests.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_secret_in_any_form_is_not_set_into_a_variable_and_other_names_may_hold_it() {
+    let secret = "a-secret of the api";
+    let entries = [
+        json!({"kind": "credential", "credential": "c"}),
+        json!({"kind": "static", "map": {"t": secret}}),
+        json!({"kind": "bearer", "token": "{{ keychain.base.t }}"}),
+    ];
+    for entry in entries {
+        for value in ["{{ output.v }}", "{{ output.v | b64encode }}", "x {{ [output.v] }}"] {
+            let bench = Bench::new(Safe::with(json!({ "c": { "t": secret } })));
+            let field = if entry["kind"] == "bearer" { "token" } else { "t" };
+            let input = json!({ "v": format!("{{{{ keychain.k.{field} }}}}") });
+            let set = json!([{"scope": "ctx", "path": ["a", "b"], "value": value}]);
+            let tasks =
+                json!([task("x", json!({"input": input, "set": set})), task("never", json!({})),]);
+            let keychain = json!({"k": entry, "base": {"kind": "credential", "credential": "c"}});
+            let ended = bench.run(keychain, tasks).await;
+            assert!(ended.ctx.is_empty(), "{entry} {value}");
+            let failure = failure(ended);
+            assert_eq!(failure.kind, FailureKind::Config, "{entry} {value}: {failure}");
+            assert!(failure.message.starts_with("ctx.a.b would hold"), "{}", failure.message);
+            assert!(!failure.message.contains(secret), "{}", failure.message);
+            assert_eq!(bench.tool.given().len(), 1);
+        }
+    }
+    let bench = Bench::new(Safe::with(json!({ "c": { "t": secret } })));
+    let set = json!([{"scope": "iter", "path": ["t"], "value": "{{ output.v }}"},
+                     {"scope": "ctx", "path": ["n"], "value": "{{ output.v | length }}"}]);
+    let tasks = json!([task("x", json!({"input": {"v": "{{ keychain.k.t }}"}, "set": set}))]);
+    let ended = bench.run(json!({"k": {"kind": "credential", "credential": "c"}}), tasks).await;
+    assert_eq!(json!(ended.ctx), json!({"n": 19}));
+    ended.outcome.unwrap();
+}
+
+#[tokio::test]
+async fn marks_are_turned_back_for_tools_and_stay_when_nobody_knows_them() {
+    let bench = Bench::new(Safe::with(json!({
+        "c": {"t": "the-secret", "n": 7, "deep": {"x": "below"}}, "my.api": {"key": "dotted"},
+    })));
+    let marked = json!({
+        "whole": mark("c", "t"), "part": format!("<{}>", mark("c", "t")), "n": mark("c", "n"),
+        "text": format!("n={}", mark("c", "n")), "deep": [mark("c", "deep.x")],
+        "dotted": mark("my.api", "key"), "gone": mark("gone", "t"), "field": mark("c", "gone"),
+        "key": { mark("c", "t"): 1 }, "two": mark("c", "t") + &mark("gone", "t"),
+    });
+    let expected = json!({
+        "whole": "the-secret", "part": "<the-secret>", "n": 7, "text": "n=7", "deep": ["below"],
+        "dotted": "dotted", "gone": "«secret:gone.t»", "field": "«secret:c.gone»",
+        "key": {"the-secret": 1}, "two": "the-secret«secret:gone.t»",
+    });
+    // Rendered before it came here, and rendered here.
+    let mut plain = command("told", json!({}), None);
+    let mut issued = (*plain.issued).clone();
+    issued.input = marked.as_object().unwrap().clone();
+    plain.issued = Arc::new(issued);
+    bench.performer.perform(&plain).await.outcome.unwrap();
+    let tasks = json!({"tasks": [task("x", json!({"input": "{{ ctx.marked }}"}))]});
+    let scope = scope(json!({ "marked": marked }));
+    bench.performer.perform(&command("task_sequence", tasks, Some(scope))).await.outcome.unwrap();
+    assert_eq!(bench.tool.given(), [expected.clone(), expected]);
+}
+
+#[tokio::test]
+async fn a_mark_in_a_tools_answer_is_never_turned_back() {
+    let tool = Told::new(|call| match call.input.get("d") {
+        None => Ok(json!({"said": mark("c", "t")})),
+        Some(given) => Ok(given.clone()),
+    });
+    let bench = Bench::with(Safe::with(json!({"c": {"t": "the-secret"}})), tool);
+    let tasks = json!([task("x", json!({})), task("y", json!({"input": {"d": "{{ x.said }}"}}))]);
+    bench.run(json!({}), tasks).await.outcome.unwrap();
+    assert_eq!(bench.tool.given()[1], json!({"d": "‹secret:c.t»"}));
+    assert!(bench.safe.asked().is_empty());
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_fails_the_call_rather_than_sending_a_mark() {
+    let safe = Safe(Arc::new(Inside { is_away: true, ..Inside::default() }));
+    let bench = Bench::new(safe);
+    let tasks = json!([task("x", json!({"input": {"v": mark("c", "t")}}))]);
+    let failure = failure(bench.run(json!({}), tasks).await);
+    assert_eq!((failure.kind, failure.retryable), (FailureKind::Connection, true));
+    assert!(bench.tool.given().is_empty());
+}
