@@ -81,6 +81,20 @@ pub(crate) struct CheckArguments {
     /// Print what --fix would change instead of writing it.
     #[arg(long, requires = "fix")]
     pub(crate) dry_run: bool,
+    /// Decide recorded executions again with this playbook, and show the first decision of each
+    /// that would differ: an execution's id, or a catalog path for its newest executions.
+    #[arg(long, value_name = "PATH|ID", conflicts_with = "fix")]
+    pub(crate) against: Option<String>,
+    /// With --against and a path: how many executions.
+    #[arg(long, default_value_t = 20, value_name = "N", requires = "against")]
+    pub(crate) last: usize,
+    /// With --against: where the database of `noetl dev` is kept.
+    #[arg(long, env = "NOETL_DATA", default_value = "noetl-data", value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// With --against: the database itself: `sqlite://path`, or
+    /// `postgres://user:password@host:port/database`.
+    #[arg(long, env = "NOETL_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    pub(crate) database_url: Option<String>,
     /// How to print what was found.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,

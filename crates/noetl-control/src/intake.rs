@@ -19,6 +19,9 @@ use crate::reports::{Report, ReportError, Reports, derived_status};
 /// Rows that go into one transaction.
 const CHUNK: usize = 1000;
 
+/// A rough size of the rows of one transaction; a single row may be larger.
+const CHUNK_BYTES: usize = 4 * 1024 * 1024;
+
 /// Executions whose reports are taken at a time. Those of one go in order.
 const AT_A_TIME: usize = 32;
 
@@ -173,14 +176,44 @@ impl Intake {
     }
 }
 
-/// The last chunk first, so that they are taken in order from the end.
-fn into_chunks(mut rows: Vec<Placed>) -> Vec<Vec<Placed>> {
-    let mut chunks = Vec::new();
-    while !rows.is_empty() {
-        let first = (rows.len() - 1) / CHUNK * CHUNK;
-        chunks.push(rows.split_off(first));
+/// The last chunk first, so that they are taken in order from the end. A chunk is a transaction: it
+/// is bounded in bytes too, so that a database with a limit to the time of a statement takes each.
+fn into_chunks(rows: Vec<Placed>) -> Vec<Vec<Placed>> {
+    let mut chunks: Vec<Vec<Placed>> = Vec::new();
+    let mut bytes = 0;
+    for row in rows {
+        let size = size_of(&row.1);
+        match chunks.last_mut() {
+            Some(chunk) if chunk.len() < CHUNK && bytes + size <= CHUNK_BYTES => {
+                chunk.push(row);
+                bytes += size;
+            }
+            _ => {
+                chunks.push(vec![row]);
+                bytes = size;
+            }
+        }
     }
+    chunks.reverse();
     chunks
+}
+
+/// A rough size of what a row holds.
+fn size_of(row: &Import) -> usize {
+    let row = &row.row;
+    let parts = [&row.context, &row.result, &row.meta].into_iter().flatten();
+    parts.map(size_of_value).sum::<usize>() + row.error.as_ref().map_or(0, String::len)
+}
+
+fn size_of_value(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(size_of_value).sum::<usize>() + 8,
+        Value::Object(map) => {
+            map.iter().map(|(key, value)| key.len() + size_of_value(value)).sum::<usize>() + 8
+        }
+    }
 }
 
 fn report_of(row: Import) -> Report {
@@ -230,5 +263,27 @@ mod tests {
             places.extend(chunk.into_iter().map(|(place, _)| place));
         }
         assert_eq!(places, (0..2500).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn chunks_are_bounded_by_rows_and_bytes_and_keep_their_order() {
+        let row = |text: &str| Import {
+            tenant: Tenant::default(),
+            execution: ExecutionId::new(1),
+            event: noetl_model::EventId::new(1),
+            at: Timestamp::default(),
+            row: Imported { context: Some(Value::from(text)), ..Imported::default() },
+        };
+        let large = "x".repeat(CHUNK_BYTES / 2 + 1);
+        let rows: Vec<Placed> = (0..3).map(|place| (place, row(&large))).collect();
+        let places = |rows: Vec<Placed>| {
+            let chunks = into_chunks(rows);
+            let places = |chunk: &Vec<Placed>| chunk.iter().map(|(place, _)| *place).collect();
+            chunks.iter().rev().map(places).collect::<Vec<Vec<_>>>()
+        };
+        assert_eq!(places(rows), [[0], [1], [2]]);
+        let rows: Vec<Placed> = (0..CHUNK + 1).map(|place| (place, row("x"))).collect();
+        let sizes: Vec<usize> = places(rows).iter().map(Vec::len).collect();
+        assert_eq!(sizes, [CHUNK, 1]);
     }
 }

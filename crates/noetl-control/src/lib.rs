@@ -63,7 +63,7 @@ pub use replay::{
     Advanced, ORGANIZATION, PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Replay,
     ReplayRequest, Replayed, Resolution,
 };
-pub use reports::{Report, ReportError, Reports};
+pub use reports::{Report, ReportError, Reports, is_event_type};
 pub use retention::{PurgeError, Purged, purge};
 pub use sealing::{EncryptionKey, KEY_VARIABLE, KeyError, SealError};
 pub use service::{Control, OpenError};

@@ -244,10 +244,18 @@ fn said(report: Report) -> Reported {
     }
 }
 
+/// The most characters of an event type.
+const TYPE_MAX: usize = 200;
+
+/// Whether a text can be an event's type: every subject and every label can hold it.
+pub fn is_event_type(text: &str) -> bool {
+    let is_text = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
+    !text.is_empty() && text.len() <= TYPE_MAX && text.chars().all(is_text)
+}
+
 /// Types that only the engine decides; a client that could say them could drive executions.
 fn check_type(event_type: &str) -> Result<(), ReportError> {
-    let is_text = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
-    if event_type.is_empty() || event_type.len() > 200 || !event_type.chars().all(is_text) {
+    if !is_event_type(event_type) {
         return Err(ReportError::BadType(event_type.chars().take(200).collect()));
     }
     let is_reserved = event_type.starts_with("playbook")
@@ -260,6 +268,10 @@ fn check_type(event_type: &str) -> Result<(), ReportError> {
                 | types::TOKENS_DROPPED
                 | types::COMMAND_EXPIRED
                 | types::COMMAND_CANCELLED
+                | types::COMMAND_PARKED
+                | types::LOOP_STARTED
+                | types::LOOP_ITEMS
+                | types::LOOP_DONE
         );
     if is_reserved {
         return Err(ReportError::Reserved(event_type.to_owned()));

@@ -13,6 +13,7 @@ mod complete;
 mod expire;
 mod fail;
 mod finalize;
+mod input;
 mod keep;
 mod start;
 mod timeout;
@@ -21,208 +22,19 @@ mod wake;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use noetl_model::event::{BlobRef, Reported};
-use noetl_model::{CatalogId, CommandId, Event, EventId, Fact, Failure, Map, Timestamp, Value};
+use noetl_model::{Event, EventId, Fact, Timestamp};
 use noetl_playbook::Playbook;
 use noetl_playbook::template::{Entropy, Place};
+
+pub use input::{
+    Abandon, Answer, AnswerFrom, Begin, Cancel, Claim, Complete, Expire, Fail, Finalize, Input,
+    Keep, Start, Timeout, Wake,
+};
 
 use crate::execution::{Execution, Status};
 use crate::flow::Activation;
 use crate::loaded::Loaded;
 use crate::trail::{Copied, Trail};
-
-/// What somebody asks of an execution.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Input {
-    /// Begin.
-    Start(Box<Start>),
-    /// A worker takes a command.
-    Claim(Claim),
-    /// A worker says it began.
-    Begin(Begin),
-    /// A command ended well.
-    Complete(Complete),
-    /// A command ended badly.
-    Fail(Fail),
-    /// A command's lease ended.
-    Expire(Expire),
-    /// Stop everything.
-    Cancel(Cancel),
-    /// Wait no more for stopped commands of a failing execution.
-    Abandon(Abandon),
-    /// Keep what a worker or client said.
-    Keep(Box<Keep>),
-    /// A time that a command waits for has come.
-    Wake(Wake),
-    /// An answer that a command waits for has come.
-    Answer(Box<Answer>),
-    /// A time by which something should have ended has come.
-    Timeout(Timeout),
-    /// End it now, whatever is outstanding.
-    Finalize(Finalize),
-}
-
-/// A time that a command waits for has come.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wake {
-    /// The command.
-    pub command: CommandId,
-    /// The time it waited for. If it waits for another by now, this changes nothing.
-    pub at: Timestamp,
-}
-
-/// An answer that a command waits for has come.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    /// The command.
-    pub command: CommandId,
-    /// Who answers.
-    pub from: AnswerFrom,
-    /// What the answer is.
-    pub outcome: Result<Value, Failure>,
-    /// Where the answer is kept, when it is too large for the log.
-    pub reference: Option<Arc<BlobRef>>,
-}
-
-/// Who answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AnswerFrom {
-    /// The execution that the command started.
-    Child(noetl_model::ExecutionId),
-    /// Whoever holds the command's token.
-    Token(Arc<str>),
-    /// Somebody the caller vouches for.
-    Trusted,
-}
-
-/// A time by which something should have ended has come.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Timeout {
-    /// A visit of a step.
-    Step {
-        /// The step.
-        step: Arc<str>,
-        /// Which visit of it.
-        generation: u32,
-    },
-    /// The wait of a token to be admitted.
-    Admission {
-        /// The step.
-        step: Arc<str>,
-        /// The time it could wait for.
-        until: Timestamp,
-    },
-    /// The execution.
-    Execution,
-}
-
-/// End it now, whatever is outstanding.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finalize {
-    /// Why it failed; it completed when `None`.
-    pub error: Option<String>,
-}
-
-/// Begin an execution.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Start {
-    /// The catalog entry to pin it to.
-    pub catalog: CatalogId,
-    /// That entry's path.
-    pub path: Arc<str>,
-    /// That entry's version.
-    pub version: u32,
-    /// Laid over the playbook's workload.
-    pub payload: Map,
-    /// The execution that asks.
-    pub parent: Option<noetl_model::ExecutionId>,
-    /// Which workers its commands go to.
-    pub pool: Option<Arc<str>>,
-    /// The command of the parent that waits for its end.
-    pub parent_command: Option<CommandId>,
-    /// The step whose data the parent asked for.
-    pub returns: Option<Arc<str>>,
-    /// How many executions are above it.
-    pub depth: u32,
-}
-
-/// A worker takes a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
-    /// The command.
-    pub command: CommandId,
-    /// The worker.
-    pub worker: Arc<str>,
-}
-
-/// A worker says it began.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Begin {
-    /// The command.
-    pub command: CommandId,
-    /// The worker.
-    pub worker: Arc<str>,
-}
-
-/// A command ended well, or its tool answered.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Complete {
-    /// The command.
-    pub command: CommandId,
-    /// The tool's answer; `None` when it was said before. With a reference: top-level fields of
-    /// the answer, each exactly as it is there, or null.
-    pub data: Option<Value>,
-    /// Where the answer is kept, when it is too large for the log.
-    pub reference: Option<Arc<BlobRef>>,
-    /// Whether the command is over. A worker that reports in two parts says the answer first.
-    pub is_final: bool,
-    /// Variables its tasks set: dotted path below `ctx` to value.
-    pub ctx: Map,
-}
-
-/// A command ended badly.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Fail {
-    /// The command.
-    pub command: CommandId,
-    /// Why.
-    pub failure: Failure,
-    /// Variables its tasks set before: dotted path below `ctx` to value.
-    pub ctx: Map,
-}
-
-/// A command's lease ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expire {
-    /// The command.
-    pub command: CommandId,
-    /// What ended it.
-    pub reason: String,
-    /// How often the step's command may have been handed out for another to be issued.
-    pub attempts_max: u32,
-}
-
-/// Stop everything.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Cancel {
-    /// What the caller gives as a reason.
-    pub reason: Option<String>,
-}
-
-/// Wait no more for stopped commands of a failing execution.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Abandon;
-
-/// Keep what a worker or client said.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Keep {
-    /// What was said.
-    pub said: Reported,
-    /// The id it came with, by which a repeat is known; a new one when `None`.
-    pub id: Option<EventId>,
-    /// The id it came with when that one cannot be kept; a repeat is known by it too.
-    pub key: Option<i64>,
-}
 
 /// Why an input changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

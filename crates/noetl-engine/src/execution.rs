@@ -252,16 +252,6 @@ impl Execution {
         self.failing.is_some() && self.status == Status::Running
     }
 
-    /// Whether a decision may need a value that is known by its place only.
-    pub fn has_places(&self) -> bool {
-        let values = [&self.workload, &self.ctx, &self.results];
-        values.into_iter().any(|values| values.has_places())
-            || self.loops.values().any(|repeat| repeat.counters.away > 0)
-            || [&self.failing, &self.doomed]
-                .into_iter()
-                .any(|f| f.as_deref().is_some_and(|failing| failing.failure.place().is_some()))
-    }
-
     /// A rough size in memory, for a cache's bound.
     pub fn bytes(&self) -> usize {
         const BASE: usize = 2048;

@@ -52,8 +52,6 @@ pub(crate) struct Counters {
     pub(crate) first_failed: Option<u32>,
     /// A rough size of the items and results that are held.
     pub(crate) bytes: usize,
-    /// How many chunks and results are known by their place only.
-    pub(crate) away: u32,
 }
 
 /// Items that were recorded together.

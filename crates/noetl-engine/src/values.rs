@@ -102,8 +102,6 @@ pub(crate) struct Values {
     sizes: HashMap<Arc<str>, usize>,
     /// A rough size of all of them.
     pub(crate) bytes: usize,
-    /// How many are known by their place only.
-    away: usize,
 }
 
 /// What a name held before it was set: nothing, or a slot and its size.
@@ -113,9 +111,7 @@ impl Values {
     /// Gives a name a value; answers with what it replaces.
     pub(crate) fn set(&mut self, name: Arc<str>, slot: Slot, bytes: usize) -> Before {
         let names = Arc::make_mut(&mut self.names);
-        self.away += usize::from(is_away(&slot));
         let old = names.insert(name.clone(), slot);
-        self.away -= usize::from(old.as_ref().is_some_and(is_away));
         let size = self.sizes.insert(name, bytes).unwrap_or(0);
         self.bytes = self.bytes - size + bytes;
         old.map(|slot| (slot, size))
@@ -128,23 +124,13 @@ impl Values {
             return;
         }
         // It was the last to be added, so that removing it moves no other.
-        let removed = Arc::make_mut(&mut self.names).shift_remove(name);
-        self.away -= usize::from(removed.as_ref().is_some_and(is_away));
+        Arc::make_mut(&mut self.names).shift_remove(name);
         self.bytes -= self.sizes.remove(name).unwrap_or(0);
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Slot> {
         self.names.get(name)
     }
-
-    /// Whether any is known by its place only.
-    pub(crate) fn has_places(&self) -> bool {
-        self.away > 0
-    }
-}
-
-fn is_away(slot: &Slot) -> bool {
-    matches!(slot, Slot::Away(_))
 }
 
 /// A failure that nobody handled: here, or in the `step.exit` that recorded it.

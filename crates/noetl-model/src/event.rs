@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::foreign::{Imported, Reported};
+pub use crate::issued::{Issued, LoopItem};
 pub use crate::lifecycle::{Lifecycle, SubscriptionMoved};
 pub use crate::parked::{Callback, Child, Parked};
 pub use crate::repeat::{ItemOf, LoopEvent, LoopFact};
-use crate::scope::CommandScope;
 use crate::{CatalogId, CommandId, EventId, ExecutionId, Failure, Map, Timestamp, Value};
 
 /// Place in an execution's log: 1, 2, 3 … without a gap. 0 is "before the first".
@@ -326,47 +327,6 @@ fn is_zero(depth: &u32) -> bool {
     *depth == 0
 }
 
-/// A handed-out unit of work.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Issued {
-    /// The step it is for.
-    pub step: Arc<str>,
-    /// Which visit of it.
-    pub generation: u32,
-    /// Which try this is, from 1.
-    pub attempt: u32,
-    /// The tool's kind.
-    pub tool: Arc<str>,
-    /// The tool's settings, rendered, without `kind` and `input`.
-    pub config: Map,
-    /// The tool's named arguments, rendered.
-    pub input: Map,
-    /// How long the tool may take.
-    pub timeout_ms: Option<u64>,
-    /// What templates that are still to be rendered may name; none when everything is rendered.
-    pub scope: Option<Box<CommandScope>>,
-    /// Which item of a loop it is for.
-    pub item: Option<LoopItem>,
-    /// Whether it may run again when its worker was lost.
-    pub idempotent: bool,
-}
-
-/// An item of a loop.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoopItem {
-    /// Its place, from 0.
-    pub index: u32,
-    /// How many there are, if that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub total: Option<u32>,
-    /// The frame of rows it was claimed with; for a claim, the frame that is being claimed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frame: Option<u32>,
-    /// Whether the command claims rows rather than working on one.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub claims: bool,
-}
-
 /// How a visit ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
@@ -403,57 +363,4 @@ pub struct TakenArc {
     /// Whether it closes a loop, so that its target starts at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub back: bool,
-}
-
-/// A row said by a worker or client, kept as it was said.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reported {
-    /// Its `event_type`.
-    pub event_type: String,
-    /// The step it names.
-    pub step: Arc<str>,
-    /// Its status text.
-    pub status: String,
-    /// What it said, as `result.context`.
-    pub payload: Option<Value>,
-    /// Its `meta`.
-    pub meta: Option<Value>,
-    /// Who said it.
-    pub worker: Option<Arc<str>>,
-    /// The id it came with, when the server gave it another; a repeat is known by either.
-    pub key: Option<i64>,
-}
-
-/// A row of another database, column by column. None of them can be relied on.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Imported {
-    /// Its `event_type`.
-    pub event_type: Option<String>,
-    /// Its `node_name`.
-    pub node_name: Option<Arc<str>>,
-    /// Its `node_type`.
-    pub node_type: Option<Arc<str>>,
-    /// Its status text.
-    pub status: Option<String>,
-    /// The command it is about.
-    pub command: Option<CommandId>,
-    /// The execution that started its execution.
-    pub parent_execution: Option<ExecutionId>,
-    /// Who said it.
-    pub worker: Option<Arc<str>>,
-    /// How long it took, in the unit its writer chose.
-    pub duration: Option<f64>,
-    /// What went in.
-    pub context: Option<Value>,
-    /// What came out.
-    pub result: Option<Value>,
-    /// What helps to read it.
-    pub meta: Option<Value>,
-    /// The failure in words.
-    pub error: Option<String>,
-    /// The id it came with, when the server gave it another.
-    pub key: Option<i64>,
-    /// Its further columns, by their names in the published schema: none of ours needs them, so
-    /// they are only kept. Empty when it had none.
-    pub more: Map,
 }

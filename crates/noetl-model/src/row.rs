@@ -6,6 +6,8 @@
 
 mod decode;
 mod encode;
+mod error;
+mod foreign;
 mod repeat;
 
 use std::borrow::Cow;
@@ -14,7 +16,7 @@ use std::sync::Arc;
 use crate::event::Lifecycle;
 use crate::{CommandId, EventId, ExecutionId, Origin, Seq, Timestamp};
 
-pub use decode::RowError;
+pub use error::RowError;
 
 /// One row of the log. JSON columns hold compact JSON text.
 ///

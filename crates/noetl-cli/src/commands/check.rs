@@ -1,5 +1,6 @@
 //! `noetl check`: what is wrong with a playbook or a subscription, where, and what would be right.
 
+mod against;
 mod fix;
 
 use std::path::Path;
@@ -14,13 +15,14 @@ use crate::failure::Failure;
 use crate::output::{self, diagnostics, style};
 
 pub(crate) fn main(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
-    let mut has_errors = false;
+    let (mut has_errors, mut differs) = (false, false);
     let mut reports = Vec::new();
     for file in &arguments.files {
         // One file that cannot be read or written says nothing about the others.
         match check(file, arguments) {
             Ok(checked) => {
                 has_errors |= checked.has_errors;
+                differs |= checked.differs;
                 reports.push(checked.report);
             }
             Err(failure) => {
@@ -38,13 +40,19 @@ pub(crate) fn main(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
     if arguments.output == Output::Json {
         output::json(&json!(reports))?;
     }
-    Ok(if has_errors { ExitCode::from(2) } else { ExitCode::SUCCESS })
+    Ok(match (has_errors, differs) {
+        (true, _) => ExitCode::from(2),
+        (false, true) => ExitCode::FAILURE,
+        (false, false) => ExitCode::SUCCESS,
+    })
 }
 
 /// What became of one file.
 struct Checked {
     report: Value,
     has_errors: bool,
+    /// Whether a recorded execution would have gone another way.
+    differs: bool,
 }
 
 fn check(file: &Path, arguments: &CheckArguments) -> Result<Checked, Failure> {
@@ -73,7 +81,15 @@ fn check(file: &Path, arguments: &CheckArguments) -> Result<Checked, Failure> {
     if let (Some(fixed), Some(report)) = (fixed, report.as_object_mut()) {
         report.extend(fixed.into_report());
     }
-    Ok(Checked { report, has_errors })
+    let mut differs = false;
+    if let (Some(target), false) = (&arguments.against, has_errors)
+        && let Some(playbook) = noetl_playbook::check(&text).playbook
+    {
+        let compared = against::run(&playbook, target, arguments)?;
+        differs = compared.differs;
+        report["against"] = compared.report;
+    }
+    Ok(Checked { report, has_errors, differs })
 }
 
 /// What there is to say about a document: a subscription if it says so, else a playbook.

@@ -67,6 +67,9 @@ fn the_help_of_run_is_stable() {
 
               [default: 16]
 
+          --approve
+              Give every approval the playbook asks for. Without it, and at a terminal, you are asked
+
           --output <OUTPUT>
               How to print the outcome
 

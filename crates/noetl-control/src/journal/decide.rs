@@ -33,8 +33,8 @@ pub(super) async fn decide_on(
     load(parts, cached.state.id(), needed, uncommitted, &mut loaded).await?;
     let entropy = Entropy::new(ids::entropy());
     let mut first_id = given_id;
-    // A state that holds all its values needs none, and its input is spared a copy.
-    let spare = may_need(cached, &input).then(|| input.clone());
+    // What is kept of it for another try: all of it but what decides nothing.
+    let spare = (!matches!(input, Input::Keep(_))).then(|| input.clone());
     let mut input = input;
     for _ in 0..ROUNDS_MAX {
         let decided = {
@@ -76,15 +76,6 @@ pub(super) fn decide_plain(
         caps: parts.caps,
     };
     decide(&cached.playbook, &mut cached.state, input, &mut moment)
-}
-
-fn may_need(cached: &Cached, input: &Input) -> bool {
-    match input {
-        // What it brings may be large, and is at hand.
-        Input::Complete(complete) => complete.data.is_none() || cached.state.has_places(),
-        Input::Keep(_) => false,
-        _ => true,
-    }
 }
 
 /// Reads what these places hold: from events about to be committed, or from the store.

@@ -5,6 +5,7 @@
 mod dispatch;
 mod faults;
 mod minting;
+mod own;
 mod pipelines;
 mod plant;
 mod publishing;

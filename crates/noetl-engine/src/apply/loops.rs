@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_model::event::{Issued, LoopEvent, LoopFact, LoopItem};
 use noetl_model::repeat::{FrameState, LoopItems};
 use noetl_model::{Failure, Seq, Value};
-use noetl_playbook::template::{Slot, Source, from_json_owned};
+use noetl_playbook::template::{Source, from_json_owned};
 
 use crate::execution::{Execution, OpenCommand};
 use crate::repeat::{self, Chunk, End, Repeat, Short, Span};
@@ -73,7 +73,6 @@ impl Execution {
                 repeat.add_chunk(chunk),
                 repeat.set_counters(|counters| {
                     counters.bytes += held;
-                    counters.away += u32::from(!fits);
                 }),
             ];
             if let Some(frame) = given.frame {
@@ -141,7 +140,6 @@ impl Execution {
                     Some(End::Done(kept)) => {
                         counters.done += 1;
                         counters.bytes += kept.bytes;
-                        counters.away += u32::from(matches!(kept.slot, Slot::Away(_)));
                     }
                     Some(End::Failed(_)) => {
                         counters.failed += 1;

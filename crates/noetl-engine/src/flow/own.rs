@@ -13,18 +13,12 @@ use noetl_model::{
 };
 use noetl_playbook::Playbook;
 use noetl_playbook::document::{Own, OwnKind, SetScope, Work};
-use noetl_playbook::pipeline::{Action, Backoff, Retry, Rule};
-use noetl_playbook::template::{Output, RenderError, Scope, Slot, ValueTemplate, from_json};
+use noetl_playbook::pipeline::{Action, Trouble, judge};
+use noetl_playbook::template::{Output, Scope, Slot, from_json};
 use sha2::{Digest, Sha256};
 
 use crate::decide::{CALLBACK_WAIT, Draft};
 use crate::scope;
-
-/// How often work is tried when a rule does not say.
-const ATTEMPTS: u32 = 3;
-
-/// The pause before the second try when a rule does not say, in seconds.
-const DELAY: f64 = 1.0;
 
 /// The longest wait: longer than anything is kept waiting on purpose, and far from overflow.
 const WAIT_MAX: f64 = 10.0 * 365.0 * 24.0 * 3600.0;
@@ -133,48 +127,32 @@ impl Draft<'_, '_> {
             }
         };
         scope.output = Some(Output { data, failure, envelope_first: true });
-        let judged = matching(&own.rules, &scope);
-        let judged = self.rendered(&scope, judged)?;
-        let rule = match judged {
-            Ok(Some(rule)) => rule,
-            Ok(None) => return Some(Ok(Verdict::Natural)),
-            Err(message) => return Some(Err(message)),
-        };
-        let acted = self.act(rule, issued, outcome.is_err(), &scope);
+        let acted = self.act(own, issued, outcome.as_ref().err(), &scope);
         self.rendered(&scope, acted)
     }
 
     fn act(
         &mut self,
-        rule: &Rule,
+        own: &Own,
         issued: &Issued,
-        failed: bool,
+        failure: Option<&Failure>,
         scope: &Scope,
-    ) -> Result<Verdict, String> {
-        let text = |error: RenderError| error.to_string();
-        let mut values = Map::new();
-        for assignment in rule.set.iter().filter(|set| set.scope == SetScope::Ctx) {
-            let value = assignment.value.render(scope).map_err(text)?;
-            values.insert(assignment.path.join("."), value);
-        }
+    ) -> Result<Verdict, Trouble> {
+        let Some(judged) = judge(&own.rules, scope)? else { return Ok(Verdict::Natural) };
+        let rule = &own.rules[judged.rule];
         let verdict = match &rule.action {
             Action::Continue | Action::Break => Verdict::Accept,
             // The decoder lets no jump in here; there is nowhere to go.
             Action::Fail | Action::Jump(_) => Verdict::Refuse,
-            Action::Retry(retry) => {
-                let attempts = number(retry.attempts.as_ref(), scope)?;
-                let attempts = attempts.map_or(ATTEMPTS, whole);
-                if issued.attempt < attempts {
-                    let pause = pause(retry, issued.attempt, scope)?;
-                    Verdict::Again(self.moment.now.plus(pause))
-                } else if failed {
-                    Verdict::Natural
-                } else {
-                    Verdict::Refuse
-                }
-            }
+            Action::Retry(_) => match rule.pause(scope, issued.attempt, failure)? {
+                Some(seconds) => Verdict::Again(self.moment.now.plus(length(seconds))),
+                None if failure.is_some() => Verdict::Natural,
+                None => Verdict::Refuse,
+            },
         };
         if scope.reach.needed().is_empty() {
+            let written = judged.set.into_iter().filter(|write| write.scope == SetScope::Ctx);
+            let values = written.map(|write| (write.path.join("."), write.value)).collect();
             self.write_context(issued, values);
         }
         Ok(verdict)
@@ -195,7 +173,7 @@ impl Draft<'_, '_> {
         let seconds = seconds(value).ok_or_else(|| {
             format!("a wait is a number of seconds or a text such as 30s, not {value}")
         })?;
-        Ok(self.moment.now.plus(Duration::from_secs_f64(seconds.clamp(0.0, WAIT_MAX))))
+        Ok(self.moment.now.plus(length(seconds)))
     }
 
     fn child(&mut self, issued: &Issued) -> Result<Child, String> {
@@ -281,15 +259,6 @@ enum Verdict {
     Again(Timestamp),
 }
 
-fn matching<'r>(rules: &'r [Rule], scope: &Scope) -> Result<Option<&'r Rule>, RenderError> {
-    for rule in rules {
-        if rule.when.holds(scope)? {
-            return Ok(Some(rule));
-        }
-    }
-    Ok(None)
-}
-
 /// What a command that does not wait for the execution it starts answers.
 fn sent(on: &Parked) -> Value {
     let Parked::Child(child) = on else { return Value::Null };
@@ -315,33 +284,10 @@ fn tried(mut failure: Failure, attempts: u32) -> Failure {
     failure
 }
 
-fn pause(retry: &Retry, attempt: u32, scope: &Scope) -> Result<Duration, String> {
-    let base = number(retry.delay.as_ref(), scope)?.unwrap_or(DELAY);
-    let growth = match retry.backoff {
-        Backoff::Fixed => 1.0,
-        Backoff::Linear => f64::from(attempt),
-        Backoff::Exponential => 2.0_f64.powi(i32::try_from(attempt - 1).unwrap_or(i32::MAX)),
-    };
-    let most = number(retry.max_delay.as_ref(), scope)?.unwrap_or(WAIT_MAX);
-    let seconds = (base * growth).min(most);
-    let seconds = if seconds.is_finite() { seconds.clamp(0.0, WAIT_MAX) } else { DELAY };
-    Ok(Duration::from_secs_f64(seconds))
-}
-
-fn number(value: Option<&ValueTemplate>, scope: &Scope) -> Result<Option<f64>, String> {
-    let Some(value) = value else { return Ok(None) };
-    let value = value.render(scope).map_err(|error| error.to_string())?;
-    let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
-    match number {
-        Some(number) => Ok(Some(number)),
-        None if value.is_null() => Ok(None),
-        None => Err(format!("a rule needs a number here, not {value}")),
-    }
-}
-
-/// A count of tries: at least one.
-fn whole(number: f64) -> u32 {
-    if number >= f64::from(u32::MAX) { u32::MAX } else { (number.max(1.0)) as u32 }
+/// Seconds as a length of time, within bounds.
+fn length(seconds: f64) -> Duration {
+    let seconds = if seconds.is_finite() { seconds } else { WAIT_MAX };
+    Duration::from_secs_f64(seconds.clamp(0.0, WAIT_MAX))
 }
 
 /// A length of time as people write it.

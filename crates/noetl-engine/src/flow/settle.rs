@@ -63,7 +63,7 @@ impl Draft<'_, '_> {
         let step = self.playbook.final_step?;
         let is_new = self.state.generation(&self.playbook.step(step).name) == 0;
         let from = self.state.leaf.clone();
-        is_new.then(|| Activation { step, tokens: 0, from, held: false })
+        is_new.then_some(Activation { step, tokens: 0, from, held: false })
     }
 
     /// Stops what no worker holds: it is over at once, and nobody has to be waited for.
@@ -135,7 +135,7 @@ impl Draft<'_, '_> {
     }
 
     fn end_completed(&mut self) {
-        let leaf = self.result_step().and_then(|leaf| self.state.results.get(&*leaf));
+        let leaf = self.result_step().and_then(|leaf| self.state.results.get(&leaf));
         let leaf = leaf.cloned().unwrap_or_default();
         // What is in a blob stays there.
         if let Some(reference) = blob_of(&leaf) {

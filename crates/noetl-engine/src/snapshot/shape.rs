@@ -4,19 +4,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_model::event::{BlobRef, Issued, LoopItem, Parked, Started};
-use noetl_model::scope::CommandScope;
-use noetl_model::{
-    CatalogId, CommandId, CommandState, EventId, ExecutionId, Failure, Map, Seq, Timestamp, Value,
-};
-use noetl_playbook::template::{Away, Gathered, Part, Slot, Source, exact_json, from_json_owned};
+use noetl_model::event::Started;
+use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Failure, Map, Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 
+mod command;
+mod kind;
 mod loops;
 
+use self::command::Command;
+use self::kind::Kind;
 use super::{FIRST, SnapshotError, VERSION};
 use crate::execution::{Counts, Execution, Failing, HeldToken, OpenCommand, Status, Visit};
-use crate::values::{Kept, KeptFailure, Limits, Values, size_of, size_of_slot};
+use crate::values::{Kept, KeptFailure, Limits, Values};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct State {
@@ -72,50 +72,6 @@ struct Start {
     depth: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     deadline: Option<i64>,
-}
-
-/// A slot.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Kind {
-    Held(Value),
-    Event {
-        seq: u64,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        key: Option<Arc<str>>,
-        bytes: u64,
-    },
-    Blob {
-        reference: Arc<BlobRef>,
-        fields: Value,
-    },
-    /// Writes one over the other, each at a path.
-    Parts(Vec<(Vec<Arc<str>>, Kind)>),
-    /// Values gathered into a list.
-    List(Vec<Kind>),
-}
-
-#[derive(Serialize, Deserialize)]
-struct Command {
-    id: i64,
-    step: Arc<str>,
-    generation: u32,
-    attempt: u32,
-    tool: Arc<str>,
-    config: Map,
-    input: Map,
-    timeout_ms: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    scope: Option<Box<CommandScope>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    item: Option<LoopItem>,
-    #[serde(default = "yes", skip_serializing_if = "is_true")]
-    idempotent: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    parked: Option<Parked>,
-    state: String,
-    worker: Option<Arc<str>>,
-    answer: Option<Kind>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -275,72 +231,6 @@ fn values(named: Vec<(Arc<str>, Kind)>) -> Result<Values, SnapshotError> {
     Ok(values)
 }
 
-impl Kind {
-    fn of(slot: &Slot) -> Self {
-        match slot {
-            Slot::Held(data) => Self::Held(exact_json(data)),
-            Slot::Away(away) => match away.parts.as_slice() {
-                [Part { path, source }] if path.is_empty() => Self::of_source(source),
-                parts => {
-                    let part = |part: &Part| (part.path.clone(), Self::of_source(&part.source));
-                    Self::Parts(parts.iter().map(part).collect())
-                }
-            },
-        }
-    }
-
-    fn of_source(source: &Source) -> Self {
-        match source {
-            Source::Held(data) => Self::Held(exact_json(data)),
-            Source::Event { seq, key, bytes } => {
-                Self::Event { seq: seq.0, key: key.clone(), bytes: *bytes }
-            }
-            Source::Blob { reference, fields } => {
-                Self::Blob { reference: reference.clone(), fields: exact_json(fields) }
-            }
-            Source::List(gathered) => Self::List(gathered.items().iter().map(Self::of).collect()),
-        }
-    }
-
-    fn kept(self) -> Result<Kept, SnapshotError> {
-        let slot = match self {
-            Self::Held(value) => {
-                let bytes = size_of(&value);
-                return Ok(Kept { slot: Slot::Held(from_json_owned(value)), bytes });
-            }
-            Self::Parts(parts) => {
-                let part = |(path, kind): (Vec<Arc<str>>, Self)| {
-                    kind.source().map(|source| Part { path, source })
-                };
-                let parts: Vec<Part> = parts.into_iter().map(part).collect::<Result<_, _>>()?;
-                if parts.is_empty() {
-                    return Err(SnapshotError::Impossible("a value of no parts".into()));
-                }
-                Slot::Away(Arc::new(Away { parts }))
-            }
-            one => Slot::away(one.source()?),
-        };
-        let bytes = size_of_slot(&slot);
-        Ok(Kept { slot, bytes })
-    }
-
-    fn source(self) -> Result<Source, SnapshotError> {
-        match self {
-            Self::Held(value) => Ok(Source::Held(from_json_owned(value))),
-            Self::Event { seq, key, bytes } => Ok(Source::Event { seq: Seq(seq), key, bytes }),
-            Self::Blob { reference, fields } => {
-                Ok(Source::Blob { reference, fields: from_json_owned(fields) })
-            }
-            Self::List(items) => {
-                let items = items.into_iter().map(|item| item.kept().map(|kept| kept.slot));
-                let items = items.collect::<Result<Vec<Slot>, _>>()?;
-                Ok(Source::List(Arc::new(Gathered::new(items))))
-            }
-            Self::Parts(_) => Err(SnapshotError::Impossible("parts within a part".into())),
-        }
-    }
-}
-
 impl Start {
     fn of(started: &Started) -> Self {
         Self {
@@ -369,54 +259,6 @@ impl Start {
             depth: self.depth,
             deadline: self.deadline.map(Timestamp::from_micros),
         }
-    }
-}
-
-impl Command {
-    fn of(id: CommandId, open: &OpenCommand) -> Self {
-        let issued = &open.issued;
-        Self {
-            id: id.get(),
-            step: issued.step.clone(),
-            generation: issued.generation,
-            attempt: issued.attempt,
-            tool: issued.tool.clone(),
-            config: issued.config.clone(),
-            input: issued.input.clone(),
-            timeout_ms: issued.timeout_ms,
-            scope: issued.scope.clone(),
-            item: issued.item.clone(),
-            idempotent: issued.idempotent,
-            parked: open.parked.clone(),
-            state: open.state.as_str().to_owned(),
-            worker: open.worker.clone(),
-            answer: open.answer.as_ref().map(|answer| Kind::of(&answer.slot)),
-        }
-    }
-
-    fn restored(self) -> Result<(CommandId, OpenCommand), SnapshotError> {
-        let state = CommandState::from_text(&self.state).filter(|state| !state.is_terminal());
-        let state = state.ok_or_else(|| {
-            SnapshotError::Impossible(format!("an open command that is {}", self.state))
-        })?;
-        let issued = Issued {
-            step: self.step,
-            generation: self.generation,
-            attempt: self.attempt,
-            tool: self.tool,
-            config: self.config,
-            input: self.input,
-            timeout_ms: self.timeout_ms,
-            scope: self.scope,
-            item: self.item,
-            idempotent: self.idempotent,
-        };
-        let mut open = OpenCommand::new(Arc::new(issued));
-        open.state = state;
-        open.worker = self.worker;
-        open.parked = self.parked;
-        open.answer = self.answer.map(Kind::kept).transpose()?;
-        Ok((CommandId::new(self.id), open))
     }
 }
 

@@ -239,7 +239,7 @@ fn a_loop_means_the_same_when_nothing_is_held() {
 }
 
 const CURSOR: &str = "- {step: a, loop: {cursor: {kind: postgres, auth: pg, \
-     claim: 'select {{ __frame_max_rows }}'}, iterator: row, spec: {mode: cursor, \
+     claim: 'claim {{ __frame_max_rows }}'}, iterator: row, spec: {mode: cursor, \
      max_in_flight: 2, frame: {max_rows: 3, row_concurrency: 2}}}, \
      tool: {kind: noop, result: '{{ row.id }}'}}\n";
 
@@ -248,7 +248,7 @@ fn a_cursor_claims_rows_until_there_are_none() {
     let mut run = Run::started(CURSOR);
     assert_eq!(run.open(), ["a", "a"], "two claims at a time");
     let (_, claim) = run.state.open_commands().next().unwrap();
-    assert_eq!(claim.issued.config["query"], json!("select 3"));
+    assert_eq!(claim.issued.config["query"], json!("claim 3"));
     let rows = |ids: &[i64]| {
         let rows: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
         json!({"columns": ["id"], "rows": rows, "row_count": ids.len()})
@@ -292,4 +292,56 @@ fn a_claim_that_fails_fails_the_loop() {
     let mut run = Run::started(CURSOR);
     run.complete("a:claim", json!("no rows at all"));
     assert_eq!(run.state.status(), Status::Failed);
+}
+
+/// What the wire's read model makes of a log of ours.
+fn replayed(run: &Run) -> Value {
+    use crate::replay::{Projection, ReplayEvent, ReplayState, Scope};
+    let mut state = ReplayState::new(Scope {
+        tenant_id: "default".to_owned(),
+        organization_id: "default".to_owned(),
+        execution_id: 1,
+        projection: Projection::All,
+    });
+    for event in &run.log {
+        state.apply(&ReplayEvent::of(&noetl_model::row::EventRow::from(event)));
+    }
+    serde_json::to_value(state).unwrap()
+}
+
+#[test]
+fn a_loop_is_seen_in_the_read_model() {
+    let spec = "{mode: sequential, policy: {failure: {mode: best_effort}}}";
+    let mut run = Run::started(&looped(spec, "3"));
+    run.complete("a", json!(1));
+    run.fail("a");
+    run.complete("a", json!(3));
+    let seen = &replayed(&run)["loops"]["a:1"];
+    assert_eq!(seen["step_name"], json!("a"));
+    assert_eq!(seen["total"], json!(3));
+    assert_eq!((&seen["done"], &seen["failed"]), (&json!(2), &json!(1)));
+    assert_eq!(seen["completed"], json!(true));
+}
+
+#[test]
+fn a_cursor_is_seen_as_a_stage_with_frames() {
+    let mut run = Run::started(CURSOR);
+    let rows = |count: usize| json!({"columns": [], "rows": vec![json!({"id": 1}); count]});
+    run.complete("a:claim", rows(2));
+    run.complete("a:0", json!(1));
+    run.complete("a:1", json!(1));
+    run.complete("a:claim", rows(0));
+    while run.state.status() == Status::Running {
+        run.complete("a:claim", rows(0));
+    }
+    let seen = replayed(&run);
+    assert_eq!(seen["stages"]["a:1"]["status"], json!("CLOSED"));
+    assert_eq!(seen["stages"]["a:1"]["row_count"], json!(2));
+    assert_eq!(seen["stages"]["a:1"]["frame_count"], json!(1));
+    assert_eq!(seen["frames"]["a:1:0"]["status"], json!("COMPLETED"));
+    assert_eq!(seen["frames"]["a:1:0"]["row_count"], json!(2));
+    assert_eq!(seen["frames"]["a:1:0"]["stage_id"], json!("a:1"));
+    assert_eq!(seen["loops"]["a:1"]["done"], json!(2));
+    assert_eq!(seen["loops"]["a:1"]["completed"], json!(true));
+    assert!(seen["commands"].as_object().unwrap().len() >= 4);
 }

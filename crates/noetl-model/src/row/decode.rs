@@ -1,64 +1,21 @@
 //! Row to event. Every shape ever written stays readable.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::encode::{Held, SKIPPED};
+use super::error::RowError;
 use super::repeat::ItemMeta;
 use super::{EventRow, types};
-use crate::event::{
-    BlobRef, Imported, Issued, ItemOf, Lifecycle, Parked, Reported, Started, SubscriptionMoved,
-};
+use crate::event::{BlobRef, Issued, ItemOf, Lifecycle, Parked, Started, SubscriptionMoved};
 use crate::scope::CommandScope;
 use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Timestamp, Value};
-
-/// A row that is not what this version, or one before it, writes.
-#[derive(Debug, thiserror::Error)]
-pub enum RowError {
-    /// A column that this type of event always fills is empty.
-    #[error("event {event}: a {event_type} row without {column}")]
-    Missing {
-        /// The row's id.
-        event: crate::EventId,
-        /// Its type.
-        event_type: String,
-        /// The column.
-        column: &'static str,
-    },
-    /// A JSON column does not hold what this type of event puts there.
-    #[error("event {event}: column {column} of a {event_type} row is not readable")]
-    Json {
-        /// The row's id.
-        event: crate::EventId,
-        /// Its type.
-        event_type: String,
-        /// The column.
-        column: &'static str,
-        /// What the decoder says.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// A decided row of a type this version does not know.
-    #[error("event {event}: unknown event type {event_type}; a newer version wrote it")]
-    UnknownType {
-        /// The row's id.
-        event: crate::EventId,
-        /// Its type.
-        event_type: String,
-    },
-}
 
 #[derive(Deserialize)]
 struct Said<C> {
     context: C,
-}
-
-#[derive(Deserialize)]
-struct MaybeSaid {
-    context: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -340,51 +297,20 @@ impl EventRow {
         })
     }
 
-    fn reported(&self) -> Result<Reported, RowError> {
-        let said: MaybeSaid = self.result()?;
-        Ok(Reported {
-            event_type: self.text("event_type", self.event_type.as_deref())?,
-            step: self.node()?,
-            status: self.text("status", self.status.as_deref())?,
-            payload: said.context,
-            meta: self.optional("meta", self.meta.as_deref())?,
-            worker: self.worker_id.clone(),
-            key: self.idempotency_key,
-        })
-    }
-
-    fn imported(&self) -> Result<Imported, RowError> {
-        Ok(Imported {
-            event_type: self.event_type.clone().map(Cow::into_owned),
-            node_name: self.node_name.clone(),
-            node_type: self.node_type.clone(),
-            status: self.status.clone().map(Cow::into_owned),
-            command: self.command_id,
-            parent_execution: self.parent_execution_id,
-            worker: self.worker_id.clone(),
-            duration: self.duration,
-            context: self.optional("context", self.context.as_deref())?,
-            result: self.optional("result", self.result.as_deref())?,
-            meta: self.optional("meta", self.meta.as_deref())?,
-            error: self.error.clone(),
-            key: self.idempotency_key,
-            more: self
-                .more
-                .as_deref()
-                .map_or(Ok(Map::new()), |more| self.json("more", Some(more)))?,
-        })
-    }
-
     pub(super) fn node(&self) -> Result<Arc<str>, RowError> {
         self.node_name.clone().ok_or_else(|| self.missing("node_name"))
     }
 
-    fn text(&self, column: &'static str, text: Option<&str>) -> Result<String, RowError> {
+    pub(super) fn text(
+        &self,
+        column: &'static str,
+        text: Option<&str>,
+    ) -> Result<String, RowError> {
         text.map(str::to_owned).ok_or_else(|| self.missing(column))
     }
 
     /// A JSON column that may be empty.
-    fn optional(
+    pub(super) fn optional(
         &self,
         column: &'static str,
         text: Option<&str>,
@@ -409,7 +335,7 @@ impl EventRow {
         self.json("context", self.context.as_deref())
     }
 
-    fn result<T: DeserializeOwned>(&self) -> Result<T, RowError> {
+    pub(super) fn result<T: DeserializeOwned>(&self) -> Result<T, RowError> {
         self.json("result", self.result.as_deref())
     }
 
@@ -417,7 +343,7 @@ impl EventRow {
         self.json("meta", self.meta.as_deref())
     }
 
-    fn json<T: DeserializeOwned>(
+    pub(super) fn json<T: DeserializeOwned>(
         &self,
         column: &'static str,
         text: Option<&str>,

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::foreign;
 use super::repeat::{self, ItemMeta};
 use super::{EventRow, PLAYBOOK_NODE, SUBSCRIPTION_NODE, types};
-use crate::event::{BlobRef, Imported, Issued, Reported, Started, SubscriptionMoved};
+use crate::event::{BlobRef, Issued, Started, SubscriptionMoved};
 use crate::scope::CommandScope;
 use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Timestamp, Value};
 
@@ -94,8 +95,8 @@ impl From<&Event> for EventRow {
                 ..playbook(event, types::PLAYBOOK_CANCELLED, "CANCELLED")
             },
             Fact::SubscriptionMoved(moved) => subscription_moved(event, moved),
-            Fact::Reported(reported) => self::reported(event, reported),
-            Fact::Imported(imported) => self::imported(event, imported),
+            Fact::Reported(reported) => foreign::reported(event, reported),
+            Fact::Imported(imported) => foreign::imported(event, imported),
         }
     }
 }
@@ -132,9 +133,9 @@ fn is_one(tokens: &u32) -> bool {
 }
 
 #[derive(Serialize)]
-struct Said<'a, C> {
-    status: &'a str,
-    context: C,
+pub(super) struct Said<'a, C> {
+    pub(super) status: &'a str,
+    pub(super) context: C,
 }
 
 /// What a tool answered: the data, or where it is kept beside some fields of it.
@@ -383,58 +384,6 @@ fn subscription_moved(event: &Event, moved: &SubscriptionMoved) -> EventRow {
         context: Some(json(&context)),
         meta: Some(json(&meta)),
         ..row(event, moved.to.event_type(), &moved.path, moved.to.state())
-    }
-}
-
-fn reported(event: &Event, reported: &Reported) -> EventRow {
-    let result = match &reported.payload {
-        Some(context) => json(&Said { status: &reported.status, context }),
-        None => json(&serde_json::json!({ "status": reported.status })),
-    };
-    EventRow {
-        execution_id: event.execution,
-        event_id: event.id,
-        seq: event.seq,
-        created_at: event.at,
-        origin: Origin::Reported,
-        event_type: Some(Cow::Owned(reported.event_type.clone())),
-        node_name: Some(reported.step.clone()),
-        node_type: None,
-        status: Some(Cow::Owned(reported.status.clone())),
-        command_id: None,
-        parent_execution_id: None,
-        worker_id: reported.worker.clone(),
-        context: None,
-        result: Some(result),
-        meta: reported.meta.as_ref().map(json),
-        error: None,
-        duration: None,
-        idempotency_key: reported.key,
-        more: None,
-    }
-}
-
-fn imported(event: &Event, imported: &Imported) -> EventRow {
-    EventRow {
-        execution_id: event.execution,
-        event_id: event.id,
-        seq: event.seq,
-        created_at: event.at,
-        origin: Origin::Imported,
-        event_type: imported.event_type.clone().map(Cow::Owned),
-        node_name: imported.node_name.clone(),
-        node_type: imported.node_type.clone(),
-        status: imported.status.clone().map(Cow::Owned),
-        command_id: imported.command,
-        parent_execution_id: imported.parent_execution,
-        worker_id: imported.worker.clone(),
-        context: imported.context.as_ref().map(json),
-        result: imported.result.as_ref().map(json),
-        meta: imported.meta.as_ref().map(json),
-        error: imported.error.clone(),
-        duration: imported.duration,
-        idempotency_key: imported.key,
-        more: (!imported.more.is_empty()).then(|| json(&imported.more)),
     }
 }
 

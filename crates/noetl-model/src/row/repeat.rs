@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::decode::RowError;
 use super::encode::{json, row};
+use super::error::RowError;
 use super::{EventRow, types};
 use crate::Event;
 use crate::event::{ItemOf, LoopEvent, LoopFact, LoopItem};

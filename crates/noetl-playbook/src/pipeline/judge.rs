@@ -36,6 +36,12 @@ pub struct Trouble {
     pub expression: Option<String>,
 }
 
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.key, self.message)
+    }
+}
+
 impl Trouble {
     pub(super) fn render(key: impl Into<String>, error: &RenderError) -> Self {
         Self {

@@ -6,7 +6,7 @@ use noetl_model::FailureKind;
 use serde::{Deserialize, Serialize};
 
 use super::super::SnapshotError;
-use super::Kind;
+use super::kind::Kind;
 use crate::repeat::{Chunk, Counters, End, Repeat, Short, Span};
 
 #[derive(Serialize, Deserialize)]
@@ -73,14 +73,13 @@ impl Loop {
     }
 
     pub(super) fn restored(self) -> Result<((Arc<str>, u32), Repeat), SnapshotError> {
-        let (mut bytes, mut away) = (0, 0);
+        let mut bytes = 0;
         let mut chunks = Vec::with_capacity(self.chunks.len());
         for (from, len, items) in self.chunks {
             let is_held = matches!(items, Kind::Held(_));
             let mut items = items.kept()?;
             if !is_held {
                 items.bytes = 0;
-                away += 1;
             }
             bytes += items.bytes;
             chunks.push(Chunk { from, len, items });
@@ -109,7 +108,6 @@ impl Loop {
             drained: self.drained,
             first_failed: self.first_failed,
             bytes,
-            away,
         };
         let spans = self.spans.into_iter().map(span).collect();
         let repeat = Repeat { counters, from: self.from, chunks, ends, spans };

@@ -12,9 +12,6 @@ use noetl_store::Import;
 use crate::error::ApiError;
 use crate::http::extract::decode;
 
-/// The most characters of an event type.
-const TYPE_MAX: usize = 200;
-
 /// Further columns that hold text.
 const TEXTS: [&str; 16] = [
     "node_id",
@@ -127,8 +124,7 @@ pub(super) fn read(text: &str, now: Timestamp) -> Result<Import, ApiError> {
 
 /// Refuses an event type that no subject and no label could hold.
 pub(super) fn check_type(named: &str) -> Result<(), ApiError> {
-    let is_text = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
-    if named.is_empty() || named.len() > TYPE_MAX || !named.chars().all(is_text) {
+    if !noetl_control::is_event_type(named) {
         return Err(wrong("event_type must be 1 to 200 letters, digits or . _ - :"));
     }
     Ok(())

@@ -1,0 +1,169 @@
+//! `noetl check --against`: recorded executions decided again with another version.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use noetl_engine::{Difference, first_difference};
+use noetl_model::event::BlobRef;
+use noetl_model::{Event, ExecutionId, Fact, Seq, Tenant};
+use noetl_playbook::Playbook;
+use noetl_store::{Blobs, ExecutionFilter, ExecutionRow, Store, StoreError};
+use serde_json::{Value, json};
+
+use crate::arguments::{CheckArguments, Output};
+use crate::database::Database;
+use crate::failure::{Failure, Kind};
+use crate::output::{self, style};
+use crate::results;
+
+/// Events read at a time.
+const PAGE: usize = 1000;
+
+/// How much of results kept beside a log is read for one execution.
+const BLOBS_MAX: u64 = 256 * 1024 * 1024;
+
+/// What was found.
+pub(super) struct Compared {
+    pub(super) differs: bool,
+    pub(super) report: Value,
+}
+
+/// Compares a playbook with what is recorded of `target`: an execution, or a path.
+pub(super) fn run(
+    playbook: &Playbook,
+    target: &str,
+    arguments: &CheckArguments,
+) -> Result<Compared, Failure> {
+    let runtime = tokio::runtime::Runtime::new();
+    let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    runtime.block_on(async {
+        let url = arguments.database_url.as_deref();
+        let database = Database::of_directory(url, &arguments.data)?;
+        let opened = database.look_at().await?;
+        let store = opened.store();
+        let blobs: Arc<dyn Blobs> = match results::place()? {
+            Some(place) => place,
+            None => store.clone(),
+        };
+        let compared = compare(playbook, target, arguments, &*store, &*blobs).await;
+        opened.close().await;
+        compared
+    })
+}
+
+async fn compare(
+    playbook: &Playbook,
+    target: &str,
+    arguments: &CheckArguments,
+    store: &dyn Store,
+    blobs: &dyn Blobs,
+) -> Result<Compared, Failure> {
+    let found = executions(store, target, arguments.last).await.map_err(|e| unanswered(&e))?;
+    if found.is_empty() {
+        let message = format!("nothing is recorded of '{target}'");
+        let hint = "name an execution's id or a catalog path; --data or --database-url say where";
+        return Err(Failure::new(Kind::User, message).hint(hint));
+    }
+    let (mut differs, mut reports) = (false, Vec::new());
+    for row in &found {
+        let log = log(store, row.id).await.map_err(|error| unanswered(&error))?;
+        let kept = contents(blobs, &log).await;
+        let env = Arc::new(BTreeMap::new());
+        let blob = |reference: &BlobRef| kept.get(&reference.digest).cloned();
+        let difference = first_difference(playbook, &log, &env, blob);
+        differs |= difference.is_some();
+        if arguments.output == Output::Text {
+            say(row, log.len(), difference.as_ref());
+        }
+        reports.push(json!({
+            "execution_id": row.id.to_string(),
+            "path": row.path,
+            "version": row.playbook_version,
+            "status": row.status.as_str(),
+            "events": log.len(),
+            "difference": difference.map(|found| json!({
+                "seq": found.seq,
+                "step": found.step,
+                "recorded": found.recorded,
+                "now": found.now,
+            })),
+        }));
+    }
+    Ok(Compared { differs, report: json!(reports) })
+}
+
+/// The execution of this id, or the newest of this path.
+async fn executions(
+    store: &dyn Store,
+    target: &str,
+    last: usize,
+) -> Result<Vec<ExecutionRow>, StoreError> {
+    let tenant = Tenant::default();
+    if let Ok(id) = target.parse::<ExecutionId>() {
+        return Ok(store.execution(&tenant, id).await?.into_iter().collect());
+    }
+    let filter = ExecutionFilter {
+        status: None,
+        path: Some(target.to_owned()),
+        catalog: None,
+        offset: 0,
+        limit: last,
+    };
+    let mut rows = store.executions(&tenant, &filter).await?;
+    rows.retain(|row| &*row.path == target);
+    Ok(rows)
+}
+
+async fn log(store: &dyn Store, id: ExecutionId) -> Result<Vec<Event>, StoreError> {
+    let mut log: Vec<Event> = Vec::new();
+    loop {
+        let after = log.last().map_or(Seq::START, |event| event.seq);
+        let page = store.read(id, after, PAGE).await?;
+        let is_last = page.len() < PAGE;
+        log.extend(page);
+        if is_last {
+            return Ok(log);
+        }
+    }
+}
+
+/// Results that are kept beside the log. What cannot be read counts as lost, and a decision that
+/// touches it is left out.
+async fn contents(blobs: &dyn Blobs, log: &[Event]) -> HashMap<Arc<str>, Vec<u8>> {
+    let mut kept = HashMap::new();
+    let mut left = BLOBS_MAX;
+    for event in log {
+        let Fact::CallDone { reference: Some(reference), .. } = &event.fact else { continue };
+        if reference.bytes > left || kept.contains_key(&reference.digest) {
+            continue;
+        }
+        let Ok(digest) = reference.digest.parse() else { continue };
+        let asked = noetl_store::BlobRef {
+            digest,
+            bytes: reference.bytes,
+            media_type: reference.media_type.to_string(),
+        };
+        if let Ok(bytes) = blobs.blob(&asked).await {
+            left -= reference.bytes;
+            kept.insert(reference.digest.clone(), bytes);
+        }
+    }
+    kept
+}
+
+fn say(row: &ExecutionRow, events: usize, difference: Option<&Difference>) {
+    let style = style::of_stderr();
+    let head = format!("{} {} ({events} events)", row.id, row.status.as_str());
+    match difference {
+        None => output::note(&format!("  {}  {head}", style.good("same   "))),
+        Some(found) => {
+            output::note(&format!("  {}  {head}", style.warn("differs")));
+            output::note(&format!("           at event {}: {}", found.seq, found.recorded));
+            output::note(&format!("           now: {}", found.now));
+        }
+    }
+}
+
+fn unanswered(error: &StoreError) -> Failure {
+    Failure::from_error(Kind::Config, error)
+}

@@ -1,0 +1,194 @@
+//! Timers, calls and answers through the real journal, over restarts and between shards.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_control::StartRequest;
+use noetl_model::event::Parked;
+use noetl_model::{CommandId, ExecutionId, Fact, Seq};
+use noetl_store::{ExecutionFilter, ExecutionRow, ExecutionStatus};
+use noetl_testkit::FrailStore;
+use serde_json::json;
+
+use crate::plant::{Gate, Plant, count};
+
+const CHILD: &str = "  - {step: end, tool: {kind: noop, result: {v: 7}}}\n";
+
+fn head(path: &str) -> String {
+    format!(
+        "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: c, path: {path}}}\nworkflow:\n"
+    )
+}
+
+async fn register(plant: &Plant, path: &str, workflow: &str) {
+    let text = format!("{}{workflow}", head(path));
+    plant.control.catalog.register(&plant.tenant, text, "playbook", false).await.unwrap();
+}
+
+/// Executions of a path, once there are some.
+async fn of_path(plant: &Plant, path: &str) -> Vec<ExecutionRow> {
+    let filter = ExecutionFilter {
+        status: None,
+        path: Some(path.to_owned()),
+        catalog: None,
+        offset: 0,
+        limit: 100,
+    };
+    for _ in 0..600 {
+        let found = plant.control.executions.list(&plant.tenant, &filter).await.unwrap();
+        if !found.is_empty() {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("nothing of {path} was started");
+}
+
+async fn parked(plant: &Plant, id: ExecutionId) -> (CommandId, Parked) {
+    for _ in 0..600 {
+        let log = plant.control.executions.events(id, Seq::START, 1000).await.unwrap();
+        let found = log.iter().rev().find_map(|event| match &event.fact {
+            Fact::CommandParked { command, on, .. } => Some((*command, on.clone())),
+            _ => None,
+        });
+        if let Some(found) = found {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("nothing waits in {id}");
+}
+
+// Real time: timers go by the store's clock.
+#[tokio::test]
+async fn a_wait_goes_on_after_a_restart() {
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 2, &gate).await;
+    let id = plant
+        .start(
+            "  - {step: a, tool: {kind: wait, seconds: 0.3}, next: {arcs: [{step: b}]}}\n  \
+             - {step: b, tool: {kind: noop}}\n",
+        )
+        .await;
+    parked(&plant, id).await;
+    plant.close().await;
+    let plant = Plant::open(&store, 2, &gate).await;
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    let log = plant.log(id).await;
+    assert_eq!(count(&log, |fact| matches!(fact, Fact::CommandExpired { .. })), 0);
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_called_playbook_answers_across_shards() {
+    let cluster = Arc::new(FrailStore::default());
+    let shards: Vec<_> = (0..3).map(|_| Arc::new(FrailStore::default())).collect();
+    let gate = Gate::new();
+    let plant = Plant::sharded(&cluster, &shards, 4, &gate).await;
+    register(&plant, "other/child", CHILD).await;
+    let id = plant
+        .start(
+            "  - {step: a, loop: {in: [1, 2, 3, 4, 5, 6], iterator: x, spec: {mode: parallel}}, \
+             tool: {kind: playbook, path: other/child, return_step: end}}\n",
+        )
+        .await;
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    let log = plant.log(id).await;
+    let Some(Fact::PlaybookCompleted { result, .. }) = log.last().map(|event| &event.fact) else {
+        panic!("it completed");
+    };
+    assert_eq!(result["stats"]["success"], json!(6));
+    assert_eq!(result["results"][5]["v"], json!(7));
+    assert_eq!(of_path(&plant, "other/child").await.len(), 6, "each was started once");
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_goes_down_to_what_was_called() {
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 2, &gate).await;
+    register(&plant, "other/held", "  - {step: a, tool: {kind: shell, command: x}}\n").await;
+    let id = plant
+        .start("  - {step: a, tool: {kind: playbook, path: other/held, return_result: true}}\n")
+        .await;
+    gate.begun(1).await;
+    let child = of_path(&plant, "other/held").await[0].id;
+    plant.control.executions.cancel(&plant.tenant, id, None).await.unwrap();
+    assert_eq!(plant.finished(child).await.status, ExecutionStatus::Cancelled);
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Cancelled);
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_playbook_that_is_not_there_fails_the_call() {
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 2, &gate).await;
+    let id = plant
+        .start("  - {step: a, tool: {kind: playbook, path: nobody/here, return_result: true}}\n")
+        .await;
+    let row = plant.finished(id).await;
+    assert_eq!(row.status, ExecutionStatus::Failed);
+    let error = row.error.unwrap();
+    assert!(error.contains("Playbook not found: nobody/here"), "{error}");
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_right_token_answers() {
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 2, &gate).await;
+    let id = plant.start("  - {step: a, tool: {kind: approval}}\n").await;
+    let (command, Parked::Callback(callback)) = parked(&plant, id).await else {
+        panic!("it waits for an answer");
+    };
+    let executions = &plant.control.executions;
+    let yes = || Ok(json!({ "approved": true }));
+    assert!(executions.answer(id, command, "guessed", yes()).await.is_err());
+    executions.answer(id, command, &callback.token, yes()).await.unwrap();
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    assert!(executions.answer(id, command, &callback.token, yes()).await.is_err(), "once");
+    plant.close().await;
+}
+
+// Real time: timers go by the store's clock.
+#[tokio::test]
+async fn what_takes_too_long_fails_by_a_durable_timer() {
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 2, &gate).await;
+    let id = plant.start("  - {step: a, spec: {timeout: 200ms}, tool: {kind: approval}}\n").await;
+    let row = plant.finished(id).await;
+    assert_eq!(row.status, ExecutionStatus::Failed);
+    assert!(row.error.unwrap().starts_with("timeout: step 'a' took longer"));
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn ten_thousand_items_end_in_order() {
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 64, &gate).await;
+    let catalog = plant
+        .register(
+            "  - {step: a, loop: {in: 10000, iterator: x, spec: {mode: parallel, \
+             max_in_flight: 64}}, tool: {kind: noop, result: '{{ x }}'}, \
+             next: {arcs: [{step: b}]}}\n  \
+             - {step: b, tool: {kind: noop, result: \
+             ['{{ a | length }}', '{{ a[9999] }}', '{{ a.results == range(10000) | list }}']}}\n",
+        )
+        .await;
+    let request = StartRequest { catalog: Some(catalog), ..StartRequest::default() };
+    let started = plant.control.executions.start(&plant.tenant, request).await.unwrap();
+    let id = started.execution;
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    let log = plant.log(id).await;
+    let Some(Fact::PlaybookCompleted { result, .. }) = log.last().map(|event| &event.fact) else {
+        panic!("it completed");
+    };
+    assert_eq!(*result, json!([10000, 9999, true]));
+    plant.close().await;
+}

@@ -1,0 +1,83 @@
+//! An open command in a snapshot.
+
+use std::sync::Arc;
+
+use noetl_model::event::{Issued, LoopItem, Parked};
+use noetl_model::scope::CommandScope;
+use noetl_model::{CommandId, CommandState, Map};
+use serde::{Deserialize, Serialize};
+
+use super::super::SnapshotError;
+use super::kind::Kind;
+use crate::execution::OpenCommand;
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Command {
+    id: i64,
+    step: Arc<str>,
+    generation: u32,
+    attempt: u32,
+    tool: Arc<str>,
+    config: Map,
+    input: Map,
+    timeout_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scope: Option<Box<CommandScope>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    item: Option<LoopItem>,
+    #[serde(default = "super::yes", skip_serializing_if = "super::is_true")]
+    idempotent: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parked: Option<Parked>,
+    state: String,
+    worker: Option<Arc<str>>,
+    answer: Option<Kind>,
+}
+
+impl Command {
+    pub(super) fn of(id: CommandId, open: &OpenCommand) -> Self {
+        let issued = &open.issued;
+        Self {
+            id: id.get(),
+            step: issued.step.clone(),
+            generation: issued.generation,
+            attempt: issued.attempt,
+            tool: issued.tool.clone(),
+            config: issued.config.clone(),
+            input: issued.input.clone(),
+            timeout_ms: issued.timeout_ms,
+            scope: issued.scope.clone(),
+            item: issued.item.clone(),
+            idempotent: issued.idempotent,
+            parked: open.parked.clone(),
+            state: open.state.as_str().to_owned(),
+            worker: open.worker.clone(),
+            answer: open.answer.as_ref().map(|answer| Kind::of(&answer.slot)),
+        }
+    }
+
+    pub(super) fn restored(self) -> Result<(CommandId, OpenCommand), SnapshotError> {
+        let state = CommandState::from_text(&self.state).filter(|state| !state.is_terminal());
+        let state = state.ok_or_else(|| {
+            SnapshotError::Impossible(format!("an open command that is {}", self.state))
+        })?;
+        let issued = Issued {
+            step: self.step,
+            generation: self.generation,
+            attempt: self.attempt,
+            tool: self.tool,
+            config: self.config,
+            input: self.input,
+            timeout_ms: self.timeout_ms,
+            scope: self.scope,
+            item: self.item,
+            idempotent: self.idempotent,
+        };
+        let mut open = OpenCommand::new(Arc::new(issued));
+        open.state = state;
+        open.worker = self.worker;
+        open.parked = self.parked;
+        open.answer = self.answer.map(Kind::kept).transpose()?;
+        Ok((CommandId::new(self.id), open))
+    }
+}
