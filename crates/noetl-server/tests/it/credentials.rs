@@ -88,7 +88,7 @@ async fn a_credential_is_kept_replaced_read_and_removed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_that_is_too_short_to_be_recognised_is_kept_and_warned_of() {
-    let app = app(noetl_testkit::TestApp::builder()).start().await;
+    let app = app().await;
     let data = json!({"user": "u", "password": "short", "token": "long enough"});
     let (status, kept) = put(&app, json!({"name": "a", "type": "basic", "data": data})).await;
     assert_eq!(status, 200);
