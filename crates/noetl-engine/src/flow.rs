@@ -9,6 +9,7 @@ mod enter;
 mod issue;
 mod join;
 mod leave;
+mod named;
 mod own;
 mod repeat;
 mod settle;

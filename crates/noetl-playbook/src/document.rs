@@ -296,6 +296,13 @@ pub struct Assignment {
     pub value: ValueTemplate,
 }
 
+impl Assignment {
+    /// What is written to, as it is written down: `ctx.a.b`.
+    pub fn target(&self) -> String {
+        format!("{}.{}", self.scope.as_str(), self.path.join("."))
+    }
+}
+
 /// Where an assignment goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -306,6 +313,17 @@ pub enum SetScope {
     Step,
     /// Names of one iteration.
     Iter,
+}
+
+impl SetScope {
+    /// The name it is written with.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ctx => "ctx",
+            Self::Step => "step",
+            Self::Iter => "iter",
+        }
+    }
 }
 
 /// A step's outgoing arcs.

@@ -5,6 +5,7 @@
 mod documents;
 mod extent;
 mod failures;
+mod hand;
 mod loops;
 mod pipelines;
 mod recovery;

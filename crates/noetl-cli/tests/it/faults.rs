@@ -143,8 +143,8 @@ fn a_template_that_divides_by_zero() {
     exit: 1
     --- stdout
     --- stderr
-      failed  start  [time]  template_error: division by zero in `1 / workload.n` in `{{ 1 / workload.n }}`
-    tests/test failed in [time]: template_error: division by zero in `1 / workload.n` in `{{ 1 / workload.n }}`
+      failed  start  [time]  template_error: division by zero in `1 / workload.n` in `{{ 1 / workload.n }}` at tool.result
+    tests/test failed in [time]: template_error: division by zero in `1 / workload.n` in `{{ 1 / workload.n }}` at tool.result
     ");
 }
 

@@ -19,6 +19,7 @@ mod faults;
 mod help;
 mod kill;
 mod noetl;
+mod patterns;
 mod payload;
 mod replicas;
 mod resume;

@@ -6,7 +6,7 @@ use noetl_model::{Fact, Failure, FailureKind};
 use noetl_playbook::document::{Admit, Join, Step, Work};
 use noetl_playbook::template::Scope;
 
-use super::Activation;
+use super::{Activation, named};
 use crate::decide::Draft;
 use crate::scope;
 
@@ -28,7 +28,8 @@ impl Draft<'_, '_> {
         let from = activation.from;
         if let Some(condition) = &step.when {
             let scope = scope::for_tool(self, from.as_deref());
-            match self.rendered(&scope, condition.holds(&scope)) {
+            let holds = condition.holds(&scope).map_err(named::at("when"));
+            match self.rendered(&scope, holds) {
                 None | Some(Ok(true)) => {}
                 Some(Ok(false)) => {
                     self.inline_visits += 1;
@@ -135,9 +136,10 @@ impl Draft<'_, '_> {
 }
 
 /// The first rule that holds decides; without one a token is allowed.
-fn admits(admit: &Admit, scope: &Scope) -> Result<bool, noetl_playbook::template::RenderError> {
-    for (condition, allowed) in &admit.rules {
-        if condition.holds(scope)? {
+fn admits(admit: &Admit, scope: &Scope) -> Result<bool, String> {
+    for (place, (condition, allowed)) in admit.rules.iter().enumerate() {
+        let at = format!("spec.policy.admit.rules[{place}].when");
+        if condition.holds(scope).map_err(named::at(&at))? {
             return Ok(*allowed);
         }
     }

@@ -7,8 +7,9 @@ use noetl_model::event::{Issued, ItemOf, LoopItem};
 use noetl_model::scope::CommandScope;
 use noetl_model::{CommandId, Fact, Failure, Map, Value};
 use noetl_playbook::document::{Step, Tool, Work};
-use noetl_playbook::template::{RenderError, Scope, exact_json};
+use noetl_playbook::template::{Scope, exact_json};
 
+use super::named;
 use crate::decide::Draft;
 use crate::{places, slice};
 
@@ -114,7 +115,7 @@ impl Draft<'_, '_> {
         generation: u32,
         scope: &Scope,
         parts: Parts,
-        made: Result<Made, RenderError>,
+        made: Result<Made, String>,
         item: Option<LoopItem>,
     ) -> Result<(CommandId, Arc<Issued>), String> {
         // If something is missing this command is never seen; it stands for the one that will be,
@@ -205,8 +206,9 @@ pub(super) fn item_of(issued: &Issued) -> Option<Box<ItemOf>> {
     Some(Box::new(ItemOf { generation: issued.generation, index, total, frame }))
 }
 
-fn tool_made(tool: &Tool, scope: &Scope) -> Result<Made, RenderError> {
-    let (config, input) = (object(tool.config.render(scope)?), object(tool.input.render(scope)?));
+fn tool_made(tool: &Tool, scope: &Scope) -> Result<Made, String> {
+    let config = object(named::render(&tool.config, scope, "tool")?);
+    let input = object(named::render(&tool.input, scope, "tool.input")?);
     Ok(Made { config, input, scope: None })
 }
 

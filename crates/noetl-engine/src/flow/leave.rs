@@ -10,9 +10,9 @@ use noetl_model::{Fact, Failure, FailureKind, Map, Outcome, Routing, Value};
 use noetl_playbook::document::{
     Arrow, Assignment, FailureMode, Mode, OnError, OnNoMatch, SetScope, Step,
 };
-use noetl_playbook::template::{Data, Names, RenderError, Scope, Slot, Source, from_json};
+use noetl_playbook::template::{Data, Names, Scope, Slot, Source, from_json};
 
-use super::Activation;
+use super::{Activation, named};
 use crate::decide::Draft;
 use crate::{places, scope};
 
@@ -138,7 +138,7 @@ impl Draft<'_, '_> {
         }
         Some(match scope.reach.lost() {
             Some(lost) => Err(lost),
-            None => decision.map_err(|error| error.to_string()),
+            None => decision,
         })
     }
 
@@ -147,14 +147,18 @@ impl Draft<'_, '_> {
         step: &Step,
         failure: Option<&Failure>,
         scope: &mut Scope,
-    ) -> Result<Decision, RenderError> {
+    ) -> Result<Decision, String> {
         let mut decision = Decision::default();
         let goes_on = failure.is_none() || step.on_error == OnError::Continue;
         if goes_on {
-            self.write(&step.set, scope, &mut decision)?;
+            self.write(&step.set, "", scope, &mut decision)?;
         }
         for (place, arrow) in step.router.arcs.iter().enumerate() {
-            if counts(arrow, failure.is_some(), goes_on) && arrow.when.holds(scope)? {
+            if !counts(arrow, failure.is_some(), goes_on) {
+                continue;
+            }
+            let at = format!("next.arcs[{place}].when");
+            if arrow.when.holds(scope).map_err(named::at(&at))? {
                 decision.taken.push(place);
                 if step.router.mode == Mode::Exclusive {
                     break;
@@ -162,21 +166,25 @@ impl Draft<'_, '_> {
             }
         }
         for place in decision.taken.clone() {
-            self.write(&step.router.arcs[place].set, scope, &mut decision)?;
+            let at = format!("next.arcs[{place}].");
+            self.write(&step.router.arcs[place].set, &at, scope, &mut decision)?;
         }
         Ok(decision)
     }
 
-    /// Renders a `set` block, all of it before any of it is visible, and lays it over the scope.
+    /// Renders a `set` block, all of it before any of it is visible, and lays it over the scope. The
+    /// block stands below `at`.
     fn write(
         &self,
         set: &[Assignment],
+        at: &str,
         scope: &mut Scope,
         decision: &mut Decision,
-    ) -> Result<(), RenderError> {
+    ) -> Result<(), String> {
         let mut rendered = Vec::with_capacity(set.len());
         for assignment in set {
-            rendered.push((assignment, assignment.value.render(scope)?));
+            let at = format!("{at}set.{}", assignment.target());
+            rendered.push((assignment, named::render(&assignment.value, scope, &at)?));
         }
         for (assignment, value) in rendered {
             let names = match assignment.scope {

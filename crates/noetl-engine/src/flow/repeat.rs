@@ -8,7 +8,7 @@ use noetl_model::{CommandId, CommandState, Fact, Failure, FailureKind, Value};
 use noetl_playbook::document::{Cursor, FailureMode, Loop, LoopExec, LoopMode, Over, Step, Work};
 use noetl_playbook::template::{Iteration, Scope, from_json_owned};
 
-use super::collection;
+use super::{collection, named};
 use crate::decide::Draft;
 use crate::repeat::Repeat;
 use crate::scope;
@@ -28,7 +28,7 @@ impl Draft<'_, '_> {
         let scope = scope::for_tool(self, from.as_deref());
         let limit = self.in_flight(repeat, &scope);
         let items = match &repeat.over {
-            Over::Items(items) => items.render(&scope).map(Some),
+            Over::Items(items) => named::render(items, &scope, "loop.in").map(Some),
             Over::Cursor(_) => Ok(None),
         };
         let (items, limit) = match self.rendered(&scope, items) {
@@ -83,7 +83,7 @@ impl Draft<'_, '_> {
         let Some(written) = &repeat.max_in_flight else {
             return Ok(if is_cursor { 1 } else { self.moment.caps.in_flight });
         };
-        let value = written.render(scope).map_err(|error| error.to_string())?;
+        let value = named::render(written, scope, "loop.spec.max_in_flight")?;
         let number = match &value {
             Value::Number(number) => number.as_u64(),
             Value::String(text) => text.trim().parse().ok(),

@@ -22,12 +22,7 @@ pub fn rendered(set: &[Assignment], scope: &Scope) -> Result<Vec<Written>, Troub
     let render = |assignment: &Assignment| {
         let Assignment { scope: among, path, value } = assignment;
         let value = value.render_named(scope).map_err(|(below, error)| {
-            let among = match among {
-                SetScope::Ctx => "ctx",
-                SetScope::Step => "step",
-                SetScope::Iter => "iter",
-            };
-            let mut key = format!("set {among}.{}", path.join("."));
+            let mut key = format!("set {}", assignment.target());
             if !below.is_empty() {
                 key = format!("{key}.{below}");
             }

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use noetl_model::{Fact, Failure, FailureKind};
+use noetl_model::Fact;
 use noetl_store::{ExecutionFilter, ExecutionStatus};
 use serde_json::{Value, json};
 
+use super::hand::Hand;
 use super::stage::{Ended, Stage, run};
 
 /// Runs a loop over `items` and gives what it came to.
@@ -106,28 +107,28 @@ async fn c21_what_is_no_list_is_made_one() {
 
 #[tokio::test]
 async fn c22_fail_fast_starts_nothing_after_a_failure() {
-    let stage = Stage::open().await;
-    let id = stage
-        .start("
+    let hand = Hand::start("
   - {step: each, loop: {in: '{{ range(20) | list }}', iterator: it, spec: {mode: parallel, max_in_flight: 2}},
-     tool: {kind: approval}}
+     tool: {kind: noop}}
 ")
-        .await;
-    let first = stage.asked(id).await;
+    .await;
+    let first = hand.open().await;
     assert_eq!(first.len(), 2);
-    stage.answer(id, &first[0], json!({})).await;
-    let second = stage.asked(id).await;
-    assert_eq!(second.len(), 2, "the next item takes the place of the one that ended");
-    let refused = Failure::new(FailureKind::ClientError, "refused");
-    let (_, command, token) = &second[0];
-    stage.control.executions.answer(id, *command, token, Err(refused)).await.unwrap();
-    let third = stage.asked(id).await;
-    assert_eq!(third, second[1..], "what is in flight is waited for, and nothing is added");
-    stage.answer(id, &third[0], json!({})).await;
-    let ended = stage.ended(id).await;
+    for &command in &first {
+        hand.claim(command).await;
+    }
+    hand.complete(first[0], json!({})).await;
+    let second = hand.open().await;
+    assert_eq!((second.len(), second[0]), (2, first[1]), "the next took the place of the first");
+    hand.claim(second[1]).await;
+    hand.say("command.failed", second[0], json!({"error": "refused"})).await;
+    assert_eq!(hand.open().await, second[1..], "what runs is waited for, and nothing is added");
+    hand.complete(second[1], json!({})).await;
+    let ended = hand.stage.ended(hand.id).await;
     let (step, failure) = ended.failure();
-    assert_eq!((step, failure.kind.as_str(), ended.issued("each")), ("each", "client_error", 3));
-    stage.close().await;
+    assert_eq!((step, ended.issued("each")), ("each", 3));
+    assert!(failure.message.contains("refused"), "{failure}");
+    hand.stage.close().await;
 }
 
 #[tokio::test]

@@ -1,12 +1,13 @@
 //! C49–C54: what dies, what comes twice, what comes late.
 
 use noetl_api::execute::{Dedup, ExecuteRequest};
-use noetl_control::{ReplayRequest, Report};
-use noetl_model::{CommandId, ExecutionId, Fact, Map, Value};
+use noetl_control::ReplayRequest;
+use noetl_model::{ExecutionId, Fact, Map};
 use noetl_store::{ExecutionStatus, Until};
 use noetl_testkit::TestApp;
 use serde_json::json;
 
+use super::hand::Hand;
 use super::stage::{Stage, document, run};
 use crate::dev_process::DevProcess;
 use crate::noetl::{Home, playbook, until};
@@ -61,74 +62,20 @@ async fn count<const N: usize>(
     })
 }
 
-/// A worker that says what a test tells it to.
-struct Hand {
-    stage: Stage,
-    id: ExecutionId,
-}
-
-impl Hand {
-    async fn start() -> Self {
-        let stage = Stage::with_slots(0).await;
-        let id = stage
-            .start(
-                "  - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n  \
-                 - {step: b, tool: {kind: noop, result: '{{ a.n }}'}}\n",
-            )
-            .await;
-        Self { stage, id }
-    }
-
-    /// The newest command that was issued.
-    async fn command(&self) -> CommandId {
-        let log = self.stage.log(self.id).await;
-        let issued = log.iter().rev().find(|it| matches!(it.fact, Fact::CommandIssued(_)));
-        CommandId::new(issued.unwrap().id.get())
-    }
-
-    async fn claim(&self, command: CommandId) {
-        self.stage.control.reports.claim(command, "w").await.unwrap();
-    }
-
-    async fn say(&self, event_type: &str, command: CommandId, mut payload: Value) {
-        payload["command_id"] = json!(command.get());
-        let report = Report {
-            execution: self.id,
-            step: "a".to_owned(),
-            event_type: event_type.to_owned(),
-            status: None,
-            payload: Some(payload),
-            meta: None,
-            worker: Some("w".to_owned()),
-            event: None,
-        };
-        self.stage.control.reports.take(&self.stage.tenant, report).await.unwrap();
-    }
-
-    async fn complete(&self, command: CommandId, data: Value) {
-        let result = json!({"status": "success", "context": {"data": data}});
-        self.say("call.done", command, json!({ "result": result })).await;
-        self.say("command.completed", command, json!({"status": "success"})).await;
-    }
-
-    /// What was decided so far.
-    async fn decided(&self) -> usize {
-        let log = self.stage.log(self.id).await;
-        log.iter().filter(|event| event.origin() == noetl_model::Origin::Decided).count()
-    }
-}
+const TWO_STEPS: &str = "  - {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n  \
+                         - {step: b, tool: {kind: noop, result: '{{ a.n }}'}}\n";
 
 #[tokio::test]
 async fn c51_a_second_completion_changes_nothing() {
-    let hand = Hand::start().await;
-    let a = hand.command().await;
+    let hand = Hand::start(TWO_STEPS).await;
+    let a = hand.open().await[0];
     hand.claim(a).await;
     hand.complete(a, json!({"n": 1})).await;
     let decided = hand.decided().await;
     hand.complete(a, json!({"n": 2})).await;
     hand.say("command.failed", a, json!({"error": "too late"})).await;
     assert_eq!(hand.decided().await, decided);
-    let b = hand.command().await;
+    let b = hand.open().await[0];
     hand.claim(b).await;
     hand.complete(b, json!(1)).await;
     let ended = hand.stage.ended(hand.id).await.well();
@@ -144,8 +91,8 @@ async fn c51_a_second_completion_changes_nothing() {
 
 #[tokio::test]
 async fn c52_a_beginning_that_comes_after_the_end_changes_nothing() {
-    let hand = Hand::start().await;
-    let a = hand.command().await;
+    let hand = Hand::start(TWO_STEPS).await;
+    let a = hand.open().await[0];
     hand.claim(a).await;
     hand.complete(a, json!({"n": 1})).await;
     let decided = hand.decided().await;
@@ -154,7 +101,7 @@ async fn c52_a_beginning_that_comes_after_the_end_changes_nothing() {
     assert_eq!(hand.decided().await, decided);
     let row = hand.stage.control.executions.get(&hand.stage.tenant, hand.id).await;
     assert_eq!(row.unwrap().unwrap().status, ExecutionStatus::Running);
-    let b = hand.command().await;
+    let b = hand.open().await[0];
     hand.claim(b).await;
     hand.complete(b, json!(1)).await;
     assert_eq!(hand.stage.ended(hand.id).await.well().entered(), "a b");

@@ -133,7 +133,7 @@ impl Stage {
 }
 
 /// The command that an event is the end of.
-fn over(fact: &Fact) -> Option<CommandId> {
+pub(super) fn over(fact: &Fact) -> Option<CommandId> {
     match fact {
         Fact::CommandCompleted { command, .. }
         | Fact::CommandFailed { command, .. }
