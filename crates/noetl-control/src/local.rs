@@ -75,34 +75,30 @@ pub struct LoadError {
 /// Where a worker in this process gets its commands and reports them. Cheap to clone.
 #[derive(Clone)]
 pub struct LocalCommands {
-    journal: Journal,
-    results: Results,
-    dispatch: Dispatch,
+    parts: LocalParts,
     assignments: Arc<Mutex<mpsc::Receiver<Assignment>>>,
-    clock: Arc<dyn Clock>,
-    secrets: LocalSecrets,
-    draining: CancellationToken,
-    closing: CancellationToken,
+}
+
+/// What it is made of.
+#[derive(Clone)]
+pub(crate) struct LocalParts {
+    pub(crate) journal: Journal,
+    pub(crate) results: Results,
+    pub(crate) dispatch: Dispatch,
+    pub(crate) secrets: LocalSecrets,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) draining: CancellationToken,
+    pub(crate) closing: CancellationToken,
 }
 
 impl LocalCommands {
-    pub(crate) fn new(
-        journal: Journal,
-        results: Results,
-        dispatch: Dispatch,
-        assignments: mpsc::Receiver<Assignment>,
-        clock: Arc<dyn Clock>,
-        secrets: LocalSecrets,
-        draining: CancellationToken,
-        closing: CancellationToken,
-    ) -> Self {
-        let assignments = Arc::new(Mutex::new(assignments));
-        Self { journal, results, dispatch, assignments, clock, secrets, draining, closing }
+    pub(crate) fn new(parts: LocalParts, assignments: mpsc::Receiver<Assignment>) -> Self {
+        Self { parts, assignments: Arc::new(Mutex::new(assignments)) }
     }
 
     /// The clock of the control plane.
     pub fn clock(&self) -> Arc<dyn Clock> {
-        self.clock.clone()
+        self.parts.clock.clone()
     }
 
     /// The next claimed command; `None` once the control plane drains.
@@ -110,14 +106,14 @@ impl LocalCommands {
         let mut assignments = self.assignments.lock().await;
         tokio::select! {
             biased;
-            () = self.draining.cancelled() => None,
+            () = self.parts.draining.cancelled() => None,
             assignment = assignments.recv() => assignment,
         }
     }
 
     /// The bytes of a value that is kept beside the log.
     pub async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
-        let read = self.results.read(reference).await;
+        let read = self.parts.results.read(reference).await;
         read.map_err(|source| LoadError { is_passing: source.is_passing(), source })
     }
 
@@ -127,7 +123,7 @@ impl LocalCommands {
         execution: ExecutionId,
         alias: &str,
     ) -> Result<OpenCredential, CredentialError> {
-        self.secrets.credential(execution, alias).await
+        self.parts.secrets.credential(execution, alias).await
     }
 
     /// Notes a secret that a command of an execution found by itself, so that it is replaced
@@ -138,7 +134,7 @@ impl LocalCommands {
         alias: &str,
         data: &Value,
     ) -> Result<(), StoreError> {
-        self.secrets.note(execution, alias, data).await
+        self.parts.secrets.note(execution, alias, data).await
     }
 
     /// The value a reference stands for.
@@ -146,7 +142,7 @@ impl LocalCommands {
         let wrong = |message: String| Failure::new(FailureKind::NotFound, message);
         let blob = blob_of_ref(reference)
             .ok_or_else(|| wrong(format!("'{reference}' is no reference to a result")))?;
-        let bytes = self.results.read(&blob).await.map_err(|error| {
+        let bytes = self.parts.results.read(&blob).await.map_err(|error| {
             let kind =
                 if error.is_passing() { FailureKind::Connection } else { FailureKind::NotFound };
             Failure::new(kind, format!("the result cannot be read: {error}"))
@@ -164,13 +160,13 @@ impl LocalCommands {
         value: &Value,
     ) -> Result<Value, Failure> {
         let mut value = Cow::Borrowed(value);
-        if !self.secrets.redaction.is_empty() {
-            let tenant = self.secrets.tenant(execution).await.map_err(|error| {
+        if !self.parts.secrets.redaction.is_empty() {
+            let tenant = self.parts.secrets.tenant(execution).await.map_err(|error| {
                 Failure::new(FailureKind::Connection, format!("the value is not kept: {error}"))
             })?;
-            self.secrets.redaction.value(&tenant, value.to_mut());
+            self.parts.secrets.redaction.value(&tenant, value.to_mut());
         }
-        let blob = self.results.put(&value).await.map_err(|error| {
+        let blob = self.parts.results.put(&value).await.map_err(|error| {
             Failure::new(FailureKind::Connection, format!("the value is not kept: {error}"))
         })?;
         let reference = result_ref(execution, step, &blob);
@@ -187,7 +183,7 @@ impl LocalCommands {
         let Assignment { execution, command, slot, issued, .. } = assignment;
         if !self.redact(execution, &mut ended).await {
             // Closing: it is found again at the next start.
-            self.dispatch.ended(command);
+            self.parts.dispatch.ended(command);
             return;
         }
         if let Err(failure) = &ended.outcome {
@@ -202,15 +198,19 @@ impl LocalCommands {
                 }
                 // Closing: it is found again at the next start.
                 None => {
-                    self.dispatch.ended(command);
+                    self.parts.dispatch.ended(command);
                     return;
                 }
             },
             Err(failure) => Input::Fail(Fail { command, failure, ctx }),
         };
-        let taken = self.journal.submit_surely(execution, input, Some(slot), &self.closing).await;
+        let taken = self
+            .parts
+            .journal
+            .submit_surely(execution, input, Some(slot), &self.parts.closing)
+            .await;
         // Only now: until its report is taken, nobody else may run it.
-        self.dispatch.ended(command);
+        self.parts.dispatch.ended(command);
         match taken {
             Ok(()) | Err(SubmitError::Refused(_) | SubmitError::Stopped) => {}
             Err(error) => warn!(execution.id = %execution, %error, "a report was not taken"),
@@ -219,21 +219,21 @@ impl LocalCommands {
 
     /// Replaces secrets by their marks; whether that could be done before this closes.
     async fn redact(&self, execution: ExecutionId, ended: &mut Ended) -> bool {
-        if self.secrets.redaction.is_empty() {
+        if self.parts.secrets.redaction.is_empty() {
             return true;
         }
         let mut pause = RETRY_MIN;
         loop {
-            match self.secrets.tenant(execution).await {
+            match self.parts.secrets.tenant(execution).await {
                 Ok(tenant) => {
-                    self.secrets.redaction.ended(&tenant, ended);
+                    self.parts.secrets.redaction.ended(&tenant, ended);
                     return true;
                 }
                 Err(error) => warn!(%error, "an execution's tenant is not known yet"),
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = self.closing.cancelled() => return false,
+                () = self.parts.closing.cancelled() => return false,
             }
             pause = (pause * 2).min(RETRY_MAX);
         }
@@ -243,13 +243,13 @@ impl LocalCommands {
     async fn keep(&self, mut data: Value) -> Option<(Value, Option<Arc<BlobRef>>)> {
         let mut pause = RETRY_MIN;
         loop {
-            match self.results.keep(&mut data).await {
+            match self.parts.results.keep(&mut data).await {
                 Ok(reference) => return Some((data, reference)),
                 Err(error) => warn!(%error, "a large result is not kept yet"),
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = self.closing.cancelled() => return None,
+                () = self.parts.closing.cancelled() => return None,
             }
             pause = (pause * 2).min(RETRY_MAX);
         }

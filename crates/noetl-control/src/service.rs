@@ -19,7 +19,7 @@ use crate::ids::Ids;
 use crate::intake::Intake;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
 use crate::listeners::Listeners;
-use crate::local::LocalCommands;
+use crate::local::{LocalCommands, LocalParts};
 use crate::look::Look;
 use crate::metrics::Metrics;
 use crate::once::Starts;
@@ -252,14 +252,16 @@ impl Control {
             subscriptions,
             listeners,
             local: LocalCommands::new(
-                journal,
-                results,
-                dispatch.clone(),
+                LocalParts {
+                    journal,
+                    results,
+                    dispatch: dispatch.clone(),
+                    secrets: LocalSecrets::new(credentials.clone()),
+                    clock: clock.clone(),
+                    draining: draining.clone(),
+                    closing: closing.clone(),
+                },
                 assigned,
-                clock.clone(),
-                LocalSecrets::new(credentials.clone()),
-                draining.clone(),
-                closing.clone(),
             ),
             credentials,
             catalog,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use noetl_model::{Failure, Map, Timestamp};
 
-/// How many tokens are kept; past that those that are no longer good make room, then all of them.
+/// How many tokens are kept; past that those that have expired make room, then all of them.
 const TOKENS_MAX: usize = 1024;
 
 /// How long before its end a token is not used any more: a request takes its time.
@@ -25,7 +25,7 @@ type Slot = tokio::sync::Mutex<Option<Token>>;
 #[derive(Clone)]
 pub(crate) struct Token {
     pub(crate) fields: Map,
-    /// When it is no longer to be used; `None` for one that is used once.
+    /// Until when it is used; `None` for one that is used once.
     until: Option<Timestamp>,
 }
 

@@ -172,7 +172,7 @@ mod tests {
     fn what_is_wrong_is_named_without_the_line_it_is_on() {
         for (text, expected) in [
             ("", "not readable as YAML or JSON"),
-            ("password: [sesame", "c.yaml:1:"),
+            ("password: [sesame", "c.yaml:2:1: not readable"),
             ("text", "the document is not a map"),
             ("- 5", "entry 1 is not a map"),
             ("- {type: a, data: {}}", "entry 1 has no 'name'"),

@@ -61,8 +61,8 @@ fn asking() -> String {
     tool:
       kind: postgres
       auth: shop
-      query: select %s::text as given, length(%s::text) as long
-      params: ["{{ look.value }}", "{{ look.value }}"]
+      query: select $1::text as given, length($1::text) as long
+      params: ["{{ look.value }}"]
     next: {arcs: [{step: end}]}
   - step: end
     tool: {kind: noop, result: {who: "{{ start.rows[0].who }}", given: "{{ pass.rows[0].given }}", long: "{{ pass.rows[0].long }}"}}

@@ -55,6 +55,10 @@ fn the_help_of_run_is_stable() {
           --payload <FILE>
               A JSON object laid over the playbook's workload: a file, or `-` for stdin
 
+          --credentials <FILE>
+              Keep these credentials for the run, under the names playbooks use in `auth`: a YAML or
+              JSON file of `{name, type, data}`, or a list of them. Can be given several times
+
           --db <PATH>
               Keep the log in this database file instead of in memory
 

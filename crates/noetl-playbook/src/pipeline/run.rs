@@ -3,13 +3,16 @@
 //! A run decides and somebody else acts: it asks for a call, a pause or a value, and goes on with
 //! the answer. The same answers give the same turns.
 
+mod failures;
+mod secrets;
+
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 
 use noetl_model::{Failure, FailureKind, Timestamp};
 use serde_json::{Map, Value, json};
 
+use self::secrets::WriteCheck;
 use super::call::{TaskCall, rendered_call};
 use super::judge::{Trouble, judge};
 use super::outcome::{Left, failed_value, merged, select};
@@ -80,26 +83,6 @@ enum Stop {
     Fail(Failure),
 }
 
-impl Stop {
-    /// What stops a task before it is called: without a secret it has failed, and its rules decide.
-    fn of_task(self) -> Self {
-        match self {
-            Self::Refused(failure) => Self::Task(failure),
-            other => other,
-        }
-    }
-}
-
-/// Looks at what is about to be set; a failure forbids it.
-#[derive(Clone)]
-struct WriteCheck(Arc<dyn Fn(&Written) -> Option<Failure> + Send + Sync>);
-
-impl fmt::Debug for WriteCheck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WriteCheck")
-    }
-}
-
 impl Run {
     /// A run in a scope, at the first task.
     pub fn new(pipeline: Arc<Pipeline>, mut scope: Scope) -> Self {
@@ -133,16 +116,6 @@ impl Run {
     #[must_use]
     pub fn with_limit(mut self, runs_max: u64) -> Self {
         self.runs_max = runs_max;
-        self
-    }
-
-    /// The same run, which fails instead of setting what `check` forbids.
-    #[must_use]
-    pub fn with_write_check(
-        mut self,
-        check: impl Fn(&Written) -> Option<Failure> + Send + Sync + 'static,
-    ) -> Self {
-        self.check = Some(WriteCheck(Arc::new(check)));
         self
     }
 
@@ -193,35 +166,6 @@ impl Run {
                 loaded.insert_event(*seq, [(None, value)]);
             }
             (place, Err(why)) => loaded.insert_lost(place.clone(), why),
-        }
-    }
-
-    /// Gives an entry of the keychain that was asked for; without it, the task that needs it has
-    /// failed, and its rules decide.
-    pub fn secret(&mut self, name: Arc<str>, found: Result<Data, Failure>) {
-        match found {
-            Ok(fields) => {
-                let keychain = self.scope.keychain.get_or_insert_default();
-                Arc::make_mut(keychain).insert(name, fields);
-            }
-            Err(failure) => self.uncalled(failure),
-        }
-    }
-
-    /// Forgets the entries of the keychain that were found, so that the next run asks anew.
-    pub fn forget_secrets(&mut self) {
-        if let Some(keychain) = &mut self.scope.keychain {
-            Arc::make_mut(keychain).forget();
-        }
-    }
-
-    /// Ends a run of the task that was never called, as its tool's failure would.
-    fn uncalled(&mut self, failure: Failure) {
-        if matches!(self.stage, Stage::Render) {
-            self.runs += 1;
-            self.failed_with(failure, 0);
-        } else {
-            self.end(Err(failure));
         }
     }
 
@@ -405,15 +349,6 @@ impl Run {
         }
     }
 
-    /// Whether everything may be written; nothing of it is when something may not.
-    fn allowed(&self, written: &[Written]) -> Result<(), Stop> {
-        let Some(WriteCheck(check)) = &self.check else { return Ok(()) };
-        match written.iter().find_map(|written| check(written)) {
-            Some(failure) => Err(Stop::Fail(self.placed(failure))),
-            None => Ok(()),
-        }
-    }
-
     fn write(&mut self, written: Vec<Written>) {
         for Written { scope, path, value } in written {
             let (names, notes) = match (scope, &mut self.scope.task) {
@@ -458,39 +393,5 @@ impl Run {
             let failure = Failure::new(FailureKind::TemplateError, message);
             Stop::Fail(failure.with_details(trouble.details(&task.label)))
         })
-    }
-
-    fn failure(&self) -> Option<Failure> {
-        self.scope.output.as_ref()?.failure.as_deref().cloned()
-    }
-
-    /// What a rule that fails the pipeline fails it with.
-    fn failed_by(&self, rule: usize) -> Failure {
-        let failure = self.failure().unwrap_or_else(|| {
-            let task = &self.pipeline.tasks[self.at].label;
-            let message =
-                format!("task '{task}': its rule {} says that this result is a failure", rule + 1);
-            let failure = Failure::new(FailureKind::Other("policy".into()), message);
-            failure.with_detail("rule", rule + 1)
-        });
-        self.placed(failure)
-    }
-
-    /// A tool's failure with the task it is of, where that is not plain.
-    fn placed(&self, failure: Failure) -> Failure {
-        match self.pipeline.tasks.as_slice() {
-            [_] => failure,
-            tasks => failure.with_detail("task", &*tasks[self.at].label),
-        }
-    }
-
-    /// The last failure of a task that was tried often enough.
-    fn exhausted(&self) -> Failure {
-        let (attempts, task) = (self.attempt, &self.pipeline.tasks[self.at].label);
-        let failure = self.failure().unwrap_or_else(|| {
-            let message = format!("task '{task}' was not done after {attempts} runs");
-            Failure::new(FailureKind::Other("attempts_exhausted".into()), message)
-        });
-        self.placed(failure).with_detail("attempts", attempts)
     }
 }

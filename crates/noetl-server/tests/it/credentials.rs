@@ -22,7 +22,7 @@ async fn a_credential_is_kept_replaced_read_and_removed() {
         let (status, first) = put(
             app,
             json!({
-                "name": "db", "type": "postgres", "data": {"password": "p-1"},
+                "name": "db", "type": "postgres", "data": {"password": "password-1"},
                 "meta": {"owner": "ops"}, "tags": ["prod", "eu"], "description": "the orders",
             }),
         )
@@ -49,11 +49,11 @@ async fn a_credential_is_kept_replaced_read_and_removed() {
         }
         let id = first["id"].as_str().expect("an id as text");
         let (_, by_name) = get(app, "/api/credentials/db?include_data=true").answer().await;
-        assert_eq!(by_name["data"], json!({"password": "p-1"}));
+        assert_eq!(by_name["data"], json!({"password": "password-1"}));
         let (_, by_id) = get(app, &format!("/api/credentials/{id}")).answer().await;
         assert_eq!(by_id, first, "what is secret is shown to nobody who does not ask");
         let (status, second) =
-            put(app, json!({"name": "db", "type": "bearer", "data": "bare"})).await;
+            put(app, json!({"name": "db", "type": "bearer", "data": "a bare text"})).await;
         insta::allow_duplicates! {
             assert_snapshot!(shown(status, second.clone()), @r#"
             200
@@ -68,7 +68,7 @@ async fn a_credential_is_kept_replaced_read_and_removed() {
         }
         assert_eq!(second["id"], first["id"]);
         let (_, read) = get(app, "/api/credentials/db?include_data=true").answer().await;
-        assert_eq!(read["data"], "bare");
+        assert_eq!(read["data"], "a bare text");
         let deleted = delete(app, "db").await;
         insta::allow_duplicates! {
             assert_snapshot!(shown(deleted.0, deleted.1), @r#"
@@ -84,6 +84,20 @@ async fn a_credential_is_kept_replaced_read_and_removed() {
         assert_eq!(delete(app, "db").await.0, 404);
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_is_too_short_to_be_recognised_is_kept_and_warned_of() {
+    let app = app().await;
+    let data = json!({"user": "u", "password": "short", "token": "long enough"});
+    let (status, kept) = put(&app, json!({"name": "a", "type": "basic", "data": data})).await;
+    assert_eq!(status, 200);
+    let expected = "'password' is shorter than 8 characters, so it is not recognised and replaced \
+                    when it turns up in results or messages";
+    assert_eq!(kept["warnings"], json!([expected]));
+    let (_, read) = get(&app, "/api/credentials/a?include_data=true").answer().await;
+    assert_eq!((&read["data"], read.get("warnings")), (&data, None));
+    app.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,153 @@
+//! Tokens that an endpoint gives for a client's credentials.
+
+use std::time::Duration;
+
+use noetl_model::{Failure, FailureKind, Map, Value};
+
+use super::{Keychain, Search, alias, label, text, unusable};
+use crate::call;
+use crate::tokens::Token;
+
+/// How long an endpoint may take to give a token.
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where the address of the endpoint may stand.
+const ENDPOINTS: [&str; 4] = ["endpoint", "token_url", "token_uri", "url"];
+
+impl Search<'_, '_> {
+    /// A token from an endpoint, or the one at hand.
+    pub(super) async fn token(
+        &self,
+        name: &str,
+        settings: &Map,
+    ) -> Result<(Map, Option<String>), Failure> {
+        let request = self.token_request(name, settings).await?;
+        let key = Value::Object(request.clone()).to_string();
+        let performer = self.keychain.performer;
+        let now = performer.clock.now();
+        let ttl = settings.get("ttl_seconds").and_then(Value::as_f64);
+        let ask = async {
+            let answer = self.ask(name, request).await?;
+            let good_for = answer.get("expires_in").and_then(number).or(ttl);
+            let good_for = good_for.and_then(|it| Duration::try_from_secs_f64(it).ok());
+            Ok(Token::new(answer, now, good_for))
+        };
+        let token = performer.tokens.get(key.clone(), now, ask).await?;
+        let secret = Value::Object(secret_fields(&token.fields));
+        let label = label(name);
+        self.keychain.secrets.note(&label, &secret);
+        performer.services.note_secret(self.keychain.command, &label, &secret).await?;
+        Ok((token.fields, Some(key)))
+    }
+
+    /// The settings of the call that asks for a token.
+    async fn token_request(&self, name: &str, settings: &Map) -> Result<Map, Failure> {
+        let stored = match alias(settings) {
+            Some(alias) => self.credential(name, alias).await?.data,
+            None => Map::new(),
+        };
+        let endpoint = ENDPOINTS.iter().find_map(|key| text(settings, key));
+        let endpoint = endpoint.or_else(|| ENDPOINTS.iter().find_map(|key| text(&stored, key)));
+        let Some(endpoint) = endpoint else {
+            return Err(unusable(name, "'endpoint' must be the address that gives tokens"));
+        };
+        let mut request = Map::new();
+        request.insert("url".to_owned(), endpoint.into());
+        request.insert("method".to_owned(), text(settings, "method").unwrap_or("POST").into());
+        if let Some(headers) = settings.get("headers").filter(|headers| headers.is_object()) {
+            request.insert("headers".to_owned(), headers.clone());
+        }
+        let body = match settings.get("data").or_else(|| settings.get("form")) {
+            Some(data) if !data.is_null() => data.clone(),
+            _ => Value::Object(client_credentials(name, settings, &stored)?),
+        };
+        // A form unless the headers ask for something else.
+        let named = request.get("headers").and_then(Value::as_object);
+        let is_json = named.is_some_and(|headers| {
+            headers.iter().any(|(key, value)| {
+                let value = value.as_str().unwrap_or_default();
+                key.eq_ignore_ascii_case("content-type") && value.contains("json")
+            })
+        });
+        request.insert(if is_json { "json" } else { "form" }.to_owned(), body);
+        Ok(request)
+    }
+
+    async fn ask(&self, name: &str, request: Map) -> Result<Map, Failure> {
+        let Keychain { performer, command, .. } = self.keychain;
+        let call = noetl_tools::Call {
+            config: request,
+            timeout: Some(TOKEN_TIMEOUT),
+            ..call::bare(command)
+        };
+        let answer = call::guarded(performer, "http", call).await.map_err(|failure| {
+            // What passes is told from a refusal. What the endpoint said may hold what it was sent.
+            let kind = match failure.kind {
+                kind if failure.retryable => kind,
+                kind @ (FailureKind::Cancelled | FailureKind::ToolMissing) => kind,
+                _ => FailureKind::Auth,
+            };
+            let message = format!("the keychain's '{name}' got no token: {}", failure.message);
+            Failure { kind, message, retryable: failure.retryable, details: None }
+        })?;
+        let mut fields = match answer.get("data") {
+            Some(Value::Object(fields)) => fields.clone(),
+            _ => return Err(unusable(name, "the endpoint's answer is no map")),
+        };
+        let token = ["access_token", "token", "id_token"].iter().find_map(|key| text(&fields, key));
+        let Some(token) = token.map(str::to_owned) else {
+            return Err(unusable(name, "the endpoint answered without a token"));
+        };
+        for key in ["access_token", "token"] {
+            fields.entry(key).or_insert_with(|| token.as_str().into());
+        }
+        Ok(fields)
+    }
+}
+
+/// What a client says to get a token for itself.
+fn client_credentials(name: &str, settings: &Map, stored: &Map) -> Result<Map, Failure> {
+    let mut form = Map::new();
+    let given = |key: &str| text(settings, key).or_else(|| text(stored, key));
+    form.insert(
+        "grant_type".to_owned(),
+        given("grant_type").unwrap_or("client_credentials").into(),
+    );
+    for key in ["client_id", "client_secret"] {
+        let Some(value) = given(key) else {
+            let message = format!("neither it nor its credential has '{key}'; give 'data' instead");
+            return Err(unusable(name, message));
+        };
+        form.insert(key.to_owned(), value.into());
+    }
+    for key in ["scope", "audience", "resource"] {
+        // `scope` of an entry says who shares it.
+        let value = if key == "scope" { text(stored, key) } else { given(key) };
+        if let Some(value) = value {
+            form.insert(key.to_owned(), value.into());
+        }
+    }
+    Ok(form)
+}
+
+/// What of a token's answer is secret: such answers also hold names and states, which turn up
+/// elsewhere for other reasons.
+fn secret_fields(answer: &Map) -> Map {
+    let is_secret = |key: &str| {
+        let key = key.to_ascii_lowercase();
+        (key.contains("token") || key.contains("secret")) && !key.contains("type")
+    };
+    answer
+        .iter()
+        .filter(|(key, value)| is_secret(key) && value.is_string())
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
