@@ -8,7 +8,10 @@ use noetl_testkit::nats::TestNats;
 use noetl_testkit::postgres::TestDatabase;
 use serde_json::Value;
 
-use crate::noetl::Home;
+use crate::noetl::{EXAMPLES, Home};
+
+/// A key for credentials: 32 zeros.
+const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
 /// How many run at a time.
 const AT_A_TIME: usize = 4;
@@ -72,7 +75,7 @@ impl Shown {
     /// Why it did not do what it says, if it did not.
     fn trouble(&self, home: &Home, store: [&str; 2], services: &Services) -> Option<String> {
         let mut command = home.command(["run"]);
-        command.arg(&self.path).args(store);
+        command.arg(&self.path).args(store).env("NOETL_ENCRYPTION_KEY", KEY);
         command.args(self.arguments.iter().map(|argument| services.given(argument)));
         let said = home.end_of(&mut command);
         let found = serde_json::from_str(&said.stdout).unwrap_or(Value::Null);
@@ -92,8 +95,12 @@ impl Services {
         Self { database: TestDatabase::new(), nats: TestNats::start() }
     }
 
-    /// An argument with the address of a real service in place of that of an imagined one.
+    /// An argument with the address of a real service in place of that of an imagined one, and
+    /// files found from anywhere.
     fn given(&self, argument: &str) -> String {
+        if let Some(file) = argument.strip_prefix("examples/") {
+            return format!("{EXAMPLES}/{file}");
+        }
         match argument.split_once('=') {
             Some(("db", _)) => format!("db={}", self.database.url()),
             Some(("nats", _)) => format!("nats={}", self.nats.url()),

@@ -3,6 +3,7 @@
 use noetl_playbook::{Diagnostic, Severity};
 
 use super::stage::{Stage, document};
+use crate::noetl::Home;
 
 /// What registering these steps finds; refused or not.
 async fn found(steps: &str) -> (bool, Vec<Diagnostic>) {
@@ -57,6 +58,32 @@ workflow:
     .await;
     let codes: Vec<&str> = found.iter().map(|found| found.code).collect();
     assert_eq!((is_taken, codes), (false, vec!["E051"]));
+}
+
+#[test]
+fn c59_a_task_that_makes_its_secret_a_variable_fails() {
+    let home = Home::with(
+        "apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: t}
+keychain: [{name: api, kind: credential, credential: my-api}]
+workflow:
+  - step: a
+    tool:
+      kind: python
+      input: {token: '{{ keychain.api.token }}'}
+      code: 'result = {\"kept\": token}'
+      set: {ctx.token: '{{ output.kept }}'}
+",
+    );
+    home.write(
+        "my.json",
+        r#"{"name": "my-api", "type": "bearer", "data": {"token": "correct horse battery"}}"#,
+    );
+    let said = home.noetl(["run", "test.yaml", "--credentials", "my.json"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains("config: ") && said.stderr.contains("ctx.token"), "{said:?}");
+    assert!(!format!("{said:?}").contains("correct horse"), "{said:?}");
 }
 
 #[tokio::test]
