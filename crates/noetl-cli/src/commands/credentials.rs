@@ -148,7 +148,7 @@ mod tests {
         let home = tempfile::TempDir::new().expect("a directory");
         let file = home.path().join("c.yaml");
         std::fs::write(&file, text).expect("a file");
-        let read = read(&[file.clone()]).map_err(|failure| failure.text());
+        let read = read(std::slice::from_ref(&file)).map_err(|failure| failure.text());
         let said = read.map_err(|text| text.replace(&file.display().to_string(), "c.yaml"))?;
         Ok(said.into_iter().map(|it| (it.name, it.kind, it.data)).collect())
     }

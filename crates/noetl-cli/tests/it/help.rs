@@ -107,6 +107,27 @@ fn the_help_of_check_is_stable() {
           --dry-run
               Print what --fix would change instead of writing it
 
+          --against <PATH|ID>
+              Decide recorded executions again with this playbook, and show the first decision of each
+              that would differ: an execution's id, or a catalog path for its newest executions
+
+          --last <N>
+              With --against and a path: how many executions
+
+              [default: 20]
+
+          --data <DIR>
+              With --against: where the database of `noetl dev` is kept
+
+              [env: NOETL_DATA=]
+              [default: noetl-data]
+
+          --database-url <URL>
+              With --against: the database itself: `sqlite://path`, or
+              `postgres://user:password@host:port/database`
+
+              [env: NOETL_DATABASE_URL]
+
           --output <OUTPUT>
               How to print what was found
 
