@@ -97,12 +97,12 @@ fn mistakes_in_the_executor_are_named() {
 #[test]
 fn the_keychain_is_read_as_it_is_written() {
     let text = with(
-        "keychain: [{name: api, kind: bearer, credential: c, map: {t: '{{ x }}'}}, {name: k, kind: static}]\n",
+        "keychain: [{name: api, kind: bearer, credential: c, map: {t: '{{ execution_id }}'}}, {name: k, kind: static}]\n",
     );
     assert_eq!(report(&text), "");
     let keychain = check(&text).playbook.expect("no errors").keychain;
     assert_eq!((&*keychain[0].name, &*keychain[0].kind), ("api", "bearer"));
-    assert_eq!(json!(keychain[0].settings), json!({"credential": "c", "map": {"t": "{{ x }}"}}));
+    assert_eq!(json!(keychain[0].settings), json!({"credential": "c", "map": {"t": "{{ execution_id }}"}}));
     assert_eq!((&*keychain[1].name, keychain[1].settings.len()), ("k", 0));
 }
 
