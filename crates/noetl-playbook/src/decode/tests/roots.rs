@@ -102,7 +102,10 @@ fn the_keychain_is_read_as_it_is_written() {
     assert_eq!(report(&text), "");
     let keychain = check(&text).playbook.expect("no errors").keychain;
     assert_eq!((&*keychain[0].name, &*keychain[0].kind), ("api", "bearer"));
-    assert_eq!(json!(keychain[0].settings), json!({"credential": "c", "map": {"t": "{{ execution_id }}"}}));
+    assert_eq!(
+        json!(keychain[0].settings),
+        json!({"credential": "c", "map": {"t": "{{ execution_id }}"}})
+    );
     assert_eq!((&*keychain[1].name, keychain[1].settings.len()), ("k", 0));
 }
 
