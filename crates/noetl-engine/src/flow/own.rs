@@ -292,20 +292,6 @@ fn length(seconds: f64) -> Duration {
 
 /// A length of time as people write it.
 fn seconds(value: &Value) -> Option<f64> {
-    if let Some(number) = value.as_f64() {
-        return (number.is_finite() && number >= 0.0).then_some(number);
-    }
-    let text = value.as_str()?.trim();
-    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(unit_at);
-    let scale = match unit {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        "d" => 86_400.0,
-        _ => return None,
-    };
-    let number: f64 = number.trim().parse().ok()?;
-    (number.is_finite() && number >= 0.0).then_some(number * scale)
+    let number = value.as_f64().or_else(|| noetl_playbook::seconds_in(value.as_str()?))?;
+    (number.is_finite() && number >= 0.0).then_some(number)
 }

@@ -35,12 +35,14 @@ pub(super) fn seconds(at: &Cursor<'_>) -> Option<f64> {
         Kind::Int(seconds) => Some(*seconds as f64),
         Kind::Large(seconds) => Some(*seconds as f64),
         Kind::Float(seconds) => Some(*seconds),
-        Kind::Text(text, _) => parse(text.trim()),
+        Kind::Text(text, _) => seconds_in(text),
         Kind::Null | Kind::Bool(_) | Kind::List(_) | Kind::Map(_) => None,
     }
 }
 
-fn parse(text: &str) -> Option<f64> {
+/// The seconds a text such as `30s` spells.
+pub fn seconds_in(text: &str) -> Option<f64> {
+    let text = text.trim();
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
     let scale = match unit {
