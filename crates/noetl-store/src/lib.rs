@@ -32,6 +32,7 @@ mod snapshots;
 pub mod subscriptions;
 mod tables;
 pub mod tail;
+mod tokens;
 mod transient;
 
 #[cfg(any(test, feature = "conformance"))]
@@ -72,6 +73,7 @@ pub use subscriptions::{
 };
 pub use tables::TableSize;
 pub use tail::{Tail, TailRow};
+pub use tokens::{NewToken, Token, Tokens};
 pub use transient::{NewVariable, Transient, Variable, VariableKind};
 
 /// What is kept beside the executions: secrets, variables, results, objects, content.
@@ -79,6 +81,7 @@ pub trait Keeping:
     Credentials
     + Keychain
     + SecretAudit
+    + Tokens
     + Transient
     + ResultStore
     + Objects
@@ -92,6 +95,7 @@ impl<S> Keeping for S where
     S: Credentials
         + Keychain
         + SecretAudit
+        + Tokens
         + Transient
         + ResultStore
         + Objects
