@@ -37,6 +37,7 @@ mod snapshots;
 mod stream_metrics;
 mod subscriptions;
 mod tailer;
+mod tokens;
 mod verify;
 mod watch;
 
@@ -68,5 +69,6 @@ pub use retention::{PurgeError, Purged, purge};
 pub use sealing::{EncryptionKey, KEY_VARIABLE, KeyError, SealError};
 pub use service::{Control, OpenError};
 pub use subscriptions::{SubscriptionError, Subscriptions};
+pub use tokens::{Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole};
 pub use verify::{Problem, Verified, verify};
 pub use watch::Watch;

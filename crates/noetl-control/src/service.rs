@@ -34,6 +34,7 @@ use crate::results::Results;
 use crate::retention::{PurgeError, Purged, Retainer};
 use crate::snapshots::Snapshots;
 use crate::subscriptions::Subscriptions;
+use crate::tokens::Tokens;
 use crate::watch::Watch;
 
 /// Why a control plane did not start.
@@ -68,6 +69,8 @@ pub struct Control {
     pub listeners: Listeners,
     /// Credentials.
     pub credentials: Credentials,
+    /// Tokens of callers.
+    pub tokens: Tokens,
     /// Snapshots for readers elsewhere.
     pub projections: Projections,
     /// Rows that system pools hand in.
@@ -264,6 +267,7 @@ impl Control {
                 assigned,
             ),
             credentials,
+            tokens: Tokens::new(store.clone(), clock.clone()),
             catalog,
             watch,
             resumed,
