@@ -19,6 +19,7 @@ pub mod internal;
 pub mod outbox;
 pub mod replay;
 pub mod subscriptions;
+pub mod tokens;
 mod version;
 
 pub use client::{Client, ClientError};

@@ -18,3 +18,4 @@ pub(crate) mod replay;
 pub(crate) mod runtime;
 mod said;
 pub(crate) mod subscriptions;
+pub(crate) mod tokens;
