@@ -168,6 +168,7 @@ impl Executions {
             parent_command: None,
             returns: None,
             depth: 0,
+            forked: None,
         };
         let playbook = self.catalog.compile(entry).await.map_err(StartError::Playbook)?;
         Ok(Ready { start, playbook })
