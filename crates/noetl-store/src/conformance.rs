@@ -154,6 +154,7 @@ macro_rules! conformance_suite {
                     an_execution_knows_its_tenant,
                     a_list_is_ordered_by_start_and_cut_by_offset_and_limit,
                     a_list_is_filtered_by_status_path_and_catalog,
+                    a_list_is_filtered_by_parent_and_start,
                     a_path_filter_ignores_case_and_takes_every_character_as_it_is,
                     a_finished_execution_is_not_unfinished,
                     unfinished_executions_come_in_pages_in_id_order,

@@ -229,6 +229,8 @@ impl Executions for MemoryStore {
 fn matches(filter: &ExecutionFilter, row: &ExecutionRow) -> bool {
     filter.status.is_none_or(|status| row.status == status)
         && filter.catalog.is_none_or(|catalog| row.catalog == catalog)
+        && filter.parent.is_none_or(|parent| row.parent == Some(parent))
+        && filter.started_before.is_none_or(|before| row.started_at < before)
         && filter.path.as_ref().is_none_or(|text| path_contains(&row.path, text))
 }
 
