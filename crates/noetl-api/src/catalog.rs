@@ -2,11 +2,12 @@
 
 use noetl_model::{Timestamp, Value};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{Diagnostic, Id, Version};
 
 /// The body of `POST /api/catalog/register`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RegisterRequest {
     /// The document, plain or in base64.
     pub content: String,
@@ -27,7 +28,7 @@ impl RegisterRequest {
 }
 
 /// What was registered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RegisterReply {
     /// `success`.
     pub status: String,
@@ -47,7 +48,7 @@ pub struct RegisterReply {
 }
 
 /// The body of `POST /api/catalog/list`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ListRequest {
     /// Only this kind, whatever its case.
     #[serde(default)]
@@ -55,14 +56,14 @@ pub struct ListRequest {
 }
 
 /// Documents, newest first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ListReply {
     /// Every version of every document.
     pub entries: Vec<Entry>,
 }
 
 /// The body of `POST /api/catalog/resource`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ResourceRequest {
     /// The entry; wins over `path`.
     #[serde(default)]
@@ -76,7 +77,7 @@ pub struct ResourceRequest {
 }
 
 /// One version of a document.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Entry {
     /// Its id, as text.
     pub catalog_id: Id,
@@ -95,5 +96,6 @@ pub struct Entry {
     /// Its labels.
     pub meta: Option<Value>,
     /// When it was registered.
+    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
 }

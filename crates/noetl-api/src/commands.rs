@@ -2,18 +2,19 @@
 
 use noetl_model::Map;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::Id;
 
 /// The body of `POST /api/commands/{event_id}/claim`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClaimRequest {
     /// Who claims.
     pub worker_id: String,
 }
 
 /// A claimed command.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ClaimReply {
     /// `ok`.
     pub status: String,
@@ -25,7 +26,7 @@ pub struct ClaimReply {
 }
 
 /// One command.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Command {
     /// Its execution.
     pub execution_id: Id,
@@ -42,18 +43,21 @@ pub struct Command {
 }
 
 /// What the tool of a command gets. Everything is rendered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CommandContext {
     /// The tool's settings, without its kind.
+    #[schema(value_type = Object)]
     pub tool_config: Map,
     /// Its named arguments.
+    #[schema(value_type = Object)]
     pub args: Map,
     /// Names for templates; none, since nothing is left to render.
+    #[schema(value_type = Object)]
     pub render_context: Map,
 }
 
 /// What helps to place a command. Its ids are text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CommandMeta {
     /// `<execution>:<step>:<event>`; a worker repeats it in what it reports.
     pub command_id: String,

@@ -4,11 +4,12 @@ use std::fmt;
 
 use noetl_model::{Timestamp, Value};
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::Id;
 
 /// The body of `POST /api/credentials`. Printing it shows nothing of what is secret.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PutCredential {
     /// Its name; one that has it is replaced.
     pub name: String,
@@ -39,7 +40,7 @@ impl fmt::Debug for PutCredential {
 }
 
 /// A credential as it is shown. What is secret is there only when it was asked for.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CredentialView {
     /// Its id, as text.
     pub id: Id,
@@ -58,8 +59,10 @@ pub struct CredentialView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// When its name was first used.
+    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it was last put.
+    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
     /// What is secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,7 +80,7 @@ impl fmt::Debug for CredentialView {
 }
 
 /// The reply of `GET /api/credentials`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CredentialList {
     /// The credentials, by name.
     pub items: Vec<CredentialView>,
@@ -87,7 +90,8 @@ pub struct CredentialList {
 }
 
 /// What a list of credentials was asked for.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct CredentialFilterView {
     /// Only this type.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
@@ -98,7 +102,7 @@ pub struct CredentialFilterView {
 }
 
 /// The reply of `DELETE /api/credentials/{identifier}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CredentialDeleted {
     /// One sentence for people.
     pub message: String,

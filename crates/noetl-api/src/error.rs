@@ -1,12 +1,13 @@
 //! How a request fails.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The body of every reply that is not a success.
 ///
 /// `error` and `status` are what the wire has always had; `code` is stable and for programs.
 /// `detail` and `message` repeat the sentence, because published clients look in either.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
     /// What went wrong, in one sentence.
     pub error: String,
@@ -42,7 +43,7 @@ impl ErrorBody {
 }
 
 /// One finding about a document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Diagnostic {
     /// `error` or `warning`.
     pub severity: String,

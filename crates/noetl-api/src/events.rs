@@ -3,11 +3,12 @@
 use noetl_model::{Timestamp, Value};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::Id;
 
 /// The body of `POST /api/events`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EventRequest {
     /// The execution it is about.
     pub execution_id: Id,
@@ -17,7 +18,7 @@ pub struct EventRequest {
 }
 
 /// One thing said about an execution.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Said {
     /// The step it is about.
     pub step: String,
@@ -56,6 +57,7 @@ pub struct Said {
     pub status: Option<String>,
     /// When it happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub created_at: Option<Timestamp>,
 }
 
@@ -81,7 +83,7 @@ impl Said {
 }
 
 /// The reply to one event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EventReply {
     /// `ok`.
     pub status: String,
@@ -93,7 +95,7 @@ pub struct EventReply {
 
 /// The body of `POST /api/events/batch`. Its items are decoded one by one, so that one that is
 /// wrong does not take the others with it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct BatchRequest {
     /// The execution all of them are about.
     pub execution_id: Id,
@@ -101,11 +103,12 @@ pub struct BatchRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
     /// Each one a [`Said`].
+    #[schema(value_type = Vec<Value>)]
     pub events: Vec<Box<RawValue>>,
 }
 
 /// The reply to a batch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BatchReply {
     /// `ok`.
     pub status: String,
@@ -119,7 +122,7 @@ pub struct BatchReply {
 }
 
 /// An item of a batch that was not kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Rejected {
     /// Its place in the batch, from 0.
     pub index: usize,
@@ -130,7 +133,7 @@ pub struct Rejected {
 }
 
 /// One row of an execution's log.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct EventView {
     /// Its place in the log: 1, 2, 3 …
     pub seq: u64,
@@ -147,16 +150,20 @@ pub struct EventView {
     /// Its status text.
     pub status: Option<String>,
     /// When it was decided.
+    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// The same again, under the name the web pages read.
+    #[schema(value_type = String, format = DateTime)]
     pub timestamp: Timestamp,
     /// `decided` by the engine, `reported` by a worker or client, or `imported`.
     pub origin: String,
     /// The worker it came from.
     pub worker_id: Option<String>,
     /// What went in.
+    #[schema(value_type = Option<Value>)]
     pub context: Option<Box<RawValue>>,
     /// What came out.
+    #[schema(value_type = Option<Value>)]
     pub result: Option<Box<RawValue>>,
     /// What helps to read the row; `command_id` in its textual form among it.
     pub meta: Option<Value>,
@@ -165,7 +172,7 @@ pub struct EventView {
 }
 
 /// The reply of `GET /api/executions/{id}/events`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct EventsReply {
     /// Whose log it is.
     pub execution_id: Id,

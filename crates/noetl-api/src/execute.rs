@@ -2,11 +2,12 @@
 
 use noetl_model::Map;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{Id, Version};
 
 /// The body of `POST /api/execute`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExecuteRequest {
     /// The catalog path to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -19,6 +20,7 @@ pub struct ExecuteRequest {
     pub version: Option<Version>,
     /// Laid over the playbook's workload.
     #[serde(default, alias = "workload")]
+    #[schema(value_type = Object)]
     pub payload: Map,
     /// The execution that asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,6 +30,7 @@ pub struct ExecuteRequest {
     pub execution_pool: Option<String>,
     /// The caller's trace: `traceparent`, `tracestate`, `baggage`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub trace: Option<Map>,
     /// A window in which the same key starts nothing again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,7 +38,7 @@ pub struct ExecuteRequest {
 }
 
 /// When a start counts as a repeat.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Dedup {
     /// What is the same in a repeat.
     pub key: String,
@@ -58,7 +61,7 @@ impl ExecuteRequest {
 }
 
 /// What was started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExecuteReply {
     /// The execution, as text.
     pub execution_id: Id,

@@ -2,12 +2,13 @@
 
 use noetl_model::{Timestamp, Value};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::Id;
 use crate::events::EventView;
 
 /// One execution as lists show it. Times have both names clients look for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExecutionView {
     /// The execution.
     pub execution_id: Id,
@@ -20,12 +21,16 @@ pub struct ExecutionView {
     /// `RUNNING`, `COMPLETED`, `FAILED` or `CANCELLED`.
     pub status: String,
     /// When it started.
+    #[schema(value_type = String, format = DateTime)]
     pub started_at: Timestamp,
     /// When it ended.
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub completed_at: Option<Timestamp>,
     /// When it started.
+    #[schema(value_type = String, format = DateTime)]
     pub start_time: Timestamp,
     /// When it ended.
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub end_time: Option<Timestamp>,
     /// How long it took; nothing while it runs.
     pub duration_seconds: Option<f64>,
@@ -38,7 +43,7 @@ pub struct ExecutionView {
 }
 
 /// The reply of `GET /api/executions/{id}`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ExecutionDetail {
     /// What lists show of it.
     #[serde(flatten)]
@@ -55,7 +60,7 @@ pub struct ExecutionDetail {
 }
 
 /// Which stretch of a log a reply holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Pagination {
     /// The page, from 1, counted from the newest event.
     pub page: u64,
@@ -72,7 +77,7 @@ pub struct Pagination {
 }
 
 /// The reply of `GET /api/executions/{id}/status`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StatusReply {
     /// The execution.
     pub execution_id: Id,
@@ -93,15 +98,17 @@ pub struct StatusReply {
     /// Why it failed.
     pub error: Option<String>,
     /// When it started.
+    #[schema(value_type = String, format = DateTime)]
     pub start_time: Timestamp,
     /// When it ended.
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub end_time: Option<Timestamp>,
     /// How long it took; nothing while it runs.
     pub duration_seconds: Option<f64>,
 }
 
 /// How far an execution is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Progress {
     /// Steps entered, counting each name once.
     pub total_steps: u32,
@@ -114,7 +121,7 @@ pub struct Progress {
 }
 
 /// The body of `POST /api/executions/{id}/cancel`; it may be left out.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CancelRequest {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,7 +129,7 @@ pub struct CancelRequest {
 }
 
 /// The reply to a cancel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CancelReply {
     /// The execution.
     pub execution_id: Id,
@@ -133,7 +140,7 @@ pub struct CancelReply {
 }
 
 /// The body of `POST /api/executions/{id}/finalize`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct FinalizeRequest {
     /// `COMPLETED` or `FAILED`.
     pub status: String,
@@ -143,7 +150,7 @@ pub struct FinalizeRequest {
 }
 
 /// The body of `POST /api/executions/{id}/answers/{command}`: data, or why there is none.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct AnswerRequest {
     /// The token the command was parked with.
     pub token: String,
@@ -156,7 +163,7 @@ pub struct AnswerRequest {
 }
 
 /// The reply to an answer.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AnswerReply {
     /// The execution.
     pub execution_id: Id,
@@ -167,7 +174,7 @@ pub struct AnswerReply {
 }
 
 /// The reply of `GET /api/executions/{id}/cancellation-check`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CancellationCheck {
     /// The execution.
     pub execution_id: Id,

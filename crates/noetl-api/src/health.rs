@@ -1,16 +1,17 @@
 //! Whether a control plane is well.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The reply of `GET /health`: the process answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Alive {
     /// `ok`.
     pub status: String,
 }
 
 /// The reply of `GET /api/health`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     /// `ok` or `unhealthy`.
     pub status: String,

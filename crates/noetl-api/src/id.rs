@@ -5,6 +5,9 @@ use std::fmt;
 use noetl_model::{CatalogId, CommandId, EventId, ExecutionId};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use utoipa::openapi::schema::{KnownFormat, SchemaFormat};
+use utoipa::openapi::{ObjectBuilder, OneOfBuilder, RefOr, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 /// How an id is written in a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -115,6 +118,19 @@ impl Visitor<'_> for NumberOrText {
         number.map(Id::text).map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
     }
 }
+
+impl PartialSchema for Id {
+    fn schema() -> RefOr<Schema> {
+        let number = ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)));
+        let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some(r"^-?[0-9]{1,19}$"));
+        let either = OneOfBuilder::new().item(number).item(text);
+        either.description(Some("A 64-bit id, as a number or as decimal text")).into()
+    }
+}
+
+impl ToSchema for Id {}
 
 #[cfg(test)]
 mod tests {

@@ -4,11 +4,12 @@ use std::fmt;
 
 use noetl_model::Value;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::Id;
 
 /// The reply of `GET /api/internal/ingress/{listener}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct IngressView {
     /// The listener's name.
     pub listener: String,
@@ -28,7 +29,7 @@ pub struct IngressView {
 }
 
 /// How senders are known. Printing it shows nothing of the secret.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IngressVerify {
     /// `hmac_sha256`, `bearer` or `pubsub_oidc`.
     #[serde(rename = "type")]
@@ -54,7 +55,7 @@ impl fmt::Debug for IngressVerify {
 }
 
 /// What a message starts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IngressDispatch {
     /// The playbook's path.
     pub playbook: String,

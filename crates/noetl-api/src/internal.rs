@@ -2,20 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::Id;
 use crate::events::Rejected;
 
 /// The body of `POST /api/internal/events/project`. Its items are decoded one by one, so that one
 /// that is wrong does not take the others with it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, ToSchema)]
 pub struct ProjectRequest {
     /// Each one a row of the log.
+    #[schema(value_type = Vec<Value>)]
     pub events: Vec<Box<RawValue>>,
 }
 
 /// The reply to it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProjectReply {
     /// How many rows were kept.
     pub projected: usize,
@@ -27,7 +29,7 @@ pub struct ProjectReply {
 }
 
 /// The reply of `POST /api/internal/events/materialize`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MaterializeReply {
     /// How many events were kept.
     pub materialized: usize,
@@ -39,14 +41,14 @@ pub struct MaterializeReply {
 }
 
 /// The body of `POST /api/internal/projection/advance`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AdvanceRequest {
     /// The executions; one that is named twice is advanced once.
     pub execution_ids: Vec<i64>,
 }
 
 /// The reply to it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AdvanceReply {
     /// Those that were.
     pub advanced: Vec<Advanced>,
@@ -55,7 +57,7 @@ pub struct AdvanceReply {
 }
 
 /// An execution whose snapshot is up to date.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Advanced {
     /// The execution.
     pub execution_id: Id,
@@ -66,7 +68,7 @@ pub struct Advanced {
 }
 
 /// An execution whose snapshot could not be brought up to date.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NotAdvanced {
     /// The execution.
     pub execution_id: Id,
@@ -75,7 +77,7 @@ pub struct NotAdvanced {
 }
 
 /// The body of `POST /api/internal/cleanup/purge`. A number of zero or less keeps what it is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct PurgeRequest {
     /// Commands of finished executions, in days since they ended.
@@ -100,7 +102,7 @@ impl Default for PurgeRequest {
 }
 
 /// The reply to it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct PurgeReply {
     /// How many commands went.
     pub commands_purged: u64,
@@ -119,7 +121,7 @@ pub struct PurgeReply {
 }
 
 /// A part of the log that stays.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KeptPart {
     /// Its name.
     pub partition: String,
@@ -128,7 +130,7 @@ pub struct KeptPart {
 }
 
 /// The reply of `GET /api/runtime/shard-info`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ShardInfo {
     /// The execution.
     pub execution_id: Id,
@@ -147,7 +149,7 @@ pub struct ShardInfo {
 }
 
 /// One server of several.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ServerShard {
     /// Its number.
     pub shard_index: u32,

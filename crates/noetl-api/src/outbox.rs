@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::Id;
 
 /// The body of `POST /api/internal/outbox/claim`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = OutboxClaimRequest)]
 pub struct ClaimRequest {
     /// How many rows to claim: 1 to 1000, and the nearer of them when it is outside.
     #[serde(default = "ClaimRequest::default_limit")]
@@ -20,7 +22,8 @@ impl ClaimRequest {
 }
 
 /// The reply to a claim.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = OutboxClaimReply)]
 pub struct ClaimReply {
     /// The rows, smallest id first.
     pub rows: Vec<OutboxRow>,
@@ -29,7 +32,7 @@ pub struct ClaimReply {
 }
 
 /// One claimed row.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct OutboxRow {
     /// Its id.
     pub outbox_id: Id,
@@ -42,6 +45,7 @@ pub struct OutboxRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// What to publish.
+    #[schema(value_type = Value)]
     pub payload: Box<RawValue>,
     /// How it is to be encoded.
     pub payload_codec: String,
@@ -50,21 +54,21 @@ pub struct OutboxRow {
 }
 
 /// The body of `POST /api/internal/outbox/mark-published`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PublishedRequest {
     /// The rows.
     pub outbox_ids: Vec<i64>,
 }
 
 /// The reply to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PublishedReply {
     /// How many of them were not published before.
     pub marked: usize,
 }
 
 /// The body of `POST /api/internal/outbox/mark-failed`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailedRequest {
     /// The row.
     pub outbox_id: i64,
@@ -89,7 +93,7 @@ impl FailedRequest {
 }
 
 /// The reply to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailedReply {
     /// Whether there is such a row that is not published.
     pub marked: bool,
@@ -98,7 +102,7 @@ pub struct FailedReply {
 }
 
 /// The reply of `GET /api/internal/outbox/pending-count`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PendingReply {
     /// How many rows a claim could return.
     pub pending: u64,

@@ -2,11 +2,13 @@
 
 use noetl_model::Value;
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 /// The query of `GET /api/replay/state`. Its values are read by the server, which names what is
 /// wrong with one.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema, IntoParams)]
 #[serde(default)]
+#[into_params(parameter_in = Query)]
 pub struct ReplayQuery {
     /// The execution. It must be given.
     #[serde(skip_serializing_if = "Option::is_none")]

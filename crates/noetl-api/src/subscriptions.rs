@@ -1,18 +1,19 @@
 //! Subscriptions: registering, moving, reading.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::Id;
 
 /// The body of `POST /api/subscriptions` and of `POST /api/subscriptions/register`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SubscribeRequest {
     /// The path of the subscription's document.
     pub path: String,
 }
 
 /// Where a subscription stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SubscriptionStatus {
     /// Its id, as text.
     pub subscription_id: Id,
@@ -30,7 +31,7 @@ pub struct SubscriptionStatus {
 }
 
 /// The reply of `GET /api/subscriptions`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SubscriptionList {
     /// All of them in the order of their ids; those that are over too.
     pub subscriptions: Vec<SubscriptionStatus>,

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use utoipa::openapi::{ObjectBuilder, OneOfBuilder, RefOr, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 /// A version of a path: a number, digits in text, or `latest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -71,6 +73,18 @@ impl Visitor<'_> for NumberOrLatest {
         }
     }
 }
+
+impl PartialSchema for Version {
+    fn schema() -> RefOr<Schema> {
+        let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
+        let text =
+            ObjectBuilder::new().schema_type(Type::String).pattern(Some("^([0-9]+|latest)$"));
+        let either = OneOfBuilder::new().item(number).item(text);
+        either.description(Some("A version number, or 'latest'")).into()
+    }
+}
+
+impl ToSchema for Version {}
 
 #[cfg(test)]
 mod tests {

@@ -110,6 +110,11 @@ impl App {
         Self { bus, ..self }
     }
 
+    /// The same for callers of this tenant.
+    pub(crate) fn of(self, tenant: Tenant) -> Self {
+        Self { tenant, ..self }
+    }
+
     pub(crate) fn uptime(&self) -> Duration {
         self.since.elapsed()
     }

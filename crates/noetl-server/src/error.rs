@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
-use axum::http::header::RETRY_AFTER;
+use axum::http::header::{ALLOW, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use noetl_api::{Diagnostic, ErrorBody};
@@ -34,6 +34,8 @@ pub(crate) struct ApiError {
     code: &'static str,
     message: String,
     diagnostics: Vec<Diagnostic>,
+    /// The verbs that would be possible.
+    allowed: Option<String>,
 }
 
 impl ApiError {
@@ -43,7 +45,12 @@ impl ApiError {
         code: &'static str,
         message: impl Into<String>,
     ) -> Self {
-        Self { status, code, message: message.into(), diagnostics: Vec::new() }
+        Self { status, code, message: message.into(), diagnostics: Vec::new(), allowed: None }
+    }
+
+    /// The same, saying which verbs would be possible.
+    pub(crate) fn allowing(self, verbs: String) -> Self {
+        Self { allowed: Some(verbs), ..self }
     }
 
     /// Something the caller sent makes no sense.
@@ -112,6 +119,9 @@ impl IntoResponse for ApiError {
         let mut response = (self.status, axum::Json(body)).into_response();
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(RETRY_AFTER, COME_AGAIN);
+        }
+        if let Some(verbs) = self.allowed.and_then(|verbs| HeaderValue::from_str(&verbs).ok()) {
+            response.headers_mut().insert(ALLOW, verbs);
         }
         response
     }

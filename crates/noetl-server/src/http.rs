@@ -1,7 +1,11 @@
 //! What every request passes through: who may ask, how a request is read, what a panic becomes.
 
 pub(crate) mod access;
+pub(crate) mod authorize;
+pub(crate) mod caller;
 pub(crate) mod counted;
+pub(crate) mod document;
 pub(crate) mod extract;
 pub(crate) mod internal;
 pub(crate) mod panics;
+pub(crate) mod roles;

@@ -4,9 +4,14 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
+use utoipa::OpenApi as _;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use crate::app::App;
-use crate::http::{access, counted, internal, panics};
+use crate::app::{App, Options};
+use crate::http::document::Document;
+use crate::http::{access, authorize, counted, panics};
 use crate::routes::{
     catalog, cleanup, commands, credentials, events, execute, executions, fallback, health,
     ingress, intake, metrics, outbox, projection, replay, runtime, subscriptions,
@@ -14,40 +19,14 @@ use crate::routes::{
 
 /// All routes of the control plane.
 pub fn router(app: App) -> Router {
-    let open = Router::new()
-        .route("/health", get(health::alive))
-        .route("/api/health", get(health::health))
-        .route("/api/catalog/register", post(catalog::register))
-        .route("/api/catalog/list", post(catalog::list))
-        .route("/api/catalog/resource", post(catalog::resource))
-        .route("/api/execute", post(execute::execute))
-        .route("/api/executions", get(executions::list))
-        .route("/api/executions/{id}", get(executions::detail))
-        .route("/api/executions/{id}/status", get(executions::status))
-        .route("/api/executions/{id}/events", get(executions::events))
-        .route("/api/executions/{id}/cancel", post(executions::cancel))
-        .route("/api/executions/{id}/finalize", post(executions::finalize))
-        .route("/api/executions/{id}/answers/{command}", post(executions::answer))
-        .route("/api/executions/{id}/cancellation-check", get(executions::cancellation_check))
-        .route("/api/events", post(events::report))
-        .route("/api/events/batch", post(events::report_batch))
-        .route("/api/commands/{event_id}", get(commands::command))
-        .route("/api/commands/{event_id}/claim", post(commands::claim))
-        .route("/api/replay/state", get(replay::state))
-        .route("/api/subscriptions", get(subscriptions::list).post(subscriptions::register))
+    let (routes, document) = described(&app.options);
+    let described = axum::Json(document);
+    routes
+        .route("/api/openapi.json", get(move || async move { described }))
+        // A published runtime asks under a name of its own.
         .route("/api/subscriptions/register", post(subscriptions::register))
-        .route("/api/subscriptions/{id}", get(subscriptions::get))
-        .route("/api/subscriptions/{id}/{action}", post(subscriptions::act))
-        .route("/api/credentials", get(credentials::list).post(credentials::put))
-        .route("/api/credentials/{identifier}", get(credentials::get).delete(credentials::delete))
-        .route("/api/runtime/shard-info", get(runtime::shard_info));
-    let open = match app.options.has_metrics {
-        true => open.route("/metrics", get(metrics::metrics)),
-        false => open,
-    };
-    open.merge(internal_routes(&app))
+        .route_layer(from_fn_with_state(app.clone(), authorize::check))
         .fallback(fallback::unknown_path)
-        .method_not_allowed_fallback(fallback::wrong_verb)
         .layer(DefaultBodyLimit::max(app.options.body_limit))
         .layer(from_fn_with_state(app.clone(), counted::count))
         .layer(from_fn(panics::caught))
@@ -55,18 +34,93 @@ pub fn router(app: App) -> Router {
         .with_state(app)
 }
 
-/// What only system pools may ask. The gate comes before anything of a body is read.
-fn internal_routes(app: &App) -> Router<App> {
+/// The OpenAPI document of all routes.
+#[cfg(test)]
+pub(crate) fn document() -> OpenApi {
+    described(&Options::default()).1
+}
+
+/// The routes, and the document that is made from what stands at their handlers.
+fn described(options: &Options) -> (Router<App>, OpenApi) {
+    let open = OpenApiRouter::with_openapi(Document::openapi())
+        .merge(health_routes(options))
+        .merge(catalog_routes())
+        .merge(execution_routes())
+        .merge(worker_routes())
+        .merge(secret_routes())
+        .merge(subscription_routes())
+        .merge(internal_routes());
+    let (routes, mut document) = open.split_for_parts();
+    options.version.clone_into(&mut document.info.version);
+    (routes, document)
+}
+
+fn health_routes(options: &Options) -> OpenApiRouter<App> {
+    let routes =
+        OpenApiRouter::new().routes(routes!(health::alive)).routes(routes!(health::health));
+    match options.has_metrics {
+        true => routes.routes(routes!(metrics::metrics)),
+        false => routes,
+    }
+}
+
+fn catalog_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(catalog::register))
+        .routes(routes!(catalog::list))
+        .routes(routes!(catalog::resource))
+}
+
+fn execution_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(execute::execute))
+        .routes(routes!(executions::list))
+        .routes(routes!(executions::detail))
+        .routes(routes!(executions::status))
+        .routes(routes!(executions::events))
+        .routes(routes!(executions::cancel))
+        .routes(routes!(executions::finalize))
+        .routes(routes!(executions::answer))
+        .routes(routes!(executions::cancellation_check))
+        .routes(routes!(replay::state))
+}
+
+fn worker_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(events::report))
+        .routes(routes!(events::report_batch))
+        .routes(routes!(commands::command))
+        .routes(routes!(commands::claim))
+        .routes(routes!(runtime::shard_info))
+}
+
+fn secret_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(credentials::list, credentials::put))
+        .routes(routes!(credentials::get, credentials::delete))
+}
+
+fn subscription_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(subscriptions::list, subscriptions::register))
+        .routes(routes!(subscriptions::get))
+        .routes(routes!(subscriptions::act))
+}
+
+/// What only system pools may ask.
+fn internal_routes() -> OpenApiRouter<App> {
     let large = DefaultBodyLimit::max(intake::BODY_LIMIT);
-    Router::new()
-        .route("/api/internal/outbox/claim", post(outbox::claim))
-        .route("/api/internal/outbox/mark-published", post(outbox::mark_published))
-        .route("/api/internal/outbox/mark-failed", post(outbox::mark_failed))
-        .route("/api/internal/outbox/pending-count", get(outbox::pending_count))
-        .route("/api/internal/events/project", post(intake::project).layer(large))
-        .route("/api/internal/events/materialize", post(intake::materialize).layer(large))
-        .route("/api/internal/projection/advance", post(projection::advance))
-        .route("/api/internal/cleanup/purge", post(cleanup::purge))
-        .route("/api/internal/ingress/{listener}", get(ingress::get))
-        .route_layer(from_fn_with_state(app.clone(), internal::gate))
+    let intake = OpenApiRouter::new()
+        .routes(routes!(intake::project))
+        .routes(routes!(intake::materialize))
+        .layer(large);
+    OpenApiRouter::new()
+        .routes(routes!(outbox::claim))
+        .routes(routes!(outbox::mark_published))
+        .routes(routes!(outbox::mark_failed))
+        .routes(routes!(outbox::pending_count))
+        .routes(routes!(projection::advance))
+        .routes(routes!(cleanup::purge))
+        .routes(routes!(ingress::get))
+        .merge(intake)
 }

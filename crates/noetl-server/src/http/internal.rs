@@ -3,11 +3,8 @@
 //! It is looked at before anything of the body is, and asked for anew with every request, so that
 //! it can be changed while the server runs.
 
-use axum::extract::{Request, State};
 use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderValue, StatusCode};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use subtle::ConstantTimeEq;
 
 use crate::app::App;
@@ -16,13 +13,9 @@ use crate::error::ApiError;
 /// The variable that holds the token, for messages.
 pub const TOKEN_VARIABLE: &str = "NOETL_INTERNAL_API_TOKEN";
 
-/// Lets a request through that has the token.
-pub(crate) async fn gate(State(app): State<App>, request: Request, next: Next) -> Response {
-    let expected = app.options.internal_token.read();
-    match check(expected.as_deref(), request.headers().get(AUTHORIZATION)) {
-        Ok(()) => next.run(request).await,
-        Err(refusal) => refusal.into_response(),
-    }
+/// Whether a request has the token.
+pub(crate) fn is_internal(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
+    check(app.options.internal_token.read().as_deref(), headers.get(AUTHORIZATION))
 }
 
 fn check(expected: Option<&str>, presented: Option<&HeaderValue>) -> Result<(), ApiError> {

@@ -1,20 +1,22 @@
 //! Documents: registering, listing, reading.
 
-use axum::extract::State;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use noetl_api::catalog::{
     Entry, ListReply, ListRequest, RegisterReply, RegisterRequest, ResourceRequest,
 };
 use serde::Deserialize;
+use utoipa::IntoParams;
 
-use crate::app::App;
 use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
 use crate::http::extract::{Json, OptionalJson, Query};
 use crate::shape;
 
 /// What `POST /api/catalog/register` can be asked besides its body.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct RegisterQuery {
     /// Whether a playbook with errors is taken.
     #[serde(default)]
@@ -25,8 +27,17 @@ pub(crate) struct RegisterQuery {
 ///
 /// It becomes the next version of its path. A playbook with errors is refused, with every error
 /// named, unless `force` is given.
+#[utoipa::path(
+    post,
+    path = "/api/catalog/register",
+    operation_id = "catalog_register",
+    tag = "catalog",
+    params(RegisterQuery),
+    request_body = RegisterRequest,
+    responses((status = 200, body = RegisterReply), Failures),
+)]
 pub(crate) async fn register(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Query(query): Query<RegisterQuery>,
     Json(request): Json<RegisterRequest>,
 ) -> Result<Json<RegisterReply>, ApiError> {
@@ -40,8 +51,16 @@ pub(crate) async fn register(
 /// List documents
 ///
 /// Every version of every document, newest first; of one kind when it is given.
+#[utoipa::path(
+    post,
+    path = "/api/catalog/list",
+    operation_id = "catalog_list",
+    tag = "catalog",
+    request_body = Option<ListRequest>,
+    responses((status = 200, body = ListReply), Failures),
+)]
 pub(crate) async fn list(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     OptionalJson(request): OptionalJson<ListRequest>,
 ) -> Result<Json<ListReply>, ApiError> {
     let kind = request.resource_type.as_deref().filter(|kind| !kind.is_empty());
@@ -52,8 +71,15 @@ pub(crate) async fn list(
 /// Read one document
 ///
 /// By id, or by path and version.
+#[utoipa::path(
+    post,
+    path = "/api/catalog/resource",
+    tag = "catalog",
+    request_body = ResourceRequest,
+    responses((status = 200, body = Entry), Failures),
+)]
 pub(crate) async fn resource(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Json(request): Json<ResourceRequest>,
 ) -> Result<Json<Entry>, ApiError> {
     let catalog = &app.control.catalog;

@@ -1,21 +1,29 @@
 //! Removing what is old.
 
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{FromRequest, Request};
 use axum::http::header::CONTENT_TYPE;
 use noetl_api::internal::{KeptPart, PurgeReply, PurgeRequest};
 use noetl_control::PurgeError;
 use noetl_store::{Policy, Window};
 
-use crate::app::App;
 use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
 use crate::http::extract::Json;
 
 /// Remove what is old
 ///
 /// Nothing that can still move is touched, and no subscription. Parts of the log that stay are named
 /// with the reason.
+#[utoipa::path(
+    post,
+    path = "/api/internal/cleanup/purge",
+    tag = "internal",
+    request_body = Option<PurgeRequest>,
+    responses((status = 200, body = PurgeReply), Failures),
+)]
 pub(crate) async fn purge(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     request: Request,
 ) -> Result<Json<PurgeReply>, ApiError> {
     let asked = match request.headers().contains_key(CONTENT_TYPE) {

@@ -1,18 +1,26 @@
 //! Commands: reading and claiming them.
 
-use axum::extract::State;
 use axum::http::StatusCode;
+use noetl_api::Id;
 use noetl_api::commands::{ClaimReply, ClaimRequest, Command};
 use noetl_model::CommandId;
 
-use crate::app::App;
 use crate::error::{ApiError, not_claimed, unknown_command};
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 use crate::reads;
 
 /// Read a command
+#[utoipa::path(
+    get,
+    path = "/api/commands/{event_id}",
+    tag = "workers",
+    params(("event_id" = Id, Path)),
+    responses((status = 200, body = Command), Failures),
+)]
 pub(crate) async fn command(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Path(id): Path<CommandId>,
 ) -> Result<Json<Command>, ApiError> {
     let missing = || unknown_command(StatusCode::NOT_FOUND, id);
@@ -23,8 +31,17 @@ pub(crate) async fn command(
 ///
 /// Repeating a claim is harmless; two workers never hold one command. A command that is over or
 /// unknown is a conflict, so that a worker forgets it.
+#[utoipa::path(
+    post,
+    path = "/api/commands/{event_id}/claim",
+    operation_id = "commands_claim",
+    tag = "workers",
+    params(("event_id" = Id, Path)),
+    request_body = ClaimRequest,
+    responses((status = 200, body = ClaimReply), Failures),
+)]
 pub(crate) async fn claim(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Path(id): Path<CommandId>,
     Json(request): Json<ClaimRequest>,
 ) -> Result<Json<ClaimReply>, ApiError> {

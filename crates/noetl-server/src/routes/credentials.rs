@@ -1,6 +1,5 @@
 //! Credentials: keeping, listing, reading, removing.
 
-use axum::extract::State;
 use noetl_api::Id;
 use noetl_api::credentials::{
     CredentialDeleted, CredentialFilterView, CredentialList, CredentialView, PutCredential,
@@ -8,13 +7,16 @@ use noetl_api::credentials::{
 use noetl_control::{CredentialRequest, Credentials};
 use noetl_store::{Credential, CredentialFilter};
 use serde::Deserialize;
+use utoipa::IntoParams;
 
-use crate::app::App;
 use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
 
 /// What `GET /api/credentials/{identifier}` can be asked.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct CredentialQuery {
     /// Whether what is secret is shown.
     #[serde(default)]
@@ -24,8 +26,15 @@ pub(crate) struct CredentialQuery {
 /// Keep a credential
 ///
 /// One that has the name is replaced, all of it but its id. What is secret is not shown again.
+#[utoipa::path(
+    post,
+    path = "/api/credentials",
+    tag = "credentials",
+    request_body = PutCredential,
+    responses((status = 200, body = CredentialView), Failures),
+)]
 pub(crate) async fn put(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Json(request): Json<PutCredential>,
 ) -> Result<Json<CredentialView>, ApiError> {
     let request = CredentialRequest {
@@ -44,8 +53,16 @@ pub(crate) async fn put(
 /// List credentials
 ///
 /// Of one type, or with a text in their name or description, when that is asked for.
+#[utoipa::path(
+    get,
+    path = "/api/credentials",
+    operation_id = "credentials_list",
+    tag = "credentials",
+    params(CredentialFilterView),
+    responses((status = 200, body = CredentialList), Failures),
+)]
 pub(crate) async fn list(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Query(asked): Query<CredentialFilterView>,
 ) -> Result<Json<CredentialList>, ApiError> {
     let filter = CredentialFilter { kind: asked.kind.clone(), text: asked.q.clone() };
@@ -57,8 +74,16 @@ pub(crate) async fn list(
 /// Read a credential
 ///
 /// By id, else by name; with what is secret when `include_data` is given.
+#[utoipa::path(
+    get,
+    path = "/api/credentials/{identifier}",
+    operation_id = "credentials_get",
+    tag = "credentials",
+    params(("identifier" = String, Path), CredentialQuery),
+    responses((status = 200, body = CredentialView), Failures),
+)]
 pub(crate) async fn get(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Path(identifier): Path<String>,
     Query(query): Query<CredentialQuery>,
 ) -> Result<Json<CredentialView>, ApiError> {
@@ -69,8 +94,15 @@ pub(crate) async fn get(
 }
 
 /// Remove a credential
+#[utoipa::path(
+    delete,
+    path = "/api/credentials/{identifier}",
+    tag = "credentials",
+    params(("identifier" = String, Path)),
+    responses((status = 200, body = CredentialDeleted), Failures),
+)]
 pub(crate) async fn delete(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Path(identifier): Path<String>,
 ) -> Result<Json<CredentialDeleted>, ApiError> {
     let id = app.control.credentials.delete(&app.tenant, &identifier).await?;

@@ -1,19 +1,26 @@
 //! What workers and clients say.
 
-use axum::extract::State;
 use noetl_api::events::{BatchReply, BatchRequest, EventReply, EventRequest};
 
 use super::said;
-use crate::app::App;
 use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
 use crate::http::extract::{Json, JsonText, decode_text};
 
 /// Say one thing about an execution
 ///
 /// A report about a command drives its execution; anything else is kept and shown. Saying the same
 /// event again answers the same and changes nothing.
+#[utoipa::path(
+    post,
+    path = "/api/events",
+    tag = "workers",
+    request_body = EventRequest,
+    responses((status = 200, body = EventReply), Failures),
+)]
 pub(crate) async fn report(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Json(request): Json<EventRequest>,
 ) -> Result<Json<EventReply>, ApiError> {
     let report = said::report(request.execution_id.into(), request.said, said::Flags::SINGLE)?;
@@ -24,8 +31,15 @@ pub(crate) async fn report(
 /// Say several things about one execution
 ///
 /// Each is taken for itself: what is wrong with one is said in `rejected`, and the rest is kept.
+#[utoipa::path(
+    post,
+    path = "/api/events/batch",
+    tag = "workers",
+    request_body = BatchRequest,
+    responses((status = 200, body = BatchReply), Failures),
+)]
 pub(crate) async fn report_batch(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     JsonText(text): JsonText,
 ) -> Result<Json<BatchReply>, ApiError> {
     let request: BatchRequest = decode_text(&text)?;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use axum::extract::State;
 use noetl_api::Id;
 use noetl_api::execute::{Dedup, ExecuteReply, ExecuteRequest};
 use noetl_control::{Once, StartRequest, Started, StartedOnce, WINDOW_MAX};
@@ -10,6 +9,8 @@ use noetl_model::{ExecutionId, SubscriptionId};
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
 use crate::http::extract::Json;
 
 /// Start an execution
@@ -17,8 +18,15 @@ use crate::http::extract::Json;
 /// With `dedup`, a key that was used within its window starts nothing again.
 /// When this answers, the beginning is durable and the execution will go on, whatever becomes of
 /// this process.
+#[utoipa::path(
+    post,
+    path = "/api/execute",
+    tag = "executions",
+    request_body = ExecuteRequest,
+    responses((status = 200, body = ExecuteReply), Failures),
+)]
 pub(crate) async fn execute(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Json(request): Json<ExecuteRequest>,
 ) -> Result<Json<ExecuteReply>, ApiError> {
     let outcome = start(&app, request).await;

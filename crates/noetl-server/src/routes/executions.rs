@@ -1,6 +1,5 @@
 //! Executions: lists, detail, status, cancelling.
 
-use axum::extract::State;
 use noetl_api::Id;
 use noetl_api::events::EventsReply;
 use noetl_api::executions::{
@@ -10,9 +9,11 @@ use noetl_api::executions::{
 use noetl_model::{CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, is_deeper_than};
 use noetl_store::{ExecutionFilter, ExecutionStatus};
 use serde::Deserialize;
+use utoipa::IntoParams;
 
-use crate::app::App;
 use crate::error::{ApiError, not_cancelled};
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
 use crate::http::extract::{Ids, Json, OptionalJson, Path, Query};
 use crate::reads::{self, EVENTS_MAX, Stretch};
 use crate::shape;
@@ -23,30 +24,60 @@ const LIST: (u64, u64) = (50, 100);
 const EVENTS: u64 = 500;
 
 /// Which executions to list. A parameter without a value counts as left out.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
+    /// Of this catalog entry.
+    #[param(value_type = Option<Id>)]
     catalog_id: Option<String>,
+    /// With this in their path, in any case.
+    #[param(value_type = Option<String>)]
     path: Option<String>,
+    /// `RUNNING`, `COMPLETED`, `FAILED` or `CANCELLED`.
+    #[param(value_type = Option<String>)]
     status: Option<String>,
+    /// At most so many.
+    #[param(value_type = Option<u64>)]
     limit: Option<String>,
+    /// After so many.
+    #[param(value_type = Option<u64>)]
     offset: Option<String>,
 }
 
 /// Which part of a log to show.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct StretchQuery {
+    /// Events after this number in the log.
+    #[param(value_type = Option<u64>)]
     after: Option<String>,
+    /// Events after this number in the log, oldest first.
+    #[param(value_type = Option<u64>)]
     after_seq: Option<String>,
+    /// At most so many.
+    #[param(value_type = Option<u64>)]
     limit: Option<String>,
+    /// This page, from 1, newest events first.
+    #[param(value_type = Option<u64>)]
     page: Option<String>,
+    /// Events on a page.
+    #[param(value_type = Option<u64>)]
     page_size: Option<String>,
 }
 
 /// List executions
 ///
 /// Newest start first, filtered by catalog entry, part of the path, or status.
+#[utoipa::path(
+    get,
+    path = "/api/executions",
+    operation_id = "executions_list",
+    tag = "executions",
+    params(ListQuery),
+    responses((status = 200, body = Vec<ExecutionView>), Failures),
+)]
 pub(crate) async fn list(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Ids(ids): Ids,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<Vec<ExecutionView>>, ApiError> {
@@ -58,8 +89,15 @@ pub(crate) async fn list(
 /// Read an execution
 ///
 /// With the newest 2000 events, oldest first; with `page`, one page of them, newest first.
+#[utoipa::path(
+    get,
+    path = "/api/executions/{id}",
+    tag = "executions",
+    params(("id" = Id, Path), StretchQuery),
+    responses((status = 200, body = ExecutionDetail), Failures),
+)]
 pub(crate) async fn detail(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
     Query(query): Query<StretchQuery>,
@@ -68,8 +106,16 @@ pub(crate) async fn detail(
 }
 
 /// How an execution stands
+#[utoipa::path(
+    get,
+    path = "/api/executions/{id}/status",
+    operation_id = "executions_status",
+    tag = "executions",
+    params(("id" = Id, Path)),
+    responses((status = 200, body = StatusReply), Failures),
+)]
 pub(crate) async fn status(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
 ) -> Result<Json<StatusReply>, ApiError> {
@@ -79,8 +125,15 @@ pub(crate) async fn status(
 /// Read a stretch of an execution's log
 ///
 /// The events after `after`, oldest first. Asking again with `next_after` goes on from there.
+#[utoipa::path(
+    get,
+    path = "/api/executions/{id}/events",
+    tag = "executions",
+    params(("id" = Id, Path), StretchQuery),
+    responses((status = 200, body = EventsReply), Failures),
+)]
 pub(crate) async fn events(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
     Query(query): Query<StretchQuery>,
@@ -93,8 +146,16 @@ pub(crate) async fn events(
 /// Cancel an execution
 ///
 /// Running steps are told to stop; their late results change nothing.
+#[utoipa::path(
+    post,
+    path = "/api/executions/{id}/cancel",
+    tag = "executions",
+    params(("id" = Id, Path)),
+    request_body = Option<CancelRequest>,
+    responses((status = 200, body = CancelReply), Failures),
+)]
 pub(crate) async fn cancel(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
     OptionalJson(request): OptionalJson<CancelRequest>,
@@ -111,8 +172,16 @@ pub(crate) async fn cancel(
 /// End an execution by hand
 ///
 /// For one that an operator knows will never end by itself. What still runs is stopped.
+#[utoipa::path(
+    post,
+    path = "/api/executions/{id}/finalize",
+    tag = "executions",
+    params(("id" = Id, Path)),
+    request_body = FinalizeRequest,
+    responses((status = 200, body = CancelReply), Failures),
+)]
 pub(crate) async fn finalize(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
     Json(request): Json<FinalizeRequest>,
@@ -137,8 +206,16 @@ pub(crate) async fn finalize(
 ///
 /// For approvals and jobs that ran elsewhere. The token is in the `command.parked` event; an answer
 /// with another one changes nothing.
+#[utoipa::path(
+    post,
+    path = "/api/executions/{id}/answers/{command}",
+    tag = "executions",
+    params(("id" = Id, Path), ("command" = Id, Path)),
+    request_body = AnswerRequest,
+    responses((status = 200, body = AnswerReply), Failures),
+)]
 pub(crate) async fn answer(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Path((id, command)): Path<(ExecutionId, CommandId)>,
     Ids(ids): Ids,
     Json(request): Json<AnswerRequest>,
@@ -166,8 +243,15 @@ pub(crate) async fn answer(
 /// Whether an execution was cancelled
 ///
 /// One that is not known was not.
+#[utoipa::path(
+    get,
+    path = "/api/executions/{id}/cancellation-check",
+    tag = "executions",
+    params(("id" = Id, Path)),
+    responses((status = 200, body = CancellationCheck), Failures),
+)]
 pub(crate) async fn cancellation_check(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
 ) -> Result<Json<CancellationCheck>, ApiError> {

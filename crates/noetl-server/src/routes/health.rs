@@ -1,23 +1,35 @@
 //! Whether the control plane is well.
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use noetl_api::health::{Alive, Health};
 use noetl_model::ExecutionId;
 use tracing::warn;
 
-use crate::app::App;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
 use crate::http::extract::Json;
 
 /// Whether the process answers
 ///
 /// Asks nothing of the store, so that a slow one does not get the process restarted.
+#[utoipa::path(
+    get,
+    path = "/health",
+    tag = "health",
+    responses((status = 200, body = Alive), Failures),
+)]
 pub(crate) async fn alive() -> Json<Alive> {
     Json(Alive { status: "ok".to_owned() })
 }
 
 /// Whether the control plane and its store answer
-pub(crate) async fn health(State(app): State<App>) -> (StatusCode, Json<Health>) {
+#[utoipa::path(
+    get,
+    path = "/api/health",
+    tag = "health",
+    responses((status = 200, body = Health), (status = 503, body = Health, description = "The store does not answer"), Failures),
+)]
+pub(crate) async fn health(Scoped(app): Scoped) -> (StatusCode, Json<Health>) {
     // A look-up by key that finds nothing: the cheapest question every store answers.
     let answer = app.control.executions.get(&app.tenant, ExecutionId::new(0)).await;
     if let Err(error) = &answer {

@@ -1,19 +1,27 @@
 //! What a gateway has to know of a listener. Behind the internal token: it hands out secrets.
 
-use axum::extract::State;
 use noetl_api::Id;
 use noetl_api::ingress::{IngressDispatch, IngressVerify, IngressView};
 use noetl_control::Listener;
 
-use crate::app::App;
 use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 
 /// Read a listener
 ///
 /// The first asking registers its subscription. Neither its state nor its mode is looked at.
+#[utoipa::path(
+    get,
+    path = "/api/internal/ingress/{listener}",
+    operation_id = "ingress_get",
+    tag = "internal",
+    params(("listener" = String, Path)),
+    responses((status = 200, body = IngressView), Failures),
+)]
 pub(crate) async fn get(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Path(listener): Path<String>,
 ) -> Result<Json<IngressView>, ApiError> {
     let found = app.control.listeners.get(&app.tenant, &listener).await?;

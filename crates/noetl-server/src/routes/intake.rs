@@ -2,7 +2,6 @@
 
 mod envelope;
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use noetl_api::Id;
 use noetl_api::events::{EventRequest, Rejected};
@@ -15,6 +14,8 @@ use serde_json::value::RawValue;
 use super::said;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
 use crate::http::extract::{Json, JsonText, decode, decode_text};
 
 /// The largest body of the routes here: a batch of 200 rows of the stream, each as large as one may
@@ -25,8 +26,15 @@ pub(crate) const BODY_LIMIT: usize = 64 << 20;
 ///
 /// Row by row: what is wrong with one is said in `rejected`, and the rest is kept. A row that is
 /// there already counts as a duplicate.
+#[utoipa::path(
+    post,
+    path = "/api/internal/events/project",
+    tag = "internal",
+    request_body = ProjectRequest,
+    responses((status = 200, body = ProjectReply), Failures),
+)]
 pub(crate) async fn project(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     JsonText(text): JsonText,
 ) -> Result<Json<ProjectReply>, ApiError> {
     let request: ProjectRequest = decode_text(&text)?;
@@ -46,8 +54,15 @@ pub(crate) async fn project(
 /// Keep events of workers elsewhere
 ///
 /// A bare array of what `POST /api/events` takes, taken one by one.
+#[utoipa::path(
+    post,
+    path = "/api/internal/events/materialize",
+    tag = "internal",
+    request_body = ProjectRequest,
+    responses((status = 200, body = MaterializeReply), Failures),
+)]
 pub(crate) async fn materialize(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     JsonText(text): JsonText,
 ) -> Result<Json<MaterializeReply>, ApiError> {
     let items: Vec<Box<RawValue>> = decode_text(&text)?;

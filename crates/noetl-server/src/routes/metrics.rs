@@ -1,14 +1,20 @@
 //! What is counted, for Prometheus.
 
-use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use noetl_control::metrics::CONTENT_TYPE as TEXT;
 
-use crate::app::App;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
 
 /// What is counted
-pub(crate) async fn metrics(State(app): State<App>) -> impl IntoResponse {
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "health",
+    responses((status = 200, body = String, content_type = "text/plain"), Failures),
+)]
+pub(crate) async fn metrics(Scoped(app): Scoped) -> impl IntoResponse {
     app.control.measure().await;
     ([(CONTENT_TYPE, TEXT)], app.control.metrics.text())
 }

@@ -1,6 +1,5 @@
 //! The outbox, for publishers outside and for whatever scales them.
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use noetl_api::Id;
 use noetl_api::outbox::{
@@ -9,15 +8,24 @@ use noetl_api::outbox::{
 };
 use serde_json::value::RawValue;
 
-use crate::app::App;
 use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
 use crate::http::extract::Json;
 
 /// Claim rows to publish
 ///
 /// A claim is a lease: rows that are neither marked published nor failed in time are claimed again.
+#[utoipa::path(
+    post,
+    path = "/api/internal/outbox/claim",
+    operation_id = "outbox_claim",
+    tag = "internal",
+    request_body = ClaimRequest,
+    responses((status = 200, body = ClaimReply), Failures),
+)]
 pub(crate) async fn claim(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Json(request): Json<ClaimRequest>,
 ) -> Result<Json<ClaimReply>, ApiError> {
     let claimed = app.control.outbox.claim(request.limit).await?;
@@ -28,8 +36,15 @@ pub(crate) async fn claim(
 /// Say that rows are published
 ///
 /// Which is final: a repeat counts nothing.
+#[utoipa::path(
+    post,
+    path = "/api/internal/outbox/mark-published",
+    tag = "internal",
+    request_body = PublishedRequest,
+    responses((status = 200, body = PublishedReply), Failures),
+)]
 pub(crate) async fn mark_published(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Json(request): Json<PublishedRequest>,
 ) -> Result<Json<PublishedReply>, ApiError> {
     if request.outbox_ids.is_empty() {
@@ -42,8 +57,15 @@ pub(crate) async fn mark_published(
 /// Say that publishing a row failed
 ///
 /// It can be claimed again after a delay that doubles with `attempts`.
+#[utoipa::path(
+    post,
+    path = "/api/internal/outbox/mark-failed",
+    tag = "internal",
+    request_body = FailedRequest,
+    responses((status = 200, body = FailedReply), Failures),
+)]
 pub(crate) async fn mark_failed(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Json(request): Json<FailedRequest>,
 ) -> Result<Json<FailedReply>, ApiError> {
     if request.error.is_empty() {
@@ -56,7 +78,13 @@ pub(crate) async fn mark_failed(
 }
 
 /// How many rows could be claimed
-pub(crate) async fn pending_count(State(app): State<App>) -> Result<Json<PendingReply>, ApiError> {
+#[utoipa::path(
+    get,
+    path = "/api/internal/outbox/pending-count",
+    tag = "internal",
+    responses((status = 200, body = PendingReply), Failures),
+)]
+pub(crate) async fn pending_count(Scoped(app): Scoped) -> Result<Json<PendingReply>, ApiError> {
     Ok(Json(PendingReply { pending: app.control.outbox.pending().await? }))
 }
 

@@ -2,20 +2,27 @@
 
 use std::collections::HashSet;
 
-use axum::extract::State;
 use noetl_api::Id;
 use noetl_api::internal::{AdvanceReply, AdvanceRequest, Advanced, NotAdvanced};
 use noetl_model::ExecutionId;
 
-use crate::app::App;
 use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
 use crate::http::extract::Json;
 
 /// Bring snapshots of executions up to date
 ///
 /// One after the other, each for itself: one that fails does not keep the others.
+#[utoipa::path(
+    post,
+    path = "/api/internal/projection/advance",
+    tag = "internal",
+    request_body = AdvanceRequest,
+    responses((status = 200, body = AdvanceReply), Failures),
+)]
 pub(crate) async fn advance(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Json(request): Json<AdvanceRequest>,
 ) -> Result<Json<AdvanceReply>, ApiError> {
     let mut reply = AdvanceReply { advanced: Vec::new(), failed: Vec::new() };

@@ -1,14 +1,14 @@
 //! Replay: a log folded to any event or time.
 
-use axum::extract::State;
 use noetl_api::replay::{ReplayQuery, ReplayReply};
 use noetl_control::{ORGANIZATION, Payloads, ReplayRequest};
 use noetl_engine::replay::ReplayState;
 use noetl_model::{EventId, ExecutionId, Tenant, Timestamp};
 use noetl_store::Until;
 
-use crate::app::App;
 use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
 use crate::http::extract::{Json, Query};
 
 /// How many events are folded when nothing is said, and at most when a number is.
@@ -18,8 +18,15 @@ const LIMIT: (i64, i64) = (10_000, 100_000);
 ///
 /// Folds its events, in the order of their ids, into what they say about the execution, its stages,
 /// frames, commands, loops and business objects. One that is not known has no events.
+#[utoipa::path(
+    get,
+    path = "/api/replay/state",
+    tag = "executions",
+    params(ReplayQuery),
+    responses((status = 200, body = Object), Failures),
+)]
 pub(crate) async fn state(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Query(query): Query<ReplayQuery>,
 ) -> Result<Json<ReplayReply<ReplayState, Payloads>>, ApiError> {
     let replayed = app.control.replay.state(&request(&query)?).await?;

@@ -1,24 +1,41 @@
 //! Where executions are.
 
+use noetl_api::Id;
 use noetl_api::internal::{ServerShard, ShardInfo};
 use noetl_model::{ExecutionId, shard_for};
 use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::error::ApiError;
+use crate::http::document::Failures;
 use crate::http::extract::{Json, Query};
 
 /// The most shards one may ask about.
 const SHARDS_MAX: u32 = 1024;
 
 /// What is asked.
-#[derive(Deserialize)]
-pub(crate) struct Asked {
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ShardQuery {
+    /// The execution.
+    #[param(value_type = Id)]
     execution_id: String,
+    /// How many shards there are, up to 1024; one when left out.
+    #[param(value_type = Option<u32>)]
     shard_count: Option<String>,
 }
 
 /// Which shard an execution is in
-pub(crate) async fn shard_info(Query(asked): Query<Asked>) -> Result<Json<ShardInfo>, ApiError> {
+#[utoipa::path(
+    get,
+    path = "/api/runtime/shard-info",
+    tag = "workers",
+    params(ShardQuery),
+    responses((status = 200, body = ShardInfo), Failures),
+)]
+pub(crate) async fn shard_info(
+    Query(asked): Query<ShardQuery>,
+) -> Result<Json<ShardInfo>, ApiError> {
     let id: i64 = asked.execution_id.trim().parse().map_err(|_| {
         ApiError::query(format!("execution_id is a 64-bit number, not '{}'", asked.execution_id))
     })?;

@@ -1,21 +1,29 @@
 //! Subscriptions: registering, moving, reading.
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use noetl_api::Id;
 use noetl_api::subscriptions::{SubscribeRequest, SubscriptionList, SubscriptionStatus};
 use noetl_model::SubscriptionId;
 use noetl_store::{SubscriptionAction, SubscriptionRow};
 
-use crate::app::App;
 use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 
 /// Register a subscription
 ///
 /// By the path of its document. One that is known and not deactivated is answered as it is.
+#[utoipa::path(
+    post,
+    path = "/api/subscriptions",
+    operation_id = "subscriptions_register",
+    tag = "subscriptions",
+    request_body = SubscribeRequest,
+    responses((status = 200, body = SubscriptionStatus), Failures),
+)]
 pub(crate) async fn register(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Json(request): Json<SubscribeRequest>,
 ) -> Result<Json<SubscriptionStatus>, ApiError> {
     let row = app.control.subscriptions.register(&app.tenant, &request.path).await?;
@@ -25,8 +33,15 @@ pub(crate) async fn register(
 /// Move a subscription
 ///
 /// `activate`, `pause`, `resume`, `drain` or `deactivate`. A body is not looked at.
+#[utoipa::path(
+    post,
+    path = "/api/subscriptions/{id}/{action}",
+    tag = "subscriptions",
+    params(("id" = Id, Path), ("action" = String, Path)),
+    responses((status = 200, body = SubscriptionStatus), Failures),
+)]
 pub(crate) async fn act(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Path((id, action)): Path<(String, String)>,
 ) -> Result<Json<SubscriptionStatus>, ApiError> {
     let action = SubscriptionAction::from_text(&action).ok_or_else(|| {
@@ -43,8 +58,16 @@ pub(crate) async fn act(
 }
 
 /// Read a subscription
+#[utoipa::path(
+    get,
+    path = "/api/subscriptions/{id}",
+    operation_id = "subscriptions_get",
+    tag = "subscriptions",
+    params(("id" = Id, Path)),
+    responses((status = 200, body = SubscriptionStatus), Failures),
+)]
 pub(crate) async fn get(
-    State(app): State<App>,
+    Scoped(app): Scoped,
     Path(id): Path<i64>,
 ) -> Result<Json<SubscriptionStatus>, ApiError> {
     let row = app.control.subscriptions.get(&app.tenant, SubscriptionId::new(id)).await?;
@@ -54,7 +77,14 @@ pub(crate) async fn get(
 /// List subscriptions
 ///
 /// In the order of their ids; those that are over too.
-pub(crate) async fn list(State(app): State<App>) -> Result<Json<SubscriptionList>, ApiError> {
+#[utoipa::path(
+    get,
+    path = "/api/subscriptions",
+    operation_id = "subscriptions_list",
+    tag = "subscriptions",
+    responses((status = 200, body = SubscriptionList), Failures),
+)]
+pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<SubscriptionList>, ApiError> {
     let rows = app.control.subscriptions.list(&app.tenant).await?;
     Ok(Json(SubscriptionList { subscriptions: rows.into_iter().map(status).collect() }))
 }
