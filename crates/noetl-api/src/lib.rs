@@ -18,8 +18,10 @@ pub mod ingress;
 pub mod internal;
 pub mod outbox;
 pub mod replay;
+pub mod stream;
 pub mod subscriptions;
 mod version;
+pub mod why;
 
 pub use client::{Client, ClientError};
 pub use error::{Diagnostic, ErrorBody};

@@ -39,10 +39,14 @@ mod subscriptions;
 mod tailer;
 mod verify;
 mod watch;
+mod why;
 
 pub use catalog::{Catalog, PlaybookError, RegisterError};
 pub use credentials::{CredentialError, CredentialRequest, Credentials, OpenCredential};
-pub use executions::{Executions, StartError, StartRequest, Started};
+pub use executions::{
+    CLEANED_MAX, Executions, ForkError, ForkRequest, Forked, RetryRequest, StartError,
+    StartRequest, Started,
+};
 pub use identity::IdentityError;
 pub use intake::{Intake, Taken};
 pub use journal::{Accepted, Journal, SubmitError};
@@ -69,4 +73,5 @@ pub use sealing::{EncryptionKey, KEY_VARIABLE, KeyError, SealError};
 pub use service::{Control, OpenError};
 pub use subscriptions::{SubscriptionError, Subscriptions};
 pub use verify::{Problem, Verified, verify};
-pub use watch::Watch;
+pub use watch::{Follow, Watch};
+pub use why::{Ending, Wait, Why};

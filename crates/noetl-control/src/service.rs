@@ -144,15 +144,17 @@ impl Control {
             playbooks.clone(),
             listeners.clone(),
         );
-        let executions = Executions::new(
-            store.clone(),
-            journal.clone(),
-            catalog.clone(),
-            ids.clone(),
-            results.clone(),
-            watch.clone(),
-            redaction.clone(),
-        );
+        let executions = Executions {
+            store: store.clone(),
+            journal: journal.clone(),
+            catalog: catalog.clone(),
+            ids: ids.clone(),
+            results: results.clone(),
+            watch: watch.clone(),
+            redaction: redaction.clone(),
+            clock: clock.clone(),
+            has_worker: dispatch.has_worker(),
+        };
         let mut tasks = Vec::new();
         for (shard, (queue, database)) in queues.into_iter().zip(&shards).enumerate() {
             let (snapshots, keep) = Snapshots::new(database.clone(), closing.clone());

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use noetl_model::event::{Issued, Parked, Started};
 use noetl_model::{
-    CommandId, CommandState, Event, Fact, Failure, FailureKind, Map, Outcome, Routing,
-    Seq, Timestamp,
+    CommandId, CommandState, Event, Fact, Failure, FailureKind, Map, Outcome, Routing, Seq,
+    Timestamp,
 };
 use noetl_playbook::template::Slot;
 

@@ -146,9 +146,8 @@ fn first_lost_item(log: &[Event], step: &Arc<str>, generation: u32) -> Option<Se
     };
     log.iter().enumerate().find_map(|(place, event)| match &event.fact {
         Fact::CommandFailed { step: of, item: Some(item), .. } => {
-            let is_lost = of == step
-                && item.generation == generation
-                && !issued_after(place, item.index);
+            let is_lost =
+                of == step && item.generation == generation && !issued_after(place, item.index);
             is_lost.then_some(event.seq)
         }
         _ => None,
@@ -157,9 +156,10 @@ fn first_lost_item(log: &[Event], step: &Arc<str>, generation: u32) -> Option<Se
 
 /// The place before the last visit of a step, if it was ever entered.
 pub fn before_step(log: &[Event], step: &str) -> Option<Seq> {
-    let entered = log.iter().rev().find(
-        |event| matches!(&event.fact, Fact::StepEntered { step: of, .. } if **of == *step),
-    )?;
+    let entered = log
+        .iter()
+        .rev()
+        .find(|event| matches!(&event.fact, Fact::StepEntered { step: of, .. } if **of == *step))?;
     Some(Seq(entered.seq.0.saturating_sub(1)))
 }
 

@@ -7,9 +7,15 @@ use std::time::{Duration, Instant};
 use noetl_bus::EventStream;
 use noetl_control::Control;
 use noetl_model::Tenant;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 /// The largest request body that is taken when nothing else is said: the wire's own limit.
 const BODY_LIMIT: usize = 2 << 20;
+
+/// How many streams are open at a time: each holds a connection, and some memory for what its reader
+/// has not taken yet.
+pub(crate) const STREAMS_MAX: usize = 256;
 
 /// Which web pages may call, besides those of this machine and of the server itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +99,10 @@ pub struct App {
     /// Whose rows callers see. Callers without a token are all the same tenant.
     pub(crate) tenant: Tenant,
     pub(crate) bus: Option<Arc<dyn EventStream>>,
+    /// Streams that may still be opened.
+    pub(crate) streams: Arc<Semaphore>,
+    /// Ends streams, which would never end by themselves, when the server stops.
+    pub(crate) stopping: CancellationToken,
     since: Instant,
 }
 
@@ -101,7 +111,8 @@ impl App {
     pub fn new(control: Arc<Control>, options: Options) -> Self {
         let tenant = Tenant::default();
         let options = Arc::new(options);
-        Self { control, options, tenant, bus: None, since: Instant::now() }
+        let (streams, stopping) = (Arc::new(Semaphore::new(STREAMS_MAX)), CancellationToken::new());
+        Self { control, options, tenant, bus: None, streams, stopping, since: Instant::now() }
     }
 
     /// The same with the bus whose state `GET /api/health` tells.

@@ -17,4 +17,6 @@ pub(crate) mod projection;
 pub(crate) mod replay;
 pub(crate) mod runtime;
 mod said;
+pub(crate) mod stream;
 pub(crate) mod subscriptions;
+pub(crate) mod why;

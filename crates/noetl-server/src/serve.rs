@@ -15,5 +15,10 @@ pub async fn serve(
     app: App,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
+    let stopping = app.stopping.clone();
+    let shutdown = async move {
+        shutdown.await;
+        stopping.cancel();
+    };
     axum::serve(listener, router(app)).with_graceful_shutdown(shutdown).await
 }

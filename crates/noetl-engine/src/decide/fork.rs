@@ -46,8 +46,7 @@ fn begin_anew(
     started: &Started,
     payload: Map,
 ) -> Result<(), Refusal> {
-    let forked =
-        ForkedFrom { execution: first.execution, seq: Seq::START, event: EventId::new(0) };
+    let forked = ForkedFrom { execution: first.execution, seq: Seq::START, event: EventId::new(0) };
     let start = Start {
         catalog: started.catalog,
         path: started.path.clone(),

@@ -9,7 +9,9 @@ use super::encode::{Held, SKIPPED};
 use super::error::RowError;
 use super::repeat::ItemMeta;
 use super::{EventRow, types};
-use crate::event::{BlobRef, ForkedFrom, Issued, ItemOf, Lifecycle, Parked, Started, SubscriptionMoved};
+use crate::event::{
+    BlobRef, ForkedFrom, Issued, ItemOf, Lifecycle, Parked, Started, SubscriptionMoved,
+};
 use crate::scope::CommandScope;
 use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Timestamp, Value};
 

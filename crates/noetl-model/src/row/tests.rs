@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::EventRow;
 use crate::event::{
-    BlobRef, Callback, Child, ForkedFrom, Imported, Issued, ItemOf, Lifecycle, LoopEvent, LoopFact, LoopItem,
-    Parked, Reported, Started, SubscriptionMoved, TakenArc,
+    BlobRef, Callback, Child, ForkedFrom, Imported, Issued, ItemOf, Lifecycle, LoopEvent, LoopFact,
+    LoopItem, Parked, Reported, Started, SubscriptionMoved, TakenArc,
 };
 use crate::repeat::{FrameMoved, FrameState, LoopItems, LoopStarted, LoopStats, StageClosed};
 use crate::scope::{CommandScope, IterationScope};

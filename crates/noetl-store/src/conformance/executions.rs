@@ -129,9 +129,12 @@ pub async fn a_list_is_filtered_by_status_path_and_catalog(store: Arc<dyn Store>
 }
 
 pub async fn a_list_is_filtered_by_parent_and_start(store: Arc<dyn Store>) {
-    for (id, parent, started_at, ends) in
-        [(10, None, 5, false), (11, Some(10), 6, true), (12, Some(10), 7, false), (13, Some(9), 8, false)]
-    {
+    for (id, parent, started_at, ends) in [
+        (10, None, 5, false),
+        (11, Some(10), 6, true),
+        (12, Some(10), 7, false),
+        (13, Some(9), 8, false),
+    ] {
         let mut story = Story::new(id);
         story.row.parent = parent.map(ExecutionId::new);
         story.row.started_at = Timestamp::from_micros(started_at);
