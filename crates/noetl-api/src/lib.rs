@@ -16,6 +16,7 @@ pub mod health;
 mod id;
 pub mod ingress;
 pub mod internal;
+pub mod logs;
 pub mod outbox;
 pub mod replay;
 pub mod stream;

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_engine::{Answer, AnswerFrom, Finalize, Input, Refusal, Start};
-use noetl_model::{CatalogId, Clock, CommandId, Event, EventId, ExecutionId, Map, Seq, Tenant};
+use noetl_model::{
+    CatalogId, Clock, CommandId, Event, EventId, ExecutionId, Fact, Map, Seq, Tenant,
+};
 use noetl_playbook::Playbook;
 use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, Store, StoreError};
 
@@ -107,6 +109,10 @@ pub enum StartError {
     /// The store did not answer.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
+}
+
+fn is_issue(event: &Event) -> bool {
+    matches!(event.fact, Fact::CommandIssued(_))
 }
 
 /// The execution service. Cheap to clone.
@@ -219,10 +225,10 @@ impl Executions {
             let start = StartOf { key, tenant: tenant.clone(), playbook: playbook.clone() };
             match self.journal.start(execution, input.clone(), start).await {
                 Ok(accepted) => {
-                    let is_command = |event: &&Arc<Event>| {
-                        matches!(event.fact, noetl_model::Fact::CommandIssued(_))
+                    let commands = match input {
+                        Input::Fork(_) => fork::handed_out(&accepted.events),
+                        _ => accepted.events.iter().filter(|event| is_issue(event)).count(),
                     };
-                    let commands = accepted.events.iter().filter(is_command).count();
                     return Ok(Started { execution, commands });
                 }
                 // It may have been kept. Asking again with the same key does not start it twice.

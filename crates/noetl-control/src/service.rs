@@ -20,6 +20,7 @@ use crate::intake::Intake;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
 use crate::listeners::Listeners;
 use crate::local::{LocalCommands, LocalParts};
+use crate::logs::LogLines;
 use crate::look::Look;
 use crate::metrics::Metrics;
 use crate::once::Starts;
@@ -68,6 +69,8 @@ pub struct Control {
     pub listeners: Listeners,
     /// Credentials.
     pub credentials: Credentials,
+    /// What steps print.
+    pub logs: LogLines,
     /// Snapshots for readers elsewhere.
     pub projections: Projections,
     /// Rows that system pools hand in.
@@ -155,7 +158,14 @@ impl Control {
             clock: clock.clone(),
             has_worker: dispatch.has_worker(),
         };
-        let mut tasks = Vec::new();
+        let (logs, write_logs) = LogLines::new(
+            store.clone(),
+            redaction.clone(),
+            clock.clone(),
+            watch.clone(),
+            closing.clone(),
+        );
+        let mut tasks = vec![tokio::spawn(write_logs)];
         for (shard, (queue, database)) in queues.into_iter().zip(&shards).enumerate() {
             let (snapshots, keep) = Snapshots::new(database.clone(), closing.clone());
             tasks.push(tokio::spawn(keep));
@@ -260,11 +270,13 @@ impl Control {
                     dispatch: dispatch.clone(),
                     secrets: LocalSecrets::new(credentials.clone()),
                     clock: clock.clone(),
+                    logs: logs.clone(),
                     draining: draining.clone(),
                     closing: closing.clone(),
                 },
                 assigned,
             ),
+            logs,
             credentials,
             catalog,
             watch,

@@ -106,17 +106,22 @@ impl Watch {
     /// Tells of the events that one execution added.
     pub(crate) fn committed(&self, events: &[Arc<Event>]) {
         self.commits.send_replace(());
-        let followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
-        let follower = events.first().and_then(|event| followers.get(&event.execution));
-        if let Some(follower) = follower {
-            follower.send_replace(());
+        if let Some(event) = events.first() {
+            self.stirred(event.execution);
         }
-        drop(followers);
         if self.events.receiver_count() > 0 {
             for event in events {
                 // Nobody listening any more is no failure.
                 let _ = self.events.send(event.clone());
             }
+        }
+    }
+
+    /// Tells whoever follows an execution that there may be more to see of it.
+    pub(crate) fn stirred(&self, execution: ExecutionId) {
+        let followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(follower) = followers.get(&execution) {
+            follower.send_replace(());
         }
     }
 

@@ -15,7 +15,8 @@ use crate::http::{access, authorize, counted, panics};
 use crate::routes::executions::steer;
 use crate::routes::{
     catalog, cleanup, commands, credentials, events, execute, executions, fallback, health,
-    ingress, intake, metrics, outbox, projection, replay, runtime, stream, subscriptions, why,
+    ingress, intake, logs, metrics, outbox, projection, replay, runtime, stream, subscriptions,
+    why,
 };
 
 /// All routes of the control plane.
@@ -81,6 +82,7 @@ fn execution_routes() -> OpenApiRouter<App> {
         .routes(routes!(executions::events))
         .routes(routes!(why::why))
         .routes(routes!(stream::stream))
+        .routes(routes!(logs::read, logs::append))
         .routes(routes!(steer::cancel))
         .routes(routes!(steer::stop))
         .routes(routes!(steer::finalize))

@@ -11,6 +11,7 @@ pub(crate) mod fallback;
 pub(crate) mod health;
 pub(crate) mod ingress;
 pub(crate) mod intake;
+pub(crate) mod logs;
 pub(crate) mod metrics;
 pub(crate) mod outbox;
 pub(crate) mod projection;

@@ -19,6 +19,7 @@ mod executions;
 mod imports;
 mod keychain;
 pub mod leases;
+pub mod logs;
 mod memory;
 mod objects;
 pub mod outbox;
@@ -56,6 +57,7 @@ pub use keychain::{
     CacheKind, Keychain, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry,
 };
 pub use leases::{Lease, Leases};
+pub use logs::{LogGap, LogLine, LogQuery, LogStream, Logs, NewLine};
 pub use memory::MemoryStore;
 pub use objects::{Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins};
 pub use outbox::{Outbox, OutboxOptions, OutboxRow};
@@ -74,13 +76,14 @@ pub use tables::TableSize;
 pub use tail::{Tail, TailRow};
 pub use transient::{NewVariable, Transient, Variable, VariableKind};
 
-/// What is kept beside the executions: secrets, variables, results, objects, content.
+/// What is kept beside the executions: secrets, variables, results, lines, objects, content.
 pub trait Keeping:
     Credentials
     + Keychain
     + SecretAudit
     + Transient
     + ResultStore
+    + Logs
     + Objects
     + Plugins
     + Blobs
@@ -94,6 +97,7 @@ impl<S> Keeping for S where
         + SecretAudit
         + Transient
         + ResultStore
+        + Logs
         + Objects
         + Plugins
         + Blobs

@@ -11,6 +11,7 @@ mod imports;
 mod kept;
 mod keychain;
 mod leases;
+mod logs;
 mod objects;
 mod outbox;
 mod result_store;

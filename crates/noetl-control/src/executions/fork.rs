@@ -7,7 +7,7 @@ use noetl_engine::fork::{
 };
 use noetl_engine::{Fork, Input};
 use noetl_model::event::ForkedFrom;
-use noetl_model::{Event, EventId, ExecutionId, Fact, Map, Seq, Tenant};
+use noetl_model::{CommandId, Event, EventId, ExecutionId, Fact, Map, Seq, Tenant};
 use noetl_store::{ExecutionRow, ExecutionStatus, StoreError};
 
 use super::{Executions, StartError, Started};
@@ -87,6 +87,22 @@ pub enum ForkError {
     /// The store did not answer.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
+}
+
+/// How many commands are under way after these events: not those that were taken over.
+pub(super) fn handed_out(events: &[Arc<Event>]) -> usize {
+    let mut open: Vec<CommandId> = Vec::new();
+    for event in events {
+        match &event.fact {
+            Fact::CommandIssued(_) => open.push(event.id.into()),
+            Fact::CommandCompleted { command, .. }
+            | Fact::CommandFailed { command, .. }
+            | Fact::CommandExpired { command, .. }
+            | Fact::CommandCancelled { command, .. } => open.retain(|known| known != command),
+            _ => {}
+        }
+    }
+    open.len()
 }
 
 impl Executions {

@@ -102,6 +102,8 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (GET, "/api/executions/{id}/events", LOOK),
     (GET, "/api/executions/{id}/why", LOOK),
     (GET, "/api/executions/{id}/stream", LOOK),
+    (GET, "/api/executions/{id}/logs", LOOK),
+    (POST, "/api/executions/{id}/logs", WORK),
     (POST, "/api/executions/cleanup", OPERATE),
     (POST, "/api/executions/{id}/cancel", OPERATE),
     (POST, "/api/executions/{id}/stop", OPERATE),
