@@ -131,7 +131,11 @@ impl Client {
         id: ExecutionId,
         reason: Option<String>,
     ) -> Result<CancelReply, ClientError> {
-        self.post(format!("api/executions/{id}/cancel"), &CancelRequest { reason }).await
+        self.post(
+            format!("api/executions/{id}/cancel"),
+            &CancelRequest { reason, ..CancelRequest::default() },
+        )
+        .await
     }
 
     /// Says something about an execution, as a worker does.

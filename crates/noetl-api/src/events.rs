@@ -135,6 +135,14 @@ pub struct Rejected {
 /// One row of an execution's log.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct EventView {
+    /// Whose log it is in.
+    pub execution_id: Id,
+    /// The catalog entry of that execution.
+    pub catalog_id: Id,
+    /// The execution that started that one.
+    pub parent_execution_id: Option<Id>,
+    /// Nothing: events follow one another by `seq`.
+    pub parent_event_id: Option<Id>,
     /// Its place in the log: 1, 2, 3 …
     pub seq: u64,
     /// Its id.
@@ -155,6 +163,8 @@ pub struct EventView {
     /// The same again, under the name the web pages read.
     #[schema(value_type = String, format = DateTime)]
     pub timestamp: Timestamp,
+    /// How long what ends with it took, in seconds, where its beginning is in the same reply.
+    pub duration: Option<f64>,
     /// `decided` by the engine, `reported` by a worker or client, or `imported`.
     pub origin: String,
     /// The worker it came from.

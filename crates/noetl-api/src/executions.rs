@@ -1,6 +1,6 @@
 //! Executions: lists, detail, status, cancelling.
 
-use noetl_model::{Timestamp, Value};
+use noetl_model::{Map, Timestamp, Value};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -34,6 +34,12 @@ pub struct ExecutionView {
     pub end_time: Option<Timestamp>,
     /// How long it took; nothing while it runs.
     pub duration_seconds: Option<f64>,
+    /// The same for people, as `2m 5s`.
+    #[serde(default)]
+    pub duration_human: Option<String>,
+    /// How far it is, from 0 to 100: of the visits that began, those that ended.
+    #[serde(default)]
+    pub progress: u8,
     /// How many events its log holds.
     pub event_count: u64,
     /// The execution that started it.
@@ -105,6 +111,9 @@ pub struct StatusReply {
     pub end_time: Option<Timestamp>,
     /// How long it took; nothing while it runs.
     pub duration_seconds: Option<f64>,
+    /// The same for people, as `2m 5s`.
+    #[serde(default)]
+    pub duration_human: Option<String>,
 }
 
 /// How far an execution is.
@@ -126,6 +135,10 @@ pub struct CancelRequest {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Whether to stop and name everything below it, too. What it started and waits for is stopped
+    /// in any case.
+    #[serde(default)]
+    pub cascade: bool,
 }
 
 /// The reply to a cancel.
@@ -133,10 +146,109 @@ pub struct CancelRequest {
 pub struct CancelReply {
     /// The execution.
     pub execution_id: Id,
-    /// `cancelled`.
+    /// `cancelled`; of one that was over already, how it ended.
     pub status: String,
     /// One sentence for people.
     pub message: String,
+    /// What was stopped, as text: the execution, and with `cascade` those below it.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub cancelled_executions: Vec<Id>,
+}
+
+/// The reply to a finalize.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FinalizeReply {
+    /// The execution.
+    pub execution_id: Id,
+    /// `COMPLETED` or `FAILED`.
+    pub status: String,
+    /// One sentence for people.
+    pub message: String,
+}
+
+/// The body of `POST /api/executions/{id}/rerun`; it may be left out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RerunRequest {
+    /// Laid over the workload it had.
+    #[serde(default, alias = "payload")]
+    #[schema(value_type = Object)]
+    pub workload: Map,
+}
+
+/// The body of `POST /api/executions/{id}/fork`; it may be left out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ForkRequest {
+    /// The last event to take over, by its id or by its place in the log; the newest when absent.
+    #[serde(default, alias = "as_of_event_id", skip_serializing_if = "Option::is_none")]
+    pub at: Option<Id>,
+    /// Laid over the workload it had.
+    #[serde(default, alias = "payload")]
+    #[schema(value_type = Object)]
+    pub workload: Map,
+}
+
+/// The body of `POST /api/executions/{id}/retry`; it may be left out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RetryRequest {
+    /// The step to go back to, as it was entered last; what failed when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Laid over the workload it had.
+    #[serde(default, alias = "payload")]
+    #[schema(value_type = Object)]
+    pub workload: Map,
+}
+
+/// An execution that begins with the past of another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ForkReply {
+    /// The new execution, as text.
+    pub execution_id: Id,
+    /// `started`.
+    pub status: String,
+    /// How many commands were handed out.
+    pub commands_generated: usize,
+    /// What it has from the other.
+    pub forked_from: ForkedFrom,
+}
+
+/// What an execution has from another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ForkedFrom {
+    /// The other execution, as text.
+    pub execution_id: Id,
+    /// The last event they share, as text; nothing when only the workload was taken over.
+    pub event_id: Option<Id>,
+    /// The place of that event in the log of the other.
+    pub seq: u64,
+}
+
+/// The body of `POST /api/executions/cleanup`; it may be left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct CleanupRequest {
+    /// How long ago they began, in minutes.
+    pub older_than_minutes: u32,
+    /// Whether only to say what would be stopped.
+    pub dry_run: bool,
+}
+
+impl Default for CleanupRequest {
+    fn default() -> Self {
+        Self { older_than_minutes: 5, dry_run: false }
+    }
+}
+
+/// The reply to a clean-up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CleanupReply {
+    /// How many were stopped, or would be.
+    pub cancelled_count: usize,
+    /// One sentence for people.
+    pub message: String,
+    /// Which.
+    pub execution_ids: Vec<Id>,
 }
 
 /// The body of `POST /api/executions/{id}/finalize`.

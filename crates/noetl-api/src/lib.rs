@@ -16,11 +16,14 @@ pub mod health;
 mod id;
 pub mod ingress;
 pub mod internal;
+pub mod logs;
 pub mod outbox;
 pub mod replay;
+pub mod stream;
 pub mod subscriptions;
 pub mod tokens;
 mod version;
+pub mod why;
 
 pub use client::{Client, ClientError};
 pub use error::{Diagnostic, ErrorBody};

@@ -1,10 +1,15 @@
 //! Starting, following and stopping executions.
 
+mod fork;
+mod steer;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_engine::{Answer, AnswerFrom, Cancel, Finalize, Input, Refusal, Start};
-use noetl_model::{CatalogId, CommandId, Event, ExecutionId, Map, Seq, Tenant};
+use noetl_engine::{Answer, AnswerFrom, Finalize, Input, Refusal, Start};
+use noetl_model::{
+    CatalogId, Clock, CommandId, Event, EventId, ExecutionId, Fact, Map, Seq, Tenant,
+};
 use noetl_playbook::Playbook;
 use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, Store, StoreError};
 
@@ -14,6 +19,9 @@ use crate::journal::{Journal, StartOf, SubmitError};
 use crate::redaction::{Redaction, unmark, unmark_failure};
 use crate::results::Results;
 use crate::watch::Watch;
+
+pub use fork::{ForkError, ForkRequest, Forked, RetryRequest};
+pub use steer::CLEANED_MAX;
 
 /// How often a start is tried: when its id is taken, which is already a sign of two processes with
 /// one machine number, and when it is not known whether it was kept.
@@ -103,31 +111,26 @@ pub enum StartError {
     Store(#[source] StoreError),
 }
 
+fn is_issue(event: &Event) -> bool {
+    matches!(event.fact, Fact::CommandIssued(_))
+}
+
 /// The execution service. Cheap to clone.
 #[derive(Clone)]
 pub struct Executions {
-    store: Arc<dyn Store>,
-    journal: Journal,
-    catalog: Catalog,
-    ids: Ids,
-    results: Results,
-    watch: Watch,
-    redaction: Redaction,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) journal: Journal,
+    pub(crate) catalog: Catalog,
+    pub(crate) ids: Ids,
+    pub(crate) results: Results,
+    pub(crate) watch: Watch,
+    pub(crate) redaction: Redaction,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Whether a worker in this process takes commands.
+    pub(crate) has_worker: bool,
 }
 
 impl Executions {
-    pub(crate) fn new(
-        store: Arc<dyn Store>,
-        journal: Journal,
-        catalog: Catalog,
-        ids: Ids,
-        results: Results,
-        watch: Watch,
-        redaction: Redaction,
-    ) -> Self {
-        Self { store, journal, catalog, ids, results, watch, redaction }
-    }
-
     /// Starts an execution. When this returns `Ok`, its beginning is durable and it will go on.
     pub async fn start(
         &self,
@@ -135,9 +138,20 @@ impl Executions {
         request: StartRequest,
     ) -> Result<Started, StartError> {
         let ready = self.prepare(tenant, request).await?;
+        let input = Input::Start(Box::new(ready.start));
+        self.begin(tenant, &ready.playbook, &input).await
+    }
+
+    /// Begins an execution under a new id.
+    async fn begin(
+        &self,
+        tenant: &Tenant,
+        playbook: &Arc<Playbook>,
+        input: &Input,
+    ) -> Result<Started, StartError> {
         for _ in 0..TRIES_MAX {
             let fixed = Fixed { execution: self.ids.execution(), key: ids::entropy() };
-            match self.start_as(tenant, &ready, fixed).await {
+            match self.begin_as(tenant, playbook, input, fixed).await {
                 Err(StartError::Submit(SubmitError::Taken)) => {}
                 Err(StartError::Submit(SubmitError::Refused(Refusal::AlreadyStarted))) => {
                     return Ok(Started { execution: fixed.execution, commands: 0 });
@@ -155,8 +169,22 @@ impl Executions {
         mut request: StartRequest,
     ) -> Result<Ready, StartError> {
         // Nobody who starts an execution gets a secret by writing its mark into the payload.
-        request.payload.values_mut().for_each(unmark);
-        self.redaction.map(tenant, &mut request.payload);
+        self.clean(tenant, &mut request.payload);
+        self.find_and_compile(tenant, request).await
+    }
+
+    /// Takes what looks like a mark and what is secret out of what a caller gave.
+    fn clean(&self, tenant: &Tenant, given: &mut Map) {
+        given.values_mut().for_each(unmark);
+        self.redaction.map(tenant, given);
+    }
+
+    /// The same for a payload that is known to hold no marks but our own.
+    async fn find_and_compile(
+        &self,
+        tenant: &Tenant,
+        request: StartRequest,
+    ) -> Result<Ready, StartError> {
         let entry = self.find(tenant, &request).await?;
         let start = Start {
             catalog: entry.id,
@@ -168,6 +196,7 @@ impl Executions {
             parent_command: None,
             returns: None,
             depth: 0,
+            forked: None,
         };
         let playbook = self.catalog.compile(entry).await.map_err(StartError::Playbook)?;
         Ok(Ready { start, playbook })
@@ -179,17 +208,27 @@ impl Executions {
         &self,
         tenant: &Tenant,
         ready: &Ready,
+        fixed: Fixed,
+    ) -> Result<Started, StartError> {
+        let input = Input::Start(Box::new(ready.start.clone()));
+        self.begin_as(tenant, &ready.playbook, &input, fixed).await
+    }
+
+    async fn begin_as(
+        &self,
+        tenant: &Tenant,
+        playbook: &Arc<Playbook>,
+        input: &Input,
         Fixed { execution, key }: Fixed,
     ) -> Result<Started, StartError> {
         for tries in 1.. {
-            let start = StartOf { key, tenant: tenant.clone(), playbook: ready.playbook.clone() };
-            let input = Input::Start(Box::new(ready.start.clone()));
-            match self.journal.start(execution, input, start).await {
+            let start = StartOf { key, tenant: tenant.clone(), playbook: playbook.clone() };
+            match self.journal.start(execution, input.clone(), start).await {
                 Ok(accepted) => {
-                    let is_command = |event: &&Arc<Event>| {
-                        matches!(event.fact, noetl_model::Fact::CommandIssued(_))
+                    let commands = match input {
+                        Input::Fork(_) => fork::handed_out(&accepted.events),
+                        _ => accepted.events.iter().filter(|event| is_issue(event)).count(),
                     };
-                    let commands = accepted.events.iter().filter(is_command).count();
                     return Ok(Started { execution, commands });
                 }
                 // It may have been kept. Asking again with the same key does not start it twice.
@@ -317,19 +356,13 @@ impl Executions {
         self.store.read(id, after, limit).await
     }
 
-    /// Stops an execution at once. Running steps are told to stop; their late results change
-    /// nothing.
-    pub async fn cancel(
+    /// The place of an event in an execution's log.
+    pub async fn place_of(
         &self,
-        tenant: &Tenant,
         id: ExecutionId,
-        reason: Option<String>,
-    ) -> Result<(), SubmitError> {
-        let row = self.get(tenant, id).await;
-        if row.map_err(|error| SubmitError::Store(Arc::new(error)))?.is_none() {
-            return Err(SubmitError::Refused(Refusal::NotFound));
-        }
-        self.journal.submit(id, Input::Cancel(Cancel { reason })).await.map(|_| ())
+        event: EventId,
+    ) -> Result<Option<Seq>, StoreError> {
+        self.store.find_event(id, event).await
     }
 
     /// Waits until an execution has ended, and answers with its row.

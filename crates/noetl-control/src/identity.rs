@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use noetl_model::MachineId;
+use noetl_model::{MachineId, Timestamp};
 use noetl_store::{Lease, Store, StoreError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -161,6 +161,12 @@ async fn lease(
 /// `local:<lease>:<epoch>`: whoever reads it can find out whether that process is still there.
 fn shared_name(lease: &Lease) -> String {
     format!("{LOCAL_WORKER}:{}:{}", lease.name, lease.epoch)
+}
+
+/// Until when a worker of this name is certainly there, if it is one in a process. `live` holds the
+/// live leases.
+pub(crate) fn lease_of(worker: &str, live: &[Lease]) -> Option<Timestamp> {
+    live.iter().find(|lease| shared_name(lease) == worker).map(|lease| lease.until)
 }
 
 /// Whether a worker of this name was one in a process that is gone. `live` holds the live leases.

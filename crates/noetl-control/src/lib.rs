@@ -16,6 +16,7 @@ mod intake;
 pub mod journal;
 mod listeners;
 pub mod local;
+mod logs;
 mod look;
 pub mod metrics;
 mod notices;
@@ -40,17 +41,23 @@ mod tailer;
 mod tokens;
 mod verify;
 mod watch;
+mod why;
 
 pub use catalog::{Catalog, PlaybookError, RegisterError};
 pub use credentials::{CredentialError, CredentialRequest, Credentials, OpenCredential};
-pub use executions::{Executions, StartError, StartRequest, Started};
+pub use executions::{
+    CLEANED_MAX, Executions, ForkError, ForkRequest, Forked, RetryRequest, StartError,
+    StartRequest, Started,
+};
 pub use identity::IdentityError;
 pub use intake::{Intake, Taken};
 pub use journal::{Accepted, Journal, SubmitError};
 pub use listeners::{Listener, ListenerError, ListenerVerify, Listeners};
 pub use local::{Assignment, Ended, LOCAL_WORKER, LoadError, LocalCommands};
+pub use logs::{LINES_MAX, LogError, LogLines};
 pub use metrics::Metrics;
 pub use noetl_engine::Caps;
+pub use noetl_store::LogStream;
 pub use notices::{Notices, Notifier};
 pub use once::{Once, StartedOnce, Starts, WINDOW_MAX};
 pub use options::Options;
@@ -71,4 +78,5 @@ pub use service::{Control, OpenError};
 pub use subscriptions::{SubscriptionError, Subscriptions};
 pub use tokens::{Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole};
 pub use verify::{Problem, Verified, verify};
-pub use watch::Watch;
+pub use watch::{Follow, Watch};
+pub use why::{Ending, Wait, Why};

@@ -7,7 +7,7 @@ use noetl_engine::{Complete, Fail, Input};
 use noetl_model::event::{BlobRef, Issued};
 use noetl_model::{Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Value};
 use noetl_playbook::template::{blob_of_ref, result_ref};
-use noetl_store::StoreError;
+use noetl_store::{LogStream, StoreError};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -15,6 +15,7 @@ use tracing::{debug, warn};
 use crate::credentials::{CredentialError, LocalSecrets, OpenCredential};
 use crate::dispatch::{Dispatch, Slot};
 use crate::journal::{Journal, RETRY_MAX, RETRY_MIN, SubmitError};
+use crate::logs::LogLines;
 use crate::results::{ResultError, Results};
 
 /// The name under which the worker in this process claims. At a start, whatever is still claimed
@@ -87,6 +88,7 @@ pub(crate) struct LocalParts {
     pub(crate) dispatch: Dispatch,
     pub(crate) secrets: LocalSecrets,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) logs: LogLines,
     pub(crate) draining: CancellationToken,
     pub(crate) closing: CancellationToken,
 }
@@ -99,6 +101,15 @@ impl LocalCommands {
     /// The clock of the control plane.
     pub fn clock(&self) -> Arc<dyn Clock> {
         self.parts.clock.clone()
+    }
+
+    /// Where a command prints. Never waits.
+    pub fn printer(
+        &self,
+        execution: ExecutionId,
+        command: CommandId,
+    ) -> impl Fn(LogStream, &str) + Send + Sync + 'static {
+        self.parts.logs.printer(execution, command)
     }
 
     /// The next claimed command; `None` once the control plane drains.

@@ -20,6 +20,7 @@ use crate::intake::Intake;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
 use crate::listeners::Listeners;
 use crate::local::{LocalCommands, LocalParts};
+use crate::logs::LogLines;
 use crate::look::Look;
 use crate::metrics::Metrics;
 use crate::once::Starts;
@@ -71,6 +72,8 @@ pub struct Control {
     pub credentials: Credentials,
     /// Tokens of callers.
     pub tokens: Tokens,
+    /// What steps print.
+    pub logs: LogLines,
     /// Snapshots for readers elsewhere.
     pub projections: Projections,
     /// Rows that system pools hand in.
@@ -147,16 +150,25 @@ impl Control {
             playbooks.clone(),
             listeners.clone(),
         );
-        let executions = Executions::new(
+        let executions = Executions {
+            store: store.clone(),
+            journal: journal.clone(),
+            catalog: catalog.clone(),
+            ids: ids.clone(),
+            results: results.clone(),
+            watch: watch.clone(),
+            redaction: redaction.clone(),
+            clock: clock.clone(),
+            has_worker: dispatch.has_worker(),
+        };
+        let (logs, write_logs) = LogLines::new(
             store.clone(),
-            journal.clone(),
-            catalog.clone(),
-            ids.clone(),
-            results.clone(),
-            watch.clone(),
             redaction.clone(),
+            clock.clone(),
+            watch.clone(),
+            closing.clone(),
         );
-        let mut tasks = Vec::new();
+        let mut tasks = vec![tokio::spawn(write_logs)];
         for (shard, (queue, database)) in queues.into_iter().zip(&shards).enumerate() {
             let (snapshots, keep) = Snapshots::new(database.clone(), closing.clone());
             tasks.push(tokio::spawn(keep));
@@ -261,11 +273,13 @@ impl Control {
                     dispatch: dispatch.clone(),
                     secrets: LocalSecrets::new(credentials.clone()),
                     clock: clock.clone(),
+                    logs: logs.clone(),
                     draining: draining.clone(),
                     closing: closing.clone(),
                 },
                 assigned,
             ),
+            logs,
             credentials,
             tokens: Tokens::new(store.clone(), clock.clone()),
             catalog,

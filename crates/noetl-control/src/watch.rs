@@ -13,6 +13,8 @@ const BACKLOG: usize = 8192;
 
 type Waiters = HashMap<ExecutionId, Vec<oneshot::Sender<Status>>>;
 
+type Followers = HashMap<ExecutionId, watch::Sender<()>>;
+
 /// What was committed, as it happens. Cheap to clone.
 #[derive(Clone)]
 pub struct Watch {
@@ -20,6 +22,33 @@ pub struct Watch {
     waiters: Arc<Mutex<Waiters>>,
     trouble: Arc<watch::Sender<Option<Arc<StoreError>>>>,
     commits: watch::Sender<()>,
+    followers: Arc<Mutex<Followers>>,
+}
+
+/// Tells when an execution moved in this process. Dropping it ends that.
+pub struct Follow {
+    moved: watch::Receiver<()>,
+    execution: ExecutionId,
+    followers: Arc<Mutex<Followers>>,
+}
+
+impl Follow {
+    /// Resolves when something was committed for the execution since this was last asked, or since
+    /// it began.
+    pub async fn moved(&mut self) {
+        // The sender stays as long as there is a follower.
+        let _ = self.moved.changed().await;
+    }
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_last = |sender: &watch::Sender<()>| sender.receiver_count() <= 1;
+        if followers.get(&self.execution).is_some_and(is_last) {
+            followers.remove(&self.execution);
+        }
+    }
 }
 
 impl Watch {
@@ -29,12 +58,21 @@ impl Watch {
             waiters: Arc::default(),
             trouble: Arc::new(watch::Sender::new(None)),
             commits: watch::Sender::new(()),
+            followers: Arc::default(),
         }
     }
 
     /// Every event committed from here on. A follower that falls behind reads the log.
     pub fn events(&self) -> broadcast::Receiver<Arc<Event>> {
         self.events.subscribe()
+    }
+
+    /// Follows one execution. It costs others nothing while that does not move.
+    pub fn follow(&self, execution: ExecutionId) -> Follow {
+        let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = followers.entry(execution).or_insert_with(|| watch::Sender::new(()));
+        let moved = sender.subscribe();
+        Follow { moved, execution, followers: self.followers.clone() }
     }
 
     /// Changes when something was committed in this process.
@@ -65,13 +103,25 @@ impl Watch {
         }
     }
 
+    /// Tells of the events that one execution added.
     pub(crate) fn committed(&self, events: &[Arc<Event>]) {
         self.commits.send_replace(());
+        if let Some(event) = events.first() {
+            self.stirred(event.execution);
+        }
         if self.events.receiver_count() > 0 {
             for event in events {
                 // Nobody listening any more is no failure.
                 let _ = self.events.send(event.clone());
             }
+        }
+    }
+
+    /// Tells whoever follows an execution that there may be more to see of it.
+    pub(crate) fn stirred(&self, execution: ExecutionId) {
+        let followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(follower) = followers.get(&execution) {
+            follower.send_replace(());
         }
     }
 

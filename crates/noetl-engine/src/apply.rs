@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use noetl_model::event::{Issued, Parked, Started};
 use noetl_model::{
-    CommandId, CommandState, Event, EventId, Fact, Failure, FailureKind, Map, Outcome, Routing,
-    Seq, Timestamp,
+    CommandId, CommandState, Event, Fact, Failure, FailureKind, Map, Outcome, Routing, Seq,
+    Timestamp,
 };
 use noetl_playbook::template::Slot;
 
@@ -42,16 +42,19 @@ impl Execution {
                 self.hold_token(step, HeldToken { from: from.clone(), until: *until }, trail);
             }
             Fact::Loop(fact) => self.loop_moved(fact, event.seq, trail),
-            Fact::CommandIssued(issued) => self.issue(event.id, issued, trail),
+            Fact::CommandIssued(issued) => self.issue(event, issued, trail),
             Fact::CommandParked { command, on, .. } => {
-                self.change(*command, trail, |command| command.parked = Some(on.clone()));
+                self.change(*command, trail, |command| {
+                    command.parked = Some(on.clone());
+                    command.since = event.at;
+                });
                 self.note_child(*command, on, trail);
             }
             Fact::CommandClaimed { command, worker, .. } => {
-                self.hold(*command, CommandState::Claimed, worker, trail);
+                self.hold(*command, CommandState::Claimed, worker, event.at, trail);
             }
             Fact::CommandStarted { command, worker, .. } => {
-                self.hold(*command, CommandState::Running, worker, trail);
+                self.hold(*command, CommandState::Running, worker, event.at, trail);
             }
             Fact::CallDone { command, data, reference, .. } => {
                 let held = self.held_bytes();
@@ -183,8 +186,9 @@ impl Execution {
         trail.push(|| Undo::Tokens(step.clone(), used));
     }
 
-    fn issue(&mut self, id: EventId, issued: &Arc<Issued>, trail: &mut Trail) {
-        let command = OpenCommand::new(issued.clone());
+    fn issue(&mut self, event: &Event, issued: &Arc<Issued>, trail: &mut Trail) {
+        let id = event.id;
+        let command = OpenCommand::new(issued.clone(), event.at);
         self.command_bytes += command.bytes;
         let before = self.commands.insert(id.into(), command);
         self.command_bytes -= before.as_ref().map_or(0, |before| before.bytes);
@@ -199,10 +203,12 @@ impl Execution {
         command: CommandId,
         state: CommandState,
         worker: &Arc<str>,
+        at: Timestamp,
         trail: &mut Trail,
     ) {
         self.change(command, trail, |command| {
             command.state = state;
+            command.since = at;
             command.worker = Some(worker.clone());
         });
     }

@@ -13,6 +13,7 @@ mod complete;
 mod expire;
 mod fail;
 mod finalize;
+mod fork;
 mod input;
 mod keep;
 mod start;
@@ -27,8 +28,8 @@ use noetl_playbook::Playbook;
 use noetl_playbook::template::{Entropy, Place};
 
 pub use input::{
-    Abandon, Answer, AnswerFrom, Begin, Cancel, Claim, Complete, Expire, Fail, Finalize, Input,
-    Keep, Start, Timeout, Wake,
+    Abandon, Answer, AnswerFrom, Begin, Cancel, Claim, Complete, Expire, Fail, Finalize, Fork,
+    Input, Keep, Start, Timeout, Wake,
 };
 
 use crate::execution::{Execution, Status};
@@ -113,6 +114,7 @@ pub fn decide(
     let mut draft = Draft::new(playbook, state, moment);
     match input {
         Input::Start(input) => start::decide(&mut draft, *input)?,
+        Input::Fork(input) => fork::decide(&mut draft, &input)?,
         Input::Claim(input) => claim::decide(&mut draft, input)?,
         Input::Begin(input) => begin::decide(&mut draft, input)?,
         Input::Complete(input) => complete::decide(&mut draft, input)?,

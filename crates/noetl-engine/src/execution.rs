@@ -43,6 +43,8 @@ pub struct OpenCommand {
     pub state: CommandState,
     /// Who holds it.
     pub worker: Option<Arc<str>>,
+    /// When it came to stand as it does: was issued, taken, begun or parked.
+    pub since: Timestamp,
     /// What it waits for, when no worker holds it.
     pub(crate) parked: Option<Parked>,
     /// What its tool answered, when that came before the command's end.
@@ -53,11 +55,11 @@ pub struct OpenCommand {
 
 impl OpenCommand {
     /// A command that was just handed out.
-    pub(crate) fn new(issued: Arc<Issued>) -> Self {
+    pub(crate) fn new(issued: Arc<Issued>, since: Timestamp) -> Self {
         let given = issued.config.values().chain(issued.input.values());
         let bytes = given.map(size_of).sum();
         let state = CommandState::Pending;
-        Self { issued, state, worker: None, parked: None, answer: None, bytes }
+        Self { issued, state, worker: None, since, parked: None, answer: None, bytes }
     }
 
     /// What it waits for, when no worker holds it.

@@ -11,6 +11,7 @@ mod due;
 mod effects;
 mod execution;
 mod flow;
+pub mod fork;
 mod history;
 mod loaded;
 mod places;
@@ -23,10 +24,11 @@ mod snapshot;
 mod tests;
 mod trail;
 mod values;
+mod why;
 
 pub use decide::{
     Abandon, Answer, AnswerFrom, Begin, Cancel, Caps, Claim, Complete, Expire, Fail, Finalize,
-    Input, Keep, Moment, Refusal, Start, Timeout, Wake, decide,
+    Fork, Input, Keep, Moment, Refusal, Start, Timeout, Wake, decide,
 };
 pub use due::{ChildOutcome, Due, DueKind, due_of};
 pub use effects::{Effect, effects_of};
@@ -37,3 +39,4 @@ pub use noetl_playbook::template::Place;
 pub use places::places_needed;
 pub use snapshot::{SNAPSHOT_LOG_BYTES_MIN, SnapshotError, snapshot_is_due};
 pub use values::{Limits, VALUE_BYTES_MAX, VALUES_BYTES_MAX};
+pub use why::{Awaited, Outstanding, outstanding};

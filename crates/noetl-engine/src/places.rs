@@ -33,6 +33,7 @@ pub fn places_needed(playbook: &Playbook, state: &Execution, input: &Input) -> V
         Input::Abandon(_) => failing(state),
         Input::Complete(_)
         | Input::Start(_)
+        | Input::Fork(_)
         | Input::Claim(_)
         | Input::Begin(_)
         | Input::Cancel(_)

@@ -4,6 +4,7 @@ mod commands;
 mod cycles;
 mod data;
 mod failures;
+mod forks;
 mod harness;
 mod history;
 mod joins;

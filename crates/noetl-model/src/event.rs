@@ -321,6 +321,22 @@ pub struct Started {
     /// When it fails if it has not ended by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+    /// The execution whose past it begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<ForkedFrom>,
+}
+
+/// The past that an execution has from another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkedFrom {
+    /// The other execution.
+    #[serde(rename = "execution_id", with = "crate::parked::id_text")]
+    pub execution: ExecutionId,
+    /// The place of the last event they share; 0 when nothing but the workload was taken over.
+    pub seq: Seq,
+    /// That event; 0 when there is none.
+    #[serde(rename = "event_id", with = "crate::parked::id_text")]
+    pub event: EventId,
 }
 
 fn is_zero(depth: &u32) -> bool {

@@ -60,16 +60,21 @@ pub struct Callback {
 }
 
 /// Ids are text in documents people and scripts read.
-mod id_text {
+pub(crate) mod id_text {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
     use serde::{Deserialize as _, Deserializer, Serializer};
 
-    use crate::ExecutionId;
-
-    pub(super) fn serialize<S: Serializer>(id: &ExecutionId, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<I: Display, S: Serializer>(id: &I, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(id)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ExecutionId, D::Error> {
+    pub(crate) fn deserialize<'de, I, D>(from: D) -> Result<I, D::Error>
+    where
+        I: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
         let text = String::deserialize(from)?;
         text.parse().map_err(serde::de::Error::custom)
     }

@@ -8,6 +8,7 @@ use noetl_bus::EventStream;
 use noetl_control::Control;
 use noetl_model::Tenant;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use crate::oidc::Oidc;
 
@@ -20,6 +21,10 @@ const REQUESTS_MAX: usize = 1024;
 /// How long a request may take when nothing else is said. A report may be held for 20 s while the
 /// journal is busy.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How many streams are open at a time: each holds a connection, and some memory for what its reader
+/// has not taken yet.
+pub(crate) const STREAMS_MAX: usize = 256;
 
 /// Which web pages may call, besides those of this machine and of the server itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,6 +131,10 @@ pub struct App {
     pub(crate) bus: Option<Arc<dyn EventStream>>,
     /// One for each request that is answered.
     pub(crate) places: Arc<Semaphore>,
+    /// Streams that may still be opened.
+    pub(crate) streams: Arc<Semaphore>,
+    /// Ends streams, which would never end by themselves, when the server stops.
+    pub(crate) stopping: CancellationToken,
     since: Instant,
 }
 
@@ -135,7 +144,9 @@ impl App {
         let tenant = Tenant::default();
         let places = Arc::new(Semaphore::new(options.requests_max.min(Semaphore::MAX_PERMITS)));
         let options = Arc::new(options);
-        Self { control, options, tenant, bus: None, places, since: Instant::now() }
+        let (streams, stopping) = (Arc::new(Semaphore::new(STREAMS_MAX)), CancellationToken::new());
+        let since = Instant::now();
+        Self { control, options, tenant, bus: None, places, streams, stopping, since }
     }
 
     /// The same with the bus whose state `GET /api/health` tells.

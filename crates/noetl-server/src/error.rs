@@ -3,6 +3,8 @@
 //! The sentence is safe to show. What caused it is logged here, once, and only for failures of the
 //! control plane itself; a caller's mistake is the caller's to read.
 
+mod forks;
+
 use std::error::Error;
 use std::fmt::Write as _;
 

@@ -3,13 +3,16 @@
 //! Logs can hold 100 000 events, so every read here is a window: the newest events, a page, or the
 //! first one. An execution's row says how long its log is, which is where the windows come from.
 
+mod durations;
+mod found;
+
 use std::sync::Arc;
 
 use noetl_api::commands::Command;
-use noetl_api::events::EventsReply;
+use noetl_api::events::{EventView, EventsReply};
 use noetl_api::executions::{ExecutionDetail, Pagination, StatusReply};
 use noetl_api::{Id, IdForm};
-use noetl_model::{CommandId, Event, ExecutionId, Fact, Outcome, Seq, Value};
+use noetl_model::{CommandId, Event, EventId, ExecutionId, Fact, Outcome, Seq, Value};
 use noetl_store::{ExecutionRow, ExecutionStatus};
 
 use crate::app::App;
@@ -45,6 +48,15 @@ pub(crate) enum Stretch {
     },
 }
 
+/// Which events of it to show.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Only {
+    /// Those after this one.
+    pub(crate) since: Option<EventId>,
+    /// Those of these types; all when empty.
+    pub(crate) types: Vec<String>,
+}
+
 /// The row of an execution.
 pub(crate) async fn row(app: &App, id: ExecutionId) -> Result<ExecutionRow, ApiError> {
     let row = app.control.executions.get(&app.tenant, id).await?;
@@ -56,12 +68,12 @@ pub(crate) async fn detail(
     app: &App,
     id: ExecutionId,
     stretch: Stretch,
+    only: &Only,
     ids: IdForm,
 ) -> Result<ExecutionDetail, ApiError> {
     let row = row(app, id).await?;
-    let total = row.version.0;
-    let (from, to) = bounds(stretch, total);
-    let mut events = window(app, id, from, to).await?;
+    let (events, total) = found::events(app, &row, stretch, only).await?;
+    let mut events = shown(&events, &row, ids);
     if matches!(stretch, Stretch::Page { .. }) {
         events.reverse();
     }
@@ -69,7 +81,7 @@ pub(crate) async fn detail(
         summary: shape::execution(&row, ids),
         workload: workload(app, id).await?,
         result: result(app, &row).await?,
-        events: events.iter().map(|event| shape::event(event, &row, ids)).collect(),
+        events,
         pagination: pagination(stretch, total),
     })
 }
@@ -108,9 +120,16 @@ pub(crate) async fn events(
     Ok(EventsReply {
         execution_id: Id::new(id.get(), ids),
         next_after: events.last().map_or(after, |event| event.seq.0),
-        events: events.iter().map(|event| shape::event(event, &row, ids)).collect(),
+        events: shown(&events, &row, ids),
         total_events: row.version.0,
     })
+}
+
+/// Events in a row as they are shown, oldest first.
+pub(crate) fn shown(events: &[Event], of: &ExecutionRow, ids: IdForm) -> Vec<EventView> {
+    let lasted = durations::of(events, of);
+    let view = |event: &Event| shape::event(event, of, lasted.get(&event.seq).copied(), ids);
+    events.iter().map(view).collect()
 }
 
 /// A command, if there is one.

@@ -12,9 +12,11 @@ use utoipa_axum::routes;
 use crate::app::{App, Options};
 use crate::http::document::{self, Document};
 use crate::http::{access, authorize, counted, limits, panics};
+use crate::routes::executions::steer;
 use crate::routes::{
     catalog, cleanup, commands, credentials, events, execute, executions, fallback, health,
-    ingress, intake, metrics, outbox, projection, replay, runtime, subscriptions, tokens,
+    ingress, intake, logs, metrics, outbox, projection, replay, runtime, stream, subscriptions,
+    tokens, why,
 };
 
 /// All routes of the control plane.
@@ -81,8 +83,16 @@ fn execution_routes() -> OpenApiRouter<App> {
         .routes(routes!(executions::detail))
         .routes(routes!(executions::status))
         .routes(routes!(executions::events))
-        .routes(routes!(executions::cancel))
-        .routes(routes!(executions::finalize))
+        .routes(routes!(why::why))
+        .routes(routes!(stream::stream))
+        .routes(routes!(logs::read, logs::append))
+        .routes(routes!(steer::cancel))
+        .routes(routes!(steer::stop))
+        .routes(routes!(steer::finalize))
+        .routes(routes!(steer::rerun))
+        .routes(routes!(steer::fork))
+        .routes(routes!(steer::retry))
+        .routes(routes!(steer::cleanup))
         .routes(routes!(executions::answer))
         .routes(routes!(executions::cancellation_check))
         .routes(routes!(replay::state))

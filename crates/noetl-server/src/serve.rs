@@ -35,6 +35,7 @@ pub async fn serve(
     tls: Option<Tls>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
+    let stopping = app.stopping.clone();
     let service = TowerToHyperService::new(router(app));
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -72,6 +73,7 @@ pub async fn serve(
         });
     }
     drop(listener);
+    stopping.cancel();
     graceful.shutdown().await;
     Ok(())
 }

@@ -77,6 +77,8 @@ pub(crate) fn execution(row: &ExecutionRow, ids: IdForm) -> ExecutionView {
         start_time: row.started_at,
         end_time: row.ended_at,
         duration_seconds: duration_seconds(row),
+        duration_human: duration_human(row),
+        progress: progress(row),
         event_count: row.version.0,
         parent_execution_id: row.parent.map(|parent| Id::new(parent.get(), ids)),
         error: row.error.clone(),
@@ -102,6 +104,33 @@ pub(crate) fn status(row: &ExecutionRow, completed_steps: Vec<String>, ids: IdFo
         start_time: row.started_at,
         end_time: row.ended_at,
         duration_seconds: duration_seconds(row),
+        duration_human: duration_human(row),
+    }
+}
+
+/// Of the visits that began, those that ended, in percent; not all of them while it runs.
+fn progress(row: &ExecutionRow) -> u8 {
+    if row.status.is_final() {
+        return 100;
+    }
+    let ended = u64::from(row.steps_completed) + u64::from(row.steps_failed);
+    let began = ended + u64::from(row.steps_running);
+    let percent = (ended * 100).checked_div(began).unwrap_or(0);
+    u8::try_from(percent.min(99)).unwrap_or(99)
+}
+
+fn duration_human(row: &ExecutionRow) -> Option<String> {
+    row.ended_at.map(|end| human(end.since(row.started_at)))
+}
+
+/// A length of time as people say it.
+fn human(length: std::time::Duration) -> String {
+    let seconds = length.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0) => format!("{}ms", length.as_millis()),
+        (0, 0, _) => format!("{:.1}s", length.as_secs_f64()),
+        (0, minutes, seconds) => format!("{minutes}m {seconds}s"),
+        (hours, minutes, seconds) => format!("{hours}h {minutes}m {seconds}s"),
     }
 }
 
@@ -110,13 +139,23 @@ fn duration_seconds(row: &ExecutionRow) -> Option<f64> {
 }
 
 /// An event of an execution, with what readers expect and the log need not keep.
-pub(crate) fn event(event: &Event, of: &ExecutionRow, ids: IdForm) -> EventView {
+pub(crate) fn event(
+    event: &Event,
+    of: &ExecutionRow,
+    duration: Option<f64>,
+    ids: IdForm,
+) -> EventView {
     let row = EventRow::from(event);
     let node = row.node_name.as_deref().unwrap_or_default();
     // An imported row is shown as it came.
     let derived = row.command_id.filter(|_| row.origin != Origin::Imported);
     let command = derived.map(|id| command_name(row.execution_id, node, id));
     EventView {
+        execution_id: Id::new(of.id.get(), ids),
+        catalog_id: Id::new(of.catalog.get(), ids),
+        parent_execution_id: of.parent.map(|parent| Id::new(parent.get(), ids)),
+        parent_event_id: None,
+        duration,
         seq: row.seq.0,
         event_id: Id::new(row.event_id.get(), ids),
         node_id: row.node_id().map(str::to_owned),

@@ -6,5 +6,6 @@ from noetl.execution
 where tenant_id = $1
     and ($2::text is null or position($2 in path_folded) > 0)
     and ($3::bigint is null or catalog_id = $3)
+    and ($6::timestamptz is null or start_time < $6)
 order by start_time desc, execution_id desc
 limit $4 offset $5

@@ -41,6 +41,16 @@ with gone as (
     where t.tenant_id = gone.tenant_id and t.execution_id = gone.execution_id
         and t.scope_type = 'local'
     returning 1
+), lines as (
+    delete from noetl.log t using gone
+    where t.execution_id = gone.execution_id
+    returning 1
+), line_counts as (
+    delete from noetl.log_command t using gone
+    where t.execution_id = gone.execution_id
+), line_numbers as (
+    delete from noetl.log_execution t using gone
+    where t.execution_id = gone.execution_id
 )
 select
     (select coalesce(array_agg(execution_id), '{}') from gone),
@@ -50,4 +60,5 @@ select
     (select count(*) from refs),
     (select count(*) from variables),
     (select count(*) from results),
-    (select count(*) from secrets)
+    (select count(*) from secrets),
+    (select count(*) from lines)

@@ -17,4 +17,5 @@ select
     (select count(*) from noetl.result_store t join gone using (tenant_id, execution_id)
         where t.expires_at is null or t.expires_at > $3),
     (select count(*) from noetl.keychain t join gone using (tenant_id, execution_id)
-        where t.scope_type = 'local' and (t.expires_at is null or t.expires_at > $3))
+        where t.scope_type = 'local' and (t.expires_at is null or t.expires_at > $3)),
+    (select count(*) from noetl.log where execution_id = any ($1))

@@ -43,10 +43,11 @@ impl Executions for PostgresStore {
         tenant: &Tenant,
         filter: &ExecutionFilter,
     ) -> Result<Vec<ExecutionRow>, StoreError> {
-        // Two statements, so that each is planned for its own index.
-        let sql = match filter.status {
-            Some(_) => include_str!("../queries/execution_list_by_status.sql"),
-            None => include_str!("../queries/execution_list.sql"),
+        // Three statements, so that each is planned for its own index.
+        let sql = match (filter.parent, filter.status) {
+            (Some(_), _) => include_str!("../queries/execution_list_by_parent.sql"),
+            (None, Some(_)) => include_str!("../queries/execution_list_by_status.sql"),
+            (None, None) => include_str!("../queries/execution_list.sql"),
         };
         let path = filter.path.as_ref().map(|path| path.to_lowercase());
         self.list(
@@ -57,10 +58,13 @@ impl Executions for PostgresStore {
                     .bind(path.clone())
                     .bind(filter.catalog.map(CatalogId::get))
                     .bind(rows(filter.limit))
-                    .bind(rows(filter.offset));
-                match filter.status {
-                    Some(status) => list.bind(status.as_str()),
-                    None => list,
+                    .bind(rows(filter.offset))
+                    .bind(filter.started_before.map(At));
+                let status = filter.status.map(ExecutionStatus::as_str);
+                match (filter.parent, status) {
+                    (Some(parent), status) => list.bind(parent.get()).bind(status),
+                    (None, Some(status)) => list.bind(status),
+                    (None, None) => list,
                 }
             },
             execution,

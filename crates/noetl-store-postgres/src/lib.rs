@@ -22,6 +22,7 @@ mod inspect;
 mod keychain;
 mod leases;
 mod listen;
+mod logs;
 mod migrate;
 mod objects;
 mod options;

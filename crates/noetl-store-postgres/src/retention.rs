@@ -269,6 +269,7 @@ fn gone(row: &PgRow) -> Result<(Vec<i64>, Removed), sqlx::Error> {
         variables: number(row, 5)?,
         results: number(row, 6)?,
         keychain: number(row, 7)?,
+        lines: number(row, 8)?,
         ..Removed::default()
     };
     Ok((ids, removed))

@@ -5,5 +5,6 @@ from execution indexed by execution_started
 where tenant_id = ?1
     and (?2 is null or path_contains(path, ?2))
     and (?3 is null or catalog_id = ?3)
+    and (?6 is null or started_at < ?6)
 order by started_at desc, id desc
 limit ?4 offset ?5

@@ -5,6 +5,7 @@ from execution indexed by execution_status
 where tenant_id = ?1
     and (?2 is null or path_contains(path, ?2))
     and (?3 is null or catalog_id = ?3)
-    and status = ?6
+    and (?6 is null or started_at < ?6)
+    and status = ?7
 order by started_at desc, id desc
 limit ?4 offset ?5

@@ -16,4 +16,5 @@ select
         where tenant_id = ?4 and execution_id = ?1 and (expires_at is null or expires_at > ?3)),
     (select count(*) from keychain
         where tenant_id = ?4 and execution_id = ?1 and scope_type = 'local'
-            and (expires_at is null or expires_at > ?3))
+            and (expires_at is null or expires_at > ?3)),
+    (select count(*) from log where execution_id = ?1)

@@ -45,16 +45,23 @@ impl Executions for SqliteStore {
         self.read("list executions", move |connection| {
             let catalog = filter.catalog.map(|id| id.get());
             let (limit, offset) = (rows(filter.limit), rows(filter.offset));
-            let common = params![tenant.as_str(), filter.path, catalog, limit, offset];
-            let Some(status) = filter.status else {
-                let sql = include_str!("../queries/execution_list.sql");
-                let mut list = connection.prepare_cached(sql)?;
-                return list.query_map(common, execution)?.collect();
+            let before = filter.started_before.map(Timestamp::as_micros);
+            let common = params![tenant.as_str(), filter.path, catalog, limit, offset, before];
+            let status = filter.status.map(ExecutionStatus::as_str);
+            let parent = filter.parent.map(ExecutionId::get);
+            // Three statements, so that each goes by its own index.
+            let (sql, rest) = match (parent, status) {
+                (Some(_), _) => (
+                    include_str!("../queries/execution_list_by_parent.sql"),
+                    params![parent, status],
+                ),
+                (None, Some(_)) => {
+                    (include_str!("../queries/execution_list_by_status.sql"), params![status])
+                }
+                (None, None) => (include_str!("../queries/execution_list.sql"), params![]),
             };
-            let sql = include_str!("../queries/execution_list_by_status.sql");
             let mut list = connection.prepare_cached(sql)?;
-            let status = status.as_str();
-            let all = [common, params![status]].concat();
+            let all = [common, rest].concat();
             list.query_map(all.as_slice(), execution)?.collect()
         })
         .await

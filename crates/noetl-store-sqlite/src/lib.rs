@@ -24,6 +24,7 @@ mod item;
 mod keychain;
 mod leases;
 mod lock;
+mod logs;
 mod migrate;
 mod objects;
 mod open;

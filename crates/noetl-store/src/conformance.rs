@@ -20,6 +20,7 @@ pub mod imports;
 pub mod keychain;
 pub mod lapse;
 pub mod leases;
+pub mod logs;
 pub mod objects;
 pub mod outbox;
 pub mod payload;
@@ -155,6 +156,7 @@ macro_rules! conformance_suite {
                     an_execution_knows_its_tenant,
                     a_list_is_ordered_by_start_and_cut_by_offset_and_limit,
                     a_list_is_filtered_by_status_path_and_catalog,
+                    a_list_is_filtered_by_parent_and_start,
                     a_path_filter_ignores_case_and_takes_every_character_as_it_is,
                     a_finished_execution_is_not_unfinished,
                     unfinished_executions_come_in_pages_in_id_order,
@@ -170,6 +172,13 @@ macro_rules! conformance_suite {
                     another_tenant_s_entries_do_not_exist,
                     an_entry_with_a_taken_id_is_refused,
                     concurrent_registers_get_distinct_versions,
+                },
+                logs::{
+                    lines_are_read_back_in_order_and_by_command,
+                    nothing_is_kept_of_an_execution_that_there_is_not,
+                    the_first_and_the_newest_lines_of_a_command_stay,
+                    concurrent_appends_share_no_number,
+                    lines_go_with_their_execution,
                 },
                 leases::{
                     a_free_name_is_taken_and_read_back,

@@ -93,6 +93,10 @@ pub struct ExecutionFilter {
     pub path: Option<String>,
     /// Only this catalog entry.
     pub catalog: Option<CatalogId>,
+    /// Only those this execution started.
+    pub parent: Option<ExecutionId>,
+    /// Only those that started before this.
+    pub started_before: Option<Timestamp>,
     /// How many to pass over.
     pub offset: usize,
     /// How many to return at most.

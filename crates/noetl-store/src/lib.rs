@@ -19,6 +19,7 @@ mod executions;
 mod imports;
 mod keychain;
 pub mod leases;
+pub mod logs;
 mod memory;
 mod objects;
 pub mod outbox;
@@ -57,6 +58,7 @@ pub use keychain::{
     CacheKind, Keychain, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry,
 };
 pub use leases::{Lease, Leases};
+pub use logs::{LogGap, LogLine, LogQuery, LogStream, Logs, NewLine};
 pub use memory::MemoryStore;
 pub use objects::{Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins};
 pub use outbox::{Outbox, OutboxOptions, OutboxRow};
@@ -76,7 +78,7 @@ pub use tail::{Tail, TailRow};
 pub use tokens::{NewToken, Token, Tokens};
 pub use transient::{NewVariable, Transient, Variable, VariableKind};
 
-/// What is kept beside the executions: secrets, variables, results, objects, content.
+/// What is kept beside the executions: secrets, variables, results, lines, objects, content.
 pub trait Keeping:
     Credentials
     + Keychain
@@ -84,6 +86,7 @@ pub trait Keeping:
     + Tokens
     + Transient
     + ResultStore
+    + Logs
     + Objects
     + Plugins
     + Blobs
@@ -98,6 +101,7 @@ impl<S> Keeping for S where
         + Tokens
         + Transient
         + ResultStore
+        + Logs
         + Objects
         + Plugins
         + Blobs

@@ -11,6 +11,7 @@ mod imports;
 mod kept;
 mod keychain;
 mod leases;
+mod logs;
 mod objects;
 mod outbox;
 mod result_store;
@@ -230,6 +231,8 @@ impl Executions for MemoryStore {
 fn matches(filter: &ExecutionFilter, row: &ExecutionRow) -> bool {
     filter.status.is_none_or(|status| row.status == status)
         && filter.catalog.is_none_or(|catalog| row.catalog == catalog)
+        && filter.parent.is_none_or(|parent| row.parent == Some(parent))
+        && filter.started_before.is_none_or(|before| row.started_at < before)
         && filter.path.as_ref().is_none_or(|text| path_contains(&row.path, text))
 }
 

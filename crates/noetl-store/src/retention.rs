@@ -83,6 +83,8 @@ pub struct Removed {
     pub variables: u64,
     /// Results.
     pub results: u64,
+    /// Lines that steps printed.
+    pub lines: u64,
     /// Resolved secrets.
     pub keychain: u64,
     /// Runtimes.
@@ -105,6 +107,7 @@ impl Removed {
         self.references += other.references;
         self.variables += other.variables;
         self.results += other.results;
+        self.lines += other.lines;
         self.keychain += other.keychain;
         self.runtimes += other.runtimes;
         self.outbox += other.outbox;

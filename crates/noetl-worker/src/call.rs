@@ -52,6 +52,7 @@ fn call_for(performer: &Performer, command: &Command, secrets: &CommandSecrets) 
         context: context(command),
         artifacts: performer.services.artifacts(command),
         credentials: secrets.source(),
+        logs: performer.services.logs(command),
         ..bare(command)
     }
 }

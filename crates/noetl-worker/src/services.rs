@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use noetl_control::{CredentialError, LocalCommands};
+use noetl_control::{CredentialError, LocalCommands, LogStream};
 use noetl_model::{ExecutionId, Failure, FailureKind, Map, Value};
-use noetl_tools::{Artifacts, Credential, CredentialSource};
+use noetl_tools::{Artifacts, Credential, CredentialSource, LogSink, Stream};
 
 use crate::perform::Command;
 
@@ -17,6 +17,11 @@ pub trait Services: Send + Sync {
 
     /// Stored credentials; `None` when there is no way to them.
     fn credentials(&self, command: &Command) -> Option<Arc<dyn CredentialSource>>;
+
+    /// Where its tools print; by default nowhere.
+    fn logs(&self, _command: &Command) -> LogSink {
+        LogSink::default()
+    }
 
     /// Notes a secret that the command found by itself, so that it is replaced wherever it turns
     /// up in what is reported.
@@ -61,6 +66,17 @@ impl Services for LocalServices {
     fn credentials(&self, command: &Command) -> Option<Arc<dyn CredentialSource>> {
         let (commands, execution) = (self.0.clone(), command.execution);
         Some(Arc::new(LocalCredentials { commands, execution }))
+    }
+
+    fn logs(&self, command: &Command) -> LogSink {
+        let print = self.0.printer(command.execution, command.id);
+        LogSink::new(move |stream, text| {
+            let stream = match stream {
+                Stream::Stdout => LogStream::Out,
+                Stream::Stderr => LogStream::Err,
+            };
+            print(stream, text);
+        })
     }
 
     async fn note_secret(

@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::{BlobRef, Reported};
-use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Failure, Map, Timestamp, Value};
+use noetl_model::event::{BlobRef, ForkedFrom, Reported};
+use noetl_model::{
+    CatalogId, CommandId, Event, EventId, ExecutionId, Failure, Map, Seq, Timestamp, Value,
+};
 
 /// What somebody asks of an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// Begin.
     Start(Box<Start>),
+    /// Begin with the past of another execution.
+    Fork(Box<Fork>),
     /// A worker takes a command.
     Claim(Claim),
     /// A worker says it began.
@@ -118,6 +122,20 @@ pub struct Start {
     pub returns: Option<Arc<str>>,
     /// How many executions are above it.
     pub depth: u32,
+    /// The execution whose workload it took over.
+    pub forked: Option<ForkedFrom>,
+}
+
+/// Begin an execution with the past of another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fork {
+    /// The other's log from its first event on, at least one event past `cut` if there is one.
+    pub log: Arc<[Event]>,
+    /// The place of the last event to take over. It may turn out to be an earlier one: see
+    /// [`crate::fork`].
+    pub cut: Seq,
+    /// Laid over the other's workload.
+    pub workload: Map,
 }
 
 /// A worker takes a command.

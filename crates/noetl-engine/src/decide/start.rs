@@ -28,6 +28,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Start) -> Result<(), Refu
         returns: input.returns,
         depth: input.depth,
         deadline: draft.playbook.deadline.map(|limit| draft.moment.now.plus(limit)),
+        forked: input.forked,
     })));
     if !variables.is_empty() {
         let step = draft.playbook.step(draft.playbook.entry).name.clone();
@@ -80,7 +81,8 @@ fn scope_for_start(draft: &Draft<'_, '_>, input: &Start) -> Scope {
     scope
 }
 
-fn merge(into: &mut Map, over: &Map) {
+/// Maps merge, all else replaces.
+pub(super) fn merge(into: &mut Map, over: &Map) {
     for (key, value) in over {
         match (into.get_mut(key), value) {
             (Some(Value::Object(below)), Value::Object(above)) => merge(below, above),

@@ -25,10 +25,15 @@ const WAIT_MAX: f64 = 10.0 * 365.0 * 24.0 * 3600.0;
 
 impl Draft<'_, '_> {
     /// The control plane takes a command it just issued, and begins with it.
-    pub(super) fn hold_own(&mut self, command: CommandId, issued: &Arc<Issued>) {
+    pub(crate) fn hold_own(&mut self, command: CommandId, issued: &Arc<Issued>) {
         let (step, worker) = (issued.step.clone(), Arc::from(CONTROL_PLANE));
         self.record(Fact::CommandClaimed { command, step, worker });
         self.begin_own(command, issued);
+    }
+
+    /// Whether the control plane does the work of a step itself.
+    pub(crate) fn is_own(&self, step: &str) -> bool {
+        own_of(self.playbook, step).is_some()
     }
 
     /// Parks a command on what it waits for.

@@ -110,7 +110,7 @@ impl Draft<'_, '_> {
     }
 
     /// Hands out what may run now, or ends a loop that has come to its end.
-    pub(super) fn advance_loop(&mut self, name: &Arc<str>, generation: u32) {
+    pub(crate) fn advance_loop(&mut self, name: &Arc<str>, generation: u32) {
         let Some(ix) = self.playbook.find(name) else { return };
         let step = self.playbook.step(ix);
         let Some(repeat) = &step.repeat else { return };

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_model::event::Started;
+use noetl_model::event::{ForkedFrom, Started};
 use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Failure, Map, Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +72,8 @@ struct Start {
     depth: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     deadline: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forked: Option<ForkedFrom>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -243,6 +245,7 @@ impl Start {
             returns: started.returns.clone(),
             depth: started.depth,
             deadline: started.deadline.map(Timestamp::as_micros),
+            forked: started.forked.clone(),
         }
     }
 
@@ -258,6 +261,7 @@ impl Start {
             returns: self.returns,
             depth: self.depth,
             deadline: self.deadline.map(Timestamp::from_micros),
+            forked: self.forked,
         }
     }
 }

@@ -283,6 +283,7 @@ pub(super) fn start_with(payload: Map) -> Input {
         parent_command: None,
         returns: None,
         depth: 0,
+        forked: None,
     }))
 }
 

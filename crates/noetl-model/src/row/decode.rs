@@ -9,7 +9,9 @@ use super::encode::{Held, SKIPPED};
 use super::error::RowError;
 use super::repeat::ItemMeta;
 use super::{EventRow, types};
-use crate::event::{BlobRef, Issued, ItemOf, Lifecycle, Parked, Started, SubscriptionMoved};
+use crate::event::{
+    BlobRef, ForkedFrom, Issued, ItemOf, Lifecycle, Parked, Started, SubscriptionMoved,
+};
 use crate::scope::CommandScope;
 use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Timestamp, Value};
 
@@ -75,6 +77,7 @@ struct StartMeta {
     #[serde(default)]
     depth: u32,
     deadline: Option<Timestamp>,
+    forked_from: Option<ForkedFrom>,
 }
 
 #[derive(Deserialize)]
@@ -248,6 +251,7 @@ impl EventRow {
             returns: meta.return_step,
             depth: meta.depth,
             deadline: meta.deadline,
+            forked: meta.forked_from,
         })
     }
 

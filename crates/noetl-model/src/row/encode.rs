@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::foreign;
 use super::repeat::{self, ItemMeta};
 use super::{EventRow, PLAYBOOK_NODE, SUBSCRIPTION_NODE, types};
-use crate::event::{BlobRef, Issued, Started, SubscriptionMoved};
+use crate::event::{BlobRef, ForkedFrom, Issued, Started, SubscriptionMoved};
 use crate::scope::CommandScope;
 use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Timestamp, Value};
 
@@ -201,6 +201,8 @@ struct StartMeta<'a> {
     depth: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_from: Option<&'a ForkedFrom>,
 }
 
 fn is_zero(depth: &u32) -> bool {
@@ -315,6 +317,7 @@ fn playbook_started(event: &Event, started: &Started) -> EventRow {
         return_step: started.returns.as_deref(),
         depth: started.depth,
         deadline: started.deadline,
+        forked_from: started.forked.as_ref(),
     };
     EventRow {
         node_type: Some(Arc::from("execution")),

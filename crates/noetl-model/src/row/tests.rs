@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::EventRow;
 use crate::event::{
-    BlobRef, Callback, Child, Imported, Issued, ItemOf, Lifecycle, LoopEvent, LoopFact, LoopItem,
-    Parked, Reported, Started, SubscriptionMoved, TakenArc,
+    BlobRef, Callback, Child, ForkedFrom, Imported, Issued, ItemOf, Lifecycle, LoopEvent, LoopFact,
+    LoopItem, Parked, Reported, Started, SubscriptionMoved, TakenArc,
 };
 use crate::repeat::{FrameMoved, FrameState, LoopItems, LoopStarted, LoopStats, StageClosed};
 use crate::scope::{CommandScope, IterationScope};
@@ -50,6 +50,11 @@ fn facts() -> Vec<Fact> {
             returns: Some(Arc::from("end")),
             depth: 2,
             deadline: Some(Timestamp::from_millis(1_704_067_200_000)),
+            forked: Some(ForkedFrom {
+                execution: ExecutionId::new(8),
+                seq: Seq(4),
+                event: EventId::new(12),
+            }),
         })),
         Fact::StepEntered { step: step(), generation: 2, tokens: 1, round: None, deadline: None },
         Fact::StepEntered {

@@ -113,6 +113,8 @@ fn redact(value: &mut Value) {
             for (name, value) in fields.iter_mut() {
                 if name == "uptime_seconds" || name == "duration_seconds" && value.is_number() {
                     *value = Value::from("[seconds]");
+                } else if name == "duration_human" && value.is_string() {
+                    *value = Value::from("[length]");
                 } else {
                     redact(value);
                 }
@@ -169,6 +171,21 @@ pub(crate) async fn finished(app: &TestApp) -> i64 {
 pub(crate) async fn register(app: &TestApp, content: &str) -> (u16, Value) {
     let body = serde_json::json!({ "content": content }).to_string();
     post(app, "/api/catalog/register", body).answer().await
+}
+
+/// Says something about an execution's open command, as a worker does.
+pub(crate) async fn report(app: &TestApp, execution: i64, step: &str, event_type: &str) {
+    let command = open_command(app, execution).await;
+    let event = serde_json::json!({
+        "execution_id": execution, "step": step, "event_type": event_type, "worker_id": "w",
+        "payload": {
+            "command_id": format!("{execution}:{step}:{command}"),
+            "result": {"status": "success", "context": {"data": {"message": "hi"}}},
+            "error": {"kind": "tool_error", "message": "no"},
+        },
+    });
+    let (status, body) = post(app, "/api/events", event.to_string()).answer().await;
+    assert_eq!(status, 200, "{body}");
 }
 
 /// The command of the execution's newest `command.issued`.

@@ -258,7 +258,8 @@ async fn a_status_has_what_workers_and_the_command_line_read() {
       "error": null,
       "start_time": "[time]",
       "end_time": "[time]",
-      "duration_seconds": "[seconds]"
+      "duration_seconds": "[seconds]",
+      "duration_human": "[length]"
     }
     "#);
     app.close().await;
@@ -344,7 +345,10 @@ async fn cancelling_works_once() {
     {
       "execution_id": "[id number]",
       "status": "cancelled",
-      "message": "Execution cancellation requested"
+      "message": "Execution cancellation requested",
+      "cancelled_executions": [
+        "[id]"
+      ]
     }
     "#);
     assert_snapshot!(cancel().shown().await, @r#"

@@ -45,6 +45,10 @@ async fn rows_of_another_server_are_kept_with_every_column() {
     assert_snapshot!(crate::api::shown(status, first), @r#"
     200
     {
+      "execution_id": 77,
+      "catalog_id": 0,
+      "parent_execution_id": null,
+      "parent_event_id": null,
       "seq": 1,
       "event_id": 10,
       "event_type": "call.done",
@@ -54,6 +58,7 @@ async fn rows_of_another_server_are_kept_with_every_column() {
       "status": "COMPLETED",
       "created_at": null,
       "timestamp": null,
+      "duration": null,
       "origin": "imported",
       "worker_id": "w-1",
       "context": {

@@ -18,6 +18,7 @@ const SNAPSHOTS: &str = include_str!("../../queries/projection_snapshot_purge.sq
 const REFERENCES: &str = include_str!("../../queries/blob_ref_purge.sql");
 const VARIABLES: &str = include_str!("../../queries/transient_purge_execution.sql");
 const RESULTS: &str = include_str!("../../queries/result_store_purge_execution.sql");
+const LINES: &str = include_str!("../../queries/log_purge.sql");
 const KEYCHAIN: &str = include_str!("../../queries/keychain_purge_execution.sql");
 
 impl SqliteStore {
@@ -72,6 +73,7 @@ impl SqliteStore {
                     variables: count(row, 4)?,
                     results: count(row, 5)?,
                     keychain: count(row, 6)?,
+                    lines: count(row, 7)?,
                     ..Removed::default()
                 })
             })
@@ -94,6 +96,7 @@ fn remove_portion(connection: &Connection, removed: &mut Removed) -> rusqlite::R
             (REFERENCES, &mut removed.references),
             (VARIABLES, &mut removed.variables),
             (RESULTS, &mut removed.results),
+            (LINES, &mut removed.lines),
             (KEYCHAIN, &mut removed.keychain),
         ] {
             let mut delete = connection.prepare_cached(sql)?;
@@ -105,6 +108,10 @@ fn remove_portion(connection: &Connection, removed: &mut Removed) -> rusqlite::R
         if room == 0 {
             // There may be more of this one.
             return Ok(false);
+        }
+        for table in ["log_command", "log_execution"] {
+            let sql = format!("delete from {table} where execution_id = ?1");
+            connection.prepare_cached(&sql)?.execute([execution])?;
         }
         connection
             .prepare_cached("delete from purged_execution where execution_id = ?1")?

@@ -128,6 +128,43 @@ pub async fn a_list_is_filtered_by_status_path_and_catalog(store: Arc<dyn Store>
     }
 }
 
+pub async fn a_list_is_filtered_by_parent_and_start(store: Arc<dyn Store>) {
+    for (id, parent, started_at, ends) in [
+        (10, None, 5, false),
+        (11, Some(10), 6, true),
+        (12, Some(10), 7, false),
+        (13, Some(9), 8, false),
+    ] {
+        let mut story = Story::new(id);
+        story.row.parent = parent.map(ExecutionId::new);
+        story.row.started_at = Timestamp::from_micros(started_at);
+        write(&*store, story.start()).await;
+        if ends {
+            write(&*store, story.then(vec![done()])).await;
+        }
+    }
+    let running = Some(ExecutionStatus::Running);
+    for (parent, status, before, expected) in [
+        (Some(10), None, None, vec![12, 11]),
+        (Some(10), running, None, vec![12]),
+        (Some(10), None, Some(7), vec![11]),
+        (Some(8), None, None, vec![]),
+        (None, None, Some(7), vec![11, 10]),
+        (None, running, Some(8), vec![12, 10]),
+    ] {
+        let filter = ExecutionFilter {
+            status,
+            parent: parent.map(ExecutionId::new),
+            started_before: before.map(Timestamp::from_micros),
+            ..all()
+        };
+        let listed = list(&*store, &Tenant::default(), &filter).await;
+        assert_eq!(listed, expected, "{filter:?}");
+    }
+    let filter = ExecutionFilter { parent: Some(ExecutionId::new(10)), ..all() };
+    assert_eq!(list(&*store, &Tenant::new("acme"), &filter).await, Vec::<i64>::new());
+}
+
 pub async fn a_path_filter_ignores_case_and_takes_every_character_as_it_is(store: Arc<dyn Store>) {
     for (id, path) in [(10, "Demo/100%"), (11, "demo/a_b"), (12, "demo/ÄÖÜ")] {
         let mut story = Story::new(id);

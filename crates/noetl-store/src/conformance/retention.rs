@@ -273,7 +273,7 @@ pub(super) async fn purge_everything_finished(store: &dyn Store) {
     assert!(report.removed.executions > 0);
 }
 
-fn days_of_executions() -> Policy {
+pub(super) fn days_of_executions() -> Policy {
     Policy { executions: Window::days("days", 1).expect("in range"), ..Policy::KEEP }
 }
 

@@ -162,6 +162,7 @@ pub fn started() -> Fact {
         returns: None,
         depth: 0,
         deadline: None,
+        forked: None,
     }))
 }
 

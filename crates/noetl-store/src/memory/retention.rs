@@ -81,6 +81,9 @@ impl State {
         let results = take(&mut kept.results, dry_run, |_, (_, result)| {
             gone.contains(&result.summary.execution) || goes_by_itself(result.summary.expires_at)
         });
+        let of_gone = self.lines.iter().filter(|(of, _)| gone.contains(of));
+        let lines = count(of_gone.map(|(_, lines)| lines.kept.len()).sum());
+        self.lines.retain(|of, _| dry_run || !gone.contains(of));
         let keychain = take(&mut kept.keychain, dry_run, |_, entry| {
             is_of(entry, gone) || goes_by_itself(entry.kept.expires_at)
         });
@@ -102,6 +105,7 @@ impl State {
             references: count(references),
             variables,
             results,
+            lines,
             keychain,
             runtimes,
             outbox: count(outbox),

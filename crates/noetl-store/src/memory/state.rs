@@ -8,6 +8,7 @@ use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Seq, Tenant, Times
 use super::due::DueTable;
 use super::kept::Kept;
 use super::leases::LeaseTable;
+use super::logs::Lines;
 use super::outbox::OutboxTable;
 use super::runtimes::RuntimeTable;
 use super::schedules::ScheduleTable;
@@ -35,6 +36,7 @@ pub(super) struct State {
     pub(super) subscriptions: SubscriptionTable,
     catalog: BTreeMap<CatalogId, (Tenant, CatalogEntry)>,
     pub(super) kept: Kept,
+    pub(super) lines: BTreeMap<ExecutionId, Lines>,
 }
 
 /// One execution and its log.

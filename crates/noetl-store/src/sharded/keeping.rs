@@ -4,13 +4,43 @@
 use std::collections::HashSet;
 
 use async_trait::async_trait;
-use noetl_model::{ExecutionId, ResultId, Tenant, Timestamp, Value};
+use noetl_model::{CommandId, ExecutionId, ResultId, Tenant, Timestamp, Value};
 
 use super::Sharded;
 use crate::{
-    BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, NewResult, NewVariable, ResultStore,
-    ResultSummary, StoreError, Transient, Variable,
+    BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, LogGap, LogLine, LogQuery, Logs,
+    NewLine, NewResult, NewVariable, ResultStore, ResultSummary, StoreError, Transient, Variable,
 };
+
+#[async_trait]
+impl Logs for Sharded {
+    async fn append_lines(
+        &self,
+        execution: ExecutionId,
+        lines: Vec<NewLine>,
+    ) -> Result<Option<u64>, StoreError> {
+        let shard = self.of_execution(execution);
+        shard.named(shard.store.append_lines(execution, lines).await)
+    }
+
+    async fn lines(
+        &self,
+        execution: ExecutionId,
+        query: LogQuery,
+    ) -> Result<Vec<LogLine>, StoreError> {
+        let shard = self.of_execution(execution);
+        shard.named(shard.store.lines(execution, query).await)
+    }
+
+    async fn gaps(
+        &self,
+        execution: ExecutionId,
+        command: Option<CommandId>,
+    ) -> Result<Vec<LogGap>, StoreError> {
+        let shard = self.of_execution(execution);
+        shard.named(shard.store.gaps(execution, command).await)
+    }
+}
 
 #[async_trait]
 impl Transient for Sharded {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_model::event::{Issued, LoopItem, Parked};
 use noetl_model::scope::CommandScope;
-use noetl_model::{CommandId, CommandState, Map};
+use noetl_model::{CommandId, CommandState, Map, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::super::SnapshotError;
@@ -31,7 +31,14 @@ pub(super) struct Command {
     parked: Option<Parked>,
     state: String,
     worker: Option<Arc<str>>,
+    /// In microseconds; 0 in a snapshot from before this was kept.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    since: i64,
     answer: Option<Kind>,
+}
+
+fn is_unknown(since: &i64) -> bool {
+    *since == 0
 }
 
 impl Command {
@@ -52,6 +59,7 @@ impl Command {
             parked: open.parked.clone(),
             state: open.state.as_str().to_owned(),
             worker: open.worker.clone(),
+            since: open.since.as_micros(),
             answer: open.answer.as_ref().map(|answer| Kind::of(&answer.slot)),
         }
     }
@@ -73,7 +81,7 @@ impl Command {
             item: self.item,
             idempotent: self.idempotent,
         };
-        let mut open = OpenCommand::new(Arc::new(issued));
+        let mut open = OpenCommand::new(Arc::new(issued), Timestamp::from_micros(self.since));
         open.state = state;
         open.worker = self.worker;
         open.parked = self.parked;

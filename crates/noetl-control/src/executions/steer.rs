@@ -1,0 +1,169 @@
+//! Stopping executions, one or many, and running one once more.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_engine::{Cancel, Input, Refusal};
+use noetl_model::event::Started as Beginning;
+use noetl_model::{ExecutionId, Fact, Map, Seq, Tenant, Value};
+use noetl_store::{ExecutionFilter, ExecutionStatus, StoreError};
+
+use super::{Executions, ForkError, StartRequest, Started};
+use crate::journal::SubmitError;
+
+/// How many executions below one are stopped by one call. Those beyond it are stopped all the same,
+/// by the messages that the end of their parents sends.
+const DESCENDANTS_MAX: usize = 1000;
+
+/// How many executions a clean-up stops at most. Coming again goes on.
+pub const CLEANED_MAX: usize = 500;
+
+/// Rows read at a time.
+const PAGE: usize = 100;
+
+impl Executions {
+    /// Stops an execution at once. Running steps are told to stop; their late results change
+    /// nothing.
+    pub async fn cancel(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+        reason: Option<String>,
+    ) -> Result<(), SubmitError> {
+        let row = self.get(tenant, id).await;
+        if row.map_err(|error| SubmitError::Store(Arc::new(error)))?.is_none() {
+            return Err(SubmitError::Refused(Refusal::NotFound));
+        }
+        self.journal.submit(id, Input::Cancel(Cancel { reason })).await.map(|_| ())
+    }
+
+    /// Stops everything below an execution, and says what was stopped. What one below cannot be
+    /// asked for now is stopped later, by the message of its parent.
+    pub async fn cancel_below(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+        reason: Option<String>,
+    ) -> Result<Vec<ExecutionId>, StoreError> {
+        let reason = reason.unwrap_or_else(|| format!("execution {id} was cancelled"));
+        let mut cancelled = Vec::new();
+        let mut above = VecDeque::from([id]);
+        let mut seen = 0;
+        while let Some(parent) = above.pop_front() {
+            let mut offset = 0;
+            loop {
+                let filter = ExecutionFilter {
+                    parent: Some(parent),
+                    offset,
+                    limit: PAGE,
+                    ..ExecutionFilter::default()
+                };
+                let children = self.list(tenant, &filter).await?;
+                for child in &children {
+                    seen += 1;
+                    if seen > DESCENDANTS_MAX {
+                        return Ok(cancelled);
+                    }
+                    above.push_back(child.id);
+                    if child.status == ExecutionStatus::Running {
+                        let input = Input::Cancel(Cancel { reason: Some(reason.clone()) });
+                        if self.journal.submit(child.id, input).await.is_ok() {
+                            cancelled.push(child.id);
+                        }
+                    }
+                }
+                offset += children.len();
+                if children.len() < PAGE {
+                    break;
+                }
+            }
+        }
+        Ok(cancelled)
+    }
+
+    /// Stops executions that began longer ago than `age`, at most [`CLEANED_MAX`], and says which.
+    /// A dry run only says which it would stop. What was imported is nobody's to stop.
+    pub async fn cancel_older(
+        &self,
+        tenant: &Tenant,
+        age: Duration,
+        dry_run: bool,
+    ) -> Result<Vec<ExecutionId>, SubmitError> {
+        let failed = |error| SubmitError::Store(Arc::new(error));
+        let filter = ExecutionFilter {
+            status: Some(ExecutionStatus::Running),
+            started_before: Some(self.clock.now().minus(age)),
+            limit: CLEANED_MAX,
+            ..ExecutionFilter::default()
+        };
+        let old = self.list(tenant, &filter).await.map_err(failed)?;
+        let minutes = age.as_secs() / 60;
+        let reason = format!("cleaned up: it began more than {minutes} minutes ago");
+        let mut cancelled = Vec::new();
+        for row in old {
+            if self.beginning(row.id).await.map_err(failed)?.is_none() {
+                continue;
+            }
+            let input = Input::Cancel(Cancel { reason: Some(reason.clone()) });
+            let outcome = match dry_run {
+                true => Ok(()),
+                false => self.journal.submit(row.id, input).await.map(|_| ()),
+            };
+            match outcome {
+                Ok(()) => cancelled.push(row.id),
+                // It ended meanwhile.
+                Err(SubmitError::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(cancelled)
+    }
+
+    /// Starts the same version of the same playbook again, with the same workload and `workload`
+    /// laid over it.
+    pub async fn rerun(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+        mut workload: Map,
+    ) -> Result<Started, ForkError> {
+        let row = self.get(tenant, id).await.map_err(ForkError::Store)?;
+        row.ok_or(ForkError::NotFound(id))?;
+        let began = self.beginning(id).await.map_err(ForkError::Store)?;
+        let began = began.ok_or(ForkError::Imported(id))?;
+        self.clean(tenant, &mut workload);
+        let mut payload = began.workload;
+        merge(&mut payload, workload);
+        let request = StartRequest {
+            catalog: Some(began.catalog),
+            payload,
+            pool: began.pool.map(|pool| pool.to_string()),
+            ..StartRequest::default()
+        };
+        let ready = self.find_and_compile(tenant, request).await.map_err(ForkError::Start)?;
+        let input = Input::Start(Box::new(ready.start));
+        self.begin(tenant, &ready.playbook, &input).await.map_err(ForkError::Start)
+    }
+
+    /// How an execution began; nothing of one that was imported.
+    pub(crate) async fn beginning(&self, id: ExecutionId) -> Result<Option<Beginning>, StoreError> {
+        let first = self.events(id, Seq::START, 1).await?;
+        Ok(first.into_iter().find_map(|event| match event.fact {
+            Fact::PlaybookStarted(started) => Some(*started),
+            _ => None,
+        }))
+    }
+}
+
+/// Maps merge, all else replaces.
+fn merge(into: &mut Map, over: Map) {
+    for (key, value) in over {
+        match (into.get_mut(&key), value) {
+            (Some(Value::Object(below)), Value::Object(above)) => merge(below, above),
+            (_, value) => {
+                into.insert(key, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! What steps print, on its way to the store and from it.
+//!
+//! Whoever prints never waits: texts go into a bounded queue, and a task of the control plane writes
+//! them in batches. When more is printed than the store takes, texts are dropped and counted, because
+//! a line is worth less than the step that prints it. Known secrets are taken out before anything is
+//! kept.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use noetl_model::{Clock, CommandId, ExecutionId, Tenant, Timestamp, Value};
+use noetl_store::logs::LINE_BYTES_MAX;
+use noetl_store::{LogGap, LogLine, LogQuery, LogStream, NewLine, Store, StoreError};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::redaction::{Redaction, unmark};
+use crate::watch::Watch;
+
+/// Texts that may wait to be written. A text is a few lines, at most what one read of a pipe gives.
+const QUEUE_MAX: usize = 4096;
+
+/// Texts written at a time.
+const BATCH_MAX: usize = 256;
+
+/// How often a batch is tried that the store does not take, and the pause before each further try.
+const TRIES: [Duration; 3] =
+    [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(5)];
+
+/// Lines that one call may hand in.
+pub const LINES_MAX: usize = 1000;
+
+/// Why lines were not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// There is no such execution.
+    #[error("Execution not found: {0}")]
+    NotFound(ExecutionId),
+    /// The execution has no such command.
+    #[error("execution {execution} has no command {command}")]
+    NoCommand {
+        /// The execution.
+        execution: ExecutionId,
+        /// The command.
+        command: CommandId,
+    },
+    /// The store did not answer.
+    #[error("the store did not answer")]
+    Store(#[from] StoreError),
+}
+
+/// Something that was printed.
+struct Printed {
+    execution: ExecutionId,
+    command: CommandId,
+    at: Timestamp,
+    stream: LogStream,
+    text: String,
+}
+
+enum Work {
+    Print(Printed),
+    /// Somebody waits until everything before this is written.
+    Flush(oneshot::Sender<()>),
+}
+
+/// Lines of steps. Cheap to clone.
+#[derive(Clone)]
+pub struct LogLines {
+    store: Arc<dyn Store>,
+    redaction: Redaction,
+    clock: Arc<dyn Clock>,
+    watch: Watch,
+    queue: mpsc::Sender<Work>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl LogLines {
+    /// Lines in this store, and the task that writes what is printed until the control plane closes.
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        redaction: Redaction,
+        clock: Arc<dyn Clock>,
+        watch: Watch,
+        closing: CancellationToken,
+    ) -> (Self, impl Future<Output = ()>) {
+        let (queue, work) = mpsc::channel(QUEUE_MAX);
+        let lines = Self { store, redaction, clock, watch, queue, dropped: Arc::default() };
+        let writer = lines.clone().write(work, closing);
+        (lines, writer)
+    }
+
+    /// Where a command in this process prints. Never waits.
+    pub fn printer(
+        &self,
+        execution: ExecutionId,
+        command: CommandId,
+    ) -> impl Fn(LogStream, &str) + Send + Sync + 'static {
+        let (queue, clock, dropped) =
+            (self.queue.clone(), self.clock.clone(), self.dropped.clone());
+        move |stream, text| {
+            let (at, text) = (clock.now(), text.to_owned());
+            let printed = Printed { execution, command, at, stream, text };
+            if queue.try_send(Work::Print(printed)).is_err() {
+                dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// How many texts were dropped because too much was printed.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Waits until everything that was printed in this process before this call is written, or was
+    /// given up.
+    pub async fn flush(&self) {
+        let (done, is_done) = oneshot::channel();
+        if self.queue.send(Work::Flush(done)).await.is_ok() {
+            // A writer that stopped has nothing left to write.
+            let _ = is_done.await;
+        }
+    }
+
+    /// Keeps lines that a worker elsewhere hands in. The number of the last.
+    pub async fn append(
+        &self,
+        tenant: &Tenant,
+        execution: ExecutionId,
+        lines: Vec<NewLine>,
+    ) -> Result<u64, LogError> {
+        if self.store.execution(tenant, execution).await?.is_none() {
+            return Err(LogError::NotFound(execution));
+        }
+        let mut known: Vec<CommandId> = Vec::new();
+        for line in &lines {
+            if known.contains(&line.command) {
+                continue;
+            }
+            let found = self.store.command(line.command).await?;
+            if found.is_none_or(|found| found.execution != execution) {
+                return Err(LogError::NoCommand { execution, command: line.command });
+            }
+            known.push(line.command);
+        }
+        let mut clean = Vec::with_capacity(lines.len());
+        for line in lines {
+            let text = self.cleaned(tenant, line.text.clone());
+            clean.extend(split(&text).map(|text| NewLine { text, ..line.clone() }));
+        }
+        let last = self.store.append_lines(execution, clean).await?;
+        self.watch.stirred(execution);
+        last.ok_or(LogError::NotFound(execution))
+    }
+
+    /// The present, for lines that come without a time.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Lines of an execution, in order. Whose it is, the caller has looked.
+    pub async fn read(
+        &self,
+        execution: ExecutionId,
+        query: LogQuery,
+    ) -> Result<Vec<LogLine>, StoreError> {
+        self.store.lines(execution, query).await
+    }
+
+    /// What went of an execution's lines.
+    pub async fn gaps(
+        &self,
+        execution: ExecutionId,
+        command: Option<CommandId>,
+    ) -> Result<Vec<LogGap>, StoreError> {
+        self.store.gaps(execution, command).await
+    }
+
+    fn cleaned(&self, tenant: &Tenant, text: String) -> String {
+        let mut value = Value::String(text);
+        unmark(&mut value);
+        self.redaction.value(tenant, &mut value);
+        match value {
+            Value::String(text) => text,
+            _ => String::new(),
+        }
+    }
+
+    async fn write(self, mut work: mpsc::Receiver<Work>, closing: CancellationToken) {
+        let mut batch = Vec::with_capacity(BATCH_MAX);
+        let mut told = 0;
+        loop {
+            tokio::select! {
+                biased;
+                taken = work.recv_many(&mut batch, BATCH_MAX) => if taken == 0 { return },
+                () = closing.cancelled() => {
+                    // What was printed until now is still written.
+                    while let Ok(one) = work.try_recv() {
+                        batch.push(one);
+                    }
+                    self.write_batch(std::mem::take(&mut batch)).await;
+                    return;
+                }
+            }
+            self.write_batch(std::mem::take(&mut batch)).await;
+            let dropped = self.dropped();
+            if dropped > told {
+                warn!(texts = dropped - told, "more was printed than could be kept");
+                told = dropped;
+            }
+        }
+    }
+
+    async fn write_batch(&self, batch: Vec<Work>) {
+        let mut executions: Vec<(ExecutionId, Vec<Printed>)> = Vec::new();
+        let mut places: HashMap<ExecutionId, usize> = HashMap::new();
+        let mut waiters = Vec::new();
+        for one in batch {
+            match one {
+                Work::Flush(waiter) => waiters.push(waiter),
+                Work::Print(printed) => {
+                    let place = *places.entry(printed.execution).or_insert_with(|| {
+                        executions.push((printed.execution, Vec::new()));
+                        executions.len() - 1
+                    });
+                    join(&mut executions[place].1, printed);
+                }
+            }
+        }
+        for (execution, texts) in executions {
+            if let Err(error) = self.keep(execution, texts).await {
+                warn!(execution.id = %execution, %error, "lines of steps are lost");
+            }
+            self.watch.stirred(execution);
+        }
+        for waiter in waiters {
+            // Whoever waited may have gone.
+            let _ = waiter.send(());
+        }
+    }
+
+    async fn keep(&self, execution: ExecutionId, texts: Vec<Printed>) -> Result<(), StoreError> {
+        let tenant = match self.redaction.is_empty() {
+            true => None,
+            false => self.store.tenant_of(execution).await?,
+        };
+        let mut lines = Vec::with_capacity(texts.len());
+        for Printed { command, at, stream, text, .. } in texts {
+            let text = match &tenant {
+                Some(tenant) => self.cleaned(tenant, text),
+                None => self.cleaned(&Tenant::default(), text),
+            };
+            lines.extend(split(&text).map(|text| NewLine { command, at, stream, text }));
+        }
+        let mut pauses = TRIES.into_iter();
+        loop {
+            match self.store.append_lines(execution, lines.clone()).await {
+                Ok(_) => return Ok(()),
+                // It may have been kept; a line twice is worse than one that is lost.
+                Err(error) if matches!(error.failure(), StoreError::Unknown(_)) => {
+                    return Err(error);
+                }
+                Err(error) => match pauses.next() {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => return Err(error),
+                },
+            }
+        }
+    }
+}
+
+/// Joins what was printed in a row, so that a secret over several lines is seen whole.
+fn join(texts: &mut Vec<Printed>, printed: Printed) {
+    match texts.last_mut() {
+        Some(last)
+            if last.command == printed.command
+                && last.stream == printed.stream
+                && last.text.ends_with('\n') =>
+        {
+            last.text.push_str(&printed.text);
+        }
+        _ => texts.push(printed),
+    }
+}
+
+/// The lines of a text, without what not every store can keep, the long ones in pieces.
+fn split(text: &str) -> impl Iterator<Item = String> {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.split('\n').flat_map(|line| {
+        let line = line.strip_suffix('\r').unwrap_or(line).replace('\0', "\u{fffd}");
+        pieces(line)
+    })
+}
+
+fn pieces(mut line: String) -> Vec<String> {
+    let mut pieces = Vec::new();
+    while line.len() > LINE_BYTES_MAX {
+        let mut at = LINE_BYTES_MAX;
+        while !line.is_char_boundary(at) {
+            at -= 1;
+        }
+        let rest = line.split_off(at);
+        pieces.push(std::mem::replace(&mut line, rest));
+    }
+    pieces.push(line);
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<String> {
+        split(text).collect()
+    }
+
+    #[test]
+    fn a_text_is_cut_into_lines() {
+        assert_eq!(lines("a\nb\n"), ["a", "b"]);
+        assert_eq!(lines("a\r\n\nb"), ["a", "", "b"]);
+        assert_eq!(lines("a\0b"), ["a\u{fffd}b"]);
+        assert_eq!(lines("\n"), [""]);
+    }
+
+    #[test]
+    fn a_long_line_goes_in_pieces_between_characters() {
+        let long = "é".repeat(LINE_BYTES_MAX);
+        let pieces = lines(&long);
+        assert!(pieces.len() == 2 && pieces.iter().all(|piece| piece.len() <= LINE_BYTES_MAX));
+        assert_eq!(pieces.concat(), long);
+    }
+}

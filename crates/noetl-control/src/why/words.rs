@@ -1,0 +1,195 @@
+//! What an execution waits for, as sentences.
+
+use std::sync::Arc;
+
+use noetl_engine::{Awaited, Outstanding};
+use noetl_model::parked::CONTROL_PLANE;
+use noetl_model::{DEFAULT_POOL, ExecutionId, Timestamp};
+use noetl_store::ExecutionStatus;
+
+use super::{Around, Wait};
+use crate::identity;
+use crate::local::LOCAL_WORKER;
+
+/// What is waited for, in words.
+pub(super) fn explained(outstanding: Outstanding, around: &Around) -> Wait {
+    let pool = around.pool.clone();
+    let pool_name = pool.as_deref().unwrap_or(DEFAULT_POOL).to_owned();
+    let step = match outstanding.item {
+        Some(item) => format!("item {item} of step '{}'", outstanding.step),
+        None => format!("step '{}'", outstanding.step),
+    };
+    let (mut pool, mut workers, mut lease_until, mut child) = (None, Vec::new(), None, None);
+    let (what, would_move_it) = match &outstanding.awaited {
+        Awaited::Worker { tool, attempt } => {
+            pool = Some(Arc::from(pool_name.as_str()));
+            workers = able(around, &pool_name);
+            let tries = if *attempt > 1 { format!(" for try {attempt}") } else { String::new() };
+            let what = format!(
+                "{step} waits for a worker of pool '{pool_name}' with tool '{tool}'{tries}"
+            );
+            (what, who_could_take_it(around, &pool_name, &workers))
+        }
+        Awaited::Report { worker, began, stopping } => {
+            lease_until = identity::lease_of(worker, &around.live);
+            let does = if *began { "runs it" } else { "took it" };
+            let what = match stopping {
+                true => {
+                    format!("{step}: the execution fails, and worker '{worker}' is told to stop")
+                }
+                false => format!("{step}: worker '{worker}' {does} and has not said how it ended"),
+            };
+            (what, who_ends_it(worker, lease_until, *stopping))
+        }
+        Awaited::Time { until, retries: false } => {
+            (format!("{step} waits until {until}"), "the time comes by itself".to_owned())
+        }
+        Awaited::Time { until, retries: true } => (
+            format!("{step} pauses until {until} before its next try"),
+            "the time comes by itself".to_owned(),
+        ),
+        Awaited::Child { execution, until } => {
+            child = around.children.get(execution).copied();
+            let stands = child.map_or("not started yet", ExecutionStatus::as_str);
+            let limit = until.map(|until| format!(", at most until {until}")).unwrap_or_default();
+            (
+                format!("{step} waits for execution {execution}, which is {stands}{limit}"),
+                format!(
+                    "the end of execution {execution}; GET /api/executions/{execution}/why tells \
+                     what that waits for"
+                ),
+            )
+        }
+        Awaited::Answer { until } => (
+            format!("{step} waits for an answer until {until}"),
+            how_to_answer(around.execution, &outstanding),
+        ),
+        Awaited::Admission { until } => (
+            format!("{step} lets a token wait to be admitted until {until}"),
+            "a change of the variables its admission rules read; after that time it is refused"
+                .to_owned(),
+        ),
+        Awaited::Arcs { arrived } => (
+            format!("{step} waits for other arcs; here are those of {}", arrived.join(", ")),
+            "the end of what else is under way and can still lead there".to_owned(),
+        ),
+        Awaited::Items { total, ended, open, claims } => {
+            let of = total.map(|total| format!(" of {total}")).unwrap_or_default();
+            let claims = match claims {
+                0 => String::new(),
+                more => format!(", and {more} claims of rows are under way"),
+            };
+            (
+                format!("{step} loops: {ended}{of} items have ended, {open} are under way{claims}"),
+                "the end of the items under way, which are listed by themselves".to_owned(),
+            )
+        }
+    };
+    Wait { outstanding, what, would_move_it, pool, workers, lease_until, child }
+}
+
+/// Workers that could take a command of a pool. Whoever serves a pool of its own has its name.
+fn able(around: &Around, pool: &str) -> Vec<String> {
+    let is_able = |name: &&String| pool == DEFAULT_POOL || name.contains(pool);
+    around.workers.iter().filter(is_able).cloned().collect()
+}
+
+fn who_could_take_it(around: &Around, pool: &str, workers: &[String]) -> String {
+    match (around.has_worker, workers) {
+        (true, _) => {
+            "a free slot of the worker in this process; older commands go first".to_owned()
+        }
+        (false, []) => {
+            format!("no worker of pool '{pool}' is registered: start one, or the command stays")
+        }
+        (false, workers) => format!("one of these takes it: {}", workers.join(", ")),
+    }
+}
+
+fn who_ends_it(worker: &str, lease_until: Option<Timestamp>, stopping: bool) -> String {
+    let gives_up = if stopping { "; after 30 s nobody waits for it" } else { "" };
+    if worker == CONTROL_PLANE {
+        return "the control plane itself, with what it does for the step".to_owned();
+    }
+    match lease_until {
+        Some(until) => format!(
+            "its report{gives_up}; if its process is gone at {until} the command is handed out again"
+        ),
+        None if worker.starts_with(LOCAL_WORKER) => {
+            format!("its report{gives_up}; after a restart the command is handed out again")
+        }
+        None => format!("its report{gives_up}, or an operator who cancels the execution"),
+    }
+}
+
+fn how_to_answer(execution: Option<ExecutionId>, outstanding: &Outstanding) -> String {
+    let (execution, command) = match (execution, outstanding.command) {
+        (Some(execution), Some(command)) => (execution.to_string(), command.to_string()),
+        _ => ("{id}".to_owned(), "{command}".to_owned()),
+    };
+    format!(
+        "POST /api/executions/{execution}/answers/{command} with {{\"token\": …, \"data\": …}}; the \
+         token is in the command.parked event of the step"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use noetl_store::Lease;
+
+    use super::*;
+    use crate::identity::LEASES;
+
+    fn one(awaited: Awaited) -> Outstanding {
+        Outstanding { step: Arc::from("a"), command: None, item: None, since: None, awaited }
+    }
+
+    fn around() -> Around {
+        Around { workers: vec!["gpu-1".to_owned(), "plain".to_owned()], ..Around::default() }
+    }
+
+    fn waits_for_worker(around: &Around) -> Wait {
+        explained(one(Awaited::Worker { tool: Arc::from("shell"), attempt: 1 }), around)
+    }
+
+    #[test]
+    fn a_command_that_nobody_takes_says_who_is_missing() {
+        let wait = waits_for_worker(&Around::default());
+        assert_eq!(wait.what, "step 'a' waits for a worker of pool 'shared' with tool 'shell'");
+        assert!(wait.would_move_it.starts_with("no worker of pool 'shared' is registered"));
+        let gpu = Around { pool: Some(Arc::from("gpu")), ..around() };
+        assert_eq!(waits_for_worker(&gpu).workers, ["gpu-1"]);
+        let other = Around { pool: Some(Arc::from("cpu")), ..around() };
+        assert!(waits_for_worker(&other).would_move_it.starts_with("no worker of pool 'cpu'"));
+        let own = Around { has_worker: true, ..Around::default() };
+        assert!(waits_for_worker(&own).would_move_it.starts_with("a free slot"));
+    }
+
+    #[test]
+    fn a_worker_in_a_process_is_known_by_its_lease() {
+        let until = Timestamp::from_micros(7);
+        let lease = Lease { name: format!("{LEASES}3"), holder: "h".to_owned(), epoch: 2, until };
+        let around = Around { live: vec![lease], ..Around::default() };
+        let worker: Arc<str> = Arc::from(format!("{LOCAL_WORKER}:{LEASES}3:2").as_str());
+        let report = Awaited::Report { worker, began: true, stopping: false };
+        assert_eq!(explained(one(report), &around).lease_until, Some(until));
+        let worker = Arc::from("far-away");
+        let report = Awaited::Report { worker, began: false, stopping: true };
+        let wait = explained(one(report), &around);
+        assert_eq!(wait.lease_until, None);
+        assert!(wait.what.contains("told to stop"), "{}", wait.what);
+    }
+
+    #[test]
+    fn a_child_is_named_with_how_it_stands() {
+        let execution = ExecutionId::new(9);
+        let child = || one(Awaited::Child { execution, until: None });
+        let wait = explained(child(), &Around::default());
+        assert_eq!(wait.what, "step 'a' waits for execution 9, which is not started yet");
+        let children = HashMap::from([(execution, ExecutionStatus::Running)]);
+        let wait = explained(child(), &Around { children, ..Around::default() });
+        assert_eq!(wait.child, Some(ExecutionStatus::Running));
+    }
+}

@@ -1,0 +1,234 @@
+//! Executions that begin with the past of another.
+
+use std::sync::Arc;
+
+use noetl_model::{Event, ExecutionId, Fact, Map, Seq, Value};
+use serde_json::json;
+
+use super::harness::{Run, playbook, start};
+use crate::fork::{before_failure, before_step};
+use crate::{Awaited, DueKind, Execution, Fork, Input, Status, due_of, outstanding};
+
+const LINE: &str = "- {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n\
+     - {step: b, tool: {kind: noop, seen: '{{ a.v }}-{{ workload.n }}'}, next: {arcs: [{step: c}]}}\n\
+     - {step: c, tool: {kind: noop, seen: '{{ b.v }}-{{ workload.n }}'}}\n";
+
+/// An execution of the same playbook that begins with the past of `of`.
+fn forked(workflow: &str, of: &Run, cut: u64, workload: Value) -> Run {
+    let mut fork = Run::new(playbook(workflow));
+    fork.state = Execution::absent(ExecutionId::new(2));
+    let workload = workload.as_object().cloned().unwrap_or_default();
+    let input = Fork { log: of.log.clone().into(), cut: Seq(cut), workload };
+    fork.input(Input::Fork(Box::new(input))).unwrap();
+    fork
+}
+
+fn whole(run: &Run) -> u64 {
+    run.log.last().unwrap().seq.0
+}
+
+fn config(run: &Run, step: &str) -> Value {
+    run.state.open_command(run.command(step)).unwrap().issued.config["seen"].clone()
+}
+
+#[test]
+fn what_was_under_way_is_handed_out_anew() {
+    let mut run = Run::started(LINE);
+    run.claim("a", "w");
+    run.complete("a", json!({"v": 1}));
+    run.claim("b", "w");
+    let fork = forked(LINE, &run, whole(&run), json!({}));
+    assert_eq!(fork.open(), ["b"]);
+    assert_eq!(config(&fork, "b"), json!("1-3"));
+    assert!(fork.state.open_command(fork.command("b")).unwrap().worker.is_none());
+    let Fact::PlaybookStarted(started) = &fork.log[0].fact else { panic!("it began") };
+    let from = started.forked.as_ref().unwrap();
+    assert_eq!((from.execution, from.seq), (ExecutionId::new(1), Seq(whole(&run))));
+}
+
+#[test]
+fn the_two_go_their_own_ways() {
+    let mut run = Run::started(LINE);
+    run.complete("a", json!({"v": 1}));
+    let mut fork = forked(LINE, &run, whole(&run), json!({"n": 9}));
+    assert_eq!(config(&fork, "b"), json!("1-3"), "what was rendered stays");
+    fork.complete("b", json!({"v": 2}));
+    assert_eq!(config(&fork, "c"), json!("2-9"), "what comes is rendered with the new workload");
+    fork.complete("c", json!(null));
+    assert_eq!(fork.state.status(), Status::Completed);
+    assert_eq!(run.state.status(), Status::Running);
+}
+
+#[test]
+fn a_cut_within_a_decision_goes_back_to_where_all_is_known() {
+    let mut run = Run::started(LINE);
+    run.complete("a", json!({"v": 1}));
+    run.complete("b", json!({"v": 2}));
+    let last = whole(&run);
+    for cut in 0..=last {
+        let fork = forked(LINE, &run, cut, json!({}));
+        assert_eq!(fork.open().len(), 1, "cut at {cut}");
+        assert_eq!(fork.state.status(), Status::Running);
+        let at = fork.state.started().unwrap().forked.clone().unwrap().seq;
+        assert!(at.0 <= cut);
+    }
+    let done = run.log.iter().find(|event| matches!(event.fact, Fact::CallDone { .. })).unwrap();
+    let fork = forked(LINE, &run, done.seq.0, json!({}));
+    assert_eq!(fork.open(), ["b"], "an answer that was given decides the step");
+    assert_eq!(fork.visits("a"), 1);
+}
+
+#[test]
+fn a_failure_is_tried_again() {
+    let mut run = Run::started(LINE);
+    run.complete("a", json!({"v": 1}));
+    run.fail("b");
+    assert_eq!(run.state.status(), Status::Failed);
+    let cut = before_failure(&run.log).unwrap();
+    let mut fork = forked(LINE, &run, cut.0, json!({}));
+    assert_eq!(fork.open(), ["b"]);
+    fork.complete("b", json!({"v": 2}));
+    fork.complete("c", json!(5));
+    assert_eq!(fork.state.status(), Status::Completed);
+}
+
+#[test]
+fn an_execution_that_was_stopped_goes_on_where_it_was() {
+    let mut run = Run::started(LINE);
+    run.complete("a", json!({"v": 1}));
+    run.script("cancel").unwrap();
+    let cut = before_failure(&run.log).unwrap();
+    assert_eq!(forked(LINE, &run, cut.0, json!({})).open(), ["b"]);
+}
+
+#[test]
+fn a_step_is_gone_back_to_by_name() {
+    let mut run = Run::started(LINE);
+    run.complete("a", json!({"v": 1}));
+    run.complete("b", json!({"v": 2}));
+    run.complete("c", json!({"v": 3}));
+    let cut = before_step(&run.log, "b").unwrap();
+    assert_eq!(forked(LINE, &run, cut.0, json!({})).open(), ["b"]);
+    assert_eq!(before_step(&run.log, "nowhere"), None);
+}
+
+const LOOP: &str = "- {step: a, loop: {in: [1, 2, 3], iterator: x, spec: {mode: parallel, \
+     max_in_flight: 2}}, tool: {kind: noop, seen: '{{ x }}'}, next: {arcs: [{step: b}]}}\n\
+     - {step: b, tool: {kind: noop}}\n";
+
+#[test]
+fn a_loop_keeps_what_its_items_came_to() {
+    let mut run = Run::started(LOOP);
+    run.complete("a:0", json!("zero"));
+    for cut in 1..=whole(&run) {
+        let mut fork = forked(LOOP, &run, cut, json!({}));
+        assert_eq!(fork.state.status(), Status::Running, "cut at {cut}");
+        while !fork.open().contains(&"b".to_owned()) {
+            fork.complete("a", json!("again"));
+        }
+        let results = fork.result("a")["results"].as_array().unwrap().len();
+        assert_eq!(results, 3, "cut at {cut}: no item is lost and none twice");
+        fork.complete("b", json!(null));
+        assert_eq!(fork.state.status(), Status::Completed);
+    }
+    let mut fork = forked(LOOP, &run, whole(&run), json!({}));
+    fork.complete("a:1", json!(1));
+    fork.complete("a:2", json!(2));
+    assert_eq!(fork.result("a")["results"], json!(["zero", 1, 2]));
+}
+
+#[test]
+fn the_items_of_a_loop_that_failed_are_tried_again() {
+    let mut run = Run::started(LOOP);
+    run.claim("a:0", "w");
+    run.claim("a:1", "w");
+    run.fail("a:0");
+    run.complete("a:1", json!("one"));
+    assert_eq!(run.state.status(), Status::Failed);
+    let cut = before_failure(&run.log).unwrap();
+    let mut fork = forked(LOOP, &run, cut.0, json!({}));
+    for item in ["a:0", "a:1", "a:2"] {
+        fork.complete(item, json!(item));
+    }
+    fork.complete("b", json!(null));
+    assert_eq!(fork.state.status(), Status::Completed);
+}
+
+const AROUND: &str = "- {step: a, tool: {kind: noop}, set: {ctx.i: '{{ (ctx.i | default(0)) + 1 }}'}, \
+     next: {arcs: [{step: a, when: '{{ ctx.i < 3 }}'}, {step: b, when: '{{ ctx.i >= 3 }}'}]}}\n\
+     - {step: b, tool: {kind: noop}}\n";
+
+#[test]
+fn a_cycle_can_be_cut_anywhere() {
+    let mut run = Run::started(AROUND);
+    run.complete("a", json!(null));
+    run.complete("a", json!(null));
+    run.complete("a", json!(null));
+    for cut in 1..=whole(&run) {
+        let mut fork = forked(AROUND, &run, cut, json!({}));
+        while fork.open() == ["a"] {
+            fork.complete("a", json!(null));
+        }
+        assert_eq!(fork.visits("a"), 3, "cut at {cut}");
+        fork.complete("b", json!(null));
+        assert_eq!(fork.state.status(), Status::Completed);
+    }
+}
+
+const CALL: &str = "- {step: a, tool: {kind: playbook, path: other/one, return_step: end}, \
+     next: {arcs: [{step: b}]}}\n- {step: b, tool: {kind: wait, seconds: 5}}\n";
+
+fn due(run: &Run) -> Vec<DueKind> {
+    let events: Vec<Arc<Event>> = run.log.iter().cloned().map(Arc::new).collect();
+    due_of(&run.state, |_| false, &events).into_iter().map(|due| due.kind).collect()
+}
+
+#[test]
+fn a_child_is_called_anew_and_one_that_answered_is_not() {
+    let mut run = Run::started(CALL);
+    let fork = forked(CALL, &run, whole(&run), json!({}));
+    let asked = due(&fork);
+    let [DueKind::StartChild { child, parent, .. }] = asked.as_slice() else {
+        panic!("{asked:?}");
+    };
+    assert_eq!((child.execution, *parent), (fork.child("a"), ExecutionId::new(2)));
+    run.script("child a {\"v\": 7}").unwrap();
+    let fork = forked(CALL, &run, whole(&run), json!({}));
+    assert_eq!(fork.open(), ["b"]);
+    assert!(matches!(due(&fork).as_slice(), [DueKind::Wake { .. }]), "only the wait is due");
+}
+
+#[test]
+fn an_execution_waits_for_what_is_outstanding() {
+    let mut run = Run::started(LINE);
+    let waits = |run: &Run| outstanding(&run.state).remove(0).awaited;
+    assert_eq!(waits(&run), Awaited::Worker { tool: Arc::from("noop"), attempt: 1 });
+    run.claim("a", "w");
+    let worker = Arc::from("w");
+    assert_eq!(waits(&run), Awaited::Report { worker, began: false, stopping: false });
+    let wait = Run::started("- {step: a, tool: {kind: wait, seconds: 5}}\n");
+    let until = wait.awaited("a");
+    assert_eq!(waits(&wait), Awaited::Time { until, retries: false });
+    let since = outstanding(&wait.state)[0].since.unwrap();
+    assert_eq!(until.since(since).as_secs(), 5);
+    let approval = Run::started("- {step: a, tool: {kind: approval}}\n");
+    assert!(matches!(waits(&approval), Awaited::Answer { .. }));
+    let call = Run::started(CALL);
+    let execution = call.child("a");
+    assert_eq!(waits(&call), Awaited::Child { execution, until: None });
+    let repeat = Run::started(LOOP);
+    let items = Awaited::Items { total: Some(3), ended: 0, open: 2, claims: 0 };
+    assert_eq!(outstanding(&repeat.state).pop().unwrap().awaited, items);
+    run.script("cancel").unwrap();
+    assert_eq!(outstanding(&run.state), []);
+}
+
+#[test]
+fn a_second_start_of_a_fork_is_refused() {
+    let run = Run::started(LINE);
+    let mut fork = forked(LINE, &run, whole(&run), json!({}));
+    let input = Fork { log: run.log.clone().into(), cut: Seq(9), workload: Map::new() };
+    let again = fork.input(Input::Fork(Box::new(input)));
+    assert_eq!(again, Err(crate::Refusal::AlreadyStarted));
+    assert_eq!(fork.input(start()), Err(crate::Refusal::AlreadyStarted));
+}

@@ -1,0 +1,243 @@
+//! Stopping executions, running them again, and going on from where they were.
+
+use std::time::Duration;
+
+use noetl_api::Id;
+use noetl_api::execute::ExecuteReply;
+use noetl_api::executions::{
+    CancelReply, CancelRequest, CleanupReply, CleanupRequest, FinalizeReply, FinalizeRequest,
+    ForkReply, ForkRequest, ForkedFrom, RerunRequest, RetryRequest,
+};
+use noetl_control::{CLEANED_MAX, Forked, SubmitError};
+use noetl_engine::Refusal;
+use noetl_model::{ExecutionId, Seq};
+
+use crate::app::App;
+use crate::error::{ApiError, not_cancelled};
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
+use crate::http::extract::{Ids, Json, OptionalJson, Path};
+use crate::reads;
+
+/// Cancel an execution
+///
+/// Running steps are told to stop; their late results change nothing. What it started and waits for
+/// is stopped with it; with `cascade` everything below it is, and is named.
+#[utoipa::path(
+    post,
+    path = "/api/executions/{id}/cancel",
+    tag = "executions",
+    params(("id" = Id, Path)),
+    request_body = Option<CancelRequest>,
+    responses((status = 200, body = CancelReply), Failures),
+)]
+pub(crate) async fn cancel(
+    Scoped(app): Scoped,
+    Path(id): Path<ExecutionId>,
+    Ids(ids): Ids,
+    OptionalJson(request): OptionalJson<CancelRequest>,
+) -> Result<Json<CancelReply>, ApiError> {
+    let cancelled = cancelled(&app, id, request).await;
+    let cancelled = cancelled?.map_err(|failure| not_cancelled(id, failure))?;
+    Ok(Json(CancelReply {
+        execution_id: Id::new(id.get(), ids),
+        status: "cancelled".to_owned(),
+        message: "Execution cancellation requested".to_owned(),
+        cancelled_executions: cancelled,
+    }))
+}
+
+/// Stop an execution
+///
+/// As a cancel that is content with one that is over already.
+#[utoipa::path(
+    post,
+    path = "/api/executions/{id}/stop",
+    tag = "executions",
+    params(("id" = Id, Path)),
+    request_body = Option<CancelRequest>,
+    responses((status = 200, body = CancelReply), Failures),
+)]
+pub(crate) async fn stop(
+    Scoped(app): Scoped,
+    Path(id): Path<ExecutionId>,
+    Ids(ids): Ids,
+    OptionalJson(request): OptionalJson<CancelRequest>,
+) -> Result<Json<CancelReply>, ApiError> {
+    let (status, message, cancelled) = match cancelled(&app, id, request).await? {
+        Ok(cancelled) => ("cancelled".to_owned(), "Execution stopped".to_owned(), cancelled),
+        Err(SubmitError::Refused(Refusal::AlreadyFinished(_))) => {
+            let status = reads::row(&app, id).await?.status.as_str();
+            let message = format!("Execution was {status} already");
+            (status.to_ascii_lowercase(), message, Vec::new())
+        }
+        Err(failure) => return Err(not_cancelled(id, failure)),
+    };
+    let execution_id = Id::new(id.get(), ids);
+    Ok(Json(CancelReply { execution_id, status, message, cancelled_executions: cancelled }))
+}
+
+/// Stops an execution and, if asked to, what is below it; answers what was stopped.
+async fn cancelled(
+    app: &App,
+    id: ExecutionId,
+    request: CancelRequest,
+) -> Result<Result<Vec<Id>, SubmitError>, ApiError> {
+    let executions = &app.control.executions;
+    let CancelRequest { reason, cascade } = request;
+    if let Err(failure) = executions.cancel(&app.tenant, id, reason.clone()).await {
+        return Ok(Err(failure));
+    }
+    let mut cancelled = vec![Id::text(id.get())];
+    if cascade {
+        let below = executions.cancel_below(&app.tenant, id, reason).await?;
+        cancelled.extend(below.into_iter().map(|id| Id::text(id.get())));
+    }
+    Ok(Ok(cancelled))
+}
+
+/// End an execution by hand
+///
+/// For one that an operator knows will never end by itself. What still runs is stopped.
+#[utoipa::path(
+    post,
+    path = "/api/executions/{id}/finalize",
+    tag = "executions",
+    params(("id" = Id, Path)),
+    request_body = FinalizeRequest,
+    responses((status = 200, body = FinalizeReply), Failures),
+)]
+pub(crate) async fn finalize(
+    Scoped(app): Scoped,
+    Path(id): Path<ExecutionId>,
+    Ids(ids): Ids,
+    Json(request): Json<FinalizeRequest>,
+) -> Result<Json<FinalizeReply>, ApiError> {
+    let error = match request.status.to_ascii_uppercase().as_str() {
+        "COMPLETED" => None,
+        "FAILED" => Some(request.error.unwrap_or_else(|| "ended by an operator".to_owned())),
+        other => {
+            let message = format!("status must be COMPLETED or FAILED, not {other}");
+            return Err(ApiError::invalid("invalid_status", message));
+        }
+    };
+    app.control.executions.finalize(&app.tenant, id, error).await?;
+    Ok(Json(FinalizeReply {
+        execution_id: Id::new(id.get(), ids),
+        status: request.status.to_ascii_uppercase(),
+        message: "Execution finalized".to_owned(),
+    }))
+}
+
+/// Run an execution again
+///
+/// The same version of the same playbook from its first step on, with the workload it had and
+/// `workload` laid over it.
+#[utoipa::path(
+    post,
+    path = "/api/executions/{id}/rerun",
+    tag = "executions",
+    params(("id" = Id, Path)),
+    request_body = Option<RerunRequest>,
+    responses((status = 200, body = ExecuteReply), Failures),
+)]
+pub(crate) async fn rerun(
+    Scoped(app): Scoped,
+    Path(id): Path<ExecutionId>,
+    OptionalJson(request): OptionalJson<RerunRequest>,
+) -> Result<Json<ExecuteReply>, ApiError> {
+    let started = app.control.executions.rerun(&app.tenant, id, request.workload).await?;
+    Ok(Json(ExecuteReply {
+        execution_id: Id::text(started.execution.get()),
+        status: "started".to_owned(),
+        commands_generated: started.commands,
+    }))
+}
+
+/// Go on from a point in the past, as a new execution
+///
+/// The new one begins with what was decided up to `at`, under ids of its own; what was under way
+/// there is handed out anew. When `at` is in the middle of a decision, it goes on from before that;
+/// the reply tells from where. The other is left as it is.
+#[utoipa::path(
+    post,
+    path = "/api/executions/{id}/fork",
+    tag = "executions",
+    params(("id" = Id, Path)),
+    request_body = Option<ForkRequest>,
+    responses((status = 200, body = ForkReply), Failures),
+)]
+pub(crate) async fn fork(
+    Scoped(app): Scoped,
+    Path(id): Path<ExecutionId>,
+    OptionalJson(request): OptionalJson<ForkRequest>,
+) -> Result<Json<ForkReply>, ApiError> {
+    let at = request.at.map(Id::get);
+    let request = noetl_control::ForkRequest { at, workload: request.workload };
+    Ok(Json(forked(app.control.executions.fork(&app.tenant, id, request).await?)))
+}
+
+/// Try again what failed, as a new execution
+///
+/// It begins with what was decided before the failure, so that what was done is not done again. With
+/// `from` it goes back to that step instead. One that was cancelled goes on where it was.
+#[utoipa::path(
+    post,
+    path = "/api/executions/{id}/retry",
+    tag = "executions",
+    params(("id" = Id, Path)),
+    request_body = Option<RetryRequest>,
+    responses((status = 200, body = ForkReply), Failures),
+)]
+pub(crate) async fn retry(
+    Scoped(app): Scoped,
+    Path(id): Path<ExecutionId>,
+    OptionalJson(request): OptionalJson<RetryRequest>,
+) -> Result<Json<ForkReply>, ApiError> {
+    let RetryRequest { from, workload } = request;
+    let request = noetl_control::RetryRequest { from, workload };
+    Ok(Json(forked(app.control.executions.retry(&app.tenant, id, request).await?)))
+}
+
+fn forked(Forked { started, from }: Forked) -> ForkReply {
+    let shares = from.seq > Seq::START;
+    ForkReply {
+        execution_id: Id::text(started.execution.get()),
+        status: "started".to_owned(),
+        commands_generated: started.commands,
+        forked_from: ForkedFrom {
+            execution_id: Id::text(from.execution.get()),
+            event_id: shares.then(|| Id::text(from.event.get())),
+            seq: from.seq.0,
+        },
+    }
+}
+
+/// Cancel executions that began long ago
+///
+/// Those that run and began more than so many minutes ago, at most 500 per call.
+#[utoipa::path(
+    post,
+    path = "/api/executions/cleanup",
+    operation_id = "executions_cleanup",
+    tag = "executions",
+    request_body = Option<CleanupRequest>,
+    responses((status = 200, body = CleanupReply), Failures),
+)]
+pub(crate) async fn cleanup(
+    Scoped(app): Scoped,
+    Ids(ids): Ids,
+    OptionalJson(request): OptionalJson<CleanupRequest>,
+) -> Result<Json<CleanupReply>, ApiError> {
+    let CleanupRequest { older_than_minutes: minutes, dry_run } = request;
+    let age = Duration::from_secs(u64::from(minutes) * 60);
+    let cancelled = app.control.executions.cancel_older(&app.tenant, age, dry_run).await?;
+    let did = if dry_run { "would be cancelled" } else { "were cancelled" };
+    let more = if cancelled.len() >= CLEANED_MAX { "; there may be more" } else { "" };
+    let count = cancelled.len();
+    Ok(Json(CleanupReply {
+        cancelled_count: count,
+        message: format!("{count} executions older than {minutes} minutes {did}{more}"),
+        execution_ids: cancelled.into_iter().map(|id| Id::new(id.get(), ids)).collect(),
+    }))
+}

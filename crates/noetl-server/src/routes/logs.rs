@@ -1,0 +1,279 @@
+//! Lines that steps print.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::http::HeaderMap;
+use axum::response::sse::{Event as Message, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::stream::unfold;
+use noetl_api::logs::{GapView, LineGiven, LineView, LogAccepted, LogReply, LogRequest};
+use noetl_api::stream::StreamEnd;
+use noetl_api::{Id, IdForm};
+use noetl_control::{Follow, LINES_MAX, LogError};
+use noetl_model::{CommandId, ExecutionId};
+use noetl_store::{LogGap, LogLine, LogQuery, LogStream, NewLine};
+use serde::Deserialize;
+use tokio::sync::OwnedSemaphorePermit;
+use utoipa::IntoParams;
+
+use super::stream::{message, permit, place};
+use crate::app::App;
+use crate::error::{ApiError, unknown_execution};
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
+use crate::http::extract::{Ids, Json, Path, Query};
+use crate::reads;
+use crate::routes::executions::query::{count, given};
+
+/// Lines in a reply when nothing else is said, and at most.
+const LINES: (u64, u64) = (500, 5000);
+/// Lines read, and held for one who follows, at a time.
+const PAGE: usize = 200;
+/// How often one who follows looks for what other processes kept.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How often something is sent, so that nobody in between takes the connection for dead.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Which lines to read.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct LogsQuery {
+    /// Of this command: the id of its `command.issued`, or `execution:step:id`.
+    #[param(value_type = Option<String>)]
+    command: Option<String>,
+    /// After this number; the header `Last-Event-ID` wins.
+    #[param(value_type = Option<u64>)]
+    after: Option<String>,
+    /// At most so many.
+    #[param(value_type = Option<u64>)]
+    limit: Option<String>,
+    /// Whether to go on with what comes, as server-sent events, until the execution is over.
+    #[param(value_type = Option<bool>)]
+    follow: Option<String>,
+}
+
+/// Read what steps printed
+///
+/// Of each command the first and the newest lines are kept, a mebibyte in all; what went in between
+/// is counted. With `follow`, lines come as server-sent events with their number as `id`, and an
+/// event `end` when the execution is over.
+#[utoipa::path(
+    get,
+    path = "/api/executions/{id}/logs",
+    operation_id = "executions_logs",
+    tag = "executions",
+    params(("id" = Id, Path), LogsQuery),
+    responses((status = 200, body = LogReply), Failures),
+)]
+pub(crate) async fn read(
+    Scoped(app): Scoped,
+    Path(id): Path<ExecutionId>,
+    Ids(ids): Ids,
+    Query(query): Query<LogsQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let command = given(query.command.as_deref()).map(command_named).transpose()?;
+    let limit = count("limit", query.limit.as_deref())?.unwrap_or(LINES.0).min(LINES.1);
+    let after = place(&headers, query.after.as_deref())?;
+    reads::row(&app, id).await?;
+    if follows(query.follow.as_deref())? {
+        return follow(app, id, command, after, ids);
+    }
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let lines = app.control.logs.read(id, LogQuery { command, after, limit }).await?;
+    let gaps = app.control.logs.gaps(id, command).await?;
+    Ok(Json(LogReply {
+        execution_id: Id::new(id.get(), ids),
+        next_after: lines.last().map_or(after, |line| line.n),
+        lines: lines.iter().map(line_view).collect(),
+        gaps: gaps.iter().map(gap_view).collect(),
+    })
+    .into_response())
+}
+
+/// Hand in what a step printed
+///
+/// For workers elsewhere. Known secrets are taken out; lines longer than 16 KiB are cut into pieces.
+#[utoipa::path(
+    post,
+    path = "/api/executions/{id}/logs",
+    operation_id = "executions_logs_append",
+    tag = "workers",
+    params(("id" = Id, Path)),
+    request_body = LogRequest,
+    responses((status = 200, body = LogAccepted), Failures),
+)]
+pub(crate) async fn append(
+    Scoped(app): Scoped,
+    Path(id): Path<ExecutionId>,
+    Ids(ids): Ids,
+    Json(request): Json<LogRequest>,
+) -> Result<Json<LogAccepted>, ApiError> {
+    if request.lines.len() > LINES_MAX {
+        let message = format!("lines: at most {LINES_MAX} at a time, not {}", request.lines.len());
+        return Err(ApiError::invalid("too_many_lines", message));
+    }
+    let command = command_named(&request.command_id)
+        .map_err(|error| ApiError::invalid("invalid_command", error.message().to_owned()))?;
+    let accepted = request.lines.len();
+    let now = app.control.logs.now();
+    let numbered = request.lines.into_iter().enumerate();
+    let lines = numbered.map(|(place, line)| {
+        let LineGiven { at, stream, text } = line;
+        let stream = LogStream::from_text(&stream).ok_or_else(|| {
+            let message = format!("lines[{place}].stream must be stdout or stderr, not {stream}");
+            ApiError::invalid("invalid_stream", message)
+        })?;
+        Ok(NewLine { command, at: at.unwrap_or(now), stream, text })
+    });
+    let lines = lines.collect::<Result<Vec<_>, ApiError>>()?;
+    let last = app.control.logs.append(&app.tenant, id, lines).await?;
+    Ok(Json(LogAccepted { execution_id: Id::new(id.get(), ids), accepted, last }))
+}
+
+impl From<LogError> for ApiError {
+    fn from(failure: LogError) -> Self {
+        let message = failure.to_string();
+        match failure {
+            LogError::NotFound(id) => unknown_execution(id),
+            LogError::NoCommand { .. } => Self::invalid("command_not_found", message),
+            LogError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+/// A command by its number, alone or at the end of its textual form.
+fn command_named(text: &str) -> Result<CommandId, ApiError> {
+    let number = text.rsplit(':').next().unwrap_or_default().trim();
+    number.parse().map_err(|_| {
+        let message = format!("a command is named by its id or by execution:step:id, not {text}");
+        ApiError::query(message)
+    })
+}
+
+fn follows(text: Option<&str>) -> Result<bool, ApiError> {
+    match given(text) {
+        None | Some("false" | "0") => Ok(false),
+        Some("true" | "1") => Ok(true),
+        Some(other) => Err(ApiError::query(format!("follow must be true or false, not {other}"))),
+    }
+}
+
+fn line_view(LogLine { n, line }: &LogLine) -> LineView {
+    LineView {
+        n: *n,
+        command_id: Id::text(line.command.get()),
+        at: line.at,
+        stream: line.stream.as_str().to_owned(),
+        text: line.text.clone(),
+    }
+}
+
+fn gap_view(gap: &LogGap) -> GapView {
+    let LogGap { command, after, lines, bytes } = *gap;
+    GapView { command_id: Id::text(command.get()), after, lines, bytes }
+}
+
+/// Lines as they come.
+fn follow(
+    app: App,
+    id: ExecutionId,
+    command: Option<CommandId>,
+    after: u64,
+    ids: IdForm,
+) -> Result<Response, ApiError> {
+    let permit = permit(&app)?;
+    let follow = app.control.watch.follow(id);
+    let reader = Reader {
+        app,
+        id,
+        ids,
+        query: LogQuery { command, after, limit: PAGE },
+        ready: VecDeque::new(),
+        is_last: false,
+        is_over: false,
+        follow,
+        _permit: permit,
+    };
+    let messages = unfold(reader, |mut reader| async move {
+        let next = reader.next().await?;
+        Some((Ok::<_, Infallible>(next), reader))
+    });
+    Ok(Sse::new(messages).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
+}
+
+/// One who follows lines.
+struct Reader {
+    app: App,
+    id: ExecutionId,
+    ids: IdForm,
+    query: LogQuery,
+    ready: VecDeque<Message>,
+    /// Whether the execution is over, and everything it printed is written.
+    is_last: bool,
+    is_over: bool,
+    follow: Follow,
+    /// Given back when the stream ends, however it does.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Reader {
+    /// The next message; none when the stream is over.
+    async fn next(&mut self) -> Option<Message> {
+        loop {
+            if let Some(next) = self.ready.pop_front() {
+                return Some(next);
+            }
+            if self.is_over || self.app.stopping.is_cancelled() {
+                return None;
+            }
+            match self.read().await {
+                Ok(true) => {}
+                Ok(false) => tokio::select! {
+                    () = self.follow.moved() => {}
+                    () = tokio::time::sleep(LOOK_EVERY) => {}
+                    () = self.app.stopping.cancelled() => {}
+                },
+                // Whoever follows comes again, and goes on where it was.
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Reads on. Whether there is something to do without waiting.
+    async fn read(&mut self) -> Result<bool, ApiError> {
+        let logs = &self.app.control.logs;
+        let lines = logs.read(self.id, self.query).await?;
+        if let Some(last) = lines.last() {
+            self.query.after = last.n;
+            let sent = |line: &LogLine| message(&line_view(line)).id(line.n.to_string());
+            self.ready.extend(lines.iter().map(sent));
+            return Ok(true);
+        }
+        let row = self.app.control.executions.get(&self.app.tenant, self.id).await?;
+        let Some(row) = row else {
+            self.is_over = true;
+            return Ok(true);
+        };
+        if !row.status.is_final() {
+            return Ok(false);
+        }
+        if !self.is_last {
+            // What was printed last may still be on its way.
+            logs.flush().await;
+            self.is_last = true;
+            return Ok(true);
+        }
+        self.is_over = true;
+        let end = StreamEnd {
+            execution_id: Id::new(self.id.get(), self.ids),
+            status: row.status.as_str().to_owned(),
+            error: row.error,
+            events: row.version.0,
+        };
+        self.ready.push_back(message(&end).event("end"));
+        Ok(true)
+    }
+}

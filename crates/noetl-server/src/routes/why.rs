@@ -1,0 +1,118 @@
+//! Why an execution stands as it does.
+
+use noetl_api::why::{EndView, WaitView, WhyReply};
+use noetl_api::{Id, IdForm};
+use noetl_control::{Ending, Wait, Why};
+use noetl_engine::Awaited;
+use noetl_model::{ExecutionId, Timestamp};
+use noetl_store::ExecutionStatus;
+
+use crate::error::{ApiError, unknown_execution};
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
+use crate::http::extract::{Ids, Json, Path};
+
+/// Why an execution does not move, or why it ended
+///
+/// What it waits for, since when, and what would move it; of one that is over, the failure that
+/// ended it.
+#[utoipa::path(
+    get,
+    path = "/api/executions/{id}/why",
+    tag = "executions",
+    params(("id" = Id, Path)),
+    responses((status = 200, body = WhyReply), Failures),
+)]
+pub(crate) async fn why(
+    Scoped(app): Scoped,
+    Path(id): Path<ExecutionId>,
+    Ids(ids): Ids,
+) -> Result<Json<WhyReply>, ApiError> {
+    let found = app.control.executions.why(&app.tenant, id).await?;
+    let found = found.ok_or_else(|| unknown_execution(id))?;
+    Ok(Json(reply(found, ids)))
+}
+
+fn reply(why: Why, ids: IdForm) -> WhyReply {
+    let Why { row, is_imported, waits, more, ending } = why;
+    let summary = match (&ending, waits.as_slice()) {
+        (Some(ending), _) => ending.what.clone(),
+        (None, _) if is_imported => "it was imported, and nothing here drives it".to_owned(),
+        (None, [one]) if more == 0 => one.what.clone(),
+        (None, [first, rest @ ..]) => {
+            format!("{}, and {} more", first.what, rest.len() + more)
+        }
+        (None, []) => format!("it is {}", row.status.as_str()),
+    };
+    WhyReply {
+        execution_id: Id::new(row.id.get(), ids),
+        status: row.status.as_str().to_owned(),
+        summary,
+        waits: waits.into_iter().map(|wait| wait_view(wait, ids)).collect(),
+        more,
+        ended: ending.map(|ending| end_view(ending, ids)),
+    }
+}
+
+fn wait_view(wait: Wait, ids: IdForm) -> WaitView {
+    let Wait { outstanding, what, would_move_it, pool, workers, lease_until, child } = wait;
+    let (worker, child_execution) = match &outstanding.awaited {
+        Awaited::Report { worker, .. } => (Some(worker.to_string()), None),
+        Awaited::Child { execution, .. } => (None, Some(Id::new(execution.get(), ids))),
+        _ => (None, None),
+    };
+    WaitView {
+        kind: kind(&outstanding.awaited).to_owned(),
+        step: outstanding.step.to_string(),
+        command_id: outstanding.command.map(|command| Id::text(command.get())),
+        item: outstanding.item,
+        since: outstanding.since,
+        until: until(&outstanding.awaited),
+        what,
+        would_move_it,
+        pool: pool.map(|pool| pool.to_string()),
+        workers,
+        worker,
+        lease_until,
+        child_execution_id: child_execution,
+        child_status: child.map(ExecutionStatus::as_str).map(str::to_owned),
+    }
+}
+
+fn kind(awaited: &Awaited) -> &'static str {
+    match awaited {
+        Awaited::Worker { .. } => "worker",
+        Awaited::Report { .. } => "report",
+        Awaited::Time { .. } => "time",
+        Awaited::Child { .. } => "child",
+        Awaited::Answer { .. } => "answer",
+        Awaited::Admission { .. } => "admission",
+        Awaited::Arcs { .. } => "join",
+        Awaited::Items { .. } => "loop",
+    }
+}
+
+fn until(awaited: &Awaited) -> Option<Timestamp> {
+    match awaited {
+        Awaited::Time { until, .. } | Awaited::Answer { until } | Awaited::Admission { until } => {
+            Some(*until)
+        }
+        Awaited::Child { until, .. } => *until,
+        Awaited::Worker { .. }
+        | Awaited::Report { .. }
+        | Awaited::Arcs { .. }
+        | Awaited::Items { .. } => None,
+    }
+}
+
+fn end_view(ending: Ending, ids: IdForm) -> EndView {
+    let Ending { what, step, kind, message, event } = ending;
+    EndView {
+        what,
+        step: step.map(|step| step.to_string()),
+        kind: kind.map(|kind| kind.as_str().to_owned()),
+        message,
+        event_id: event.map(|(event, _)| Id::new(event.get(), ids)),
+        seq: event.map(|(_, seq)| seq.0),
+    }
+}

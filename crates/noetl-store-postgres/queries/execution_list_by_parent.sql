@@ -1,0 +1,13 @@
+-- Executions that one execution started, newest start first, of equal starts the larger id first.
+select execution_id, catalog_id, path, playbook_version, parent_execution_id, status, version,
+    start_time, updated_at, end_time, error, steps_entered, steps_completed, steps_failed,
+    steps_running, current_step
+from noetl.execution
+where tenant_id = $1
+    and ($2::text is null or position($2 in path_folded) > 0)
+    and ($3::bigint is null or catalog_id = $3)
+    and parent_execution_id = $7
+    and ($8::text is null or status = $8)
+    and ($6::timestamptz is null or start_time < $6)
+order by start_time desc, execution_id desc
+limit $4 offset $5

@@ -1,0 +1,6 @@
+-- Lines of an execution, or of one of its commands, after a number, in order.
+select n, command_id, at, stream, text
+from noetl.log
+where execution_id = $1 and n > $2 and ($3::bigint is null or command_id = $3)
+order by n
+limit $4

@@ -1,0 +1,225 @@
+//! What steps print.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use noetl_model::{CommandId, ExecutionId};
+use noetl_store::logs::{EXECUTION_BYTES_MAX, KeptLines, LINE_COST};
+use noetl_store::{LogGap, LogLine, LogQuery, LogStream, Logs, NewLine, StoreError};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+
+use crate::PostgresStore;
+use crate::arrays::rows;
+use crate::column::{At, number, parsed};
+use crate::error::{Fate, fate, write_error};
+
+const ACTION: &str = "keep lines";
+
+/// How often a transaction is begun again that the server undid because of others.
+const TRIES_MAX: usize = 10;
+
+#[async_trait]
+impl Logs for PostgresStore {
+    async fn append_lines(
+        &self,
+        execution: ExecutionId,
+        lines: Vec<NewLine>,
+    ) -> Result<Option<u64>, StoreError> {
+        let mut tries = 1;
+        loop {
+            let mut transaction = self.begin(ACTION).await?;
+            let done = match append(&mut transaction, execution.get(), &lines).await {
+                Ok(done) => transaction.commit().await.map(|()| done),
+                Err(error) => Err(error),
+            };
+            match done {
+                Ok(done) => return Ok(done),
+                Err(error) if tries < TRIES_MAX && fate(&error) == Fate::Retry => tries += 1,
+                Err(error) => return Err(write_error(ACTION, error)),
+            }
+        }
+    }
+
+    async fn lines(
+        &self,
+        execution: ExecutionId,
+        query: LogQuery,
+    ) -> Result<Vec<LogLine>, StoreError> {
+        let sql = include_str!("../queries/log_read.sql");
+        let make = || {
+            sqlx::query(sql)
+                .bind(execution.get())
+                .bind(signed(query.after))
+                .bind(query.command.map(CommandId::get))
+                .bind(rows(query.limit))
+        };
+        self.list("read lines", make, line).await
+    }
+
+    async fn gaps(
+        &self,
+        execution: ExecutionId,
+        command: Option<CommandId>,
+    ) -> Result<Vec<LogGap>, StoreError> {
+        let sql = include_str!("../queries/log_gaps.sql");
+        let make = || sqlx::query(sql).bind(execution.get()).bind(command.map(CommandId::get));
+        let gap = |row: &PgRow| {
+            Ok(LogGap {
+                command: CommandId::new(row.try_get(0)?),
+                after: number(row, 1)?,
+                lines: number(row, 2)?,
+                bytes: number(row, 3)?,
+            })
+        };
+        self.list("read what went of lines", make, gap).await
+    }
+}
+
+/// Appends lines to an execution, if there is one. The number of the last.
+async fn append(
+    connection: &mut PgConnection,
+    execution: i64,
+    lines: &[NewLine],
+) -> Result<Option<u64>, sqlx::Error> {
+    // Held against a purge, so that no line outlives its execution.
+    let sql = "select from noetl.execution where execution_id = $1 for share";
+    if sqlx::query(sql).bind(execution).fetch_optional(&mut *connection).await?.is_none() {
+        return Ok(None);
+    }
+    let sql = "insert into noetl.log_execution (execution_id, lines, bytes) values ($1, 0, 0) \
+               on conflict do nothing";
+    sqlx::query(sql).bind(execution).execute(&mut *connection).await?;
+    let sql = "select lines, bytes from noetl.log_execution where execution_id = $1 for update";
+    let found = sqlx::query(sql).bind(execution).fetch_one(&mut *connection).await?;
+    let (mut last, mut bytes) = (number(&found, 0)?, number(&found, 1)?);
+    let mut commands: BTreeMap<i64, KeptLines> = BTreeMap::new();
+    let mut columns = Columns::default();
+    for line in lines {
+        let (command, cost) = (line.command.get(), line.cost());
+        if !commands.contains_key(&command) {
+            commands.insert(command, kept(connection, execution, command).await?);
+        }
+        let counted = commands.entry(command).or_default();
+        last += 1;
+        if bytes + cost > EXECUTION_BYTES_MAX {
+            counted.pass_over(cost);
+            continue;
+        }
+        counted.add(last, cost);
+        bytes += cost;
+        columns.push(last, line);
+    }
+    columns.insert(connection, execution).await?;
+    for (command, mut counted) in commands {
+        bytes = bytes.saturating_sub(cut(connection, execution, command, &mut counted).await?);
+        sqlx::query(include_str!("../queries/log_keep.sql"))
+            .bind(execution)
+            .bind(command)
+            .bind(signed(counted.head_until))
+            .bind(signed(counted.head_bytes))
+            .bind(signed(counted.tail_bytes))
+            .bind(signed(counted.gap_lines))
+            .bind(signed(counted.gap_bytes))
+            .execute(&mut *connection)
+            .await?;
+    }
+    let sql = "update noetl.log_execution set lines = $2, bytes = $3 where execution_id = $1";
+    let noted = sqlx::query(sql).bind(execution).bind(signed(last)).bind(signed(bytes));
+    noted.execute(&mut *connection).await?;
+    Ok(Some(last))
+}
+
+async fn kept(
+    connection: &mut PgConnection,
+    execution: i64,
+    command: i64,
+) -> Result<KeptLines, sqlx::Error> {
+    let sql = "select head_until, head_bytes, tail_bytes, gap_lines, gap_bytes \
+               from noetl.log_command where execution_id = $1 and command_id = $2";
+    let find = sqlx::query(sql).bind(execution).bind(command);
+    let Some(row) = find.fetch_optional(&mut *connection).await? else {
+        return Ok(KeptLines::default());
+    };
+    Ok(KeptLines {
+        head_until: number(&row, 0)?,
+        head_bytes: number(&row, 1)?,
+        tail_bytes: number(&row, 2)?,
+        gap_lines: number(&row, 3)?,
+        gap_bytes: number(&row, 4)?,
+    })
+}
+
+/// Removes what a command's tail has too much. How much it counted for.
+async fn cut(
+    connection: &mut PgConnection,
+    execution: i64,
+    command: i64,
+    counted: &mut KeptLines,
+) -> Result<u64, sqlx::Error> {
+    let excess = counted.excess();
+    if excess == 0 {
+        return Ok(0);
+    }
+    let gone = sqlx::query(include_str!("../queries/log_cut.sql"))
+        .bind(execution)
+        .bind(command)
+        .bind(signed(counted.head_until))
+        .bind(signed(excess))
+        .bind(signed(LINE_COST))
+        .fetch_one(&mut *connection)
+        .await?;
+    let (lines, bytes) = (number(&gone, 0)?, number(&gone, 1)?);
+    counted.cut(lines, bytes);
+    Ok(bytes)
+}
+
+/// Lines by column, as one statement takes them.
+#[derive(Default)]
+struct Columns {
+    n: Vec<i64>,
+    command: Vec<i64>,
+    at: Vec<At>,
+    stream: Vec<&'static str>,
+    text: Vec<String>,
+}
+
+impl Columns {
+    fn push(&mut self, n: u64, line: &NewLine) {
+        self.n.push(signed(n));
+        self.command.push(line.command.get());
+        self.at.push(At::within(line.at));
+        self.stream.push(line.stream.as_str());
+        self.text.push(line.text.clone());
+    }
+
+    async fn insert(self, connection: &mut PgConnection, to: i64) -> Result<(), sqlx::Error> {
+        if self.n.is_empty() {
+            return Ok(());
+        }
+        let insert = sqlx::query(include_str!("../queries/log_insert.sql"))
+            .bind(to)
+            .bind(self.n)
+            .bind(self.command)
+            .bind(self.at)
+            .bind(self.stream)
+            .bind(self.text);
+        insert.execute(connection).await.map(|_| ())
+    }
+}
+
+fn line(row: &PgRow) -> Result<LogLine, sqlx::Error> {
+    Ok(LogLine {
+        n: number(row, 0)?,
+        line: NewLine {
+            command: CommandId::new(row.try_get(1)?),
+            at: row.try_get::<At, _>(2)?.0,
+            stream: parsed(row, 3, LogStream::from_text)?,
+            text: row.try_get(4)?,
+        },
+    })
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
