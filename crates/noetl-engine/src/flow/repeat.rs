@@ -123,11 +123,11 @@ impl Draft<'_, '_> {
         let stops = repeat.failure == FailureMode::FailFast
             && self.repeat(&visit).is_some_and(|state| state.counters.failed > 0);
         if stops {
-            // What nobody holds yet never begins; what runs is let end.
+            // What nobody holds yet never begins; what runs is let end, also what is parked.
             self.cancel_commands(|open| {
                 open.issued.step == *name
                     && open.issued.generation == generation
-                    && (open.state == CommandState::Pending || open.parked.is_some())
+                    && open.state == CommandState::Pending
             });
             let Some(state) = self.repeat(&visit).filter(|state| state.is_quiet()) else { return };
             if let Some(failure) = state.failure() {
