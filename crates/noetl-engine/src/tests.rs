@@ -7,6 +7,7 @@ mod failures;
 mod harness;
 mod history;
 mod joins;
+mod limits;
 mod loops;
 mod own;
 mod places;

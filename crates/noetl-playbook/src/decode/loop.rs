@@ -6,7 +6,7 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::workflow::BUILT_IN_NAMES;
 use super::{claim, keys, value};
-use crate::document::{FailureMode, Loop, LoopExec, LoopMode, Over};
+use crate::document::{FailureMode, FrameSize, Loop, LoopExec, LoopMode, Over};
 use crate::template::{Template, ValueTemplate};
 use crate::yaml::Kind;
 
@@ -66,7 +66,12 @@ pub(super) fn decode(
     let mode = spec.mode.unwrap_or_else(|| match &over {
         // Rows of one frame, or frames beside each other.
         Some(Over::Cursor(cursor)) => {
-            match spec.max_in_flight.is_some() || cursor.frame.row_concurrency > 1 {
+            let rows = FrameSize::RowConcurrency;
+            let templated = cursor.frame.templates.iter().any(|(size, _)| *size == rows);
+            match spec.max_in_flight.is_some()
+                || templated
+                || cursor.frame.sizes.row_concurrency > 1
+            {
                 true => LoopMode::Parallel,
                 false => LoopMode::Sequential,
             }

@@ -186,6 +186,7 @@ fn decode_step(
             when: None,
             admit: None,
             timeout: None,
+            limits: Vec::new(),
             failure: FailureMode::default(),
             set: Vec::new(),
             router: Router::default(),
