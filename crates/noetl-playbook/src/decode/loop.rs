@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::cursor::Cursor;
-use super::workflow::BUILT_IN_NAMES;
-use super::{claim, keys, value};
+use super::{claim, keys, names, value};
 use crate::document::{FailureMode, FrameSize, Loop, LoopExec, LoopMode, Over};
 use crate::template::{Template, ValueTemplate};
 use crate::yaml::Kind;
@@ -129,7 +128,10 @@ fn iterator(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arc<str>> {
         cx.error("E030", &written, "the iterator is not a name that templates can use", help);
         return None;
     };
-    if BUILT_IN_NAMES.contains(&name) {
+    if !names::is_sayable(name) {
+        let message = format!("in a template '{name}' is a word of its own, never this item");
+        cx.warning("W118", &written, message, "name the item otherwise: 'iterator: item'");
+    } else if names::is_always_seen(name) {
         let message = format!("the item '{name}' has the name of something templates always see");
         cx.warning("W109", &written, message, "name the item otherwise: 'iterator: item'");
     } else if cx.steps.contains_key(name) {
