@@ -21,6 +21,11 @@ use crate::tools::{Echo, Noop};
 /// How long what still runs may take to end when an app closes. Tests wait for what they need.
 const GRACE: Duration = Duration::from_millis(200);
 
+/// How often, and how long apart, it is looked whether a closed app was let go of: ten seconds in all,
+/// far more than the end of a task takes on a busy machine.
+const RELEASE_LOOKS: u32 = 1000;
+const RELEASE_LOOK: Duration = Duration::from_millis(10);
+
 /// What an app is made of.
 pub struct TestAppBuilder {
     slots: usize,
@@ -174,12 +179,25 @@ impl TestApp {
         drop(client);
         let _ = stop.send(());
         server.await.expect("the server does not panic");
-        match Arc::into_inner(control) {
-            Some(control) => control.close().await,
-            None => panic!("something still holds the control plane"),
-        }
+        control.close().await;
         worker.await.expect("the worker does not panic");
+        released(control).await;
     }
+}
+
+/// Waits until nobody holds the control plane any more. A connection says that it is over and lets go
+/// of what it holds a little later, so the last of them may still have it; whoever keeps it for
+/// good is found out.
+async fn released(control: Arc<Control>) {
+    let held = Arc::downgrade(&control);
+    drop(control);
+    for _ in 0..RELEASE_LOOKS {
+        if held.strong_count() == 0 {
+            return;
+        }
+        tokio::time::sleep(RELEASE_LOOK).await;
+    }
+    panic!("something still holds the control plane");
 }
 
 /// A worker with harmless tools for a control plane; it ends when that drains.
