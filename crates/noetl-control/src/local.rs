@@ -55,12 +55,14 @@ pub struct Ended {
     /// Variables of the execution it set: dotted path to value, in the order they are to be
     /// written. They count also when it failed.
     pub ctx: Map,
+    /// What it set for its step's visit alone, likewise.
+    pub step: Map,
 }
 
 impl From<Result<Value, Failure>> for Ended {
     /// The end of a command that set nothing.
     fn from(outcome: Result<Value, Failure>) -> Self {
-        Self { outcome, ctx: Map::new() }
+        Self { outcome, ctx: Map::new(), step: Map::new() }
     }
 }
 
@@ -200,12 +202,12 @@ impl LocalCommands {
         if let Err(failure) = &ended.outcome {
             debug!(execution.id = %execution, step = %issued.step, %failure, "a command failed");
         }
-        let Ended { outcome, ctx } = ended;
+        let Ended { outcome, ctx, step } = ended;
         let input = match outcome {
             Ok(data) => match self.keep(data).await {
                 Some((data, reference)) => {
-                    let data = Some(data);
-                    Input::Complete(Complete { command, data, reference, is_final: true, ctx })
+                    let (data, is_final) = (Some(data), true);
+                    Input::Complete(Complete { command, data, reference, is_final, ctx, step })
                 }
                 // Closing: it is found again at the next start.
                 None => {
@@ -213,7 +215,7 @@ impl LocalCommands {
                     return;
                 }
             },
-            Err(failure) => Input::Fail(Fail { command, failure, ctx }),
+            Err(failure) => Input::Fail(Fail { command, failure, ctx, step }),
         };
         let taken = self
             .parts

@@ -88,6 +88,7 @@ impl Redaction {
             Err(failure) => secrets.redact_failure(failure),
         }
         secrets.redact_map(&mut ended.ctx);
+        secrets.redact_map(&mut ended.step);
     }
 
     fn of(&self, tenant: &Tenant) -> Option<Arc<Secrets>> {

@@ -182,6 +182,7 @@ impl Reports {
                 command,
                 failure: failure_in(report.payload.as_ref()),
                 ctx: Map::new(),
+                step: Map::new(),
             }),
         };
         if let Input::Complete(Complete { data: Some(data), reference, .. }) = &mut input {
@@ -298,6 +299,7 @@ fn answered(command: CommandId, payload: Option<&Value>) -> Input {
             command,
             failure: failure_in(context.or(result)),
             ctx: Map::new(),
+            step: Map::new(),
         });
     }
     let data = context
@@ -306,16 +308,33 @@ fn answered(command: CommandId, payload: Option<&Value>) -> Input {
         .or(result)
         .cloned()
         .unwrap_or(Value::Null);
-    let (data, ctx) = without_updates(data);
-    Input::Complete(Complete { command, data: Some(data), reference: None, is_final: false, ctx })
+    let (data, Updates { ctx, step }) = without_updates(data);
+    let data = Some(data);
+    Input::Complete(Complete { command, data, reference: None, is_final: false, ctx, step })
+}
+
+/// What the tasks of a pipeline set.
+#[derive(Default)]
+struct Updates {
+    ctx: Map,
+    step: Map,
 }
 
 /// A pipeline's data without the variables its tasks set, which the published worker puts among it.
-fn without_updates(mut data: Value) -> (Value, Map) {
+/// What was set for an iteration was for its tasks alone.
+fn without_updates(mut data: Value) -> (Value, Updates) {
+    let mut split = Updates::default();
     let updates = data.as_object_mut().and_then(|map| map.remove("_context_updates"));
-    let Some(Value::Object(updates)) = updates else { return (data, Map::new()) };
-    let plain = |name: String| name.strip_prefix("ctx.").map(str::to_owned).unwrap_or(name);
-    (data, updates.into_iter().map(|(name, value)| (plain(name), value)).collect())
+    let Some(Value::Object(updates)) = updates else { return (data, split) };
+    for (name, value) in updates {
+        match name.split_once('.') {
+            Some(("step", path)) => split.step.insert(path.to_owned(), value),
+            Some(("iter", _)) => None,
+            Some(("ctx", path)) => split.ctx.insert(path.to_owned(), value),
+            _ => split.ctx.insert(name, value),
+        };
+    }
+    (data, split)
 }
 
 /// `command.completed`: a tool that returned an error is one, whatever the event is called.
@@ -327,6 +346,7 @@ fn ended(command: CommandId, report: &Report) -> Input {
             command,
             failure: failure_in(report.payload.as_ref()),
             ctx: Map::new(),
+            step: Map::new(),
         });
     }
     Input::Complete(Complete {
@@ -335,6 +355,7 @@ fn ended(command: CommandId, report: &Report) -> Input {
         reference: None,
         is_final: true,
         ctx: Map::new(),
+        step: Map::new(),
     })
 }
 

@@ -12,9 +12,10 @@ use noetl_model::{
 use noetl_playbook::template::Slot;
 
 use crate::execution::{Execution, Failing, HeldToken, OpenCommand, Status, Visit};
+use crate::loaded::local_key;
 use crate::repeat::End;
 use crate::trail::{Outstanding, Trail, Undo};
-use crate::values::{Kept, KeptFailure, failed_value, size_of_failure, size_of_slot, slot};
+use crate::values::{Kept, KeptFailure, failed_value, size_of_failure, slot};
 
 impl Execution {
     /// Folds in one event. Events come in the order of their places.
@@ -81,7 +82,10 @@ impl Execution {
                 }
             }
             Fact::CommandCancelled { command, .. } => self.stop(*command, trail),
-            Fact::ContextUpdated { values, .. } => self.update(values, event.seq, trail),
+            Fact::ContextUpdated { step, generation, values, locals } => {
+                self.update(values, event.seq, trail);
+                self.update_locals((step.clone(), *generation), locals, event.seq, trail);
+            }
             Fact::StepExited { step, generation, outcome, next } => {
                 self.exit(step, *generation, outcome, event.seq, trail);
                 for arc in next.taken.iter().filter(|arc| !arc.back) {
@@ -237,7 +241,8 @@ impl Execution {
         }
         let visit = (command.issued.step.clone(), command.issued.generation);
         if let Some(under_way) = self.running.get_mut(&visit) {
-            let before = std::mem::replace(under_way, Visit { data: command.answer });
+            let before = under_way.clone();
+            under_way.data = command.answer;
             trail.push(|| Undo::Visit(visit, Some(before)));
         }
     }
@@ -265,20 +270,27 @@ impl Execution {
             let held = self.held_bytes();
             let (source, bytes) = self.limits.keep(held, value, seq, Some(path));
             trail.note(&source);
-            let mut names = path.split('.');
-            let name: Arc<str> = Arc::from(names.next().unwrap_or_default());
-            let below: Vec<&str> = names.collect();
-            let (slot, bytes) = if below.is_empty() {
-                (slot(source), bytes)
-            } else {
-                let before = self.ctx.get(&name).cloned().unwrap_or_default();
-                let slot = before.written(&below, source);
-                let bytes = size_of_slot(&slot);
-                (slot, bytes)
-            };
-            let before = self.ctx.set(name.clone(), slot, bytes);
+            let (name, before) = self.ctx.write(path, source, bytes);
             trail.push(|| Undo::Variable(name, before));
         }
+    }
+
+    /// What a visit set for itself.
+    fn update_locals(&mut self, visit: (Arc<str>, u32), values: &Map, seq: Seq, trail: &mut Trail) {
+        let held = self.held_bytes();
+        let limits = self.limits;
+        let Some(under_way) = self.running.get_mut(&visit).filter(|_| !values.is_empty()) else {
+            return;
+        };
+        let before = under_way.clone();
+        let held = held - before.locals.bytes;
+        for (path, value) in values {
+            let held = held + under_way.locals.bytes;
+            let (source, bytes) = limits.keep(held, value, seq, Some(&local_key(path)));
+            trail.note(&source);
+            under_way.locals.write(path, source, bytes);
+        }
+        trail.push(|| Undo::Visit(visit, Some(before)));
     }
 
     fn exit(

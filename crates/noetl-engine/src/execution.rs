@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use noetl_model::event::{Issued, Parked, Started};
 use noetl_model::{CommandId, CommandState, EventId, ExecutionId, Seq, Timestamp};
+use noetl_playbook::template::Names;
 
 use crate::repeat::Repeat;
 use crate::values::{Kept, KeptFailure, Limits, Values, size_of};
@@ -72,6 +73,8 @@ impl OpenCommand {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Visit {
     pub(crate) data: Option<Kept>,
+    /// What its commands set with `step.*`.
+    pub(crate) locals: Values,
 }
 
 /// A token that waits to be admitted.
@@ -288,7 +291,14 @@ impl Execution {
     /// A rough size of the values that are held.
     pub(crate) fn held_bytes(&self) -> usize {
         let loops = self.loops.values().map(|repeat| repeat.counters.bytes).sum::<usize>();
-        self.workload.bytes + self.ctx.bytes + self.results.bytes + loops
+        let locals = self.running.values().map(|visit| visit.locals.bytes).sum::<usize>();
+        self.workload.bytes + self.ctx.bytes + self.results.bytes + loops + locals
+    }
+
+    /// What the commands of a visit set with `step.*`.
+    pub(crate) fn locals(&self, step: &Arc<str>, generation: u32) -> Arc<Names> {
+        let visit = self.running.get(&(step.clone(), generation));
+        visit.map(|visit| visit.locals.names.clone()).unwrap_or_default()
     }
 
     pub(crate) fn generation(&self, step: &str) -> u32 {

@@ -1,14 +1,16 @@
 //! How work moves along the graph: entering and leaving steps, joins, and the end.
 //!
-//! The rules are those of the language: R2 in [`enter`], [`issue`] and [`repeat`], R4 in
-//! [`leave`], R5 and R6 in [`join`], R7 and R8 in [`settle`]. What the control plane does without a
+//! The rules are those of the language: R2 in [`enter`], [`issue`], [`repeat`] and [`frames`], R4
+//! in [`leave`], R5 and R6 in [`join`], R7 and R8 in [`settle`]. What the control plane does without a
 //! worker is in [`own`].
 
 mod collection;
 mod enter;
+mod frames;
 mod issue;
 mod join;
 mod leave;
+mod limit;
 mod named;
 mod own;
 mod repeat;

@@ -69,7 +69,7 @@ impl Again<'_> {
             Fact::StepEntered { step, .. } => self.entered(step, log, place),
             Fact::CommandIssued(issued) => self.issued(&issued.clone()),
             // What it sets and where it goes were decided together, before either was recorded.
-            Fact::ContextUpdated { step, generation, values } => {
+            Fact::ContextUpdated { step, generation, values, .. } => {
                 let exit = exit_after(log, place, step, *generation)?;
                 self.left(exit, Some(Value::Object(values.clone())))
             }

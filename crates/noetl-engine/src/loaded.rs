@@ -28,7 +28,12 @@ impl Loaded {
             |(name, value): (&String, &Value)| (Some(Arc::from(name.as_str())), from_json(value));
         let values: Vec<(Option<Arc<str>>, Data)> = match &event.fact {
             Fact::PlaybookStarted(started) => started.workload.iter().map(named).collect(),
-            Fact::ContextUpdated { values, .. } => values.iter().map(named).collect(),
+            Fact::ContextUpdated { values, locals, .. } => {
+                let local = |(path, value): (&String, &Value)| {
+                    (Some(Arc::from(local_key(path))), from_json(value))
+                };
+                values.iter().map(named).chain(locals.iter().map(local)).collect()
+            }
             Fact::CallDone { data, .. } => vec![(None, from_json(data))],
             Fact::Loop(fact) => match &fact.what {
                 LoopEvent::Items(items) => {
@@ -80,6 +85,12 @@ impl Loaded {
     pub(crate) fn failure(&self, seq: Seq) -> Option<&Failure> {
         self.failures.get(&seq)
     }
+}
+
+/// The key by which a value below `step` is found in the event that set it. No path below `ctx`
+/// begins with a dot, so the two are told apart.
+pub(crate) fn local_key(path: &str) -> String {
+    format!(".{path}")
 }
 
 fn read(reference: &BlobRef, bytes: &[u8]) -> Result<Data, String> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_model::repeat::{LoopStarted, LoopStats};
+use noetl_model::repeat::{FrameSizes, LoopStarted, LoopStats};
 use noetl_model::{Failure, FailureKind};
 use noetl_playbook::template::{Data, Gathered, Slot, Source, from_json_owned};
 
@@ -21,6 +21,8 @@ pub(crate) struct Repeat {
     pub(crate) counters: Counters,
     /// The step whose arc led to the loop.
     pub(crate) from: Option<Arc<str>>,
+    /// Sizes of its frames, when templates gave them.
+    pub(crate) frame: Option<FrameSizes>,
     /// The items, in the pieces they were recorded in.
     pub(crate) chunks: Vec<Chunk>,
     /// How each item ended; `None` for those that did not yet.
@@ -109,7 +111,8 @@ impl Repeat {
             spans.insert(0, Span { first: 0, rows, next: 0, open: 0, failed: 0 });
         }
         let ends = vec![None; index(total.unwrap_or(0))];
-        Self { counters, from: started.from.clone(), chunks: Vec::new(), ends, spans }
+        let (from, frame) = (started.from.clone(), started.frame);
+        Self { counters, from, frame, chunks: Vec::new(), ends, spans }
     }
 
     /// Where an item is: the chunk it is in, and its place there.

@@ -16,6 +16,7 @@ pub(crate) fn base(draft: &Draft<'_, '_>) -> Scope {
         workload: state.workload.names.clone(),
         ctx: state.ctx.names.clone(),
         results: state.results.names.clone(),
+        tasks: playbook.first_tasks.clone(),
         spec: playbook.spec.as_ref().map(from_json),
         identity: identity(state),
         env: moment.env.clone(),

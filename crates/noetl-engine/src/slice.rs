@@ -39,6 +39,8 @@ fn empty(scope: &Scope) -> CommandScope {
         workload: Map::new(),
         ctx: Map::new(),
         steps: Map::new(),
+        tasks: std::collections::BTreeMap::new(),
+        step: Map::new(),
         previous: None,
         iteration,
         spec: None,
@@ -76,6 +78,11 @@ impl Slice<'_> {
             }
             ("steps", Next::Key(step)) => self.named(ScopePart::Steps, step),
             ("steps", _) => self.all(ScopePart::Steps),
+            ("step", Next::Key(key)) => self.local(key),
+            ("step", _) => {
+                let names: Vec<Arc<str>> = scope.step.keys().cloned().collect();
+                names.iter().for_each(|name| self.local(name));
+            }
             ("env", Next::Key(key)) => {
                 if let Some(value) = scope.env.get(&**key) {
                     self.made.env.insert(key.to_string(), value.clone());
@@ -138,6 +145,11 @@ impl Slice<'_> {
 
     fn named(&mut self, part: ScopePart, name: &str) {
         let Some(slot) = self.names(part).get(name).cloned() else { return };
+        if let (ScopePart::Steps, Some((step, label))) =
+            (part, self.scope.tasks.get_key_value(name))
+        {
+            self.made.tasks.insert(step.clone(), label.clone());
+        }
         let into = match part {
             ScopePart::Workload => &self.made.workload,
             ScopePart::Ctx => &self.made.ctx,
@@ -154,6 +166,14 @@ impl Slice<'_> {
             ScopePart::Steps | ScopePart::Previous => &mut self.made.steps,
         };
         into.insert(name.to_owned(), value);
+    }
+
+    /// Something the visit set for itself. It is never in a blob.
+    fn local(&mut self, name: &str) {
+        if let Some(slot) = self.scope.step.get(name) {
+            let value = exact_json(&self.scope.reach.data(slot));
+            self.made.step.insert(name.to_owned(), value);
+        }
     }
 
     fn previous(&mut self) {

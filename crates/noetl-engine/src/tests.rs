@@ -8,6 +8,7 @@ mod forks;
 mod harness;
 mod history;
 mod joins;
+mod limits;
 mod loops;
 mod own;
 mod places;

@@ -117,6 +117,24 @@ impl Values {
         old.map(|slot| (slot, size))
     }
 
+    /// Writes below a dotted path, making maps on the way; answers with the first name of it and
+    /// what that replaces.
+    pub(crate) fn write(&mut self, path: &str, source: Source, bytes: usize) -> (Arc<str>, Before) {
+        let mut names = path.split('.');
+        let name: Arc<str> = Arc::from(names.next().unwrap_or_default());
+        let below: Vec<&str> = names.collect();
+        let (slot, bytes) = if below.is_empty() {
+            (slot(source), bytes)
+        } else {
+            let before = self.get(&name).cloned().unwrap_or_default();
+            let slot = before.written(&below, source);
+            let bytes = size_of_slot(&slot);
+            (slot, bytes)
+        };
+        let before = self.set(name.clone(), slot, bytes);
+        (name, before)
+    }
+
     /// Undoes the last [`Values::set`] of a name that was not undone yet.
     pub(crate) fn unset(&mut self, name: &Arc<str>, before: Before) {
         if let Some((slot, bytes)) = before {

@@ -231,6 +231,8 @@ pub enum Fact {
         generation: u32,
         /// Dotted path below `ctx` to value.
         values: Map,
+        /// Dotted path below `step` to value: what only this visit sees.
+        locals: Map,
     },
     /// A visit of a step ended, and its arcs were decided.
     StepExited {

@@ -43,6 +43,27 @@ pub struct LoopStarted {
     /// The step whose arc led here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Arc<str>>,
+    /// Sizes of its frames, when templates gave them.
+    #[serde(rename = "frame_sizes", default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<FrameSizes>,
+}
+
+/// How the rows of a cursor are cut into frames and worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameSizes {
+    /// How many rows are claimed at a time.
+    pub max_rows: u32,
+    /// How many rows of a frame run at a time.
+    pub row_concurrency: u32,
+    /// How often a row runs before it counts as failed.
+    pub max_attempts: u32,
+}
+
+impl Default for FrameSizes {
+    /// One row at a time, tried once.
+    fn default() -> Self {
+        Self { max_rows: 1, row_concurrency: 1, max_attempts: 1 }
+    }
 }
 
 /// Items in a row.

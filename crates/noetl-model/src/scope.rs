@@ -21,6 +21,12 @@ pub struct CommandScope {
     /// Results of steps, by name.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub steps: Map,
+    /// The label of the first task of each of those steps that is a pipeline.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tasks: BTreeMap<Arc<str>, Arc<str>>,
+    /// What earlier commands of the same visit set with `step.*`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub step: Map,
     /// Data of the step whose arc led to the command's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Value>,

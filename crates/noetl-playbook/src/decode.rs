@@ -43,7 +43,7 @@ mod workflow;
 mod tests;
 
 pub use describe::{Description, describe};
-pub use duration::seconds_in;
+pub use duration::{seconds_in, timeout_of};
 pub use kinds::KNOWN_KINDS;
 pub use subscription::{
     CheckedSubscription, check_subscription, is_subscription, subscription_spec,

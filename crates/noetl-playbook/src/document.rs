@@ -3,11 +3,15 @@
 //! Steps are addressed by [`StepIx`], their place in the document. Everything a template could say
 //! is compiled; everything a name could refer to is resolved.
 
-use std::collections::HashMap;
+mod repeat;
+
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+pub use repeat::{Cursor, FailureMode, Frame, FrameSize, Loop, LoopExec, LoopMode, Over};
 
 use crate::graph::Graph;
 use crate::pipeline::{Pipeline, Rule};
@@ -56,6 +60,8 @@ pub struct Playbook {
     pub steps: Vec<Step>,
     /// Which arcs close loops, and what a join waits for.
     pub graph: Graph,
+    /// The label of the first task of each step that is a pipeline.
+    pub first_tasks: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     pub(crate) by_name: HashMap<Arc<str>, StepIx>,
 }
 
@@ -87,6 +93,8 @@ pub struct Step {
     pub admit: Option<Admit>,
     /// How long a visit may take, enforced by a durable timer.
     pub timeout: Option<Duration>,
+    /// The same, where it is known only when the step is entered. The shortest of all counts.
+    pub limits: Vec<TimeLimit>,
     /// What an unhandled failure does to the branches beside it.
     pub failure: FailureMode,
     /// Assignments made when it completes, before its arcs are decided.
@@ -108,6 +116,15 @@ impl Step {
             Work::Route | Work::Pipeline(_) => None,
         }
     }
+}
+
+/// How long something may take, by a template.
+#[derive(Debug)]
+pub struct TimeLimit {
+    /// Where it stands in its step.
+    pub key: &'static str,
+    /// A number of seconds, or a text such as `30s`.
+    pub value: ValueTemplate,
 }
 
 /// What a step runs.
@@ -157,6 +174,8 @@ pub struct Own {
     pub kind: OwnKind,
     /// Its settings and arguments.
     pub tool: Tool,
+    /// How long it may take, when a template says so.
+    pub limit: Option<TimeLimit>,
     /// What to do after it, by its outcome. `jump` cannot occur.
     pub rules: Vec<Rule>,
 }
@@ -170,86 +189,6 @@ pub enum OwnKind {
     Wait,
     /// Somebody's answer.
     Approval,
-}
-
-/// Work once per item.
-#[derive(Debug)]
-pub struct Loop {
-    /// The name of the item in templates.
-    pub iterator: Arc<str>,
-    /// Where items come from.
-    pub over: Over,
-    /// Whether items run beside each other.
-    pub mode: LoopMode,
-    /// How many run at a time, or frames of a cursor.
-    pub max_in_flight: Option<ValueTemplate>,
-    /// Where iterations run.
-    pub exec: LoopExec,
-    /// What the first failed item does.
-    pub failure: FailureMode,
-}
-
-/// Where a loop's items come from.
-#[derive(Debug)]
-pub enum Over {
-    /// A value, rendered once (`in`).
-    Items(ValueTemplate),
-    /// A statement that claims rows until it returns none (`cursor`).
-    Cursor(Box<Cursor>),
-}
-
-/// Rows claimed from a database.
-#[derive(Debug)]
-pub struct Cursor {
-    /// The tool that claims; its templates may name `__frame_max_rows`.
-    pub claim: Tool,
-    /// How claimed rows are worked on.
-    pub frame: Frame,
-}
-
-/// Rows that were claimed together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
-    /// How many rows are claimed at a time.
-    pub max_rows: u32,
-    /// How many rows of a frame run at a time.
-    pub row_concurrency: u32,
-    /// Whether a command gets one row, or all rows of the frame as a list.
-    pub whole: bool,
-    /// How often a row runs before it counts as failed.
-    pub max_attempts: u32,
-    /// How long a command of a frame may take.
-    pub lease: Option<Duration>,
-}
-
-/// Whether a loop's items run beside each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LoopMode {
-    /// One after the other.
-    #[default]
-    Sequential,
-    /// Up to a number at a time.
-    Parallel,
-}
-
-/// Where a loop's iterations run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LoopExec {
-    /// A command each.
-    #[default]
-    Distributed,
-    /// All within one command, by one worker.
-    Local,
-}
-
-/// What a failure does to the work beside it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FailureMode {
-    /// Nothing new starts.
-    #[default]
-    FailFast,
-    /// The rest goes on to its end.
-    BestEffort,
 }
 
 /// Whether a token may start a step.

@@ -9,6 +9,7 @@ mod arcs;
 mod edits;
 mod loops;
 mod meaning;
+mod policies;
 mod steps;
 mod templates;
 mod tools;
@@ -201,6 +202,36 @@ impl Fixer<'_> {
             start..end
         };
         (!self.text[range.clone()].contains('#')).then(|| vec![Edit::delete(range)])
+    }
+
+    /// The edits that put a value below more keys than its own; none when they are not certain.
+    fn put_under(&self, key: &Item, value: &Item, names: &[&str]) -> Option<Vec<Edit>> {
+        let is_scalar = matches!(value.shape, Shape::Scalar(..));
+        if value.is_flow() || is_scalar {
+            let opening: String = names.iter().map(|name| format!("{{{name}: ")).collect();
+            let closing = "}".repeat(names.len());
+            return Some(vec![
+                Edit::insert(value.start, opening),
+                Edit::insert(value.end, closing),
+            ]);
+        }
+        let line = self.line_start(value.start);
+        if !self.text[line..value.start].trim().is_empty() {
+            return None;
+        }
+        let (outer, column) = (self.indent(key.start), self.indent(value.start));
+        let by = (outer + 2 * (names.len() + 1)).saturating_sub(column);
+        let mut above = String::new();
+        for (depth, name) in names.iter().enumerate() {
+            let indent = " ".repeat(outer + 2 * (depth + 1));
+            above.push_str(&format!("{indent}{name}:{}", self.newline));
+        }
+        above.push_str(&" ".repeat(by));
+        let mut edits = vec![Edit::insert(line, above)];
+        if by > 0 {
+            edits.extend(self.shift(value.start, value.end, by));
+        }
+        Some(edits)
     }
 
     /// Where the line of a byte begins.

@@ -17,7 +17,7 @@ mod yaml;
 
 pub use decode::{
     Checked, CheckedSubscription, Description, KNOWN_KINDS, check, check_subscription, describe,
-    is_subscription, read_data, seconds_in, subscription_spec,
+    is_subscription, read_data, seconds_in, subscription_spec, timeout_of,
 };
 pub use diagnostic::{Diagnostic, Severity};
 pub use document::{Playbook, StepIx};

@@ -21,8 +21,10 @@ use crate::tools::{Echo, Noop};
 /// How long what still runs may take to end when an app closes. Tests wait for what they need.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// How long tasks that end may hold the control plane.
-const HOLD_MAX: Duration = Duration::from_secs(10);
+/// How often, and how long apart, it is looked whether a closed app was let go of: ten seconds in all,
+/// far more than the end of a task takes on a busy machine.
+const RELEASE_LOOKS: u32 = 1000;
+const RELEASE_LOOK: Duration = Duration::from_millis(10);
 
 /// What an app is made of.
 pub struct TestAppBuilder {
@@ -177,20 +179,23 @@ impl TestApp {
         drop(client);
         let _ = stop.send(());
         server.await.expect("the server does not panic");
-        alone(control).await.close().await;
+        control.close().await;
         worker.await.expect("the worker does not panic");
+        released(control).await;
     }
 }
 
-/// The control plane when nothing else holds it. The tasks of connections that were answered let go
-/// of it a moment after the server says it is done.
-async fn alone(mut control: Arc<Control>) -> Control {
-    for _ in 0..HOLD_MAX.as_millis() {
-        control = match Arc::try_unwrap(control) {
-            Ok(control) => return control,
-            Err(held) => held,
-        };
-        tokio::time::sleep(Duration::from_millis(1)).await;
+/// Waits until nobody holds the control plane any more. A connection says that it is over and lets go
+/// of what it holds a little later, so the last of them may still have it; whoever keeps it for
+/// good is found out.
+async fn released(control: Arc<Control>) {
+    let held = Arc::downgrade(&control);
+    drop(control);
+    for _ in 0..RELEASE_LOOKS {
+        if held.strong_count() == 0 {
+            return;
+        }
+        tokio::time::sleep(RELEASE_LOOK).await;
     }
     panic!("something still holds the control plane");
 }

@@ -37,8 +37,8 @@ pub struct FrailStore {
     commits: AtomicUsize,
     row_reads: AtomicUsize,
     faults: Mutex<BTreeMap<usize, CommitFault>>,
-    /// Whether commits are under way without an end.
-    holds: watch::Sender<bool>,
+    /// From which commit on they are under way without an end, if any are.
+    holds: watch::Sender<Option<usize>>,
 }
 
 impl Default for FrailStore {
@@ -67,7 +67,12 @@ impl FrailStore {
 
     /// Lets commits be under way without an end, or lets them end.
     pub fn hold_commits(&self, holds: bool) {
-        self.holds.send_replace(holds);
+        self.holds.send_replace(holds.then_some(0));
+    }
+
+    /// Lets the commit with this number, from 1, and those after it be under way without an end.
+    pub fn hold_commits_from(&self, number: usize) {
+        self.holds.send_replace(Some(number));
     }
 
     /// Makes the commit with this number, from 1, go wrong.
@@ -100,7 +105,7 @@ impl EventLog for FrailStore {
         let number = self.commits.fetch_add(1, Ordering::SeqCst) + 1;
         let fault = self.faults.lock().expect("no test panics while it holds this").remove(&number);
         // The sender is this store's own, so it is there as long as this call.
-        let _ = self.holds.subscribe().wait_for(|holds| !holds).await;
+        let _ = self.holds.subscribe().wait_for(|from| from.is_none_or(|from| number < from)).await;
         match fault {
             None => self.inner.commit(batch).await,
             Some(CommitFault::Refused) => Err(StoreError::backend("commit", "refused for a test")),

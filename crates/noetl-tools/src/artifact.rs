@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::{Failure, FailureKind, Map, Value};
 
-use crate::config::{self, expiry, type_name, wrong};
+use crate::config::{self, type_name, wrong};
 use crate::{Artifacts, Call, Tool};
 
 /// How long a transfer may take when nobody says otherwise: enough for the largest results over a
@@ -33,12 +33,7 @@ impl Tool for Artifact {
     }
 
     async fn run(&self, call: Call) -> Result<Value, Failure> {
-        let limit = call.time_limit()?.unwrap_or(TIMEOUT_DEFAULT);
-        tokio::select! {
-            done = perform(&call) => done,
-            () = call.cancel.cancelled() => Err(call.cancelled()),
-            () = expiry(Some(limit)) => Err(call.timed_out(limit)),
-        }
+        call.within(TIMEOUT_DEFAULT, perform(&call)).await
     }
 }
 

@@ -21,6 +21,21 @@ impl Call {
         }
     }
 
+    /// Does the work of this call, unless it is told to stop or its time is over first; `default` is
+    /// its time when nobody says. What is dropped must be stopped by that.
+    pub(crate) async fn within<T>(
+        &self,
+        default: Duration,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let limit = self.time_limit()?.unwrap_or(default);
+        tokio::select! {
+            done = work => done,
+            () = self.cancel.cancelled() => Err(self.cancelled()),
+            () = expiry(Some(limit)) => Err(self.timed_out(limit)),
+        }
+    }
+
     /// The failure of a call that was told to stop.
     pub(crate) fn cancelled(&self) -> Failure {
         Failure::new(FailureKind::Cancelled, format!("step '{}' was cancelled", self.step))

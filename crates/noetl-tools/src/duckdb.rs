@@ -70,23 +70,13 @@ impl Tool for DuckDb {
     }
 
     async fn run(&self, call: Call) -> Result<Value, Failure> {
-        use crate::config::expiry;
-        use crate::sql::{Answer, Dialect, Script};
-        use crate::sqlite::Stop;
+        use crate::sql::{self, Dialect, Script, Stop};
 
-        let limit = call.time_limit()?;
         let location = Location::read(&call.config)?;
-        Script::read(&call, "duckdb", Dialect::DuckDb)?;
-        let stop = Stop::default();
-        let _guard = stop.guard();
-        let answer = Answer::new(&self.options.limits);
-        let work = {
-            let (call, stop) = (call.clone(), stop.clone());
-            tokio::task::spawn_blocking(move || {
-                let script = Script::read(&call, "duckdb", Dialect::DuckDb)?;
-                execute::run(&location, &script, &stop, answer)
-            })
+        let limits = &self.options.limits;
+        let execute = move |script: &Script<'_>, stop: &Stop, answer| {
+            execute::run(&location, script, stop, answer)
         };
-        stop.supervise(work, &call, expiry(limit), limit).await
+        sql::run(call, "duckdb", Dialect::DuckDb, limits, execute).await
     }
 }

@@ -16,7 +16,6 @@ use async_trait::async_trait;
 use noetl_model::{Failure, FailureKind, Value};
 use reqwest::{Client, redirect};
 
-use crate::config::expiry;
 use crate::{Call, Options, Tool};
 
 /// How long a request may take when nobody says otherwise: far beyond a healthy endpoint's
@@ -91,12 +90,7 @@ impl Tool for Http {
     }
 
     async fn run(&self, call: Call) -> Result<Value, Failure> {
-        let limit = call.time_limit()?.unwrap_or(TIMEOUT_DEFAULT);
-        tokio::select! {
-            answer = self.exchange(&call) => answer,
-            () = call.cancel.cancelled() => Err(call.cancelled()),
-            () = expiry(Some(limit)) => Err(call.timed_out(limit)),
-        }
+        call.within(TIMEOUT_DEFAULT, self.exchange(&call)).await
     }
 }
 

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use noetl_model::{Failure, FailureKind, Value};
 use serde_json::json;
 
-use crate::config::{self, expiry, type_name, wrong};
+use crate::config::{self, type_name, wrong};
 use crate::{Call, Tool};
 
 /// How long the store may take to answer when nobody says otherwise.
@@ -30,12 +30,7 @@ impl Tool for Secrets {
     }
 
     async fn run(&self, call: Call) -> Result<Value, Failure> {
-        let limit = call.time_limit()?.unwrap_or(TIMEOUT_DEFAULT);
-        tokio::select! {
-            done = perform(&call) => done,
-            () = call.cancel.cancelled() => Err(call.cancelled()),
-            () = expiry(Some(limit)) => Err(call.timed_out(limit)),
-        }
+        call.within(TIMEOUT_DEFAULT, perform(&call)).await
     }
 }
 

@@ -6,12 +6,14 @@
 
 mod answer;
 mod cell;
+mod embedded;
 mod scan;
 mod script;
 mod statements;
 
 pub(crate) use answer::{Answer, column_names, size_of};
 pub(crate) use cell::Cell;
+pub(crate) use embedded::{File, Stop, run};
 pub(crate) use scan::Dialect;
 pub(crate) use script::{Params, Part, Script};
 pub(crate) use statements::{Control, number_names, quoted};

@@ -12,14 +12,13 @@ mod file;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use noetl_model::{Failure, FailureKind, Value};
+use noetl_model::{Failure, Value};
 
-use crate::config::expiry;
-use crate::sql::{Answer, Dialect, Script};
+use crate::sql::{self, Dialect, File, Script, Stop};
 use crate::{Call, Options, Tool};
 
 pub(crate) use execute::{bind, cells, failed};
-pub(crate) use file::{Location, Stop, open, patiently};
+pub(crate) use file::{open, patiently};
 
 /// The `sqlite` tool.
 #[derive(Debug, Clone)]
@@ -41,46 +40,11 @@ impl Tool for Sqlite {
     }
 
     async fn run(&self, call: Call) -> Result<Value, Failure> {
-        let limit = call.time_limit()?;
-        let location = Location::read(&call.config)?;
-        // Read here too, so that a mistake costs no thread.
-        Script::read(&call, "sqlite", Dialect::Sqlite)?;
-        let stop = Stop::default();
-        // Raised when this call is dropped, too.
-        let _guard = stop.guard();
-        let answer = Answer::new(&self.options.limits);
-        let work = {
-            let (call, stop) = (call.clone(), stop.clone());
-            tokio::task::spawn_blocking(move || {
-                let script = Script::read(&call, "sqlite", Dialect::Sqlite)?;
-                execute::run(&location, &script, &stop, answer)
-            })
+        let file = File::read(&call.config)?;
+        let limits = &self.options.limits;
+        let execute = move |script: &Script<'_>, stop: &Stop, answer| {
+            execute::run(&file, script, stop, answer)
         };
-        stop.supervise(work, &call, expiry(limit), limit).await
-    }
-}
-
-impl Stop {
-    /// Waits for the work, or stops it and waits then.
-    pub(crate) async fn supervise<T>(
-        &self,
-        mut work: tokio::task::JoinHandle<Result<T, Failure>>,
-        call: &Call,
-        expiry: impl Future<Output = ()>,
-        limit: Option<std::time::Duration>,
-    ) -> Result<T, Failure> {
-        let failure = tokio::select! {
-            done = &mut work => {
-                return done.unwrap_or_else(|error| {
-                    let message = format!("the database's thread ended early: {error}");
-                    Err(Failure::new(FailureKind::Unknown, message))
-                });
-            }
-            () = call.cancel.cancelled() => call.cancelled(),
-            () = expiry => call.timed_out(limit.unwrap_or_default()),
-        };
-        self.raise();
-        let _ = work.await;
-        Err(failure)
+        sql::run(call, "sqlite", Dialect::Sqlite, limits, execute).await
     }
 }

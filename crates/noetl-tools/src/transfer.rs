@@ -21,7 +21,7 @@ use serde_json::json;
 
 use crate::config::{self, expiry, type_name, wrong};
 use crate::postgres::Stopper;
-use crate::sqlite::Stop;
+use crate::sql::Stop;
 use crate::{Call, Http, Postgres, Tool};
 
 use flow::{Flow, Plan, Taken};

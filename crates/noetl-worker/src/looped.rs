@@ -55,7 +55,7 @@ pub(crate) async fn run(sequence: Sequence<'_>, settings: &Value) -> Ended {
     };
     let failure_mode = settings.failure;
     let cancel = sequence.command.cancel.clone();
-    let (outcomes, ctx) = match settings.mode {
+    let (outcomes, Writes { ctx, step }) = match settings.mode {
         Mode::Sequential => in_a_row(sequence, settings).await,
         Mode::Parallel => side_by_side(&sequence, settings).await,
     };
@@ -75,15 +75,22 @@ pub(crate) async fn run(sequence: Sequence<'_>, settings: &Value) -> Ended {
         (OnFailure::FailFast, Some(failure)) => Err(failure),
         _ => Ok(loop_result(outcomes)),
     };
-    Ended { outcome, ctx }
+    Ended { outcome, ctx, step }
 }
 
 /// How each item ended, and what was set by all of them.
-type Outcomes = (Vec<Option<Result<Value, Failure>>>, Map);
+type Outcomes = (Vec<Option<Result<Value, Failure>>>, Writes);
+
+/// What was set for longer than an iteration.
+#[derive(Default)]
+struct Writes {
+    ctx: Map,
+    step: Map,
+}
 
 /// One after the other: each sees what those before it have set.
 async fn in_a_row(mut sequence: Sequence<'_>, settings: Settings) -> Outcomes {
-    let (total, mut ctx) = (settings.items.len(), Map::new());
+    let (total, mut writes) = (settings.items.len(), Writes::default());
     let mut outcomes = Vec::with_capacity(total);
     let mut stopped = false;
     for (index, item) in settings.items.into_iter().enumerate() {
@@ -93,14 +100,16 @@ async fn in_a_row(mut sequence: Sequence<'_>, settings: Settings) -> Outcomes {
         }
         let scope = scope_of(&sequence.scope, &settings.iterator, item, index, total);
         let end = sequence.run(scope).await;
-        let seen = Arc::make_mut(&mut sequence.scope.ctx);
         for (path, value) in &end.ctx {
-            write(seen, &names(path), value);
+            write(Arc::make_mut(&mut sequence.scope.ctx), &names(path), value);
+        }
+        for (path, value) in &end.step {
+            write(Arc::make_mut(&mut sequence.scope.step), &names(path), value);
         }
         stopped = settings.failure == OnFailure::FailFast && end.outcome.is_err();
-        outcomes.push(Some(kept(end, &mut ctx)));
+        outcomes.push(Some(kept(end, &mut writes)));
     }
-    (outcomes, ctx)
+    (outcomes, writes)
 }
 
 /// Up to a number at a time: none sees what another sets, and the last item's write is the last.
@@ -127,15 +136,18 @@ async fn side_by_side(sequence: &Sequence<'_>, settings: Settings) -> Outcomes {
     while let Some((index, end)) = running.next().await {
         ends[index] = end;
     }
-    let mut ctx = Map::new();
-    let outcomes = ends.into_iter().map(|end| end.map(|end| kept(end, &mut ctx))).collect();
-    (outcomes, ctx)
+    let mut writes = Writes::default();
+    let outcomes = ends.into_iter().map(|end| end.map(|end| kept(end, &mut writes))).collect();
+    (outcomes, writes)
 }
 
 /// An iteration's outcome; what it set is noted after what was set before.
-fn kept(end: PipelineEnd, ctx: &mut Map) -> Result<Value, Failure> {
+fn kept(end: PipelineEnd, writes: &mut Writes) -> Result<Value, Failure> {
     for (path, value) in end.ctx {
-        note(ctx, &names(&path), value);
+        note(&mut writes.ctx, &names(&path), value);
+    }
+    for (path, value) in end.step {
+        note(&mut writes.step, &names(&path), value);
     }
     end.outcome
 }

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use noetl_control::Ended;
 use noetl_model::event::Issued;
 use noetl_model::{
-    Clock, CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, Map, Value, is_deeper_than,
+    Clock, CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, Value, is_deeper_than,
 };
 use noetl_playbook::pipeline::TASK_RUNS_MAX;
 use noetl_tools::Registry;
@@ -114,7 +114,7 @@ impl Performer {
         match command.issued.config.get("loop") {
             None => {
                 let end = sequence.run(sequence.scope.clone()).await;
-                Ended { outcome: end.outcome, ctx: end.ctx }
+                Ended { outcome: end.outcome, ctx: end.ctx, step: end.step }
             }
             Some(settings) => looped::run(sequence, settings).await,
         }
@@ -126,12 +126,14 @@ impl Performer {
 fn keepable(ended: Ended) -> Ended {
     let too_deep = |what: &str| {
         let message = format!("{what} nests more than {DEPTH_MAX} levels deep");
-        Ended { outcome: Err(Failure::new(FailureKind::Schema, message)), ctx: Map::new() }
+        Ended::from(Err(Failure::new(FailureKind::Schema, message)))
     };
-    for (path, value) in &ended.ctx {
-        let names = path.split('.').count();
-        if DEPTH_MAX.checked_sub(names).is_none_or(|levels| is_deeper_than(value, levels)) {
-            return too_deep(&format!("ctx.{path}"));
+    for (scope, written) in [("ctx", &ended.ctx), ("step", &ended.step)] {
+        for (path, value) in written {
+            let names = path.split('.').count();
+            if DEPTH_MAX.checked_sub(names).is_none_or(|levels| is_deeper_than(value, levels)) {
+                return too_deep(&format!("{scope}.{path}"));
+            }
         }
     }
     match &ended.outcome {

@@ -5,7 +5,7 @@ use noetl_engine::{
 };
 use noetl_model::event::Child;
 use noetl_model::{CommandId, ExecutionId, Failure, FailureKind, Map};
-use noetl_store::{DueRow, ExecutionStatus};
+use noetl_store::{DueRow, ExecutionStatus, StoreError};
 use tracing::{debug, warn};
 
 use super::{ABANDON, Deliverer};
@@ -15,6 +15,11 @@ use crate::notices::Notice;
 
 /// How often a notice is tried before it is given up.
 const NOTICE_TRIES: u32 = 8;
+
+/// How often a start that nobody wants any more is looked at before it is forgotten, once another
+/// delivery of it began. That one may still be under way; it ends within a loan or two, since the
+/// journal gives up sooner.
+const START_LOOKS: u32 = 3;
 
 impl Deliverer {
     /// Whether it needs no other try. What fails is tried again when its loan ends.
@@ -71,9 +76,7 @@ impl Deliverer {
         child: ExecutionId,
         parent: ExecutionId,
     ) -> Result<(), SubmitError> {
-        let reason = Some(format!("its parent execution {parent} does not wait for it any more"));
-        let input = Input::Cancel(Cancel { reason });
-        match self.journal.submit(child, input).await {
+        match self.journal.submit(child, unwanted(parent)).await {
             // It was never started: whoever starts it sees that its parent does not want it.
             Err(SubmitError::Refused(Refusal::NotFound)) => Ok(()),
             outcome => outcome.map(|_| ()),
@@ -89,6 +92,9 @@ impl Deliverer {
         payload: Map,
         pool: Option<String>,
     ) -> Result<(), SubmitError> {
+        if !self.is_wanted(row, parent, command, &child).await? {
+            return self.forget_child(row, child.execution, parent).await;
+        }
         let request = StartRequest {
             catalog: child.catalog,
             path: child.path.as_ref().map(ToString::to_string),
@@ -111,8 +117,9 @@ impl Deliverer {
         };
         match started {
             Ok(_) | Err(StartError::Submit(SubmitError::Refused(Refusal::AlreadyStarted))) => {
-                // After the start, so that a parent that ends meanwhile either finds it or is seen.
-                if !self.is_wanted(row, parent).await? {
+                // Asked again after the start: who gave up before it is seen here, and whoever gives
+                // up after it has a cancel delivered that finds it.
+                if !self.is_wanted(row, parent, command, &child).await? {
                     return self.cancel_child(child.execution, parent).await;
                 }
                 Ok(())
@@ -133,13 +140,42 @@ impl Deliverer {
         }
     }
 
-    /// Whether the execution that asked for another still goes on.
-    async fn is_wanted(&self, row: &DueRow, parent: ExecutionId) -> Result<bool, SubmitError> {
-        let found = self.everywhere.execution(&row.tenant, parent).await;
-        let found = found.map_err(|error| SubmitError::Store(error.into()))?;
-        let stopped =
-            |status| matches!(status, ExecutionStatus::Cancelled | ExecutionStatus::Failed);
-        Ok(!found.is_some_and(|parent| stopped(parent.status)))
+    /// Whether whoever asked for an execution still wants it: a command that waits for it must still
+    /// wait, and one that does not must not have been cancelled with its execution.
+    async fn is_wanted(
+        &self,
+        row: &DueRow,
+        parent: ExecutionId,
+        command: CommandId,
+        child: &Child,
+    ) -> Result<bool, SubmitError> {
+        let failed = |error: StoreError| SubmitError::Store(error.into());
+        if child.waits {
+            // The row was sent by the parent, so its commands are in the same database. A command
+            // has one child, so an open one waits for this one.
+            let found = self.store.command(command).await.map_err(failed)?;
+            return Ok(found.is_some_and(|command| !command.state.is_terminal()));
+        }
+        let found = self.everywhere.execution(&row.tenant, parent).await.map_err(failed)?;
+        Ok(!found.is_some_and(|parent| parent.status == ExecutionStatus::Cancelled))
+    }
+
+    /// Leaves an execution unstarted that nobody wants, and stops it if it was started before.
+    async fn forget_child(
+        &self,
+        row: &DueRow,
+        child: ExecutionId,
+        parent: ExecutionId,
+    ) -> Result<(), SubmitError> {
+        match self.journal.submit(child, unwanted(parent)).await {
+            // Another delivery may be about to start it, and die before it sees that it should not.
+            Err(SubmitError::Refused(Refusal::NotFound))
+                if (2..START_LOOKS).contains(&row.attempts) =>
+            {
+                Err(SubmitError::Busy)
+            }
+            outcome => outcome.map(|_| ()),
+        }
     }
 
     async fn tell(
@@ -149,7 +185,7 @@ impl Deliverer {
         step: Option<&str>,
         error: Option<&str>,
     ) -> Result<(), SubmitError> {
-        let failed = |error: noetl_store::StoreError| SubmitError::Store(error.into());
+        let failed = |error: StoreError| SubmitError::Store(error.into());
         let found = self.everywhere.execution(&row.tenant, row.execution).await.map_err(failed)?;
         let Some(found) = found else { return Ok(()) };
         let Ok(playbook) = self.executions.playbook(&row.tenant, found.catalog).await else {
@@ -169,6 +205,12 @@ impl Deliverer {
             }
         }
     }
+}
+
+/// Stops an execution that its parent does not wait for any more.
+fn unwanted(parent: ExecutionId) -> Input {
+    let reason = Some(format!("its parent execution {parent} does not wait for it any more"));
+    Input::Cancel(Cancel { reason })
 }
 
 fn answer(command: CommandId, child: ExecutionId, outcome: ChildOutcome) -> Input {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod calls;
 mod dispatch;
 mod faults;
 mod minting;

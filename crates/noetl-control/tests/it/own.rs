@@ -20,17 +20,22 @@ fn head(path: &str) -> String {
     )
 }
 
-async fn register(plant: &Plant, path: &str, workflow: &str) {
+pub(crate) async fn register(plant: &Plant, path: &str, workflow: &str) {
     let text = format!("{}{workflow}", head(path));
     plant.control.catalog.register(&plant.tenant, text, "playbook", false).await.unwrap();
 }
 
-/// Executions of a path, once there are some.
-async fn of_path(plant: &Plant, path: &str) -> Vec<ExecutionRow> {
+/// Executions of a path.
+pub(crate) async fn rows_of(plant: &Plant, path: &str) -> Vec<ExecutionRow> {
     let filter =
         ExecutionFilter { path: Some(path.to_owned()), limit: 100, ..ExecutionFilter::default() };
+    plant.control.executions.list(&plant.tenant, &filter).await.unwrap()
+}
+
+/// Executions of a path, once there are some.
+async fn of_path(plant: &Plant, path: &str) -> Vec<ExecutionRow> {
     for _ in 0..600 {
-        let found = plant.control.executions.list(&plant.tenant, &filter).await.unwrap();
+        let found = rows_of(plant, path).await;
         if !found.is_empty() {
             return found;
         }

@@ -154,6 +154,54 @@ async fn a_loop_of_pipelines_gives_the_same_with_a_command_for_each_item() {
 }
 
 #[tokio::test]
+async fn what_tasks_set_for_their_step_is_seen_by_its_arcs_and_by_nobody_later() {
+    let (status, answers, _) = run("
+  - step: start
+    tool:
+      - {name: a, kind: python, code: x, input: {v: 5}, set: {step.v: '{{ output.v }}', step.in.deep: 1}}
+    set: {ctx.twice: '{{ step.v * 2 }}'}
+    next: {arcs: [{step: other}, {step: after, when: '{{ step.v == 5 and step.in.deep == 1 }}'}], spec: {mode: inclusive}}
+  - step: other
+    tool: {kind: noop}
+  - step: after
+    tool: {kind: python, code: x, input: {twice: '{{ ctx.twice }}', gone: '{{ step.v is defined }}', label: '{{ start.results.a.v }}'}}
+").await;
+    assert_eq!(status, ExecutionStatus::Completed);
+    assert_eq!(answers["after"], json!({"twice": 10, "gone": false, "label": 5}));
+}
+
+#[tokio::test]
+async fn what_an_item_sets_for_its_step_is_seen_by_the_next_item_and_by_the_arcs() {
+    let (status, answers, _) = run("
+  - step: start
+    loop: {in: [3, 4], iterator: x, spec: {mode: sequential}}
+    tool:
+      - {name: a, kind: python, code: x, input: {before: '{{ step.last | default(0) }}'}, set: {step.last: '{{ x }}'}}
+      - {name: b, kind: noop}
+    next: {arcs: [{step: after, when: 'step.last == 4'}]}
+  - step: after
+    tool: {kind: python, code: x, input: {b: '{{ start | map(attribute=\"before\") | list }}'}}
+").await;
+    assert_eq!(status, ExecutionStatus::Completed);
+    assert_eq!(answers["after"], json!({"b": [0, 3]}));
+}
+
+#[tokio::test]
+async fn what_was_set_for_a_step_counts_also_when_it_failed() {
+    let (status, answers, _) = run("
+  - step: start
+    tool:
+      - {name: a, kind: python, code: x, input: {v: 5}, set: {step.v: '{{ output.v }}'}}
+      - {name: b, kind: python, code: x, input: {v: \"{{ 1 + 'a' }}\"}}
+    next: {arcs: [{step: after, on: error, when: '{{ step.v == 5 }}'}]}
+  - {step: after, tool: {kind: python, code: x, input: {ok: true}}}
+")
+    .await;
+    assert_eq!(status, ExecutionStatus::Completed);
+    assert_eq!(answers["after"], json!({"ok": true}));
+}
+
+#[tokio::test]
 async fn a_template_that_cannot_be_rendered_fails_its_step_and_says_where() {
     let (status, _, log) = run("
   - step: start

@@ -22,7 +22,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Complete) -> Result<(), R
     {
         let reference = input.reference;
         draft.record(Fact::CallDone { command, step: step.clone(), data, reference });
-        draft.write_context(&issued, input.ctx);
+        draft.write_context(&issued, input.ctx, input.step);
     }
     // What is parked is over once its answer is there; who parked it has said so before.
     if !input.is_final && !is_parked {

@@ -6,7 +6,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Fail) -> Result<(), Refus
     draft.known()?;
     let Some(open) = draft.state.open_command(input.command) else { return Ok(()) };
     let issued = open.issued.clone();
-    draft.write_context(&issued, input.ctx);
+    draft.write_context(&issued, input.ctx, input.step);
     draft.failed(input.command, &issued, input.failure);
     draft.settle();
     Ok(())

@@ -95,7 +95,7 @@ fn take_over(draft: &mut Draft<'_, '_>, past: &[Event], started: &Started, workl
         let claims = issued.item.as_ref().is_some_and(|item| item.claims);
         let command: CommandId = draft.record(Fact::CommandIssued(issued.clone())).into();
         if draft.is_own(&issued.step) && !claims {
-            draft.hold_own(command, &issued);
+            draft.hold_own(command, &issued, None);
         }
     }
     let loops: Vec<(Arc<str>, u32)> = draft.state.loops.keys().cloned().collect();

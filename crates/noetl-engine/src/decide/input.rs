@@ -170,6 +170,8 @@ pub struct Complete {
     pub is_final: bool,
     /// Variables its tasks set: dotted path below `ctx` to value.
     pub ctx: Map,
+    /// What its tasks set for the visit alone: dotted path below `step` to value.
+    pub step: Map,
 }
 
 /// A command ended badly.
@@ -181,6 +183,8 @@ pub struct Fail {
     pub failure: Failure,
     /// Variables its tasks set before: dotted path below `ctx` to value.
     pub ctx: Map,
+    /// What its tasks set before for the visit alone: dotted path below `step` to value.
+    pub step: Map,
 }
 
 /// A command's lease ended.

@@ -32,7 +32,8 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Start) -> Result<(), Refu
     })));
     if !variables.is_empty() {
         let step = draft.playbook.step(draft.playbook.entry).name.clone();
-        draft.record(Fact::ContextUpdated { step, generation: 0, values: variables });
+        let (values, locals) = (variables, Map::new());
+        draft.record(Fact::ContextUpdated { step, generation: 0, values, locals });
     }
     let entry = draft.playbook.entry;
     draft.queue.push_back(Activation { step: entry, tokens: 0, from: None, held: false });

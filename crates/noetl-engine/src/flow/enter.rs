@@ -1,12 +1,13 @@
 //! Entering a step: admission, a new generation, and work for it (rule R2).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use noetl_model::{Fact, Failure, FailureKind};
 use noetl_playbook::document::{Admit, Join, Step, Work};
 use noetl_playbook::template::Scope;
 
-use super::{Activation, named};
+use super::{Activation, limit, named};
 use crate::decide::Draft;
 use crate::scope;
 
@@ -22,10 +23,12 @@ impl Draft<'_, '_> {
         let generation = self.state.generation(&step.name) + 1;
         let round = (step.join == Join::Any).then(|| self.round_of(activation.step));
         let tokens = activation.tokens;
-        let deadline = step.timeout.map(|limit| self.moment.now.plus(limit));
+        let from = activation.from;
+        let limit = self.visit_limit(step, from.as_deref());
+        let longest = limit.as_ref().ok().copied().flatten();
+        let deadline = longest.map(|limit| self.moment.now.plus(limit));
         let name = step.name.clone();
         self.record(Fact::StepEntered { step: name, generation, tokens, round, deadline });
-        let from = activation.from;
         if let Some(condition) = &step.when {
             let scope = scope::for_tool(self, from.as_deref());
             let holds = condition.holds(&scope).map_err(named::at("when"));
@@ -38,6 +41,10 @@ impl Draft<'_, '_> {
                 }
                 Some(Err(message)) => return self.exit_unrendered(step, generation, message),
             }
+        }
+        if let Err(failure) = limit {
+            self.inline_visits += 1;
+            return self.exit_failed(&step.name, generation, failure);
         }
         match (&step.repeat, &step.work) {
             (_, Work::Route) => {
@@ -52,6 +59,21 @@ impl Draft<'_, '_> {
                 }
             }
         }
+    }
+
+    /// How long a visit may take.
+    fn visit_limit(
+        &mut self,
+        step: &Step,
+        from: Option<&str>,
+    ) -> Result<Option<Duration>, Failure> {
+        if step.limits.is_empty() {
+            return Ok(step.timeout);
+        }
+        let scope = scope::for_tool(self, from);
+        let limit = limit::of_visit(step, &scope);
+        // If something is missing, nothing of this try is seen.
+        if self.misses(&scope) { Ok(None) } else { limit }
     }
 
     /// A visit whose own templates cannot be rendered fails.

@@ -9,7 +9,7 @@ use noetl_model::{CommandId, Fact, Failure, Map, Value};
 use noetl_playbook::document::{Step, Tool, Work};
 use noetl_playbook::template::{Scope, exact_json};
 
-use super::named;
+use super::{limit, named};
 use crate::decide::Draft;
 use crate::{places, slice};
 
@@ -42,10 +42,22 @@ impl Draft<'_, '_> {
         scope: &Scope,
         item: Option<LoopItem>,
     ) -> Result<(), String> {
+        let mut misled = None;
         let (kind, timeout, idempotent) = match work {
             Work::Route => return Ok(()),
             Work::Tool(tool) => (tool.kind.clone(), tool.timeout, tool.idempotent),
-            Work::Own(own) => (own.tool.kind.clone(), own.tool.timeout, true),
+            Work::Own(own) => {
+                let rendered = own.limit.as_ref().map(|limit| limit::of(limit, &step.name, scope));
+                let timeout = match rendered {
+                    None => own.tool.timeout,
+                    Some(Ok(timeout)) => timeout,
+                    Some(Err(failure)) => {
+                        misled = Some(failure);
+                        None
+                    }
+                };
+                (own.tool.kind.clone(), timeout, true)
+            }
             Work::Pipeline(pipeline) => {
                 let idempotent = pipeline.tasks.iter().all(|task| task.tool.idempotent);
                 (Arc::from(PIPELINE), None, idempotent)
@@ -72,7 +84,7 @@ impl Draft<'_, '_> {
         let parts = Parts { kind, timeout, idempotent };
         let (id, issued) = self.hand_out(step, generation, scope, parts, made, item)?;
         if matches!(work, Work::Own(_)) && self.needed.is_empty() {
-            self.hold_own(id, &issued);
+            self.hold_own(id, &issued, misled);
         }
         Ok(())
     }
@@ -190,11 +202,11 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Records variables that a command's tasks set.
-    pub(crate) fn write_context(&mut self, issued: &Issued, values: Map) {
-        if !values.is_empty() {
+    /// Records what a command's tasks set: variables, and what only their visit sees.
+    pub(crate) fn write_context(&mut self, issued: &Issued, values: Map, locals: Map) {
+        if !values.is_empty() || !locals.is_empty() {
             let (step, generation) = (issued.step.clone(), issued.generation);
-            self.record(Fact::ContextUpdated { step, generation, values });
+            self.record(Fact::ContextUpdated { step, generation, values, locals });
         }
     }
 }

@@ -45,7 +45,7 @@ impl Draft<'_, '_> {
         let Some(ix) = self.playbook.find(name) else { return };
         let step = self.playbook.step(ix);
         let data = Slot::default();
-        if let Some((failure, decision)) = self.routed(step, &data, None) {
+        if let Some((failure, decision)) = self.routed(step, generation, &data, None) {
             let outcome = match failure {
                 None => Outcome::Skipped,
                 Some(failure) => self.unhandled(step, failure, &decision),
@@ -71,7 +71,7 @@ impl Draft<'_, '_> {
             self.leave(step, generation, outcome, Decision::default());
             return;
         }
-        let Some((failure, decision)) = self.routed(step, data, failure) else {
+        let Some((failure, decision)) = self.routed(step, generation, data, failure) else {
             // Where it goes depends on what is missing. It stays under way, so that other branches
             // go as far as they can without it, and what they need comes to light too.
             return;
@@ -88,16 +88,17 @@ impl Draft<'_, '_> {
     fn routed(
         &mut self,
         step: &Step,
+        generation: u32,
         data: &Slot,
         failure: Option<Failure>,
     ) -> Option<(Option<Failure>, Decision)> {
-        match self.arcs(step, data, failure.as_ref())? {
-            Ok(decision) => self.unmatched(step, data, failure, decision),
+        match self.arcs(step, generation, data, failure.as_ref())? {
+            Ok(decision) => self.unmatched(step, generation, data, failure, decision),
             // A template of this step's own `set` or arcs failed: that is the step's failure.
             Err(message) => {
                 let failure = Failure::new(FailureKind::TemplateError, message);
-                let decision = self.arcs(step, data, Some(&failure))?.unwrap_or_default();
-                self.unmatched(step, data, Some(failure), decision)
+                let decision = self.arcs(step, generation, data, Some(&failure))?;
+                self.unmatched(step, generation, data, Some(failure), decision.unwrap_or_default())
             }
         }
     }
@@ -106,6 +107,7 @@ impl Draft<'_, '_> {
     fn unmatched(
         &mut self,
         step: &Step,
+        generation: u32,
         data: &Slot,
         failure: Option<Failure>,
         decision: Decision,
@@ -117,7 +119,7 @@ impl Draft<'_, '_> {
         }
         let message = format!("no arc of step '{}' matched", step.name);
         let failure = Failure::new(FailureKind::Config, message);
-        let decision = self.arcs(step, data, Some(&failure))?.unwrap_or_default();
+        let decision = self.arcs(step, generation, data, Some(&failure))?.unwrap_or_default();
         Some((Some(failure), decision))
     }
 
@@ -125,11 +127,13 @@ impl Draft<'_, '_> {
     fn arcs(
         &mut self,
         step: &Step,
+        generation: u32,
         data: &Slot,
         failure: Option<&Failure>,
     ) -> Option<Result<Decision, String>> {
         let loops = step.repeat.is_some();
         let mut scope = scope::for_exit(self, &step.name, data.clone(), failure, loops);
+        scope.step = self.state.locals(&step.name, generation);
         let decision = self.evaluate(step, failure, &mut scope);
         if self.misses(&scope) {
             let places = places::of_exit(step, self.state, Some(data), failure.is_some());
@@ -203,8 +207,8 @@ impl Draft<'_, '_> {
     fn leave(&mut self, step: &Step, generation: u32, outcome: Outcome, decision: Decision) {
         let name = step.name.clone();
         if !decision.values.is_empty() {
-            let values = decision.values;
-            self.record(Fact::ContextUpdated { step: name.clone(), generation, values });
+            let (step, values, locals) = (name.clone(), decision.values, Map::new());
+            self.record(Fact::ContextUpdated { step, generation, values, locals });
         }
         let ix = self.playbook.find(&name).expect("a step of this playbook");
         let mut next = Routing::default();

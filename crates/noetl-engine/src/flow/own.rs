@@ -24,11 +24,20 @@ use crate::scope;
 const WAIT_MAX: f64 = 10.0 * 365.0 * 24.0 * 3600.0;
 
 impl Draft<'_, '_> {
-    /// The control plane takes a command it just issued, and begins with it.
-    pub(crate) fn hold_own(&mut self, command: CommandId, issued: &Arc<Issued>) {
+    /// The control plane takes a command it just issued, and begins with it, unless it is known that
+    /// it cannot.
+    pub(crate) fn hold_own(
+        &mut self,
+        command: CommandId,
+        issued: &Arc<Issued>,
+        misled: Option<Failure>,
+    ) {
         let (step, worker) = (issued.step.clone(), Arc::from(CONTROL_PLANE));
         self.record(Fact::CommandClaimed { command, step, worker });
-        self.begin_own(command, issued);
+        match misled {
+            None => self.begin_own(command, issued),
+            Some(failure) => self.own_ended(command, issued, Err(failure), None),
+        }
     }
 
     /// Whether the control plane does the work of a step itself.
@@ -156,9 +165,16 @@ impl Draft<'_, '_> {
             },
         };
         if scope.reach.needed().is_empty() {
-            let written = judged.set.into_iter().filter(|write| write.scope == SetScope::Ctx);
-            let values = written.map(|write| (write.path.join("."), write.value)).collect();
-            self.write_context(issued, values);
+            let (mut values, mut locals) = (Map::new(), Map::new());
+            for write in judged.set {
+                match write.scope {
+                    SetScope::Ctx => values.insert(write.path.join("."), write.value),
+                    SetScope::Step => locals.insert(write.path.join("."), write.value),
+                    // There is nothing after it in its iteration that could read it.
+                    SetScope::Iter => None,
+                };
+            }
+            self.write_context(issued, values, locals);
         }
         Ok(verdict)
     }

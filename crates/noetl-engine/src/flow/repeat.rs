@@ -3,18 +3,15 @@
 use std::sync::Arc;
 
 use noetl_model::event::{Issued, LoopEvent, LoopFact, LoopItem};
-use noetl_model::repeat::{FrameMoved, FrameState, LoopItems, LoopStarted, StageClosed};
+use noetl_model::repeat::{LoopItems, LoopStarted, StageClosed};
 use noetl_model::{CommandId, CommandState, Fact, Failure, FailureKind, Value};
-use noetl_playbook::document::{Cursor, FailureMode, Loop, LoopExec, LoopMode, Over, Step, Work};
-use noetl_playbook::template::{Iteration, Scope, from_json_owned};
+use noetl_playbook::document::{FailureMode, Loop, LoopExec, LoopMode, Over, Step, Work};
+use noetl_playbook::template::{Iteration, Scope};
 
-use super::{collection, named};
+use super::{collection, limit, named};
 use crate::decide::Draft;
 use crate::repeat::Repeat;
 use crate::scope;
-
-/// The name by which a claim's statement knows how many rows to claim.
-const FRAME_MAX_ROWS: &str = "__frame_max_rows";
 
 impl Draft<'_, '_> {
     /// Renders what a loop goes through, records it, and hands out the first items.
@@ -62,7 +59,21 @@ impl Draft<'_, '_> {
             }
             return;
         }
-        let started = LoopStarted { total, max_in_flight: limit, from };
+        let frame = match &repeat.over {
+            Over::Items(_) => Ok(None),
+            Over::Cursor(cursor) => limit::of_frame(&cursor.frame, &step.name, &scope),
+        };
+        if self.misses(&scope) {
+            return;
+        }
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(failure) => {
+                self.inline_visits += 1;
+                return self.exit_failed(&step.name, generation, failure);
+            }
+        };
+        let started = LoopStarted { total, max_in_flight: limit, from, frame };
         self.loop_fact(&step.name, generation, LoopEvent::Started(started));
         for (from, items) in collection::chunks(items.unwrap_or_default()) {
             let recorded = LoopItems { from, items, frame: None };
@@ -123,11 +134,11 @@ impl Draft<'_, '_> {
         let stops = repeat.failure == FailureMode::FailFast
             && self.repeat(&visit).is_some_and(|state| state.counters.failed > 0);
         if stops {
-            // What nobody holds yet never begins; what runs is let end.
+            // What nobody holds yet never begins; what runs is let end, also what is parked.
             self.cancel_commands(|open| {
                 open.issued.step == *name
                     && open.issued.generation == generation
-                    && (open.state == CommandState::Pending || open.parked.is_some())
+                    && open.state == CommandState::Pending
             });
             let Some(state) = self.repeat(&visit).filter(|state| state.is_quiet()) else { return };
             if let Some(failure) = state.failure() {
@@ -144,7 +155,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    fn repeat(&self, visit: &(Arc<str>, u32)) -> Option<&Repeat> {
+    pub(super) fn repeat(&self, visit: &(Arc<str>, u32)) -> Option<&Repeat> {
         self.state.loops.get(visit)
     }
 
@@ -157,7 +168,7 @@ impl Draft<'_, '_> {
     ) {
         let rows_at_once = match &repeat.over {
             Over::Items(_) => None,
-            Over::Cursor(cursor) => Some(cursor.frame.row_concurrency.max(1)),
+            Over::Cursor(cursor) => Some(self.frame_sizes(cursor, visit).row_concurrency.max(1)),
         };
         while let Some((frame, item)) = self.next_item(visit, rows_at_once) {
             self.issue_item(step, repeat, generation, visit, frame, item);
@@ -209,6 +220,7 @@ impl Draft<'_, '_> {
         place: u32,
     ) -> Scope {
         let mut scope = scope::for_tool(self, from);
+        scope.step = self.state.locals(&visit.0, visit.1);
         let state = self.repeat(visit);
         let found = state.and_then(|state| state.place_of(place));
         let item = found.map(|(chunk, offset)| {
@@ -253,7 +265,10 @@ impl Draft<'_, '_> {
         let ix = self.playbook.find(&issued.step);
         let repeat = ix.and_then(|ix| self.playbook.step(ix).repeat.as_ref());
         let tries = match repeat.map(|repeat| &repeat.over) {
-            Some(Over::Cursor(cursor)) => cursor.frame.max_attempts,
+            Some(Over::Cursor(cursor)) => {
+                let visit = (issued.step.clone(), issued.generation);
+                self.frame_sizes(cursor, &visit).max_attempts
+            }
             _ => 1,
         };
         if issued.attempt < tries && !self.state.is_failing() {
@@ -262,98 +277,6 @@ impl Draft<'_, '_> {
             return;
         }
         self.advance_loop(&issued.step, issued.generation);
-    }
-
-    /// Ends frames all of whose rows have ended.
-    fn close_frames(&mut self, visit: &(Arc<str>, u32)) {
-        let Some(state) = self.repeat(visit).filter(|state| state.counters.total.is_none()) else {
-            return;
-        };
-        let ended: Vec<FrameMoved> = state
-            .spans
-            .iter()
-            .filter(|(_, span)| span.open == 0 && span.next >= span.rows)
-            .map(|(frame, span)| {
-                let failed = span.failed > 0;
-                let to = if failed { FrameState::Failed } else { FrameState::Committed };
-                FrameMoved { frame: *frame, to, rows: span.rows }
-            })
-            .collect();
-        for moved in ended {
-            self.loop_fact(&visit.0, visit.1, LoopEvent::Frame(moved));
-        }
-    }
-
-    /// Claims rows for as many frames as may be worked on at a time.
-    fn claim_frames(
-        &mut self,
-        step: &Step,
-        cursor: &Cursor,
-        generation: u32,
-        visit: &(Arc<str>, u32),
-    ) {
-        loop {
-            let Some(state) = self.repeat(visit) else { return };
-            let counters = state.counters;
-            let under_way = counters.claims + u32::try_from(state.spans.len()).unwrap_or(u32::MAX);
-            let is_full = under_way >= counters.max_in_flight;
-            if counters.drained || is_full || !self.needed.is_empty() {
-                return;
-            }
-            let (frame, from) = (counters.frames, state.from.clone());
-            let mut scope = scope::for_tool(self, from.as_deref());
-            let rows = from_json_owned(cursor.frame.max_rows.into());
-            Arc::make_mut(&mut scope.labels).insert(Arc::from(FRAME_MAX_ROWS), rows.into());
-            let moved = FrameMoved { frame, to: FrameState::Dispatched, rows: 0 };
-            self.loop_fact(&step.name, generation, LoopEvent::Frame(moved));
-            let item = LoopItem { index: frame, total: None, frame: Some(frame), claims: true };
-            let issued = self.issue_tool(step, &cursor.claim, generation, &scope, item);
-            if let Err(message) = issued {
-                let failure = Failure::new(FailureKind::TemplateError, message);
-                return self.exit_loop_failed(&step.name, generation, failure);
-            }
-        }
-    }
-
-    /// Records the rows a claim returned and hands them out. Without a row, nothing is left.
-    pub(super) fn rows_claimed(
-        &mut self,
-        command: CommandId,
-        issued: &Arc<Issued>,
-        item: &LoopItem,
-    ) {
-        let answer = self.state.open_command(command).and_then(|open| open.answer.as_ref());
-        let slot = answer.map(|answer| answer.slot.clone()).unwrap_or_default();
-        let scope = scope::for_tool(self, None);
-        let data = scope.reach.data(&slot);
-        if self.misses(&scope) {
-            return;
-        }
-        let (name, generation) = (issued.step.clone(), issued.generation);
-        self.record(Fact::CommandCompleted { command, step: name.clone(), item: None });
-        let frame = item.frame.unwrap_or_default();
-        let Some(rows) = collection::rows(&data) else {
-            let message = "the claim returned no list of rows";
-            let failure = Failure::new(FailureKind::Schema, message);
-            return self.exit_loop_failed(&name, generation, failure);
-        };
-        if rows.is_empty() {
-            let moved = FrameMoved { frame, to: FrameState::Committed, rows: 0 };
-            self.loop_fact(&name, generation, LoopEvent::Frame(moved));
-        } else {
-            let ix = self.playbook.find(&name);
-            let repeat = ix.and_then(|ix| self.playbook.step(ix).repeat.as_ref());
-            let whole = matches!(
-                repeat.map(|repeat| &repeat.over),
-                Some(Over::Cursor(cursor)) if cursor.frame.whole
-            );
-            let items = if whole { vec![Value::Array(rows)] } else { rows };
-            let known = self.repeat(&(name.clone(), generation)).map_or(0, |r| r.ends.len());
-            let from = u32::try_from(known).unwrap_or(u32::MAX);
-            let recorded = LoopItems { from, items, frame: Some(frame) };
-            self.loop_fact(&name, generation, LoopEvent::Items(recorded));
-        }
-        self.advance_loop(&name, generation);
     }
 
     fn finish_loop(&mut self, name: &Arc<str>, generation: u32, is_cursor: bool) {

@@ -55,7 +55,13 @@ pub(super) struct State {
     doomed: Option<Fails>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     leaf_before: Option<Arc<str>>,
+    /// What visits under way set for themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    locals: Vec<Locals>,
 }
+
+/// What a visit set for itself: its step, which visit, names and values.
+type Locals = (Arc<str>, u32, Vec<(Arc<str>, Kind)>);
 
 #[derive(Serialize, Deserialize)]
 struct Start {
@@ -127,6 +133,7 @@ impl State {
             sent: state.sent.iter().map(|child| child.get()).collect(),
             doomed: state.doomed.as_deref().map(Fails::of),
             leaf_before: state.leaf_before.clone(),
+            locals: locals(state),
         }
     }
 
@@ -157,7 +164,12 @@ impl State {
         state.rounds = self.rounds.into_iter().collect();
         for (step, generation, data) in self.running {
             let data = data.map(Kind::kept).transpose()?;
-            state.running.insert((step, generation), Visit { data });
+            state.running.insert((step, generation), Visit { data, locals: Values::default() });
+        }
+        for (step, generation, locals) in self.locals {
+            if let Some(visit) = state.running.get_mut(&(step, generation)) {
+                visit.locals = values(locals)?;
+            }
         }
         state.waiting = self.waiting;
         for command in self.commands {
@@ -197,6 +209,7 @@ fn version_of(state: &Execution) -> u32 {
         && state.children.is_empty()
         && state.sent.is_empty()
         && state.doomed.is_none()
+        && state.running.values().all(|visit| visit.locals.names.is_empty())
         && !state.commands.values().any(is_new);
     if is_plain { FIRST } else { VERSION }
 }
@@ -206,6 +219,11 @@ fn held(state: &Execution) -> Vec<(Arc<str>, Option<Arc<str>>, i64)> {
         tokens.iter().map(|token| (step.clone(), token.from.clone(), token.until.as_micros()))
     });
     tokens.collect()
+}
+
+fn locals(state: &Execution) -> Vec<Locals> {
+    let visits = state.running.iter().filter(|(_, visit)| !visit.locals.names.is_empty());
+    visits.map(|((step, n), visit)| (step.clone(), *n, named(&visit.locals))).collect()
 }
 
 fn yes() -> bool {

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::harness::{Run, playbook, start, start_with};
-use crate::Status;
+use crate::{Complete, Input, Status};
 
 fn input(run: &Run, name: &str) -> serde_json::Value {
     let (_, open) = run.state.open_commands().next().unwrap();
@@ -19,6 +19,35 @@ fn step_set_is_seen_by_the_arcs_and_by_later_steps() {
     run.complete("a", json!({"n": 5}));
     assert_eq!(input(&run, "t"), json!(10));
     assert_eq!(input(&run, "gone"), json!(null));
+}
+
+/// Whatever is held of it, and over a snapshot.
+#[test]
+fn what_a_command_sets_for_its_step_is_seen_by_the_arcs_only() {
+    let text = "\
+- {step: a, tool: {kind: noop}, next: {arcs: [{step: b, when: step.x.y == 'yes' and step.z}]}}
+- {step: b, tool: {kind: noop, input: {gone: '{{ step.x is defined }}'}}}";
+    for limits in [crate::Limits::NONE, crate::Limits { value_bytes: 0, total_bytes: 0 }] {
+        let mut run = Run::within(playbook(text), limits);
+        run.input(start()).unwrap();
+        let command = run.command("a");
+        let step = json!({"x.y": "yes", "z": [1]}).as_object().unwrap().clone();
+        let answer = Complete {
+            command,
+            data: Some(json!(1)),
+            reference: None,
+            is_final: false,
+            ctx: noetl_model::Map::new(),
+            step,
+        };
+        run.input(Input::Complete(answer)).unwrap();
+        let bytes = run.state.to_snapshot();
+        let restored = crate::Execution::from_snapshot_within(run.state.id(), &bytes, limits);
+        assert_eq!(restored.unwrap(), run.state);
+        run.script("complete a").unwrap();
+        assert_eq!(run.open(), ["b"]);
+        assert_eq!(input(&run, "gone"), json!(false));
+    }
 }
 
 #[test]

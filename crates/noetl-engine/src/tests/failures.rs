@@ -229,7 +229,13 @@ fn a_failed_step_is_read_later_as_its_arcs_read_it() {
     let failure = Failure::new(FailureKind::ExitCode, "it ended with 4");
     let failure = failure.with_details(json!({"exit_code": 4}));
     let command = run.command("a");
-    run.input(Input::Fail(Fail { command, failure, ctx: noetl_model::Map::new() })).unwrap();
+    run.input(Input::Fail(Fail {
+        command,
+        failure,
+        ctx: noetl_model::Map::new(),
+        step: noetl_model::Map::new(),
+    }))
+    .unwrap();
     let (_, open) = run.state.open_commands().next().unwrap();
     let expected = json!({"same": true, "code": 4, "ok": false, "retryable": false});
     assert_eq!(serde_json::Value::Object(open.issued.input.clone()), expected);

@@ -178,6 +178,7 @@ impl Run {
             reference: None,
             is_final: true,
             ctx: Map::new(),
+            step: Map::new(),
         };
         self.input(Input::Complete(input)).unwrap()
     }
@@ -185,7 +186,8 @@ impl Run {
     pub(super) fn fail(&mut self, step: &str) -> Vec<Event> {
         let command = self.command(step);
         let failure = Failure::new(FailureKind::Unknown, "it broke");
-        self.input(Input::Fail(Fail { command, failure, ctx: Map::new() })).unwrap()
+        self.input(Input::Fail(Fail { command, failure, ctx: Map::new(), step: Map::new() }))
+            .unwrap()
     }
 
     pub(super) fn claim(&mut self, step: &str, worker: &str) {
@@ -340,6 +342,7 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
                 reference: None,
                 is_final: true,
                 ctx: Map::new(),
+                step: Map::new(),
             })
         }
         "answer" => {
@@ -350,11 +353,12 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
                 reference: None,
                 is_final: false,
                 ctx: Map::new(),
+                step: Map::new(),
             })
         }
         "fail" => {
             let failure = Failure::new(FailureKind::Unknown, "it broke");
-            Input::Fail(Fail { command: command(), failure, ctx: Map::new() })
+            Input::Fail(Fail { command: command(), failure, ctx: Map::new(), step: Map::new() })
         }
         "expire" => {
             let reason = "gone".to_owned();

@@ -111,6 +111,86 @@ fn a_failed_item_ends_a_loop_that_fails_fast() {
     assert_eq!(run.state.summary().error.unwrap(), "unknown: item 1: it broke");
 }
 
+fn own(tool: &str) -> String {
+    format!(
+        "- {{step: a, loop: {{in: 4, iterator: x, spec: {{mode: parallel, max_in_flight: 2}}}}, \
+         tool: {tool}}}\n"
+    )
+}
+
+#[test]
+fn calls_that_are_under_way_end_before_a_loop_that_fails_fast() {
+    check(
+        &own("{kind: playbook, path: p, return_result: true}"),
+        "start; childfails a:1; child a:0 7",
+        "\
+start
+  playbook_started
+  step.enter a #1
+  loop.started a 4 items
+  loop.items a 4 from 0
+  command.issued a item 0 attempt 1
+  command.claimed a by control-plane
+  command.parked a on a child
+  command.issued a item 1 attempt 1
+  command.claimed a by control-plane
+  command.parked a on a child
+childfails a:1
+  command.failed a item 1 child_failed: it broke
+child a:0 7
+  call.done a 7
+  command.completed a item 0
+  step.exit a failed: child_failed: item 1: it broke -> nowhere
+  playbook.failed at a child_failed: item 1: it broke
+",
+    );
+}
+
+#[test]
+fn waits_and_approvals_end_before_a_loop_that_fails_fast() {
+    // Every other item fails at once: there is no such time.
+    let wait = "{kind: wait, until: '{{ \"2030-01-01T00:00:00Z\" if x == 0 else \"never\" }}'}";
+    check(
+        &own(wait),
+        "start; wake a:0",
+        "\
+start
+  playbook_started
+  step.enter a #1
+  loop.started a 4 items
+  loop.items a 4 from 0
+  command.issued a item 0 attempt 1
+  command.claimed a by control-plane
+  command.parked a until a time
+  command.issued a item 1 attempt 1
+  command.claimed a by control-plane
+  command.failed a item 1 config: `until` must be a time such as 2030-01-31T08:00:00Z, not \"never\"
+wake a:0
+  call.done a {\"status\":\"ok\",\"until\":\"2030-01-01T00:00:00Z\"}
+  command.completed a item 0
+  step.exit a failed: config: item 1: `until` must be a time such as 2030-01-31T08:00:00Z, not \"never\" -> nowhere
+  playbook.failed at a config: item 1: `until` must be a time such as 2030-01-31T08:00:00Z, not \"never\"
+",
+    );
+    let mut run = Run::started(&own("{kind: approval}"));
+    run.script("wake a:1").unwrap();
+    assert_eq!(run.open(), ["a"], "somebody may still answer the other");
+    run.script("approve a:0 {\"approved\": true}").unwrap();
+    assert_eq!(run.state.status(), Status::Failed);
+    assert!(run.state.summary().error.unwrap().starts_with("timeout: item 1: "));
+}
+
+#[test]
+fn a_limit_on_the_step_bounds_what_a_failed_loop_waits_for() {
+    let text = own("{kind: approval}").replace("step: a,", "step: a, spec: {timeout: 60s},");
+    let mut run = Run::started(&text);
+    run.script("wake a:1").unwrap();
+    assert_eq!(run.state.status(), Status::Running);
+    run.timeout("a");
+    assert_eq!(run.state.status(), Status::Failed);
+    assert!(run.open().is_empty());
+}
+
 #[test]
 fn a_loop_with_best_effort_runs_all_items() {
     let spec = "{mode: sequential, policy: {failure: {mode: best_effort}}}";

@@ -35,7 +35,14 @@ fn blob() -> Arc<BlobRef> {
 fn complete_with_blob(run: &mut Run, step: &str, fields: Value) -> Result<(), Refusal> {
     let command = run.command(step);
     let (data, reference) = (Some(fields), Some(blob()));
-    let input = Complete { command, data, reference, is_final: true, ctx: noetl_model::Map::new() };
+    let input = Complete {
+        command,
+        data,
+        reference,
+        is_final: true,
+        ctx: noetl_model::Map::new(),
+        step: noetl_model::Map::new(),
+    };
     run.input(Input::Complete(input)).map(|_| ())
 }
 
@@ -77,6 +84,7 @@ fn all_that_a_step_names_is_asked_for_at_once_and_is_known_before() {
         reference: None,
         is_final: true,
         ctx: noetl_model::Map::new(),
+        step: noetl_model::Map::new(),
     };
     let known = places_needed(&run.playbook, &run.state, &Input::Complete(input));
     run.complete("b", large());
@@ -129,6 +137,7 @@ fn what_may_not_be_entered_is_not_loaded_before() {
         reference: None,
         is_final: true,
         ctx: noetl_model::Map::new(),
+        step: noetl_model::Map::new(),
     };
     assert!(places_needed(&run.playbook, &run.state, &Input::Complete(input.clone())).is_empty());
     run.input(Input::Complete(input)).unwrap();
@@ -195,6 +204,7 @@ fn an_answer_said_before_is_loaded_when_the_command_ends() {
         reference: None,
         is_final: false,
         ctx: noetl_model::Map::new(),
+        step: noetl_model::Map::new(),
     };
     run.input(Input::Complete(answer)).unwrap();
     let end = Complete {
@@ -203,6 +213,7 @@ fn an_answer_said_before_is_loaded_when_the_command_ends() {
         reference: None,
         is_final: true,
         ctx: noetl_model::Map::new(),
+        step: noetl_model::Map::new(),
     };
     run.input(Input::Complete(end)).unwrap();
     assert!(run.asked.is_empty(), "it was known before: {:?}", run.asked);
@@ -227,6 +238,7 @@ fn a_large_failure_is_read_back_when_the_execution_ends_with_it() {
             command,
             failure: failure.clone(),
             ctx: noetl_model::Map::new(),
+            step: noetl_model::Map::new(),
         }))
         .unwrap();
         assert!(run.state.is_failing() && run.state.bytes() < 9000);
@@ -251,6 +263,7 @@ fn a_large_failure_that_ends_the_execution_at_once_is_at_hand() {
         command,
         failure: failure.clone(),
         ctx: noetl_model::Map::new(),
+        step: noetl_model::Map::new(),
     }))
     .unwrap();
     let noetl_model::Fact::PlaybookFailed { failure: found, .. } = &run.log.last().unwrap().fact
@@ -295,8 +308,14 @@ fn a_blob_that_cannot_be_read_fails_the_step_that_touches_it() {
 fn a_blob_that_is_the_result_is_passed_on_unread() {
     let mut run = Run::started("- {step: a, tool: {kind: noop}}");
     let (command, reference) = (run.command("a"), Some(blob()));
-    let input =
-        Complete { command, data: None, reference, is_final: true, ctx: noetl_model::Map::new() };
+    let input = Complete {
+        command,
+        data: None,
+        reference,
+        is_final: true,
+        ctx: noetl_model::Map::new(),
+        step: noetl_model::Map::new(),
+    };
     run.input(Input::Complete(input)).unwrap();
     assert!(run.asked.is_empty());
     let last = &run.log.last().unwrap().fact;
@@ -330,6 +349,7 @@ fn values_together_are_bounded() {
             reference: None,
             is_final: true,
             ctx: noetl_model::Map::new(),
+            step: noetl_model::Map::new(),
         };
         // Without the harness's checks, which replay the whole log each time.
         let events = crate::decide(

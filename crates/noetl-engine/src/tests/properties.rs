@@ -113,11 +113,20 @@ fn drive_all(run: &mut Run, script: &Script, limit: usize) {
             Some(Parked::Child(child)) => answer(AnswerFrom::Child(child.execution)),
             Some(Parked::Callback(_)) => answer(AnswerFrom::Trusted),
             None => match outcome() {
-                Err(failure) => Input::Fail(Fail { command, failure, ctx: Map::new() }),
+                Err(failure) => {
+                    Input::Fail(Fail { command, failure, ctx: Map::new(), step: Map::new() })
+                }
                 Ok(data) => {
                     let (data, reference, is_final) = (Some(data), None, true);
                     let ctx = Map::from_iter([("t".to_owned(), json!(go[0]))]);
-                    Input::Complete(Complete { command, data, reference, is_final, ctx })
+                    Input::Complete(Complete {
+                        command,
+                        data,
+                        reference,
+                        is_final,
+                        ctx,
+                        step: Map::new(),
+                    })
                 }
             },
         };

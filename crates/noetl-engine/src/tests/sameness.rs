@@ -184,6 +184,7 @@ fn perform(run: &mut Run, n: usize, of: &Move) {
             reference: None,
             is_final,
             ctx: noetl_model::Map::new(),
+            step: noetl_model::Map::new(),
         })
     };
     let inputs = match of.way {
@@ -201,12 +202,18 @@ fn perform(run: &mut Run, n: usize, of: &Move) {
                 reference,
                 is_final: true,
                 ctx: noetl_model::Map::new(),
+                step: noetl_model::Map::new(),
             })]
         }
         Way::Fails => {
             let failure = Failure::new(FailureKind::Unknown, "m".repeat(of.size));
             let failure = failure.with_details(value(of, n));
-            vec![Input::Fail(Fail { command, failure, ctx: noetl_model::Map::new() })]
+            vec![Input::Fail(Fail {
+                command,
+                failure,
+                ctx: noetl_model::Map::new(),
+                step: noetl_model::Map::new(),
+            })]
         }
         Way::Expires => {
             let claim = Claim { command, worker: Arc::from("w") };

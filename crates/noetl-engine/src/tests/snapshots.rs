@@ -48,6 +48,7 @@ fn history() -> Run {
         reference: None,
         is_final: false,
         ctx: noetl_model::Map::new(),
+        step: noetl_model::Map::new(),
     };
     run.input(Input::Complete(complete)).unwrap();
     run.input(claim(d)).unwrap();
@@ -58,17 +59,30 @@ fn history() -> Run {
         media_type: Arc::from("application/json"),
     };
     let (data, reference) = (Some(json!({"rows": 7})), Some(Arc::new(reference)));
-    let complete =
-        Complete { command: e, data, reference, is_final: true, ctx: noetl_model::Map::new() };
+    let complete = Complete {
+        command: e,
+        data,
+        reference,
+        is_final: true,
+        ctx: noetl_model::Map::new(),
+        step: noetl_model::Map::new(),
+    };
     run.input(Input::Complete(complete)).unwrap();
     let failure = Failure::new(FailureKind::Timeout, "too slow").with_details(json!({"s": 5}));
     run.input(Input::Fail(Fail {
         command: f,
         failure: failure.clone(),
         ctx: noetl_model::Map::new(),
+        step: noetl_model::Map::new(),
     }))
     .unwrap();
-    run.input(Input::Fail(Fail { command: d, failure, ctx: noetl_model::Map::new() })).unwrap();
+    run.input(Input::Fail(Fail {
+        command: d,
+        failure,
+        ctx: noetl_model::Map::new(),
+        step: noetl_model::Map::new(),
+    }))
+    .unwrap();
     run
 }
 

@@ -54,6 +54,8 @@ struct Update {
     #[serde(rename = "gen")]
     generation: u32,
     values: Map,
+    #[serde(default)]
+    locals: Map,
 }
 
 #[derive(Deserialize)]
@@ -207,8 +209,8 @@ impl EventRow {
             }
             types::CTX_UPDATED => {
                 let said: Said<Update> = self.result()?;
-                let Update { generation, values } = said.context;
-                Fact::ContextUpdated { step: step(), generation, values }
+                let Update { generation, values, locals } = said.context;
+                Fact::ContextUpdated { step: step(), generation, values, locals }
             }
             types::STEP_EXIT => self.exited()?,
             types::PLAYBOOK_COMPLETED => {

@@ -72,8 +72,8 @@ impl From<&Event> for EventRow {
             Fact::CommandCancelled { command, step } => {
                 about(event, types::COMMAND_CANCELLED, step, "CANCELLED", *command)
             }
-            Fact::ContextUpdated { step, generation, values } => {
-                let context = Update { step, generation: *generation, values };
+            Fact::ContextUpdated { step, generation, values, locals } => {
+                let context = Update { step, generation: *generation, values, locals };
                 Self {
                     result: Some(json(&Said { status: "CONTEXT", context })),
                     ..row(event, types::CTX_UPDATED, step, "CONTEXT")
@@ -172,6 +172,8 @@ struct Update<'a> {
     #[serde(rename = "gen")]
     generation: u32,
     values: &'a Map,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    locals: &'a Map,
 }
 
 #[derive(Serialize)]

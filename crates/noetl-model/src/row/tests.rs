@@ -7,7 +7,9 @@ use crate::event::{
     BlobRef, Callback, Child, ForkedFrom, Imported, Issued, ItemOf, Lifecycle, LoopEvent, LoopFact,
     LoopItem, Parked, Reported, Started, SubscriptionMoved, TakenArc,
 };
-use crate::repeat::{FrameMoved, FrameState, LoopItems, LoopStarted, LoopStats, StageClosed};
+use crate::repeat::{
+    FrameMoved, FrameSizes, FrameState, LoopItems, LoopStarted, LoopStats, StageClosed,
+};
 use crate::scope::{CommandScope, IterationScope};
 use crate::{
     CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Origin,
@@ -77,6 +79,8 @@ fn facts() -> Vec<Fact> {
                 workload: map(json!({"n": 1})),
                 ctx: Map::new(),
                 steps: map(json!({"a": {"b": 2}})),
+                tasks: [(Arc::from("a"), Arc::from("first"))].into(),
+                step: map(json!({"seen": 1})),
                 previous: None,
                 iteration: Some(IterationScope {
                     name: Arc::from("x"),
@@ -137,8 +141,20 @@ fn facts() -> Vec<Fact> {
             total: Some(3),
             max_in_flight: 2,
             from: Some(Arc::from("before")),
+            frame: None,
         })),
-        in_loop(LoopEvent::Started(LoopStarted { total: None, max_in_flight: 2, from: None })),
+        in_loop(LoopEvent::Started(LoopStarted {
+            total: None,
+            max_in_flight: 2,
+            from: None,
+            frame: None,
+        })),
+        in_loop(LoopEvent::Started(LoopStarted {
+            total: None,
+            max_in_flight: 2,
+            from: None,
+            frame: Some(FrameSizes { max_rows: 5, ..FrameSizes::default() }),
+        })),
         in_loop(LoopEvent::Items(LoopItems {
             from: 2,
             items: vec![json!({"a": 1}), Value::Null],
@@ -160,7 +176,18 @@ fn facts() -> Vec<Fact> {
         Fact::CommandFailed { command, step: step(), failure: failure(), item: Some(item()) },
         Fact::CommandExpired { command, step: step(), reason: "the worker went away".into() },
         Fact::CommandCancelled { command, step: step() },
-        Fact::ContextUpdated { step: step(), generation: 2, values: map(json!({"a.b": {"c": 1}})) },
+        Fact::ContextUpdated {
+            step: step(),
+            generation: 2,
+            values: map(json!({"a.b": {"c": 1}})),
+            locals: Map::new(),
+        },
+        Fact::ContextUpdated {
+            step: step(),
+            generation: 2,
+            values: Map::new(),
+            locals: map(json!({"a.b": [1]})),
+        },
         Fact::StepExited {
             step: step(),
             generation: 2,

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use noetl_model::repeat::FrameSizes;
+
 use super::context::Context;
 use super::cursor::Cursor;
+use super::duration::is_template;
 use super::{duration, keys, value};
-use crate::document::{Frame, Tool};
-use crate::template::Template;
+use crate::document::{Frame, FrameSize, Tool};
 use crate::yaml::Kind;
 
 /// Databases that rows can be claimed from.
@@ -60,7 +62,10 @@ pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Tool> {
         kind: Arc::from(kind?),
         config: value::map(config),
         input: value::empty(),
-        timeout: at.get("timeout").and_then(|timeout| duration::timeout(cx, &timeout)),
+        timeout: at
+            .get("timeout")
+            .filter(|timeout| !is_template(timeout))
+            .and_then(|timeout| duration::timeout(cx, &timeout)),
         select: Vec::new(),
         // Rows that were claimed and lost are claimed again by the statement's own terms.
         idempotent: true,
@@ -76,7 +81,9 @@ fn config(
     let own = at.names();
     for (key, entry) in at.entries() {
         let name = match &*key.name {
-            "kind" | "options" | "timeout" => continue,
+            "kind" | "options" => continue,
+            // One that is known only when it is rendered is a setting like others.
+            "timeout" if !is_template(&entry) => continue,
             "claim" => "query",
             "credential" => {
                 let message = "'credential' is the older name of 'auth'";
@@ -97,8 +104,8 @@ fn config(
 
 /// How claimed rows are worked on.
 pub(super) fn frame(cx: &mut Context<'_>, at: Option<&Cursor<'_>>) -> Frame {
-    let mut frame =
-        Frame { max_rows: 1, row_concurrency: 1, whole: false, max_attempts: 1, lease: None };
+    let (sizes, templates) = (FrameSizes::default(), Vec::new());
+    let mut frame = Frame { sizes, templates, whole: false, lease: None };
     let Some(at) = at.filter(|at| cx.is_map(at, "write 'frame: {max_rows: 10}'")) else {
         return frame;
     };
@@ -110,13 +117,12 @@ pub(super) fn frame(cx: &mut Context<'_>, at: Option<&Cursor<'_>>) -> Frame {
             cx.warning_at("W114", key, message, help);
         }
     }
-    for (name, into) in [
-        ("max_rows", &mut frame.max_rows),
-        ("row_concurrency", &mut frame.row_concurrency),
-        ("max_attempts", &mut frame.max_attempts),
-    ] {
-        if let Some(found) = at.get(name).filter(|found| is_known(cx, found)) {
-            *into = whole(cx, &found, name).unwrap_or(*into);
+    for size in FrameSize::ALL {
+        let Some(found) = at.get(size.key()) else { continue };
+        if is_template(&found) {
+            frame.templates.push((size, value::decode(cx, &found)));
+        } else if let Some(number) = whole(cx, &found, size.key()) {
+            *size.of(&mut frame.sizes) = number;
         }
     }
     if let Some(process) = at.get("process") {
@@ -133,13 +139,13 @@ pub(super) fn frame(cx: &mut Context<'_>, at: Option<&Cursor<'_>>) -> Frame {
     frame
 }
 
-/// Whether a number of a frame is written out. A template for it is left aside with a word: how many
-/// rows are claimed at a time changes when they are done, not what is.
+/// Whether a frame's lease is written out. A template for it is left aside with a word: commands are
+/// leased by whoever claims them, and renewed while they run.
 fn is_known(cx: &mut Context<'_>, at: &Cursor<'_>) -> bool {
-    let templated = at.node.text().is_some_and(Template::is_template);
+    let templated = is_template(at);
     if templated {
-        let message = "a template has no effect on a frame, which has the same size every time";
-        cx.warning("W114", at, message, "write the number itself");
+        let message = "a template has no effect on a frame's lease, which is renewed as it runs";
+        cx.warning("W114", at, message, "remove it");
     }
     !templated
 }

@@ -14,19 +14,21 @@ pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60)
 /// A timeout, or nothing once the reason is reported.
 pub(super) fn timeout(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Duration> {
     let help = "write seconds (30, 0.5) or a number with a unit: 500ms, 30s, 5m, 1h";
-    if at.node.text().is_some_and(Template::is_template) {
+    if is_template(at) {
         let help = "write the number itself";
         cx.unsupported(at.place(), "a template as timeout is", help);
         return None;
     }
-    let timeout = seconds(at)
-        .filter(|seconds| *seconds > 0.0)
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .filter(|timeout| !timeout.is_zero() && *timeout <= TIMEOUT_MAX);
+    let timeout = seconds(at).and_then(timeout_of);
     if timeout.is_none() {
         cx.error("E009", at, "this is not a timeout between 1 ns and one year", help);
     }
     timeout
+}
+
+/// Whether it is known only when it is rendered.
+pub(super) fn is_template(at: &Cursor<'_>) -> bool {
+    at.node.text().is_some_and(Template::is_template)
 }
 
 /// The seconds that are written somewhere, if it is a length of time at all.
@@ -38,6 +40,14 @@ pub(super) fn seconds(at: &Cursor<'_>) -> Option<f64> {
         Kind::Text(text, _) => seconds_in(text),
         Kind::Null | Kind::Bool(_) | Kind::List(_) | Kind::Map(_) => None,
     }
+}
+
+/// A timeout of so many seconds; none when it is not between 1 ns and one year.
+pub fn timeout_of(seconds: f64) -> Option<Duration> {
+    Some(seconds)
+        .filter(|seconds| *seconds > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .filter(|timeout| !timeout.is_zero() && *timeout <= TIMEOUT_MAX)
 }
 
 /// The seconds a text such as `30s` spells.

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::cursor::Cursor;
-use super::workflow::BUILT_IN_NAMES;
-use super::{claim, keys, value};
-use crate::document::{FailureMode, Loop, LoopExec, LoopMode, Over};
+use super::{claim, keys, names, value};
+use crate::document::{FailureMode, FrameSize, Loop, LoopExec, LoopMode, Over};
 use crate::template::{Template, ValueTemplate};
 use crate::yaml::Kind;
 
@@ -66,7 +65,12 @@ pub(super) fn decode(
     let mode = spec.mode.unwrap_or_else(|| match &over {
         // Rows of one frame, or frames beside each other.
         Some(Over::Cursor(cursor)) => {
-            match spec.max_in_flight.is_some() || cursor.frame.row_concurrency > 1 {
+            let rows = FrameSize::RowConcurrency;
+            let templated = cursor.frame.templates.iter().any(|(size, _)| *size == rows);
+            match spec.max_in_flight.is_some()
+                || templated
+                || cursor.frame.sizes.row_concurrency > 1
+            {
                 true => LoopMode::Parallel,
                 false => LoopMode::Sequential,
             }
@@ -124,7 +128,10 @@ fn iterator(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Arc<str>> {
         cx.error("E030", &written, "the iterator is not a name that templates can use", help);
         return None;
     };
-    if BUILT_IN_NAMES.contains(&name) {
+    if !names::is_sayable(name) {
+        let message = format!("in a template '{name}' is a word of its own, never this item");
+        cx.warning("W118", &written, message, "name the item otherwise: 'iterator: item'");
+    } else if names::is_always_seen(name) {
         let message = format!("the item '{name}' has the name of something templates always see");
         cx.warning("W109", &written, message, "name the item otherwise: 'iterator: item'");
     } else if cx.steps.contains_key(name) {

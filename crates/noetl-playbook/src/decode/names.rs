@@ -19,36 +19,18 @@ const NOTED_MAX: usize = 1000;
 /// Comparisons of unknown names with known ones beyond which none is suggested.
 const COMPARISONS_MAX: usize = 1_000_000;
 
-/// Names that templates know without any help from the document.
-const BUILT_IN: &[&str] = &[
-    "_attempt",
-    "_index",
-    "_prev",
-    "_task",
-    "_total",
+/// Names that templates always see: a step or an item of that name hides it, or is hidden by it.
+const ALWAYS_SEEN: &[&str] = &[
     "args",
-    "bool",
     "catalog_id",
-    "context",
     "ctx",
-    "dict",
     "env",
     "event",
     "execution_id",
-    "float",
     "input",
-    "input_data",
-    "int",
     "iter",
     "job",
-    "json",
     "keychain",
-    "len",
-    "loop",
-    "loop_index",
-    "max",
-    "min",
-    "namespace",
     "now",
     "outcome",
     "output",
@@ -61,15 +43,59 @@ const BUILT_IN: &[&str] = &[
     "spec",
     "step",
     "steps",
+    "version",
+    "workload",
+];
+
+/// Names that templates know besides, without any help from the document.
+const KNOWN: &[&str] = &[
+    "_attempt",
+    "_index",
+    "_prev",
+    "_task",
+    "_total",
+    "bool",
+    "context",
+    "dict",
+    "float",
+    "input_data",
+    "int",
+    "json",
+    "len",
+    "loop",
+    "loop_index",
+    "max",
+    "min",
+    "namespace",
     "str",
     "uuid",
     "uuid4",
     "vars",
-    "version",
-    "workload",
     "zip",
     "__frame_max_rows",
 ];
+
+/// Whether templates always see something of this name.
+pub(super) fn is_always_seen(name: &str) -> bool {
+    ALWAYS_SEEN.contains(&name)
+}
+
+/// Whether a template can say a name: one that looks like a name and is a word of the template
+/// language, such as `none` or `not`, cannot be reached by it. What does not look like a name is
+/// known to need brackets.
+pub(super) fn is_sayable(name: &str) -> bool {
+    let mut letters = name.chars();
+    let is_name = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    let says = |template: Template| template.names().contains(name);
+    !is_name || Template::parse(&format!("{{{{ {name} }}}}")).is_ok_and(says)
+}
+
+/// All names that templates know by themselves.
+fn built_in<'a>() -> impl Iterator<Item = &'a str> {
+    let known: [&'a [&'a str]; 2] = [ALWAYS_SEEN, KNOWN];
+    known.into_iter().flatten().copied()
+}
 
 /// What templates use and what the document defines.
 #[derive(Debug, Default)]
@@ -108,7 +134,7 @@ impl Names {
         }
         for name in template.names() {
             let known = self.used.contains_key(&name) || self.defined.contains(&name);
-            if !known && !BUILT_IN.contains(&&*name) {
+            if !known && !built_in().any(|known| known == name) {
                 self.used.insert(name, (at.node.at, at.path.to_string()));
             }
         }
@@ -128,11 +154,11 @@ pub(super) fn warn_undefined(cx: &mut Context<'_>, root: &Cursor<'_>, keychain: 
             && !cx.steps.contains_key(&**name)
     });
     missing.sort_by(|a, b| a.1.cmp(&b.1).then_with(|| a.0.cmp(&b.0)));
-    let known = names.defined.len() + inputs.len() + BUILT_IN.len();
+    let known = names.defined.len() + inputs.len() + built_in().count();
     let searches = known.saturating_mul(missing.len()) <= COMPARISONS_MAX;
     for (name, (place, path)) in missing {
         let defined = names.defined.iter().map(String::as_str);
-        let candidates = defined.chain(inputs.iter().copied()).chain(BUILT_IN.iter().copied());
+        let candidates = defined.chain(inputs.iter().copied()).chain(built_in());
         // Every name of two letters is close to every other.
         let searches = searches && name.chars().count() > 2;
         let close = searches.then(|| suggest::closest(&name, candidates)).flatten();

@@ -1,5 +1,8 @@
 //! The document as a whole.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::context::Context;
@@ -7,7 +10,7 @@ use super::cursor::Cursor;
 use super::{
     executor, flow, keychain, keys, metadata, names, notify, tool, value, workbook, workflow,
 };
-use crate::document::{Notify, Playbook};
+use crate::document::{Notify, Playbook, Step, Work};
 use crate::graph::Graph;
 use crate::template::ValueTemplate;
 use crate::yaml::Kind;
@@ -92,10 +95,24 @@ pub(super) fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Playbook
         deadline: executor.deadline,
         notify,
         keychain,
+        first_tasks: Arc::new(first_tasks(&workflow.steps)),
         steps: workflow.steps,
         graph,
         by_name: std::mem::take(&mut cx.steps),
     })
+}
+
+/// The label of the first task of each pipeline. A tool by itself is called like its step and is left
+/// out.
+fn first_tasks(steps: &[Step]) -> BTreeMap<Arc<str>, Arc<str>> {
+    let first = |step: &Step| match &step.work {
+        Work::Pipeline(pipeline) => {
+            let label = pipeline.tasks.first()?.label.clone();
+            (label != step.name).then(|| (step.name.clone(), label))
+        }
+        Work::Route | Work::Tool(_) | Work::Own(_) => None,
+    };
+    steps.iter().filter_map(first).collect()
 }
 
 /// Whether the rest of the document is worth reading as a playbook.

@@ -7,10 +7,10 @@ use super::context::Context;
 use super::cursor::Cursor;
 use super::task::Time;
 use super::tool::{self, Decoded, Defaults};
-use super::{admit, duration, guard, keys, r#loop, next, select, set};
+use super::{admit, duration, guard, keys, r#loop, next, select, set, value};
 use crate::document::{
     Admit, FailureMode, Join, Loop, LoopExec, LoopMode, Mode, OnError, Router, Selection, Step,
-    Work,
+    TimeLimit, Work,
 };
 use crate::template::Guard;
 
@@ -76,6 +76,7 @@ pub(super) fn decode(
         when,
         admit: spec.admit,
         timeout: spec.timeout,
+        limits: spec.limits,
         failure: spec.failure.unwrap_or_default(),
         set: assignments,
         router,
@@ -163,6 +164,7 @@ fn check_loop(cx: &mut Context<'_>, at: &Cursor<'_>, repeat: &Loop, work: &Decod
 #[derive(Debug, Default)]
 struct Spec {
     timeout: Option<Duration>,
+    limits: Vec<TimeLimit>,
     on_error: OnError,
     next_mode: Option<Mode>,
     admit: Option<Admit>,
@@ -179,7 +181,7 @@ fn spec(cx: &mut Context<'_>, at: &Cursor<'_>) -> Spec {
     }
     keys::warn_unknown(cx, &found, SPEC_KEYS, keys::none);
     if let Some(timeout) = found.get("timeout") {
-        spec.timeout = duration::timeout(cx, &timeout);
+        limit(cx, &timeout, "spec.timeout", &mut spec);
     }
     if let Some(on_error) = found.get("on_error") {
         match on_error.text() {
@@ -225,12 +227,22 @@ fn policy(cx: &mut Context<'_>, at: &Cursor<'_>, spec: &mut Spec) {
         return;
     }
     keys::warn_unknown(cx, &lifecycle, &["timeout_s", "deadline_s"], keys::none);
-    for name in ["timeout_s", "deadline_s"] {
-        if let Some(limit) = lifecycle.get(name).and_then(|written| duration::timeout(cx, &written))
-        {
-            // Whichever is over first ends the visit.
-            spec.timeout = Some(spec.timeout.map_or(limit, |timeout| timeout.min(limit)));
+    for (name, key) in [
+        ("timeout_s", "spec.policy.lifecycle.timeout_s"),
+        ("deadline_s", "spec.policy.lifecycle.deadline_s"),
+    ] {
+        if let Some(written) = lifecycle.get(name) {
+            limit(cx, &written, key, spec);
         }
+    }
+}
+
+/// A time that a visit may take; whichever is over first ends it.
+fn limit(cx: &mut Context<'_>, at: &Cursor<'_>, key: &'static str, spec: &mut Spec) {
+    if duration::is_template(at) {
+        spec.limits.push(TimeLimit { key, value: value::decode(cx, at) });
+    } else if let Some(limit) = duration::timeout(cx, at) {
+        spec.timeout = Some(spec.timeout.map_or(limit, |timeout| timeout.min(limit)));
     }
 }
 

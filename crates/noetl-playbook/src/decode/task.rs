@@ -12,7 +12,7 @@ use super::cursor::Cursor;
 use super::fields::{self, Field};
 use super::policy::{self, Labels, Rules, Tasks};
 use super::{duration, keys, kinds, select, set, value, workbook};
-use crate::document::{Assignment, OwnKind, Selection, Tool};
+use crate::document::{Assignment, OwnKind, Selection, TimeLimit, Tool};
 use crate::template::{Template, ValueTemplate};
 use crate::yaml::Kind;
 
@@ -41,6 +41,8 @@ pub(super) struct Time {
 pub(super) struct Task {
     pub(super) label: Arc<str>,
     pub(super) tool: Tool,
+    /// How long it may take, when it is work of the control plane and a template says so.
+    pub(super) limit: Option<TimeLimit>,
     pub(super) set: Vec<Assignment>,
     pub(super) rules: Rules,
     /// Which work of the control plane it is.
@@ -142,7 +144,7 @@ fn flat(
     let inherited = around.time.step.or(around.time.worker.filter(|_| own.is_none()));
     let written = written_timeout(&settings, &specs);
     // One that is known only when it is rendered is a setting like others; the tool reads it.
-    let templated = written.filter(|_| own.is_none()).filter(is_template);
+    let templated = written.filter(duration::is_template);
     let timeout = match (templated, written) {
         (Some(_), _) => None,
         (None, Some(written)) => duration::timeout(cx, &written).or(inherited),
@@ -160,8 +162,14 @@ fn flat(
     let raw = find("raw").is_some_and(|raw| raw.node.kind == Kind::Bool(true));
     let config = config(cx, &settings, input_names, kind == Some("python"), raw);
     let mut config = config;
+    // What the control plane does has its time from the command, not from a setting.
+    let mut limit = None;
     if let Some(templated) = templated {
-        config.push(("timeout".to_owned(), value::decode(cx, &templated)));
+        let value = value::decode(cx, &templated);
+        match own {
+            Some(_) => limit = Some(TimeLimit { key: "tool.timeout", value }),
+            None => config.push(("timeout".to_owned(), value)),
+        }
     }
     cx.secrets = false;
     let idempotent = idempotent(cx, find("idempotent"));
@@ -169,7 +177,7 @@ fn flat(
     let raw = raw.map(|(name, _)| name.clone()).collect();
     let config = value::map(config);
     let tool = Tool { kind: Arc::from(kind?), config, input, timeout, select: picked, idempotent };
-    Some(Task { label: Arc::clone(label), tool, set, rules, own, raw })
+    Some(Task { label: Arc::clone(label), tool, limit, set, rules, own, raw })
 }
 
 /// Rules under `spec.policy`, `policy` or `eval`, the first layer that has any.
@@ -212,10 +220,6 @@ fn written_timeout<'a>(
     let names = ["timeout", "timeout_seconds"];
     let beside = names.iter().find_map(|name| fields::find(settings, name));
     beside.or_else(|| specs.iter().find_map(|(_, spec)| spec.get("timeout")))
-}
-
-fn is_template(at: &Cursor<'_>) -> bool {
-    at.node.text().is_some_and(Template::is_template)
 }
 
 /// Assignments of the uppermost layer that has any.

@@ -217,7 +217,7 @@ fn own(
             Vec::new()
         }
     };
-    let own = Own { kind: task.own?, tool: task.tool, rules };
+    let own = Own { kind: task.own?, tool: task.tool, limit: task.limit, rules };
     Some(Decoded { work: Work::Own(Box::new(own)), set: task.set, writes_ctx })
 }
 

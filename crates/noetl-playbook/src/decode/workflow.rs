@@ -5,38 +5,10 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::cursor::Cursor;
-use super::{flow, step};
+use super::{flow, names, step};
 use crate::document::{FailureMode, Join, OnError, Router, Step, StepIx, Work};
 use crate::template::Template;
 use crate::yaml::Place;
-
-/// Names that templates find before any step of that name, or that a step of that name hides.
-pub(super) const BUILT_IN_NAMES: &[&str] = &[
-    "args",
-    "catalog_id",
-    "ctx",
-    "env",
-    "event",
-    "execution_id",
-    "input",
-    "iter",
-    "job",
-    "keychain",
-    "now",
-    "outcome",
-    "output",
-    "parent_execution_id",
-    "path",
-    "payload",
-    "range",
-    "result",
-    "results",
-    "spec",
-    "step",
-    "steps",
-    "version",
-    "workload",
-];
 
 /// What authors call the workflow by mistake.
 pub(super) const MISNAMED: &[&str] = &["steps", "tasks", "workflows"];
@@ -58,7 +30,7 @@ pub(super) fn decode(
     timeout: Option<Duration>,
 ) -> Option<Workflow> {
     let at = list(cx, root)?;
-    let names = names(cx, &at);
+    let names = step_names(cx, &at);
     warn_shadowing(cx, root, &at, &names);
     let named = at.items().zip(names);
     let steps: Vec<Step> =
@@ -101,7 +73,7 @@ fn list<'a>(cx: &mut Context<'_>, root: &'a Cursor<'a>) -> Option<Cursor<'a>> {
 
 /// The names of all steps, which arcs are resolved against. A step without a usable name gets an
 /// empty one, so that places in the list stay what they are.
-fn names(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Arc<str>> {
+fn step_names(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Arc<str>> {
     let mut names = Vec::new();
     let mut places: Vec<Place> = Vec::new();
     for (index, item) in at.items().enumerate() {
@@ -159,14 +131,20 @@ fn warn_shadowing(cx: &mut Context<'_>, root: &Cursor<'_>, at: &Cursor<'_>, name
     let inputs: std::collections::HashSet<&str> =
         workload.iter().map(|(key, _)| &*key.name).collect();
     for (item, name) in at.items().zip(names) {
-        let hidden = if BUILT_IN_NAMES.contains(&&**name) {
+        let step = item.get("step").unwrap_or(item);
+        if !names::is_sayable(name) {
+            let message = format!("in a template '{name}' is a word of its own, never this step");
+            let help = format!("rename the step, or write 'steps[\"{name}\"]'");
+            cx.warning("W118", &step, message, help);
+            continue;
+        }
+        let hidden = if names::is_always_seen(name) {
             format!("step '{name}' has the name of something templates always see")
         } else if inputs.contains(&**name) {
             format!("step '{name}' has the name of an input in the workload")
         } else {
             continue;
         };
-        let step = item.get("step").unwrap_or(item);
         cx.warning("W109", &step, hidden, "rename the step, so that templates cannot mix them up");
     }
 }
@@ -186,6 +164,7 @@ fn decode_step(
             when: None,
             admit: None,
             timeout: None,
+            limits: Vec::new(),
             failure: FailureMode::default(),
             set: Vec::new(),
             router: Router::default(),

@@ -51,9 +51,12 @@ fn without_mode(fixer: &Fixer<'_>, step: &Item) -> Option<Vec<Edit>> {
 
 /// `next: [a, {step: b}]`.
 fn list(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item, items: &[Item]) {
-    let branches = |item: &Item| item.has("then") || item.has("else") || item.shared;
-    if items.is_empty() || items.iter().any(branches) {
+    if items.is_empty() || items.iter().any(|item| item.shared) {
         return;
+    }
+    if items.iter().any(|item| item.has("then") || item.has("else")) {
+        // The list becomes a router once its branches are arcs.
+        return items.iter().for_each(|item| branch(fixer, item));
     }
     items.iter().for_each(|item| arc(fixer, item));
     let names_only = items.iter().all(|item| item.text().is_some());
@@ -93,6 +96,45 @@ fn list(fixer: &mut Fixer<'_>, step: &Item, key: &Item, next: &Item, items: &[It
         }
     }
     fixer.push(next.start, format!("wrote 'next' with 'arcs' in mode {mode}"), edits);
+}
+
+/// `{when: …, then: [{step: a}]}` or `{else: [{step: a}]}` to an arc.
+fn branch(fixer: &mut Fixer<'_>, at: &Item) {
+    let found = match (at.entry("then"), at.entry("else")) {
+        (Some(then), None) => then,
+        (None, Some(otherwise)) if !at.has("when") => otherwise,
+        _ => return,
+    };
+    let (key, value) = found;
+    let target = match &value.shape {
+        Shape::List(targets, _) => match targets.as_slice() {
+            [target] => target,
+            // Several have no arc of their own.
+            _ => return,
+        },
+        Shape::Scalar(..) | Shape::Map(..) => value,
+        Shape::Alias => return,
+    };
+    if value.shared || target.shared || fixer.text[key.start..value.end].contains('#') {
+        return;
+    }
+    let arc = match &target.shape {
+        Shape::Scalar(..) => step_name(fixer, target).map(|name| format!("step: {name}")),
+        Shape::Map(entries, _) if target.has("step") => {
+            let between = match at.is_flow() {
+                true => ", ".to_owned(),
+                false => format!("{}{}", fixer.newline, " ".repeat(fixer.indent(key.start))),
+            };
+            let entry = |(key, value): &(Item, Item)| &fixer.text[key.start..value.end];
+            let entries: Vec<&str> = entries.iter().map(entry).collect();
+            // What goes over several lines has columns of its own.
+            (!entries.iter().any(|entry| entry.contains('\n'))).then(|| entries.join(&between))
+        }
+        _ => None,
+    };
+    let Some(arc) = arc else { return };
+    let edit = Edit::replace(key.start..value.end, arc);
+    fixer.push(key.start, "wrote the branch as an arc", vec![edit]);
 }
 
 /// `next: {step: a, when: …}`.

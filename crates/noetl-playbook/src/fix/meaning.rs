@@ -30,7 +30,7 @@ pub(super) fn of(playbook: &Playbook) -> String {
             &step.repeat,
             &step.when,
             &step.admit,
-            step.timeout,
+            (step.timeout, &step.limits),
             step.failure,
             &step.set,
             &step.router,

@@ -155,9 +155,7 @@ fn next_becomes_a_router() {
       - step: f
         next: {spec: {mode: inclusive, on_no_match: fail}, arcs: [{step: g, when: ctx.a}]}
       - step: g
-        spec:
-          next_mode: exclusive
-        next: [{when: a, then: h}, {else: h}]
+        next: {spec: {mode: exclusive}, arcs: [{when: a, step: h}, {step: h}]}
       - step: h
         next: {spec: {mode: exclusive}, arcs: [{step: g}]}
         desc: last
@@ -171,9 +169,10 @@ fn next_becomes_a_router() {
     28:7 wrote 'next' with 'arcs'
     31:11 wrote 'next' with 'arcs'
     33:12 put the router's settings under 'spec'
+    37:22 wrote the branch as an arc
+    37:33 wrote the branch as an arc
     41:11 wrote 'next' with 'arcs' in mode exclusive
-    left warning[W101] at 41:7, workflow[7].spec.next_mode: 'next_mode' is the older place of the mode
-    left warning[W101] at 42:11, workflow[7].next: 'next' is a when/then/else list
+    42:11 wrote 'next' with 'arcs' in mode exclusive
     ");
 }
 
@@ -289,7 +288,7 @@ fn rules_and_loops_are_rewritten() {
           in: [1]
           iterator: item
           spec: {mode: sequential}   # one by one
-        tool: {kind: noop, eval: [{when: a, do: fail}]}
+        tool: {kind: noop, spec: {policy: {rules: [{when: a, then: {do: fail}}]}}}
     7:12 renamed 'items' to 'in'
     7:24 renamed 'element' to 'iterator'
     7:36 put the loop's settings under 'spec'
@@ -307,9 +306,9 @@ fn rules_and_loops_are_rewritten() {
     37:7 renamed 'element' to 'iterator'
     38:7 removed 'enumerate', which has no effect
     39:7 put the loop's settings under 'spec'
+    40:24 put 'eval' under 'spec' as 'policy.rules'
     40:32 renamed 'expr' to 'when'
-    left warning[W101] at 37:30, workflow[2].tool.eval: 'eval' is the older form of a policy's rules
-    left warning[W101] at 37:41, workflow[2].tool.eval[0].do: the action stands beside the condition
+    40:41 put the action under 'then'
     ");
 }
 
@@ -375,14 +374,16 @@ fn what_is_not_certain_is_left() {
         set: {ctx.b: 2}
         when: ctx.x
         tool: &tool {kind: noop, args: {a: 1}}
-        next: [{when: ctx.a, then: b}, {else: b}]
+        next: {spec: {mode: exclusive}, arcs: [{when: ctx.a, step: b}, {step: b}]}
       - step: b
         tool: *tool
+    12:11 wrote 'next' with 'arcs' in mode exclusive
+    12:26 wrote the branch as an arc
+    12:37 wrote the branch as an arc
     left warning[W101] at 7:5, workflow[0].set_ctx: 'set_ctx' is the older name of 'set' into ctx
     left warning[W101] at 10:5, workflow[0].when: a condition on the step itself is older; when it does not hold, the step is passed over
     left warning[W101] at 11:30, workflow[0].tool.args: 'args' is the older name of 'input'
     left warning[W101] at 11:30, workflow[1].tool.args: 'args' is the older name of 'input'
-    left warning[W101] at 12:11, workflow[0].next: 'next' is a when/then/else list
     ");
 }
 
@@ -414,4 +415,152 @@ fn ten_thousand_older_steps_are_rewritten() {
     let fixed = fix(&text);
     assert_eq!(fixed.changes.len(), 20_000);
     assert_eq!(fixed.left, []);
+}
+
+#[test]
+fn rules_under_eval_become_a_policy() {
+    assert_snapshot!(steps("
+  - step: start
+    tool:
+      kind: http
+      url: x
+      eval:   # what to do
+        - expr: '{{ output.status == \"error\" }}'
+          do: retry      # again
+          attempts: 4
+        # in the end
+        - {else: {do: continue}}
+    next: {arcs: [{step: b}]}
+  - step: b
+    tool: {kind: http, url: x, eval: [{expr: '{{ output.ok }}', do: break}]}
+    next: {arcs: [{step: c}]}
+  - step: c
+    tool:
+      kind: http
+      url: x
+      spec:
+        timeout: 5
+      eval: [{when: true, do: fail}]
+    next: {arcs: [{step: d}]}
+  - step: d
+    tool: {kind: http, url: x, policy: [{when: true, then: {do: fail}}]}
+    next: {arcs: [{step: e}]}
+  - step: e
+    tool:
+      - name: one
+        kind: noop
+        policy:
+          rules:
+          - when: true
+            set: {ctx.x: 1}
+            do: continue
+"), @r#"
+      - step: start
+        tool:
+          kind: http
+          url: x
+          spec:   # what to do
+            policy:
+              rules:
+                - when: '{{ output.status == "error" }}'
+                  then:
+                    do: retry      # again
+                    attempts: 4
+                # in the end
+                - {else: {then: {do: continue}}}
+        next: {arcs: [{step: b}]}
+      - step: b
+        tool: {kind: http, url: x, spec: {policy: {rules: [{when: '{{ output.ok }}', then: {do: break}}]}}}
+        next: {arcs: [{step: c}]}
+      - step: c
+        tool:
+          kind: http
+          url: x
+          spec:
+            policy: {rules: [{when: true, then: {do: fail}}]}
+            timeout: 5
+        next: {arcs: [{step: d}]}
+      - step: d
+        tool: {kind: http, url: x, spec: {policy: {rules: [{when: true, then: {do: fail}}]}}}
+        next: {arcs: [{step: e}]}
+      - step: e
+        tool:
+          - name: one
+            kind: noop
+            spec:
+              policy:
+                rules:
+                - when: true
+                  then:
+                    set: {ctx.x: 1}
+                    do: continue
+    10:7 put 'eval' under 'spec' as 'policy.rules'
+    11:11 renamed 'expr' to 'when'
+    12:11 put the action under 'then'
+    15:18 put the action of 'else' under 'then'
+    18:32 put 'eval' under 'spec' as 'policy.rules'
+    18:40 renamed 'expr' to 'when'
+    18:65 put the action under 'then'
+    26:27 put the action under 'then'
+    27:7 put 'eval' under 'spec' as 'policy.rules'
+    29:32 put 'policy' under 'spec' as 'policy.rules'
+    36:9 put 'policy' under 'spec' as 'policy'
+    38:13 put the action under 'then'
+    "#);
+}
+
+#[test]
+fn branches_become_arcs() {
+    assert_snapshot!(steps("
+  - step: start
+    tool: {kind: noop}
+    next:
+      - when: '{{ ctx.a }}'   # first
+        then:
+          - step: a
+      - when: '{{ ctx.b }}'
+        then: [{step: b, set: {ctx.k: 1}}]
+      - else:
+          - step: c
+  - step: a
+    tool: {kind: noop}
+    next: [{when: '{{ ctx.x }}', then: b}, {else: {step: c}}]
+  - step: b
+    tool: {kind: noop}
+    next:
+      - when: '{{ ctx.x }}'
+        then: [{step: c}, {step: d}]
+  - {step: c, tool: {kind: noop}}
+  - {step: d, tool: {kind: noop}}
+"), @r#"
+      - step: start
+        tool: {kind: noop}
+        next:
+          spec: {mode: exclusive}
+          arcs:
+          - when: '{{ ctx.a }}'   # first
+            step: a
+          - when: '{{ ctx.b }}'
+            step: b
+            set: {ctx.k: 1}
+          - step: c
+      - step: a
+        tool: {kind: noop}
+        next: {spec: {mode: exclusive}, arcs: [{when: '{{ ctx.x }}', step: b}, {step: c}]}
+      - step: b
+        tool: {kind: noop}
+        next:
+          - when: '{{ ctx.x }}'
+            then: [{step: c}, {step: d}]
+      - {step: c, tool: {kind: noop}}
+      - {step: d, tool: {kind: noop}}
+    9:7 wrote 'next' with 'arcs' in mode exclusive
+    10:9 wrote the branch as an arc
+    13:9 wrote the branch as an arc
+    14:9 wrote the branch as an arc
+    17:11 wrote 'next' with 'arcs' in mode exclusive
+    18:34 wrote the branch as an arc
+    18:45 wrote the branch as an arc
+    left warning[W101] at 23:7, workflow[2].next: 'next' is a when/then/else list
+    "#);
 }

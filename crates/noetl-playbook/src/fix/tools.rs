@@ -1,8 +1,8 @@
-//! Tools, their labels and their rules.
+//! Tools and their labels.
 
 use super::edits::Edit;
-use super::tree::{Item, Shape};
-use super::{Fixer, steps};
+use super::tree::Item;
+use super::{Fixer, policies, steps};
 
 /// What a step or a workbook task runs.
 pub(super) fn rewrite(fixer: &mut Fixer<'_>, tool: &Item) {
@@ -76,48 +76,5 @@ fn flat(fixer: &mut Fixer<'_>, tool: &Item, alone: bool) {
     if let Some(spec) = spec {
         steps::assignments(fixer, spec, &["set_ctx", "set_iter"]);
     }
-    let policies = [spec.and_then(|spec| spec.get("policy")), tool.get("policy")];
-    for policy in policies.into_iter().flatten() {
-        let rules = policy.get("rules").unwrap_or(policy);
-        rules.items().iter().for_each(|item| rule(fixer, item));
-    }
-    for item in tool.get("eval").map(Item::items).unwrap_or_default() {
-        rule(fixer, item);
-    }
-}
-
-/// One rule of a policy.
-fn rule(fixer: &mut Fixer<'_>, at: &Item) {
-    fixer.rename(at, "expr", "when");
-    for name in ["when", "expr"] {
-        steps::condition(fixer, at, name);
-    }
-    let otherwise = at.get("else");
-    if let Some(action) = otherwise.filter(|otherwise| otherwise.has("do"))
-        && !action.has("then")
-        && !at.has("then")
-        && let Shape::Map(_, true) = action.shape
-    {
-        let edits = vec![Edit::insert(action.start, "{then: "), Edit::insert(action.end, "}")];
-        fixer.push(action.start, "put the action of 'else' under 'then'", edits);
-    }
-    misindented(fixer, at);
-    let below = otherwise.and_then(|otherwise| otherwise.get("then"));
-    for action in [Some(at), at.get("then"), otherwise, below].into_iter().flatten() {
-        if action.has("do") {
-            steps::assignments(fixer, action, &["set_ctx", "set_iter"]);
-        }
-    }
-}
-
-/// `- else:` with `then` in its own column, where it belongs below.
-fn misindented(fixer: &mut Fixer<'_>, at: &Item) {
-    let [(first, nothing), (then, action)] = at.entries() else { return };
-    let shaped = first.text() == Some("else") && then.text() == Some("then") && !at.is_flow();
-    if !shaped || nothing.start != nothing.end || fixer.line_start(then.start) <= first.start {
-        return;
-    }
-    let mut edits = vec![Edit::insert(fixer.line_start(then.start), "  ")];
-    edits.extend(fixer.shift(then.start, action.end, 2));
-    fixer.push(then.start, "put 'then' below 'else'", edits);
+    policies::rewrite(fixer, tool);
 }

@@ -38,6 +38,8 @@ pub fn scope_of(execution: ExecutionId, carried: CommandScope) -> Scope {
         workload: Arc::new(workload),
         ctx: Arc::new(ctx),
         results: Arc::new(results),
+        tasks: Arc::new(carried.tasks),
+        step: Arc::new(names(carried.step)),
         previous,
         iteration,
         spec: carried.spec.as_ref().map(from_json),

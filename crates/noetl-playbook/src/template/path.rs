@@ -21,6 +21,8 @@ pub(super) enum View<'s> {
     Plain(Data),
     /// The result of a step or a task, and whose it is.
     Result(Slot, Option<Arc<str>>),
+    /// `results` of such a result: its data by label.
+    Results(Slot, Option<Arc<str>>),
     /// An HTTP response that answers for its body too.
     Response(Data),
     /// A loop's result that is the list of what its items gave, and has the result's keys too.
@@ -131,6 +133,7 @@ impl<'s> View<'s> {
         match self {
             Self::Plain(data) => Self::Plain(field(&data, key).unwrap_or(Data::UNDEFINED)),
             Self::Result(slot, name) => result_field(slot, name, key, scope),
+            Self::Results(slot, name) => labelled(slot, name, key, scope),
             Self::Response(data) => response_field(&data, key),
             Self::Listed(data) => plain(field(&data, key)),
             Self::Names(names) => named(names.get(key), scope),
@@ -166,7 +169,7 @@ impl<'s> View<'s> {
         match self {
             Self::Plain(data) | Self::Response(data) => data,
             Self::Listed(data) => listed::items(&data).unwrap_or(data),
-            Self::Result(slot, _) => scope.reach.data(&slot),
+            Self::Result(slot, _) | Self::Results(slot, _) => scope.reach.data(&slot),
             Self::Names(names) => shared(names, scope),
             Self::Ctx => shared(&scope.ctx, scope),
             Self::Steps => shared(&scope.results, scope),
@@ -193,7 +196,7 @@ impl<'s> View<'s> {
 }
 
 /// A result: its own keys, then itself as `data`, `result` and `results`, then what its envelope
-/// says.
+/// says, then itself under the label of the only task that ran.
 fn result_field(slot: Slot, name: Option<Arc<str>>, key: &str, scope: &Scope) -> View<'static> {
     if let Some(value) = slot.known_field(key) {
         return View::Plain(value);
@@ -207,11 +210,41 @@ fn result_field(slot: Slot, name: Option<Arc<str>>, key: &str, scope: &Scope) ->
     }
     match key {
         "data" | "result" if listed::is_loop(&data) => View::Listed(data),
-        "data" | "result" | "results" => View::Result(slot, name),
+        "data" | "result" => View::Result(slot, name),
+        "results" => View::Results(slot, name),
         "status" => View::Plain(Data::from("ok")),
-        _ if is_response(&data) => response_field(&data, key),
-        _ => View::Plain(Data::UNDEFINED),
+        _ => {
+            let body = is_response(&data).then(|| field(&field(&data, "data")?, key)).flatten();
+            match body {
+                Some(value) => View::Plain(value),
+                // What is called like its step is asked for by `results`: more often a key is meant
+                // that is not there.
+                None if first_task(name.as_ref(), scope).is_some_and(|label| {
+                    **label == *key && Some(label) != name.as_ref() && !listed::is_loop(&data)
+                }) =>
+                {
+                    View::Result(slot, name)
+                }
+                None => View::Plain(Data::UNDEFINED),
+            }
+        }
     }
+}
+
+/// What the task with a label gave. After several tasks the result is a map that has every label as
+/// a key, and the first task always runs; so a label that is missing there can only be the first
+/// one's, and then no other ran.
+fn labelled(slot: Slot, step: Option<Arc<str>>, key: &str, scope: &Scope) -> View<'static> {
+    let is_label = first_task(step.as_ref(), scope).is_some_and(|label| **label == *key);
+    match result_field(slot.clone(), step.clone(), key, scope) {
+        View::Plain(data) if data.is_undefined() && is_label => View::Result(slot, step),
+        view => view,
+    }
+}
+
+/// The label of a step's first task; a tool by itself is called like its step.
+fn first_task<'s>(step: Option<&'s Arc<str>>, scope: &'s Scope) -> Option<&'s Arc<str>> {
+    step.map(|step| scope.tasks.get(step).unwrap_or(step))
 }
 
 /// An entry of the keychain. What was rendered without one is worth nothing.

@@ -20,6 +20,9 @@ pub struct Scope {
     pub ctx: Arc<Names>,
     /// Newest result of each completed step, by name.
     pub results: Arc<Names>,
+    /// The label of the first task of each step that is a pipeline: when no other ran, the step's
+    /// result is what that one gave.
+    pub tasks: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     /// The step whose `set` and arcs are rendered, with its result: before the result is recorded,
     /// and without copying the other results to put it among them.
     pub own: Option<(Arc<str>, Slot)>,

@@ -300,6 +300,7 @@ pub fn every_fact(command: CommandId) -> Vec<Fact> {
             step: step.clone(),
             generation: 1,
             values: map(json!({"a.b": {"c": 1}})),
+            locals: map(json!({"d": 1})),
         },
         Fact::StepExited {
             step: step.clone(),

@@ -7,8 +7,7 @@ use serde_json::json;
 use super::file::{Location, open};
 use super::values::{cells, stored};
 use crate::config::wrong;
-use crate::sql::{Answer, Dialect, Params, Part, Script, column_names, number_names};
-use crate::sqlite::Stop;
+use crate::sql::{Answer, Dialect, Params, Part, Script, Stop, column_names, number_names};
 
 /// Runs all statements and closes the database.
 pub(super) fn run(

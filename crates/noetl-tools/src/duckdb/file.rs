@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use duckdb::{AccessMode, Config, Connection};
-use noetl_model::{Failure, FailureKind, Map, Value};
+use noetl_model::{Failure, FailureKind, Map};
 
-use crate::config::{self, type_name, wrong};
-use crate::sqlite::Stop;
+use crate::config;
+use crate::sql::{File, Stop};
 
 /// How often it is looked whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -20,28 +20,19 @@ const MEMORY_DEFAULT: &str = "1GB";
 /// Where a database is, and how it is to be opened.
 #[derive(Debug, Clone)]
 pub(crate) struct Location {
-    path: Option<String>,
-    read_only: bool,
+    file: File,
     memory: String,
 }
 
 impl Location {
     pub(crate) fn read(settings: &Map) -> Result<Self, Failure> {
-        let path = match config::first(settings, &["db_path", "database", "path"]) {
-            None => None,
-            Some((_, Value::String(path))) if path == ":memory:" || path.is_empty() => None,
-            Some((_, Value::String(path))) => Some(path.clone()),
-            Some((key, other)) => {
-                return Err(wrong(format!("`{key}` must be a path, not {}", type_name(other))));
-            }
-        };
-        let read_only = matches!(settings.get("read_only"), Some(Value::Bool(true)));
+        let file = File::read(settings)?;
         let memory = config::text(settings, "memory_limit")?.unwrap_or(MEMORY_DEFAULT).to_owned();
-        Ok(Self { path, read_only, memory })
+        Ok(Self { file, memory })
     }
 
     pub(crate) fn is_in_memory(&self) -> bool {
-        self.path.is_none()
+        self.file.is_in_memory()
     }
 }
 
@@ -59,15 +50,16 @@ impl Drop for Opened {
 
 /// Opens the database. Called on a thread of the runtime that may block.
 pub(crate) fn open(location: &Location, stop: &Stop) -> Result<Opened, Failure> {
+    let file = &location.file;
     let refused = |error: duckdb::Error| {
-        let place = location.path.as_deref().unwrap_or("a database in memory");
+        let place = file.path.as_deref().unwrap_or("a database in memory");
         Failure::new(FailureKind::Config, format!("{place} cannot be opened: {error}"))
     };
     let mut settings = Config::default().max_memory(&location.memory).map_err(refused)?;
-    if location.read_only && location.path.is_some() {
+    if file.read_only && !file.is_in_memory() {
         settings = settings.access_mode(AccessMode::ReadOnly).map_err(refused)?;
     }
-    let connection = match &location.path {
+    let connection = match &file.path {
         None => Connection::open_in_memory_with_flags(settings),
         Some(path) => Connection::open_with_flags(path, settings),
     };

@@ -5,18 +5,18 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, Statement, ToSql};
 use serde_json::json;
 
-use super::file::{Location, Patience, Stop, open, patiently};
+use super::file::{Patience, open, patiently};
 use crate::config::wrong;
-use crate::sql::{Answer, Cell, Params, Part, Script, column_names};
+use crate::sql::{Answer, Cell, File, Params, Part, Script, Stop, column_names};
 
 /// Runs all statements and closes the database.
 pub(super) fn run(
-    location: &Location,
+    file: &File,
     script: &Script<'_>,
     stop: &Stop,
     mut answer: Answer,
 ) -> Result<Value, Failure> {
-    let connection = open(location, stop)?;
+    let connection = open(file, stop)?;
     if script.is_atomic {
         // A writer takes its place in the queue at once; waiting half way could be a deadlock.
         let changes = script.parts.iter().any(|part| !reads_only(part));

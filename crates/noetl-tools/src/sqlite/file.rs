@@ -1,15 +1,12 @@
 //! Opens a database, and stops what is done with it.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use noetl_model::{Failure, FailureKind, Map, Value};
+use noetl_model::{Failure, FailureKind};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::execute::failed;
-use crate::config::{self, type_name, wrong};
+use crate::sql::{File, Stop};
 
 /// How many of the database's operations pass between two looks at whether to stop: well below a
 /// millisecond, and cheap.
@@ -22,61 +19,24 @@ const BUSY_TRY: Duration = Duration::from_millis(100);
 /// transaction.
 const BUSY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where a database is, and how it is to be opened.
-#[derive(Debug, Clone)]
-pub(crate) struct Location {
-    /// `None` is a fresh one in memory.
-    path: Option<PathBuf>,
-    read_only: bool,
-}
-
-impl Location {
-    pub(crate) fn read(settings: &Map) -> Result<Self, Failure> {
-        let path = match config::first(settings, &["db_path", "database", "path"]) {
-            None => None,
-            Some((_, Value::String(path))) if path == ":memory:" || path.is_empty() => None,
-            Some((key, Value::String(path))) if path.contains('\0') => {
-                return Err(wrong(format!("`{key}` holds a NUL character")));
-            }
-            Some((_, Value::String(path))) => Some(PathBuf::from(path)),
-            Some((key, other)) => {
-                return Err(wrong(format!("`{key}` must be a path, not {}", type_name(other))));
-            }
-        };
-        let read_only = match settings.get("read_only") {
-            None | Some(Value::Null) => false,
-            Some(Value::Bool(read_only)) => *read_only,
-            Some(other) => {
-                let found = type_name(other);
-                return Err(wrong(format!("`read_only` must be true or false, not {found}")));
-            }
-        };
-        Ok(Self { path, read_only })
-    }
-
-    pub(crate) fn is_in_memory(&self) -> bool {
-        self.path.is_none()
-    }
-}
-
 /// Opens the database such that `stop` ends whatever it does.
-pub(crate) fn open(location: &Location, stop: &Stop) -> Result<Connection, Failure> {
-    let access = match location.read_only {
+pub(crate) fn open(file: &File, stop: &Stop) -> Result<Connection, Failure> {
+    let access = match file.read_only {
         true => OpenFlags::SQLITE_OPEN_READ_ONLY,
         false => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
     };
     // Without the flag for URIs: a path is a path, whatever it looks like.
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let opened = match &location.path {
+    let opened = match &file.path {
         None => Connection::open_in_memory(),
         Some(path) => Connection::open_with_flags(path, flags),
     };
     let mut connection = opened.map_err(|error| {
         let failure = failed(&error, None);
-        match &location.path {
+        match &file.path {
             Some(path) => Failure {
                 kind: FailureKind::Config,
-                message: format!("{} cannot be opened: {error}", path.display()),
+                message: format!("{path} cannot be opened: {error}"),
                 ..failure
             },
             None => failure,
@@ -123,34 +83,5 @@ impl<'a> Patience<'a> {
         error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
             && self.started.elapsed() < BUSY_PATIENCE
             && !self.stop.is_raised()
-    }
-}
-
-/// A sign to stop, seen by the thread that works.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
-
-impl Stop {
-    pub(crate) fn raise(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Raises the sign when it is dropped.
-    pub(crate) fn guard(&self) -> Guard {
-        Guard(self.clone())
-    }
-}
-
-/// See [`Stop::guard`].
-#[derive(Debug)]
-pub(crate) struct Guard(Stop);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.0.raise();
     }
 }

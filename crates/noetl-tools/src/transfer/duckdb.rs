@@ -5,17 +5,16 @@ use noetl_model::{Failure, Map};
 
 use super::Side;
 use super::flow::{Flow, Into, Mode, Piece, Plan, Taken, list, on_conflict, picked};
-use crate::config::{expiry, wrong};
+use crate::config::wrong;
 use crate::duckdb::{Location, bind, cells, failed, open, stored_cell};
-use crate::sql::{Dialect, Params, Script, column_names, number_names, quoted};
-use crate::sqlite::Stop;
+use crate::sql::{Dialect, Params, Script, Stop, column_names, number_names, quoted};
 
 /// Reads the rows of one statement.
 pub(super) async fn read(side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
     let location = Location::read(side.settings)?;
     let (settings, stop) = (side.settings.clone(), side.stop.clone());
     let work = tokio::task::spawn_blocking(move || read_all(&location, &settings, &stop, flow));
-    side.stop.supervise(work, side.call, expiry(None), None).await
+    side.stop.supervise(work, side.call, None).await
 }
 
 fn read_all(
@@ -60,7 +59,7 @@ pub(super) async fn write(side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<
     }
     let (plan, stop) = (plan.clone(), side.stop.clone());
     let work = tokio::task::spawn_blocking(move || write_all(&location, &plan, &stop, taken));
-    side.stop.supervise(work, side.call, expiry(None), None).await
+    side.stop.supervise(work, side.call, None).await
 }
 
 fn write_all(

@@ -5,36 +5,31 @@ use rusqlite::params_from_iter;
 
 use super::Side;
 use super::flow::{Flow, Into, Mode, Piece, Plan, Taken, list, on_conflict, picked};
-use crate::config::{expiry, wrong};
-use crate::sql::{Dialect, Script, column_names, number_names, quoted};
-use crate::sqlite::{Location, Stop, bind, cells, failed, open, patiently};
+use crate::config::wrong;
+use crate::sql::{Dialect, File, Script, Stop, column_names, number_names, quoted};
+use crate::sqlite::{bind, cells, failed, open, patiently};
 
 /// Reads the rows of one statement.
 pub(super) async fn read(side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
     let mut settings = side.settings.clone();
-    if !Location::read(&settings)?.is_in_memory() {
+    if !File::read(&settings)?.is_in_memory() {
         // A source that is not there must not come into being.
         settings.insert("read_only".to_owned(), Value::Bool(true));
     }
-    let location = Location::read(&settings)?;
+    let file = File::read(&settings)?;
     let stop = side.stop.clone();
-    let work = tokio::task::spawn_blocking(move || read_all(&location, &settings, &stop, flow));
-    side.stop.supervise(work, side.call, expiry(None), None).await
+    let work = tokio::task::spawn_blocking(move || read_all(&file, &settings, &stop, flow));
+    side.stop.supervise(work, side.call, None).await
 }
 
-fn read_all(
-    location: &Location,
-    settings: &Map,
-    stop: &Stop,
-    mut flow: Flow,
-) -> Result<(), Failure> {
+fn read_all(file: &File, settings: &Map, stop: &Stop, mut flow: Flow) -> Result<(), Failure> {
     let nothing = Map::new();
     let script = Script::read_from(settings, &nothing, "sqlite", Dialect::Sqlite)?;
     let [part] = script.parts.as_slice() else {
         return Err(wrong("a source reads one statement, and there are several"));
     };
     let failing = |error: rusqlite::Error| failed(&error, None);
-    let connection = open(location, stop)?;
+    let connection = open(file, stop)?;
     let mut prepared =
         patiently(stop, || connection.prepare(part.statement.text)).map_err(failing)?;
     bind(&mut prepared, &part.params, 0)?;
@@ -50,24 +45,19 @@ fn read_all(
 
 /// Writes all rows in one transaction.
 pub(super) async fn write(side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<u64, Failure> {
-    let location = Location::read(side.settings)?;
-    if location.is_in_memory() {
+    let file = File::read(side.settings)?;
+    if file.is_in_memory() {
         return Err(wrong("needs `db_path`: what is written in memory is gone with the step"));
     }
     let (plan, stop) = (plan.clone(), side.stop.clone());
-    let work = tokio::task::spawn_blocking(move || write_all(&location, &plan, &stop, taken));
-    side.stop.supervise(work, side.call, expiry(None), None).await
+    let work = tokio::task::spawn_blocking(move || write_all(&file, &plan, &stop, taken));
+    side.stop.supervise(work, side.call, None).await
 }
 
-fn write_all(
-    location: &Location,
-    plan: &Plan,
-    stop: &Stop,
-    mut taken: Taken,
-) -> Result<u64, Failure> {
+fn write_all(file: &File, plan: &Plan, stop: &Stop, mut taken: Taken) -> Result<u64, Failure> {
     let failing = |error: rusqlite::Error| failed(&error, None);
     let columns = plan.columns(&taken.columns_blocking()?)?;
-    let connection = open(location, stop)?;
+    let connection = open(file, stop)?;
     // Dropped without a commit, the connection rolls back.
     patiently(stop, || connection.execute_batch("begin immediate")).map_err(failing)?;
     if let Into::Table { table, mode: Mode::Replace } = &plan.into {

@@ -37,6 +37,7 @@ impl Search<'_, '_> {
         let label = label(name);
         self.keychain.secrets.note(&label, &secret);
         performer.services.note_secret(self.keychain.command, &label, &secret).await?;
+        performer.tokens.note_use(self.keychain.command.execution, &label, &token.fields);
         Ok((token.fields, Some(key)))
     }
 

@@ -51,6 +51,20 @@ async fn one_after_the_other_sees_what_was_set_before() {
 }
 
 #[tokio::test]
+async fn what_is_set_for_the_visit_outlives_an_iteration_and_is_reported() {
+    let set = json!([{"scope": "step", "path": ["last"], "value": "{{ x }}"}]);
+    let input = json!({"before": "{{ step.last | default('nothing') }}"});
+    let tasks = json!([task("a", json!({"input": input, "set": set}))]);
+    let ended = looped(&Told::echo(), json!({"items": [5, 6]}), tasks.clone()).await;
+    assert_eq!(ended.outcome.unwrap()["results"], json!([{"before": "nothing"}, {"before": 5}]));
+    assert_eq!(Value::Object(ended.step), json!({"last": 6}));
+    assert!(ended.ctx.is_empty());
+    let settings = json!({"items": [5, 6], "mode": "parallel"});
+    let ended = looped(&Told::echo(), settings, tasks).await;
+    assert_eq!(Value::Object(ended.step), json!({"last": 6}));
+}
+
+#[tokio::test]
 async fn side_by_side_sees_none_of_it_and_the_last_item_writes_last() {
     let tool = Told::echo();
     let settings = json!({"items": [5, 6, 7], "mode": "parallel"});

@@ -398,3 +398,47 @@ async fn a_store_that_is_away_fails_the_call_rather_than_sending_a_mark() {
     assert_eq!((failure.kind, failure.retryable), (FailureKind::Connection, true));
     assert!(bench.tool.given().is_empty());
 }
+
+#[tokio::test]
+async fn the_mark_of_a_token_is_turned_back_for_later_commands_of_its_execution_alone() {
+    let bench = Bench::new(Safe::default());
+    let keychain = json!({"api": {"kind": "oauth2", "endpoint": "http://t", "data": {}}});
+    let tasks = json!([task("x", json!({"input": {"v": "{{ keychain.api.access_token }}"}}))]);
+    bench.run(keychain.clone(), tasks.clone()).await.outcome.unwrap();
+    let token = mark("keychain.api", "access_token");
+    let later = |execution: i64| {
+        let config = json!({"tasks": [task("y", json!({"input": {"v": format!("<{token}>")}}))]});
+        let mut later = command("task_sequence", config, Some(scope(json!({}))));
+        later.execution = noetl_model::ExecutionId::new(execution);
+        later
+    };
+    bench.performer.perform(&later(7)).await.outcome.unwrap();
+    assert_eq!(bench.tool.given()[1], json!({"v": "<token-number-1>"}));
+    bench.performer.perform(&later(9)).await.outcome.unwrap();
+    assert_eq!(bench.tool.given()[2], json!({ "v": format!("<{token}>") }), "not its token");
+    // The newest one counts.
+    bench.clock.0.store(100_000, Ordering::Relaxed);
+    bench.run(keychain, tasks).await.outcome.unwrap();
+    bench.performer.perform(&later(7)).await.outcome.unwrap();
+    assert_eq!(bench.tool.given()[4], json!({"v": "<token-number-2>"}));
+    // What was turned back is as secret as before.
+    let set = json!([{"scope": "ctx", "path": ["kept"], "value": "{{ output.v }}"}]);
+    let config = json!({"tasks": [task("z", json!({"input": {"v": token}, "set": set}))]});
+    let ended =
+        bench.performer.perform(&command("task_sequence", config, Some(scope(json!({}))))).await;
+    assert!(failure(ended).message.starts_with("ctx.kept would hold the secret"));
+}
+
+#[tokio::test]
+async fn what_is_recorded_for_a_step_holds_no_secret_either() {
+    let bench = Bench::new(Safe::with(json!({ "c": { "t": "the-secret" } })));
+    let keychain = json!({"k": {"kind": "credential", "credential": "c"}});
+    for (among, is_refused) in [("step", true), ("iter", false)] {
+        let set = json!([{"scope": among, "path": ["a"], "value": "{{ output.v }}"}]);
+        let input = json!({"v": "{{ keychain.k.t }}"});
+        let tasks = json!([task("x", json!({"input": input, "set": set}))]);
+        let ended = bench.run(keychain.clone(), tasks).await;
+        assert_eq!(ended.outcome.is_err(), is_refused, "{among}");
+        assert!(ended.step.is_empty());
+    }
+}

@@ -124,6 +124,8 @@ pub(crate) fn scope(ctx: Value) -> CommandScope {
         workload: Map::new(),
         ctx,
         steps: Map::new(),
+        tasks: std::collections::BTreeMap::new(),
+        step: Map::new(),
         previous: None,
         iteration: None,
         spec: None,

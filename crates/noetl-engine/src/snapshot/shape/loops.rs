@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use noetl_model::FailureKind;
+use noetl_model::repeat::FrameSizes;
 use serde::{Deserialize, Serialize};
 
 use super::super::SnapshotError;
@@ -28,6 +29,9 @@ pub(super) struct Loop {
     chunks: Vec<(u32, u32, Kind)>,
     ends: Vec<Ended>,
     spans: Vec<(u32, [u32; 5])>,
+    /// Rows at a time, rows beside each other, tries of a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    frame: Option<[u32; 3]>,
 }
 
 /// How an item ended, as short as can be: most have ended well, or not yet.
@@ -69,6 +73,7 @@ impl Loop {
             chunks: repeat.chunks.iter().map(chunk).collect(),
             ends: repeat.ends.iter().map(Ended::of).collect(),
             spans: repeat.spans.iter().map(span).collect(),
+            frame: repeat.frame.map(|f| [f.max_rows, f.row_concurrency, f.max_attempts]),
         }
     }
 
@@ -110,7 +115,12 @@ impl Loop {
             bytes,
         };
         let spans = self.spans.into_iter().map(span).collect();
-        let repeat = Repeat { counters, from: self.from, chunks, ends, spans };
+        let frame = self.frame.map(|[max_rows, row_concurrency, max_attempts]| FrameSizes {
+            max_rows,
+            row_concurrency,
+            max_attempts,
+        });
+        let repeat = Repeat { counters, from: self.from, frame, chunks, ends, spans };
         Ok(((self.step, self.generation), repeat))
     }
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use insta::assert_snapshot;
+use noetl_model::repeat::FrameSizes;
 use serde_json::json;
 
 use super::{playbook, report_steps, shown};
-use crate::document::{FailureMode, Frame, Loop, LoopExec, LoopMode, Over, Work};
+use crate::document::{FailureMode, Loop, LoopExec, LoopMode, Over, Work};
 
 fn one(text: &str) -> Loop {
     let mut playbook = playbook(&format!("  - {{step: start, tool: {{kind: noop}}, {text}}}\n"));
@@ -71,15 +72,30 @@ fn a_cursor_claims_rows_with_a_tool() {
         json!({"auth": "pg", "query": "<select {{ __frame_max_rows }}>", "schema": "s"})
     );
     let lease = Some(Duration::from_secs(120));
-    let expected = Frame { max_rows: 10, row_concurrency: 5, whole: true, max_attempts: 3, lease };
-    assert_eq!(cursor.frame, expected);
+    let expected = FrameSizes { max_rows: 10, row_concurrency: 5, max_attempts: 3 };
+    assert_eq!(
+        (cursor.frame.sizes, cursor.frame.whole, cursor.frame.lease),
+        (expected, true, lease)
+    );
     assert_eq!(written.mode, LoopMode::Parallel);
     let written =
         one("loop: {iterator: row, cursor: {kind: sqlite, db_path: a.db, claim: select 1}}");
     let Over::Cursor(cursor) = &written.over else { panic!("items") };
-    let expected =
-        Frame { max_rows: 1, row_concurrency: 1, whole: false, max_attempts: 1, lease: None };
-    assert_eq!((cursor.frame.clone(), written.mode), (expected, LoopMode::Sequential));
+    let expected = FrameSizes { max_rows: 1, row_concurrency: 1, max_attempts: 1 };
+    assert_eq!(
+        (cursor.frame.sizes, cursor.frame.whole, cursor.frame.lease),
+        (expected, false, None)
+    );
+    assert!(cursor.frame.templates.is_empty());
+    assert_eq!(written.mode, LoopMode::Sequential);
+    let written =
+        one("loop: {iterator: row, cursor: {kind: sqlite, db_path: a.db, claim: select 1, \
+         timeout: '{{ t }}'}, spec: {frame: {max_rows: '{{ n }}', row_concurrency: '{{ k }}'}}}");
+    let Over::Cursor(cursor) = &written.over else { panic!("items") };
+    let templated: Vec<_> = cursor.frame.templates.iter().map(|(size, _)| size.key()).collect();
+    assert_eq!(templated, ["max_rows", "row_concurrency"]);
+    assert_eq!(written.mode, LoopMode::Parallel, "rows may run beside each other");
+    assert_eq!(shown(&cursor.claim.config)["timeout"], json!("<{{ t }}>"));
 }
 
 #[test]
@@ -282,9 +298,9 @@ fn doubtful_loops_are_mentioned() {
       help: remove it; 'lease_seconds' says how long a command of a frame may take
     warning[W102] at 20:108, workflow[4].loop.spec.frame.rows: unknown key 'rows', which has no effect
       help: remove it; known here: max_rows, row_concurrency, process, max_attempts, lease_seconds
-    warning[W114] at 20:127, workflow[4].loop.spec.frame.max_rows: a template has no effect on a frame, which has the same size every time
-      help: write the number itself
-    warning[W114] at 20:153, workflow[4].loop.spec.frame.lease_seconds: a template has no effect on a frame, which has the same size every time
-      help: write the number itself
+    warning[W108] at 20:127, workflow[4].loop.spec.frame.max_rows: nothing in this playbook gives 'n' a value
+      help: declare it under 'workload', or assign it with 'set'
+    warning[W114] at 20:153, workflow[4].loop.spec.frame.lease_seconds: a template has no effect on a frame's lease, which is renewed as it runs
+      help: remove it
     "#);
 }

@@ -305,7 +305,7 @@ fn timeouts_are_checked() {
   - step: b
     tool: {kind: noop, timeout_seconds: 5 parsecs}
   - step: c
-    tool: {kind: wait, seconds: 1, timeout: '{{ t }}'}
+    tool: {kind: wait, seconds: 1, timeout: '{{ t'}
   - step: d
     tool: {kind: noop}
     spec: {timeout: 900d}
@@ -314,8 +314,8 @@ fn timeouts_are_checked() {
       help: write seconds (30, 0.5) or a number with a unit: 500ms, 30s, 5m, 1h
     error[E009] at 9:41, workflow[1].tool.timeout_seconds: this is not a timeout between 1 ns and one year
       help: write seconds (30, 0.5) or a number with a unit: 500ms, 30s, 5m, 1h
-    error[E090] at 11:45, workflow[2].tool.timeout: a template as timeout is not available in this version
-      help: write the number itself
+    error[E050] at 11:49, workflow[2].tool.timeout: the template does not compile: unexpected end of input, expected end of variable block
+      help: check the braces, quotes and names of the template
     error[E009] at 14:21, workflow[3].spec.timeout: this is not a timeout between 1 ns and one year
       help: write seconds (30, 0.5) or a number with a unit: 500ms, 30s, 5m, 1h
     ");

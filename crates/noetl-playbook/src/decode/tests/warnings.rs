@@ -256,3 +256,26 @@ fn a_branch_that_leads_back_into_its_split_is_mentioned() {
   - {step: end, tool: {kind: noop}}
 "), @"");
 }
+
+#[test]
+fn steps_and_items_that_no_template_can_name_are_mentioned() {
+    assert_snapshot!(report_steps("
+  - step: start
+    tool: {kind: noop}
+    next: {spec: {mode: inclusive}, arcs: [{step: none}, {step: 'true'}, {step: 'not'}, {step: nothing}, {step: a-b}]}
+  - {step: none, tool: {kind: noop}}
+  - {step: 'true', tool: {kind: noop}}
+  - {step: 'not', tool: {kind: noop}}
+  - {step: nothing, loop: {in: [1], iterator: 'False'}, tool: {kind: noop}}
+  - {step: a-b, tool: {kind: noop}}
+"), @r#"
+    warning[W118] at 9:12, workflow[1].step: in a template 'none' is a word of its own, never this step
+      help: rename the step, or write 'steps["none"]'
+    warning[W118] at 10:12, workflow[2].step: in a template 'true' is a word of its own, never this step
+      help: rename the step, or write 'steps["true"]'
+    warning[W118] at 11:12, workflow[3].step: in a template 'not' is a word of its own, never this step
+      help: rename the step, or write 'steps["not"]'
+    warning[W118] at 12:47, workflow[4].loop.iterator: in a template 'False' is a word of its own, never this item
+      help: name the item otherwise: 'iterator: item'
+    "#);
+}

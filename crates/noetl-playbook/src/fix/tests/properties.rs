@@ -23,6 +23,9 @@ const TOOLS: &[&str] = &[
     "    tool: [{three: {kind: noop}}, {kind: noop, spec: {policy: {rules: [{when: yes, then: {do: break, set_iter: {x: 1}}}]}}}]\n",
     "    tool:\n      kind: noop\n      spec:\n        policy:\n          rules:\n            - else:\n              then:\n                do: fail\n                desc: x\n",
     "    tool: {kind: playbooks, path: x, args: {a: 1}}\n",
+    "    tool:\n      kind: noop\n      eval:   # rules\n      - expr: outcome.error\n        do: retry   # again\n        set_ctx: {n: 1}\n      # else\n      - else:\n        then:\n          do: fail\n",
+    "    tool: {kind: noop, eval: [{expr: outcome.error, do: retry, attempts: 2}, {else: {do: fail}}], spec: {timeout: 3}}\n",
+    "    tool:\n    - kind: noop\n      name: x\n      policy:\n          - do: continue\n            when: |-\n              output.ok\n    - {name: y, kind: noop, policy: {rules: [{when: yes, do: jump, to: x}]}}\n",
 ];
 
 /// Ways to write where it goes on.
@@ -39,6 +42,8 @@ const NEXTS: &[&str] = &[
     "    next: {step: a, set: {x: 1}}\n",
     "    next: {mode: inclusive, arcs: [{step: a, cond: ctx.x}]}\n",
     "    next:\n      arcs:\n        - {step: b}\n      on_no_match: fail\n",
+    "    next:\n    - when: outcome.ok   # well\n      then:\n        - step: a\n          args: {k: 1}\n    - else: b\n",
+    "    next: [{when: yes, then: {step: a, set: {x: 1}}}, {else: [{step: b}]}]   # ways\n",
 ];
 
 const LOOPS: &[&str] = &[

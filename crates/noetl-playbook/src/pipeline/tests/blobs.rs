@@ -19,6 +19,8 @@ fn carried(blobs: Vec<ScopeBlob>) -> Scope {
         workload: noetl_model::Map::new(),
         ctx: noetl_model::Map::new(),
         steps: noetl_model::Map::new(),
+        tasks: std::collections::BTreeMap::new(),
+        step: noetl_model::Map::new(),
         previous: None,
         iteration: None,
         spec: None,

@@ -174,6 +174,8 @@ fn a_commands_slice_of_state_is_what_its_templates_see() {
         workload: json!({"w": 1}).as_object().unwrap().clone(),
         ctx: json!({"c": 2}).as_object().unwrap().clone(),
         steps: json!({"before": {"s": 3}}).as_object().unwrap().clone(),
+        tasks: [("before".into(), "first".into())].into(),
+        step: json!({"v": 8}).as_object().unwrap().clone(),
         previous: Some(json!({"p": 4})),
         iteration: Some(IterationScope {
             name: "row".into(),
@@ -190,11 +192,12 @@ fn a_commands_slice_of_state_is_what_its_templates_see() {
         version: 9,
         parent: Some(ExecutionId::new(10)),
     };
-    let all = "{{ [workload.w, ctx.c, before.s, result.p, row, _index, spec.x, env.REGION] }}";
+    let all = "{{ [workload.w, ctx.c, before.s, result.p, row, _index, spec.x, env.REGION, \
+               step.v, before.first.s, before.results.first.s] }}";
     let who = "{{ [execution_id, catalog_id, path, version, parent_execution_id] }}";
     let tasks = json!([{"name": "a", "kind": "x", "input": {"all": all, "who": who}}]);
     let (said, _) = transcript(tasks, scope_of(ExecutionId::new(1), carried), vec![Ok(json!(1))]);
-    let expected = r#"a#1 {"all":[1,2,3,4,5,6,7,"eu"],"who":["1","8","a/b",9,"10"]}"#;
+    let expected = r#"a#1 {"all":[1,2,3,4,5,6,7,"eu",8,3,3],"who":["1","8","a/b",9,"10"]}"#;
     assert_eq!(said, [expected]);
 }
 

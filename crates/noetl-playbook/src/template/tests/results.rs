@@ -56,6 +56,28 @@ fn a_loops_result_is_a_map_and_the_list_of_what_its_items_gave() {
 }
 
 #[test]
+fn a_result_is_found_by_the_label_of_the_only_task_that_ran() {
+    let tasks = Arc::new([("p".into(), "first".into())].into());
+    let of = |value: Value| Scope { tasks: Arc::clone(&tasks), ..results(json!({ "p": value })) };
+    let scope = of(json!({"n": 1}));
+    check_in(&scope, "[p.results.first.n, p.first.n, p.data.first.n]", json!([1, 1, 1]));
+    check_in(&scope, "p.results.first", json!({"n": 1}));
+    check_in(&scope, "[p.results.second is defined, p.p is defined]", json!([false, false]));
+    check_in(&of(json!([7, 8])), "[p.results.first[1], p.results[0]]", json!([8, 7]));
+    check_in(&of(json!("text")), "p.results.first", json!("text"));
+    // After several tasks every label is a key.
+    let several = of(json!({"n": 2, "first": 5, "second": {"n": 2}}));
+    check_in(&several, "[p.results.first, p.results.second.n, p.n]", json!([5, 2, 2]));
+    // A key of the data is meant before a label.
+    check_in(&of(json!({"first": null})), "p.results.first is none", json!(true));
+    check_in(&of(looped()), "p.first is defined", json!(false));
+    // A tool by itself is called like its step.
+    let alone = results(json!({"q": {"n": 3}}));
+    check_in(&alone, "[q.results.q.n, q.results.n]", json!([3, 3]));
+    check_in(&alone, "q.q is defined", json!(false));
+}
+
+#[test]
 fn an_sql_result_is_a_map_and_the_list_of_its_rows() {
     let scope = results(json!({ "q": rows() }));
     check_in(

@@ -1,0 +1,132 @@
+//! Calls that are given up before the execution they ask for was started. Nobody may be left with an
+//! execution that runs on unwanted, whoever delivers what, and in which order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_control::{Control, Options};
+use noetl_model::ExecutionId;
+use noetl_store::{Due, ExecutionStatus, MemoryStore, Store, StoreClock};
+use noetl_testkit::{CommitFault, FrailStore, SimClock};
+use noetl_tools::{Noop, Registry};
+
+use crate::own::{register, rows_of};
+use crate::plant::{Gate, Plant};
+
+const CALL: &str = "  - {step: a, tool: {kind: playbook, path: other/held, return_result: true, \
+                    timeout: 5}}\n";
+const HELD: &str = "  - {step: a, tool: {kind: shell, command: x}}\n";
+
+/// Processes on one store, and the clock they go by.
+struct Site {
+    clock: Arc<SimClock>,
+    memory: Arc<MemoryStore>,
+}
+
+impl Site {
+    fn new() -> Self {
+        let clock = Arc::new(SimClock::default());
+        let memory = MemoryStore::new().with_clock(StoreClock::new(clock.clone()));
+        Self { clock, memory: Arc::new(memory) }
+    }
+
+    /// One process, with the store as it sees it.
+    async fn process(&self, gate: &Gate) -> (Arc<FrailStore>, Plant) {
+        let store = Arc::new(FrailStore::over(self.memory.clone()));
+        let seen: Arc<dyn Store> = store.clone();
+        let control = Control::open(Options::default(), seen, self.clock.clone()).await.unwrap();
+        let tools = Registry::default().with(Noop).with(gate.clone());
+        (store, Plant::equipped(control, tools))
+    }
+
+    /// Lets this much time pass, then waits until `is_so`.
+    async fn pass(&self, seconds: u64, mut is_so: impl AsyncFnMut() -> bool) {
+        self.clock.advance(Duration::from_secs(seconds));
+        for _ in 0..10_000 {
+            if is_so().await {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("it never came to be");
+    }
+
+    /// How often each row that this execution sent was taken.
+    async fn takes(&self, id: ExecutionId) -> Vec<u32> {
+        self.memory.due_of(id).await.unwrap().iter().map(|row| row.attempts).collect()
+    }
+
+    /// Whether nothing that this execution asked for waits for its delivery.
+    async fn is_delivered(&self, id: ExecutionId) -> bool {
+        self.memory.due_of(id).await.unwrap().is_empty()
+    }
+}
+
+async fn status(plant: &Plant, id: ExecutionId) -> ExecutionStatus {
+    plant.control.executions.get(&plant.tenant, id).await.unwrap().unwrap().status
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_timed_out_before_its_child_was_started_starts_nothing() {
+    let (site, gate) = (Site::new(), Gate::new());
+    let (store, plant) = site.process(&gate).await;
+    register(&plant, "other/held", HELD).await;
+    // The parent's start is kept, the child's is not: its row rests for as long as it was lent.
+    store.fail_commit(store.commits() + 2, CommitFault::Refused);
+    let id = plant.start(CALL).await;
+    site.pass(0, async || store.commits() >= 2).await;
+    site.pass(6, async || status(&plant, id).await == ExecutionStatus::Failed).await;
+    // It is looked at more than once, in case somebody else was about to start it.
+    site.pass(31, async || site.takes(id).await == [2]).await;
+    site.pass(31, async || site.is_delivered(id).await).await;
+    assert!(rows_of(&plant, "other/held").await.is_empty(), "nobody wants it");
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_whose_start_was_under_way_while_the_call_timed_out_is_stopped() {
+    let (site, gate) = (Site::new(), Gate::new());
+    let (slow, first) = site.process(&gate).await;
+    register(&first, "other/held", HELD).await;
+    // The start passes its first look at the parent and does not come further.
+    let before = slow.commits();
+    slow.hold_commits_from(before + 2);
+    let id = first.start(CALL).await;
+    site.pass(0, async || slow.commits() >= before + 2).await;
+    // Another process delivers the timeout, and the cancel that finds no child.
+    let (_, second) = site.process(&gate).await;
+    site.pass(6, async || status(&second, id).await == ExecutionStatus::Failed).await;
+    let only_start = async || {
+        let rows = site.memory.due_of(id).await.unwrap();
+        rows.iter().map(|row| row.kind.as_str()).eq(["start_child"])
+    };
+    site.pass(0, only_start).await;
+    slow.hold_commits(false);
+    site.pass(0, async || site.is_delivered(id).await).await;
+    let children = rows_of(&first, "other/held").await;
+    assert_eq!(children.len(), 1, "it was started");
+    assert_eq!(first.finished(children[0].id).await.status, ExecutionStatus::Cancelled);
+    second.close().await;
+    first.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_playbook_that_was_sent_off_runs_though_its_sender_failed() {
+    let (site, gate) = (Site::new(), Gate::new());
+    let (store, plant) = site.process(&gate).await;
+    register(&plant, "other/sent", "  - {step: a, tool: {kind: noop}}\n").await;
+    let before = store.commits();
+    store.fail_commit(before + 2, CommitFault::Refused);
+    let id = plant
+        .start(
+            "  - {step: a, tool: {kind: playbook, path: other/sent}, next: {arcs: [{step: b}]}}\n  \
+             - {step: b, tool: {kind: wait, until: never}}\n",
+        )
+        .await;
+    assert_eq!(status(&plant, id).await, ExecutionStatus::Failed);
+    site.pass(31, async || site.is_delivered(id).await).await;
+    let children = rows_of(&plant, "other/sent").await;
+    assert_eq!(children.len(), 1);
+    assert_eq!(plant.finished(children[0].id).await.status, ExecutionStatus::Completed);
+    plant.close().await;
+}

@@ -1,0 +1,115 @@
+//! Frames of a cursor: rows that are claimed together, recorded, and handed out by the loop.
+
+use std::sync::Arc;
+
+use noetl_model::event::{Issued, LoopEvent, LoopItem};
+use noetl_model::repeat::{FrameMoved, FrameSizes, FrameState, LoopItems};
+use noetl_model::{CommandId, Fact, Failure, FailureKind, Value};
+use noetl_playbook::document::{Cursor, Over, Step};
+use noetl_playbook::template::from_json_owned;
+
+use super::collection;
+use crate::decide::Draft;
+use crate::scope;
+
+/// The name by which a claim's statement knows how many rows to claim.
+const FRAME_MAX_ROWS: &str = "__frame_max_rows";
+
+impl Draft<'_, '_> {
+    /// How rows are cut into frames: as it was rendered when the loop began, else as written.
+    pub(super) fn frame_sizes(&self, cursor: &Cursor, visit: &(Arc<str>, u32)) -> FrameSizes {
+        self.repeat(visit).and_then(|state| state.frame).unwrap_or(cursor.frame.sizes)
+    }
+
+    /// Ends frames all of whose rows have ended.
+    pub(super) fn close_frames(&mut self, visit: &(Arc<str>, u32)) {
+        let Some(state) = self.repeat(visit).filter(|state| state.counters.total.is_none()) else {
+            return;
+        };
+        let ended: Vec<FrameMoved> = state
+            .spans
+            .iter()
+            .filter(|(_, span)| span.open == 0 && span.next >= span.rows)
+            .map(|(frame, span)| {
+                let failed = span.failed > 0;
+                let to = if failed { FrameState::Failed } else { FrameState::Committed };
+                FrameMoved { frame: *frame, to, rows: span.rows }
+            })
+            .collect();
+        for moved in ended {
+            self.loop_fact(&visit.0, visit.1, LoopEvent::Frame(moved));
+        }
+    }
+
+    /// Claims rows for as many frames as may be worked on at a time.
+    pub(super) fn claim_frames(
+        &mut self,
+        step: &Step,
+        cursor: &Cursor,
+        generation: u32,
+        visit: &(Arc<str>, u32),
+    ) {
+        loop {
+            let Some(state) = self.repeat(visit) else { return };
+            let counters = state.counters;
+            let under_way = counters.claims + u32::try_from(state.spans.len()).unwrap_or(u32::MAX);
+            let is_full = under_way >= counters.max_in_flight;
+            if counters.drained || is_full || !self.needed.is_empty() {
+                return;
+            }
+            let (frame, from) = (counters.frames, state.from.clone());
+            let mut scope = scope::for_tool(self, from.as_deref());
+            let rows = from_json_owned(self.frame_sizes(cursor, visit).max_rows.into());
+            Arc::make_mut(&mut scope.labels).insert(Arc::from(FRAME_MAX_ROWS), rows.into());
+            let moved = FrameMoved { frame, to: FrameState::Dispatched, rows: 0 };
+            self.loop_fact(&step.name, generation, LoopEvent::Frame(moved));
+            let item = LoopItem { index: frame, total: None, frame: Some(frame), claims: true };
+            let issued = self.issue_tool(step, &cursor.claim, generation, &scope, item);
+            if let Err(message) = issued {
+                let failure = Failure::new(FailureKind::TemplateError, message);
+                return self.exit_loop_failed(&step.name, generation, failure);
+            }
+        }
+    }
+
+    /// Records the rows a claim returned and hands them out. Without a row, nothing is left.
+    pub(super) fn rows_claimed(
+        &mut self,
+        command: CommandId,
+        issued: &Arc<Issued>,
+        item: &LoopItem,
+    ) {
+        let answer = self.state.open_command(command).and_then(|open| open.answer.as_ref());
+        let slot = answer.map(|answer| answer.slot.clone()).unwrap_or_default();
+        let scope = scope::for_tool(self, None);
+        let data = scope.reach.data(&slot);
+        if self.misses(&scope) {
+            return;
+        }
+        let (name, generation) = (issued.step.clone(), issued.generation);
+        self.record(Fact::CommandCompleted { command, step: name.clone(), item: None });
+        let frame = item.frame.unwrap_or_default();
+        let Some(rows) = collection::rows(&data) else {
+            let message = "the claim returned no list of rows";
+            let failure = Failure::new(FailureKind::Schema, message);
+            return self.exit_loop_failed(&name, generation, failure);
+        };
+        if rows.is_empty() {
+            let moved = FrameMoved { frame, to: FrameState::Committed, rows: 0 };
+            self.loop_fact(&name, generation, LoopEvent::Frame(moved));
+        } else {
+            let ix = self.playbook.find(&name);
+            let repeat = ix.and_then(|ix| self.playbook.step(ix).repeat.as_ref());
+            let whole = matches!(
+                repeat.map(|repeat| &repeat.over),
+                Some(Over::Cursor(cursor)) if cursor.frame.whole
+            );
+            let items = if whole { vec![Value::Array(rows)] } else { rows };
+            let known = self.repeat(&(name.clone(), generation)).map_or(0, |r| r.ends.len());
+            let from = u32::try_from(known).unwrap_or(u32::MAX);
+            let recorded = LoopItems { from, items, frame: Some(frame) };
+            self.loop_fact(&name, generation, LoopEvent::Items(recorded));
+        }
+        self.advance_loop(&name, generation);
+    }
+}

@@ -1,0 +1,143 @@
+//! Rules of tools, and where they stand.
+
+use super::edits::Edit;
+use super::tree::{Item, Shape};
+use super::{Fixer, steps};
+
+/// Keys of a rule that are not part of its action.
+const CONDITIONS: &[&str] = &["when", "expr", "then", "else"];
+
+pub(super) fn rewrite(fixer: &mut Fixer<'_>, tool: &Item) {
+    let spec = tool.get("spec");
+    let within = spec.and_then(|spec| spec.entry("policy"));
+    let (beside, eval) = (tool.entry("policy"), tool.entry("eval"));
+    let lists = [within, beside].map(|entry| entry.map(|(_, policy)| rules_of(policy)));
+    let lists = lists.into_iter().chain([eval.map(|(_, eval)| eval)]).flatten();
+    let rules: Vec<&Item> = lists.flat_map(Item::items).collect();
+    rules.iter().for_each(|item| rule(fixer, item));
+    // What is put further in is counted from the columns as they are, so the actions go first.
+    if rules.iter().any(|item| item.has("do") && !item.is_flow()) {
+        return;
+    }
+    if let Some((key, policy)) = within
+        && !policy.items().is_empty()
+        && let Some(edits) = fixer.put_under(key, policy, &["rules"])
+    {
+        fixer.push(policy.start, "put the rules of 'policy' under 'rules'", edits);
+    }
+    match (beside, eval, spec) {
+        (Some(policy), None, None) if policy.1.items().is_empty() => {
+            under_spec(fixer, policy, &["policy"]);
+        }
+        (Some(list), None, None) => under_spec(fixer, list, &["policy", "rules"]),
+        (None, Some(list), None) => under_spec(fixer, list, &["policy", "rules"]),
+        (None, Some(list), Some(spec)) => into_spec(fixer, tool, spec, list),
+        _ => {}
+    }
+}
+
+/// The list of rules of a policy, which may be the policy itself.
+fn rules_of(policy: &Item) -> &Item {
+    policy.get("rules").unwrap_or(policy)
+}
+
+/// `eval: […]` or `policy: …` to `spec: {policy: …}`, where it stands.
+fn under_spec(fixer: &mut Fixer<'_>, (key, value): &(Item, Item), names: &[&str]) {
+    if value.shared {
+        return;
+    }
+    let Some(mut edits) = fixer.put_under(key, value, names) else { return };
+    let Some(name) = key.text() else { return };
+    let what = format!("put '{name}' under 'spec' as '{}'", names.join("."));
+    edits.push(Edit::replace(fixer.content(key), "spec"));
+    fixer.push(key.start, what, edits);
+}
+
+/// `eval: […]` in brackets into a `spec` that is there already.
+fn into_spec(fixer: &mut Fixer<'_>, tool: &Item, spec: &Item, (key, eval): &(Item, Item)) {
+    let list = fixer.written(eval);
+    let Some((first, _)) = spec.entries().first() else { return };
+    if !eval.is_flow()
+        || eval.items().is_empty()
+        || spec.has("policy")
+        || list.contains(['\n', '#'])
+    {
+        return;
+    }
+    let policy = format!("policy: {{rules: {list}}}");
+    let Some(mut edits) = fixer.remove(tool, "eval") else { return };
+    edits.push(Edit::insert(
+        first.start,
+        if spec.is_flow() {
+            format!("{policy}, ")
+        } else {
+            format!("{policy}{}{}", fixer.newline, " ".repeat(fixer.indent(first.start)))
+        },
+    ));
+    fixer.push(key.start, "put 'eval' under 'spec' as 'policy.rules'", edits);
+}
+
+/// One rule of a policy.
+fn rule(fixer: &mut Fixer<'_>, at: &Item) {
+    fixer.rename(at, "expr", "when");
+    for name in ["when", "expr"] {
+        steps::condition(fixer, at, name);
+    }
+    let otherwise = at.get("else");
+    if let Some(action) = otherwise.filter(|otherwise| otherwise.has("do"))
+        && !action.has("then")
+        && !at.has("then")
+        && let Shape::Map(_, true) = action.shape
+    {
+        let edits = vec![Edit::insert(action.start, "{then: "), Edit::insert(action.end, "}")];
+        fixer.push(action.start, "put the action of 'else' under 'then'", edits);
+    }
+    misindented(fixer, at);
+    beside(fixer, at);
+    let below = otherwise.and_then(|otherwise| otherwise.get("then"));
+    for action in [Some(at), at.get("then"), otherwise, below].into_iter().flatten() {
+        if action.has("do") {
+            steps::assignments(fixer, action, &["set_ctx", "set_iter"]);
+        }
+    }
+}
+
+/// `- else:` with `then` in its own column, where it belongs below.
+fn misindented(fixer: &mut Fixer<'_>, at: &Item) {
+    let [(first, nothing), (then, action)] = at.entries() else { return };
+    let shaped = first.text() == Some("else") && then.text() == Some("then") && !at.is_flow();
+    if !shaped || nothing.start != nothing.end || fixer.line_start(then.start) <= first.start {
+        return;
+    }
+    let mut edits = vec![Edit::insert(fixer.line_start(then.start), "  ")];
+    edits.extend(fixer.shift(then.start, action.end, 2));
+    fixer.push(then.start, "put 'then' below 'else'", edits);
+}
+
+/// An action beside its condition, which belongs under `then`.
+fn beside(fixer: &mut Fixer<'_>, at: &Item) {
+    if !at.has("do") || at.has("then") || at.has("else") {
+        return;
+    }
+    let is_action =
+        |(key, _): &(Item, Item)| !key.text().is_some_and(|name| CONDITIONS.contains(&name));
+    let entries = at.entries();
+    let Some(from) = entries.iter().position(is_action) else { return };
+    let count = entries[from..].iter().take_while(|entry| is_action(entry)).count();
+    // What stands between the parts of an action would have to move.
+    if entries.iter().filter(|entry| is_action(entry)).count() != count {
+        return;
+    }
+    let (first, _) = &entries[from];
+    let (_, last) = &entries[from + count - 1];
+    let mut edits = Vec::new();
+    if at.is_flow() {
+        edits.push(Edit::insert(first.start, "then: {"));
+        edits.push(Edit::insert(last.end, "}"));
+    } else {
+        let column = " ".repeat(fixer.indent(first.start) + 2);
+        edits.push(Edit::insert(first.start, format!("then:{}{column}", fixer.newline)));
+        edits.extend(fixer.shift(first.start, last.end, 2));
+    }
+    fixer.push(first.start, "put the action under 'then'", edits);
+}

@@ -1,0 +1,129 @@
+//! Databases that run within this process: where they are, and how their work is stopped.
+//!
+//! The work is done on one of the runtime's blocking threads. Timeout, cancel and a dropped call raise
+//! a sign that the database looks at; the call ends only when its thread has.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use noetl_model::{Failure, FailureKind, Map, Value};
+use tokio::task::JoinHandle;
+
+use super::{Answer, Dialect, Script};
+use crate::Call;
+use crate::config::{self, expiry, type_name, wrong};
+use crate::options::Limits;
+
+/// Where a database is, and whether it may be written.
+#[derive(Debug, Clone)]
+pub(crate) struct File {
+    /// `None` is a fresh one in memory.
+    pub(crate) path: Option<String>,
+    pub(crate) read_only: bool,
+}
+
+impl File {
+    pub(crate) fn read(settings: &Map) -> Result<Self, Failure> {
+        let path = match config::first(settings, &["db_path", "database", "path"]) {
+            None => None,
+            Some((_, Value::String(path))) if path == ":memory:" || path.is_empty() => None,
+            Some((key, Value::String(path))) if path.contains('\0') => {
+                return Err(wrong(format!("`{key}` holds a NUL character")));
+            }
+            Some((_, Value::String(path))) => Some(path.clone()),
+            Some((key, other)) => {
+                return Err(wrong(format!("`{key}` must be a path, not {}", type_name(other))));
+            }
+        };
+        let read_only = match settings.get("read_only") {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(read_only)) => *read_only,
+            Some(other) => {
+                let found = type_name(other);
+                return Err(wrong(format!("`read_only` must be true or false, not {found}")));
+            }
+        };
+        Ok(Self { path, read_only })
+    }
+
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.path.is_none()
+    }
+}
+
+/// Runs a step's statements with `execute`, within the time the step has.
+pub(crate) async fn run(
+    call: Call,
+    kind: &'static str,
+    dialect: Dialect,
+    limits: &Limits,
+    execute: impl FnOnce(&Script<'_>, &Stop, Answer) -> Result<Value, Failure> + Send + 'static,
+) -> Result<Value, Failure> {
+    let limit = call.time_limit()?;
+    // Read here too, so that a mistake costs no thread.
+    Script::read(&call, kind, dialect)?;
+    let stop = Stop::default();
+    // Raised when this call is dropped, too.
+    let _guard = stop.guard();
+    let answer = Answer::new(limits);
+    let work = {
+        let (call, stop) = (call.clone(), stop.clone());
+        tokio::task::spawn_blocking(move || {
+            let script = Script::read(&call, kind, dialect)?;
+            execute(&script, &stop, answer)
+        })
+    };
+    stop.supervise(work, &call, limit).await
+}
+
+/// A sign to stop, seen by the thread that works.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub(crate) fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_raised(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Raises the sign when it is dropped.
+    pub(crate) fn guard(&self) -> Guard {
+        Guard(self.clone())
+    }
+
+    /// Waits for the work, or stops it and waits then.
+    pub(crate) async fn supervise<T>(
+        &self,
+        mut work: JoinHandle<Result<T, Failure>>,
+        call: &Call,
+        limit: Option<Duration>,
+    ) -> Result<T, Failure> {
+        let failure = tokio::select! {
+            done = &mut work => {
+                return done.unwrap_or_else(|error| {
+                    let message = format!("the database's thread ended early: {error}");
+                    Err(Failure::new(FailureKind::Unknown, message))
+                });
+            }
+            () = call.cancel.cancelled() => call.cancelled(),
+            () = expiry(limit) => call.timed_out(limit.unwrap_or_default()),
+        };
+        self.raise();
+        let _ = work.await;
+        Err(failure)
+    }
+}
+
+/// See [`Stop::guard`].
+#[derive(Debug)]
+pub(crate) struct Guard(Stop);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.raise();
+    }
+}
