@@ -27,13 +27,8 @@ async fn register(plant: &Plant, path: &str, workflow: &str) {
 
 /// Executions of a path, once there are some.
 async fn of_path(plant: &Plant, path: &str) -> Vec<ExecutionRow> {
-    let filter = ExecutionFilter {
-        status: None,
-        path: Some(path.to_owned()),
-        catalog: None,
-        offset: 0,
-        limit: 100,
-    };
+    let filter =
+        ExecutionFilter { path: Some(path.to_owned()), limit: 100, ..ExecutionFilter::default() };
     for _ in 0..600 {
         let found = plant.control.executions.list(&plant.tenant, &filter).await.unwrap();
         if !found.is_empty() {

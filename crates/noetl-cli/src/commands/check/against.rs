@@ -103,11 +103,9 @@ async fn executions(
         return Ok(store.execution(&tenant, id).await?.into_iter().collect());
     }
     let filter = ExecutionFilter {
-        status: None,
         path: Some(target.to_owned()),
-        catalog: None,
-        offset: 0,
         limit: last,
+        ..ExecutionFilter::default()
     };
     let mut rows = store.executions(&tenant, &filter).await?;
     rows.retain(|row| &*row.path == target);
