@@ -21,6 +21,7 @@ pub mod outbox;
 pub mod replay;
 pub mod stream;
 pub mod subscriptions;
+pub mod tokens;
 mod version;
 pub mod why;
 

@@ -35,6 +35,7 @@ use crate::results::Results;
 use crate::retention::{PurgeError, Purged, Retainer};
 use crate::snapshots::Snapshots;
 use crate::subscriptions::Subscriptions;
+use crate::tokens::Tokens;
 use crate::watch::Watch;
 
 /// Why a control plane did not start.
@@ -69,6 +70,8 @@ pub struct Control {
     pub listeners: Listeners,
     /// Credentials.
     pub credentials: Credentials,
+    /// Tokens of callers.
+    pub tokens: Tokens,
     /// What steps print.
     pub logs: LogLines,
     /// Snapshots for readers elsewhere.
@@ -278,6 +281,7 @@ impl Control {
             ),
             logs,
             credentials,
+            tokens: Tokens::new(store.clone(), clock.clone()),
             catalog,
             watch,
             resumed,

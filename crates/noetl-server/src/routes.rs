@@ -20,4 +20,5 @@ pub(crate) mod runtime;
 mod said;
 pub(crate) mod stream;
 pub(crate) mod subscriptions;
+pub(crate) mod tokens;
 pub(crate) mod why;

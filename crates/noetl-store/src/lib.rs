@@ -33,6 +33,7 @@ mod snapshots;
 pub mod subscriptions;
 mod tables;
 pub mod tail;
+mod tokens;
 mod transient;
 
 #[cfg(any(test, feature = "conformance"))]
@@ -74,6 +75,7 @@ pub use subscriptions::{
 };
 pub use tables::TableSize;
 pub use tail::{Tail, TailRow};
+pub use tokens::{NewToken, Token, Tokens};
 pub use transient::{NewVariable, Transient, Variable, VariableKind};
 
 /// What is kept beside the executions: secrets, variables, results, lines, objects, content.
@@ -81,6 +83,7 @@ pub trait Keeping:
     Credentials
     + Keychain
     + SecretAudit
+    + Tokens
     + Transient
     + ResultStore
     + Logs
@@ -95,6 +98,7 @@ impl<S> Keeping for S where
     S: Credentials
         + Keychain
         + SecretAudit
+        + Tokens
         + Transient
         + ResultStore
         + Logs

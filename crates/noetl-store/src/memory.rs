@@ -23,6 +23,7 @@ mod snapshots;
 mod state;
 mod subscriptions;
 mod tail;
+mod tokens;
 mod transient;
 
 use std::collections::BTreeMap;

@@ -13,10 +13,11 @@ use super::Sharded;
 use crate::{
     Advanced, AuditFilter, Catalog, CatalogEntry, CatalogHead, Credential, CredentialFilter,
     Credentials, Cursors, Keychain, KeychainEntry, KeychainFilter, Lease, Leases, NewCredential,
-    NewEntry, NewKeychainEntry, NewNote, NewRuntime, NewSchedule, NewSubscription, Noted, Object,
-    ObjectSummary, Objects, Plugin, PluginSummary, Plugins, Reserved, RuntimeFilter, RuntimeKind,
-    RuntimeRow, Runtimes, ScheduleRow, Schedules, SecretAudit, SecretUse, Stamp, StoreError,
-    SubscriptionAction, SubscriptionRow, SubscriptionState, Subscriptions,
+    NewEntry, NewKeychainEntry, NewNote, NewRuntime, NewSchedule, NewSubscription, NewToken, Noted,
+    Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins, Reserved, RuntimeFilter,
+    RuntimeKind, RuntimeRow, Runtimes, ScheduleRow, Schedules, SecretAudit, SecretUse, Stamp,
+    StoreError, SubscriptionAction, SubscriptionRow, SubscriptionState, Subscriptions, Token,
+    Tokens,
 };
 
 /// Makes a trait of one that passes every call on to the cluster store.
@@ -138,6 +139,14 @@ in_cluster! { SecretAudit {
     fn audit_secret(tenant: &Tenant, used: SecretUse) -> bool;
     fn secret_uses(tenant: &Tenant, filter: &AuditFilter) -> Vec<SecretUse>;
     fn purge_secret_uses(age: Duration, limit: usize) -> usize;
+} }
+
+in_cluster! { Tokens {
+    fn put_token(tenant: &Tenant, new: NewToken) -> Token;
+    fn put_first_token(tenant: &Tenant, new: NewToken) -> Option<Token>;
+    fn token(id: &str) -> Option<Token>;
+    fn tokens(tenant: &Tenant) -> Vec<Token>;
+    fn revoke_token(tenant: &Tenant, id: &str) -> bool;
 } }
 
 in_cluster! { Objects {
