@@ -234,7 +234,8 @@ fn what_a_pipeline_set_stays_with_its_answer() {
     let ctx = Map::from_iter([("t".to_owned(), json!("set"))]);
     let command = run.command("a");
     let data = Some(json!(1));
-    let complete = Complete { command, data, reference: None, is_final: true, ctx };
+    let complete =
+        Complete { command, data, reference: None, is_final: true, ctx, step: Map::new() };
     run.input(Input::Complete(complete)).unwrap();
     for cut in 1..=whole(&run) {
         let fork = forked(line, &run, cut, json!({}));
