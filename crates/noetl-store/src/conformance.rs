@@ -29,6 +29,7 @@ pub mod retention;
 pub mod rows;
 pub mod runtimes;
 pub mod schedules;
+pub mod sealed_rows;
 pub mod secret_audit;
 pub mod snapshots;
 pub mod story;
@@ -169,6 +170,8 @@ macro_rules! conformance_suite {
                     another_tenant_s_entries_do_not_exist,
                     an_entry_with_a_taken_id_is_refused,
                     concurrent_registers_get_distinct_versions,
+                    a_deleted_version_is_found_by_its_id_alone,
+                    only_a_tenant_s_own_path_is_deleted,
                 },
                 leases::{
                     a_free_name_is_taken_and_read_back,
@@ -292,6 +295,11 @@ macro_rules! conformance_suite {
                     a_purge_takes_expired_entries_up_to_its_limit,
                     another_tenant_s_entries_are_out_of_reach,
                 },
+                sealed_rows::{
+                    everything_encrypted_is_walked_over_in_pages,
+                    a_text_is_replaced_only_where_it_is_still_the_same,
+                    nothing_else_of_a_row_changes_with_its_text,
+                },
                 secret_audit::{
                     a_use_is_read_back,
                     a_repeated_use_changes_nothing,
@@ -333,6 +341,7 @@ macro_rules! conformance_suite {
                     an_object_is_read_back,
                     a_deleted_object_is_gone,
                     objects_are_listed_by_beginning_and_in_pages,
+                    objects_are_found_by_their_end,
                     a_module_is_read_back_by_version_or_highest,
                     a_deleted_module_leaves_its_other_versions,
                     modules_are_listed_by_beginning_and_in_pages,
@@ -414,6 +423,7 @@ mod tests {
             include_str!("conformance/lapse.rs"),
             include_str!("conformance/credentials.rs"),
             include_str!("conformance/keychain.rs"),
+            include_str!("conformance/sealed_rows.rs"),
             include_str!("conformance/secret_audit.rs"),
             include_str!("conformance/transient.rs"),
             include_str!("conformance/results.rs"),

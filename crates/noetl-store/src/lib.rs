@@ -26,6 +26,7 @@ mod result_store;
 pub mod retention;
 mod runtimes;
 mod schedules;
+mod sealed_rows;
 mod secret_audit;
 mod sharded;
 mod snapshots;
@@ -38,7 +39,7 @@ mod transient;
 pub mod conformance;
 
 pub use blobs::{BlobError, BlobPage, BlobRef, BlobRefs, Blobs, StoredBlob};
-pub use catalog::{Catalog, CatalogEntry, CatalogHead, NewEntry};
+pub use catalog::{Catalog, CatalogEntry, CatalogHead, CatalogVersion, NewEntry};
 pub use clock::{StoreClock, SystemClock};
 pub use collect::{Collected, collect};
 pub use commands::{CommandChange, CommandRow, Commands};
@@ -63,6 +64,7 @@ pub use result_store::{NewResult, ResultStore, ResultSummary};
 pub use retention::{Policy, Retention, Window};
 pub use runtimes::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes};
 pub use schedules::{NewSchedule, ScheduleRow, Schedules};
+pub use sealed_rows::{SealedPlace, SealedRow, SealedRows};
 pub use secret_audit::{AuditFilter, SecretAudit, SecretUse};
 pub use sharded::{SHARDS_MAX, Sharded};
 pub use snapshots::{Snapshot, Snapshots, checksum};
@@ -78,6 +80,7 @@ pub use transient::{NewVariable, Transient, Variable, VariableKind};
 pub trait Keeping:
     Credentials
     + Keychain
+    + SealedRows
     + SecretAudit
     + Transient
     + ResultStore
@@ -91,6 +94,7 @@ pub trait Keeping:
 impl<S> Keeping for S where
     S: Credentials
         + Keychain
+        + SealedRows
         + SecretAudit
         + Transient
         + ResultStore

@@ -8,7 +8,8 @@ use noetl_store::{
     AuditFilter, BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Credential, CredentialFilter,
     Credentials, Digest, Keychain, KeychainEntry, KeychainFilter, NewCredential, NewKeychainEntry,
     NewResult, NewVariable, Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins,
-    ResultStore, ResultSummary, SecretAudit, SecretUse, StoreError, Transient, Variable,
+    ResultStore, ResultSummary, Sealed, SealedPlace, SealedRow, SealedRows, SecretAudit, SecretUse,
+    StoreError, Transient, Variable,
 };
 
 use super::FrailStore;
@@ -111,6 +112,28 @@ impl Keychain for FrailStore {
     async fn purge_keychain(&self, limit: usize) -> Result<usize, StoreError> {
         self.answer()?;
         self.inner.purge_keychain(limit).await
+    }
+}
+
+#[async_trait]
+impl SealedRows for FrailStore {
+    async fn sealed_rows(
+        &self,
+        after: Option<&SealedPlace>,
+        limit: usize,
+    ) -> Result<Vec<SealedRow>, StoreError> {
+        self.answer()?;
+        self.inner.sealed_rows(after, limit).await
+    }
+
+    async fn reseal(
+        &self,
+        place: &SealedPlace,
+        was: &Sealed,
+        now: &Sealed,
+    ) -> Result<bool, StoreError> {
+        self.answer()?;
+        self.inner.reseal(place, was, now).await
     }
 }
 
@@ -267,6 +290,15 @@ impl Objects for FrailStore {
     ) -> Result<Vec<ObjectSummary>, StoreError> {
         self.answer()?;
         self.inner.objects(prefix, after, limit).await
+    }
+
+    async fn objects_ending(
+        &self,
+        suffix: &str,
+        limit: usize,
+    ) -> Result<Vec<ObjectSummary>, StoreError> {
+        self.answer()?;
+        self.inner.objects_ending(suffix, limit).await
     }
 }
 
