@@ -16,9 +16,13 @@ pub mod health;
 mod id;
 pub mod ingress;
 pub mod internal;
+pub mod keychain;
+pub mod objects;
 pub mod outbox;
 pub mod replay;
+pub mod results;
 pub mod subscriptions;
+pub mod vars;
 mod version;
 
 pub use client::{Client, ClientError};

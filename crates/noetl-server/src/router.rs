@@ -1,5 +1,7 @@
 //! Which path leads where.
 
+pub(crate) mod keeping;
+
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -21,7 +23,7 @@ use crate::routes::{
 pub fn router(app: App) -> Router {
     let (routes, document) = described(&app.options);
     let described = axum::Json(document);
-    routes
+    keeping::absent_routes(routes)
         .route("/api/openapi.json", get(move || async move { described }))
         // A published runtime asks under a name of its own.
         .route("/api/subscriptions/register", post(subscriptions::register))
@@ -45,13 +47,19 @@ fn described(options: &Options) -> (Router<App>, OpenApi) {
     let open = OpenApiRouter::with_openapi(Document::openapi())
         .merge(health_routes(options))
         .merge(catalog_routes())
+        .merge(keeping::catalog_routes())
         .merge(execution_routes())
         .merge(worker_routes())
+        .merge(keeping::worker_routes())
         .merge(secret_routes())
+        .merge(keeping::secret_routes())
         .merge(subscription_routes())
         .merge(internal_routes());
     let (routes, mut document) = open.split_for_parts();
     options.version.clone_into(&mut document.info.version);
+    let paths = std::mem::take(&mut document.paths.paths);
+    document.paths.paths =
+        paths.into_iter().map(|(path, item)| (keeping::shown(&path), item)).collect();
     (routes, document)
 }
 
@@ -98,6 +106,7 @@ fn secret_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(credentials::list, credentials::put))
         .routes(routes!(credentials::get, credentials::delete))
+        .routes(routes!(credentials::sealed))
 }
 
 fn subscription_routes() -> OpenApiRouter<App> {

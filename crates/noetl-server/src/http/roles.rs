@@ -2,6 +2,8 @@
 
 use axum::http::Method;
 
+use crate::routes::absent::ABSENT;
+
 /// What a caller may do, as a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Roles(u8);
@@ -81,6 +83,7 @@ const INTERNAL: Needs = Needs::One(Roles::INTERNAL);
 
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
+const PUT: Method = Method::PUT;
 const DELETE: Method = Method::DELETE;
 
 /// Every route, by what it is about.
@@ -94,6 +97,21 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/catalog/register", WRITE),
     (POST, "/api/catalog/list", LOOK),
     (POST, "/api/catalog/resource", LOOK),
+
+    (POST, "/api/catalog/register/batch", WRITE),
+    (POST, "/api/catalog/validate", LOOK),
+    (POST, "/api/catalog/playbooks/validate", LOOK),
+    (GET, "/api/catalog/playbook/content", LOOK),
+    (PUT, "/api/catalog/playbook/content", WRITE),
+    (GET, "/api/catalog/list/{kind}", LOOK),
+    (GET, "/api/catalog/versions", LOOK),
+    (POST, "/api/catalog/agents/list", LOOK),
+    (POST, "/api/catalog/delete", WRITE),
+    (POST, "/api/catalog/restore", WRITE),
+    (GET, "/api/catalog/{*path}", LOOK),
+    (GET, "/api/playbook-tests/suites/{*id}", LOOK),
+    (PUT, "/api/playbook-tests/suites/{*id}", WRITE),
+    (DELETE, "/api/playbook-tests/suites/{*id}", WRITE),
 
     (POST, "/api/execute", START),
     (GET, "/api/executions", LOOK),
@@ -124,6 +142,30 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (GET, "/api/credentials/{identifier}", LOOK),
     (DELETE, "/api/credentials/{identifier}", WRITE),
 
+    (GET, "/api/credentials/{identifier}/sealed", LOOK),
+    (GET, "/api/keychain/catalog/{catalog_id}", LOOK),
+    (GET, "/api/keychain/{catalog_id}/{name}", WORK),
+    (POST, "/api/keychain/{catalog_id}/{name}", WORK),
+    (DELETE, "/api/keychain/{catalog_id}/{name}", WORK),
+    (GET, "/api/internal/wallet/key-status", ADMINISTER),
+    (POST, "/api/internal/wallet/rotate-kek", ADMINISTER),
+    (GET, "/api/internal/secret-audit", ADMINISTER),
+
+    (GET, "/api/vars/{execution_id}", LOOK),
+    (POST, "/api/vars/{execution_id}", SUBSCRIBE),
+    (DELETE, "/api/vars/{execution_id}", SUBSCRIBE),
+    (GET, "/api/vars/{execution_id}/{name}", LOOK),
+    (DELETE, "/api/vars/{execution_id}/{name}", SUBSCRIBE),
+    (PUT, "/api/result/{execution_id}", WORK),
+    (GET, "/api/result/resolve", LOOK),
+    // Neither belongs to a tenant. Published workers ask for them without the internal token.
+    (GET, "/api/internal/objects/{*key}", SHARE),
+    (PUT, "/api/internal/objects/{*key}", SHARE),
+    (GET, "/api/internal/plugins/{*path}", SHARE),
+    // Workers run what is put here.
+    (POST, "/api/internal/plugins/{*path}", INSTALL),
+    (GET, "/api/internal/cells", SHARE),
+
     (POST, "/api/internal/outbox/claim", INTERNAL),
     (POST, "/api/internal/outbox/mark-published", INTERNAL),
     (POST, "/api/internal/outbox/mark-failed", INTERNAL),
@@ -135,6 +177,11 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (GET, "/api/internal/ingress/{listener}", INTERNAL),
 ];
 
+/// Workers among themselves, and system pools.
+const SHARE: Needs = Needs::One(Roles::WORKER.and(Roles::INTERNAL));
+const INSTALL: Needs = Needs::One(Roles::OPERATOR.and(Roles::INTERNAL));
+const ADMINISTER: Needs = Needs::One(Roles::ADMIN.and(Roles::INTERNAL));
+
 /// The runtime of a subscription is a worker.
 const SUBSCRIBE: Needs = Needs::One(Roles::OPERATOR.and(Roles::WORKER));
 
@@ -143,13 +190,18 @@ pub(crate) fn needs(method: &Method, path: &str) -> Option<Needs> {
     // Whoever may read may ask how long the answer would be.
     let method = if *method == Method::HEAD { &GET } else { method };
     let found = ROUTES.iter().find(|(verb, known, _)| verb == method && *known == path);
-    found.map(|(_, _, needs)| *needs)
+    let absent = || ABSENT.iter().any(|(verb, known, _)| verb == method && *known == path);
+    // What is not there says so to everybody.
+    found.map(|(_, _, needs)| *needs).or_else(|| absent().then_some(Needs::Nothing))
 }
 
 /// The verbs a route has, for `Allow`.
 pub(crate) fn verbs(path: &str) -> String {
     let listed = ROUTES.iter().filter(|(_, known, _)| *known == path);
-    let mut verbs: Vec<&str> = listed.map(|(verb, _, _)| verb.as_str()).collect();
+    let absent = ABSENT.iter().filter(|(_, known, _)| *known == path);
+    let listed = listed.map(|(verb, _, _)| verb);
+    let all = listed.chain(absent.map(|(verb, _, _)| verb));
+    let mut verbs: Vec<&str> = all.map(Method::as_str).collect();
     if verbs.contains(&"GET") {
         verbs.push("HEAD");
     }
@@ -161,6 +213,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::router::keeping::shown;
 
     /// Routes that the document leaves out: itself, and a second name of a route.
     const UNDESCRIBED: [&str; 2] = ["/api/openapi.json", "/api/subscriptions/register"];
@@ -186,7 +239,7 @@ mod tests {
             .collect();
         let listed = ROUTES.iter().filter(|(_, path, _)| !UNDESCRIBED.contains(path));
         let listed: BTreeSet<(String, String)> =
-            listed.map(|(verb, path, _)| ((*path).to_owned(), verb.to_string())).collect();
+            listed.map(|(verb, path, _)| (shown(path), verb.to_string())).collect();
         assert_eq!(listed, described);
     }
 
@@ -199,7 +252,13 @@ mod tests {
 
     #[test]
     fn a_viewer_changes_nothing() {
-        let reads = ["/api/catalog/list", "/api/catalog/resource"];
+        let reads = [
+            "/api/catalog/list",
+            "/api/catalog/resource",
+            "/api/catalog/agents/list",
+            "/api/catalog/validate",
+            "/api/catalog/playbooks/validate",
+        ];
         for (verb, path, needs) in ROUTES {
             if *verb != Method::GET && !reads.contains(path) {
                 assert!(!needs.allow(Roles::VIEWER), "{verb} {path}");
