@@ -21,6 +21,7 @@ pub mod objects;
 pub mod outbox;
 pub mod replay;
 pub mod results;
+pub mod session;
 pub mod subscriptions;
 pub mod vars;
 mod version;

@@ -42,6 +42,7 @@ mod stored_results;
 mod stream_metrics;
 mod subscriptions;
 mod tailer;
+mod tokens;
 mod variables;
 mod verify;
 mod watch;
@@ -82,6 +83,7 @@ pub use sealing::{
 pub use service::{Control, OpenError};
 pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults};
 pub use subscriptions::{SubscriptionError, Subscriptions};
+pub use tokens::{Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole};
 pub use variables::{KeepError, Variables};
 pub use verify::{Problem, Verified, verify};
 pub use watch::Watch;

@@ -39,6 +39,7 @@ use crate::rotation::Keys;
 use crate::snapshots::Snapshots;
 use crate::stored_results::StoredResults;
 use crate::subscriptions::Subscriptions;
+use crate::tokens::Tokens;
 use crate::variables::Variables;
 use crate::watch::Watch;
 
@@ -86,6 +87,8 @@ pub struct Control {
     pub stored_results: StoredResults,
     /// What workers keep for each other.
     pub objects: Objects,
+    /// Tokens of callers.
+    pub tokens: Tokens,
     /// Snapshots for readers elsewhere.
     pub projections: Projections,
     /// Rows that system pools hand in.
@@ -301,6 +304,7 @@ impl Control {
             variables,
             stored_results,
             objects,
+            tokens: Tokens::new(store.clone(), clock.clone()),
             catalog,
             watch,
             resumed,

@@ -23,6 +23,7 @@ pub(crate) mod replay;
 pub(crate) mod results;
 pub(crate) mod runtime;
 mod said;
+pub(crate) mod session;
 pub(crate) mod subscriptions;
 pub(crate) mod suites;
 pub(crate) mod vars;

@@ -40,6 +40,7 @@ mod snapshots;
 mod store;
 mod subscriptions;
 mod tail;
+mod tokens;
 mod transient;
 mod writer;
 

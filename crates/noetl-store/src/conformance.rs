@@ -37,6 +37,7 @@ pub mod subscription_logs;
 pub mod subscriptions;
 mod suites;
 pub mod tail;
+pub mod tokens;
 pub mod transient;
 pub mod twin;
 pub mod twin_keeping;
@@ -306,6 +307,13 @@ macro_rules! conformance_suite {
                     uses_are_listed_latest_first_and_by_filter,
                     a_purge_takes_the_earliest_uses_up_to_its_limit,
                 },
+                tokens::{
+                    a_token_is_read_back,
+                    a_token_is_its_tenants,
+                    an_id_is_given_once,
+                    a_revoked_token_stays_revoked,
+                    of_many_first_tokens_one_is_kept,
+                },
                 transient::{
                     variables_are_read_back_in_the_order_of_names,
                     a_read_by_name_is_counted,
@@ -425,6 +433,7 @@ mod tests {
             include_str!("conformance/keychain.rs"),
             include_str!("conformance/sealed_rows.rs"),
             include_str!("conformance/secret_audit.rs"),
+            include_str!("conformance/tokens.rs"),
             include_str!("conformance/transient.rs"),
             include_str!("conformance/results.rs"),
             include_str!("conformance/retention.rs"),

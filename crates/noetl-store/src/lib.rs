@@ -33,6 +33,7 @@ mod snapshots;
 pub mod subscriptions;
 mod tables;
 pub mod tail;
+mod tokens;
 mod transient;
 
 #[cfg(any(test, feature = "conformance"))]
@@ -74,6 +75,7 @@ pub use subscriptions::{
 };
 pub use tables::TableSize;
 pub use tail::{Tail, TailRow};
+pub use tokens::{NewToken, Token, Tokens};
 pub use transient::{NewVariable, Transient, Variable, VariableKind};
 
 /// What is kept beside the executions: secrets, variables, results, objects, content.
@@ -82,6 +84,7 @@ pub trait Keeping:
     + Keychain
     + SealedRows
     + SecretAudit
+    + Tokens
     + Transient
     + ResultStore
     + Objects
@@ -96,6 +99,7 @@ impl<S> Keeping for S where
         + Keychain
         + SealedRows
         + SecretAudit
+        + Tokens
         + Transient
         + ResultStore
         + Objects

@@ -24,6 +24,7 @@ mod snapshots;
 mod state;
 mod subscriptions;
 mod tail;
+mod tokens;
 mod transient;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -34,6 +34,7 @@ pub enum CommitFault {
 pub struct FrailStore {
     inner: Arc<dyn Store>,
     is_down: AtomicBool,
+    no_audit: AtomicBool,
     commits: AtomicUsize,
     row_reads: AtomicUsize,
     faults: Mutex<BTreeMap<usize, CommitFault>>,
@@ -53,11 +54,17 @@ impl FrailStore {
         Self {
             inner,
             is_down: AtomicBool::default(),
+            no_audit: AtomicBool::new(false),
             commits: AtomicUsize::default(),
             row_reads: AtomicUsize::default(),
             faults: Mutex::default(),
             holds: watch::Sender::default(),
         }
+    }
+
+    /// Whether nothing can be added to the audit of secrets.
+    pub fn set_no_audit(&self, no_audit: bool) {
+        self.no_audit.store(no_audit, Ordering::SeqCst);
     }
 
     /// Makes it unreachable, or reachable again. What it holds stays.

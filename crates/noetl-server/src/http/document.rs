@@ -20,6 +20,7 @@ use utoipa::{IntoResponses, OpenApi, PartialSchema};
         (name = "executions", description = "Starting, reading, steering"),
         (name = "workers", description = "What workers ask and say"),
         (name = "credentials", description = "What steps need to know and nobody else"),
+        (name = "tokens", description = "Who may ask"),
         (name = "subscriptions", description = "Messages that become executions"),
         (name = "internal", description = "For system pools, behind the internal token"),
     )

@@ -151,6 +151,9 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/internal/wallet/rotate-kek", ADMINISTER),
     (GET, "/api/internal/secret-audit", ADMINISTER),
 
+    // Whoever shows a token may hear whether it is good.
+    (POST, "/api/auth/session/validate", Needs::Nothing),
+
     (GET, "/api/vars/{execution_id}", LOOK),
     (POST, "/api/vars/{execution_id}", SUBSCRIBE),
     (DELETE, "/api/vars/{execution_id}", SUBSCRIBE),
@@ -258,6 +261,7 @@ mod tests {
             "/api/catalog/agents/list",
             "/api/catalog/validate",
             "/api/catalog/playbooks/validate",
+            "/api/auth/session/validate",
         ];
         for (verb, path, needs) in ROUTES {
             if *verb != Method::GET && !reads.contains(path) {

@@ -8,7 +8,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::routes::{absent, audit, catalog, keychain, keys, objects, results, suites, vars};
+use crate::routes::{
+    absent, audit, catalog, keychain, keys, objects, results, session, suites, vars,
+};
 
 /// More of the catalog.
 pub(super) fn catalog_routes() -> OpenApiRouter<App> {
@@ -34,6 +36,7 @@ pub(super) fn secret_routes() -> OpenApiRouter<App> {
         .routes(routes!(keys::status))
         .routes(routes!(keys::rotate))
         .routes(routes!(audit::list))
+        .routes(routes!(session::validate))
 }
 
 /// What workers keep.

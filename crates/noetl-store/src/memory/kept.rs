@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use noetl_model::{AuditId, ExecutionId, ResultId, Tenant, Timestamp};
 
-use crate::{Credential, Digest, KeychainEntry, NewResult, Object, Plugin, SecretUse, Variable};
+use crate::{
+    Credential, Digest, KeychainEntry, NewResult, Object, Plugin, SecretUse, Token, Variable,
+};
 
 /// Everything there is, by the keys the traits name.
 #[derive(Debug, Default)]
@@ -12,6 +14,7 @@ pub(super) struct Kept {
     pub(super) credentials: BTreeMap<(Tenant, String), Credential>,
     pub(super) keychain: BTreeMap<(Tenant, String), KeychainEntry>,
     pub(super) audit: BTreeMap<AuditId, (Tenant, SecretUse)>,
+    pub(super) tokens: BTreeMap<String, Token>,
     pub(super) variables: BTreeMap<(Tenant, ExecutionId, String), Variable>,
     pub(super) results: BTreeMap<ResultId, (Tenant, NewResult)>,
     pub(super) objects: BTreeMap<String, Object>,

@@ -14,10 +14,10 @@ use crate::{
     Advanced, AuditFilter, Catalog, CatalogEntry, CatalogHead, CatalogVersion, Credential,
     CredentialFilter, Credentials, Cursors, Keychain, KeychainEntry, KeychainFilter, Lease, Leases,
     NewCredential, NewEntry, NewKeychainEntry, NewNote, NewRuntime, NewSchedule, NewSubscription,
-    Noted, Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins, Reserved, RuntimeFilter,
-    RuntimeKind, RuntimeRow, Runtimes, ScheduleRow, Schedules, Sealed, SealedPlace, SealedRow,
-    SealedRows, SecretAudit, SecretUse, Stamp, StoreError, SubscriptionAction, SubscriptionRow,
-    SubscriptionState, Subscriptions,
+    NewToken, Noted, Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins, Reserved,
+    RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes, ScheduleRow, Schedules, Sealed, SealedPlace,
+    SealedRow, SealedRows, SecretAudit, SecretUse, Stamp, StoreError, SubscriptionAction,
+    SubscriptionRow, SubscriptionState, Subscriptions, Token, Tokens,
 };
 
 /// Makes a trait of one that passes every call on to the cluster store.
@@ -151,6 +151,14 @@ in_cluster! { SecretAudit {
     fn audit_secret(tenant: &Tenant, used: SecretUse) -> bool;
     fn secret_uses(tenant: &Tenant, filter: &AuditFilter) -> Vec<SecretUse>;
     fn purge_secret_uses(age: Duration, limit: usize) -> usize;
+} }
+
+in_cluster! { Tokens {
+    fn put_token(tenant: &Tenant, new: NewToken) -> Token;
+    fn put_first_token(tenant: &Tenant, new: NewToken) -> Option<Token>;
+    fn token(id: &str) -> Option<Token>;
+    fn tokens(tenant: &Tenant) -> Vec<Token>;
+    fn revoke_token(tenant: &Tenant, id: &str) -> bool;
 } }
 
 in_cluster! { Objects {

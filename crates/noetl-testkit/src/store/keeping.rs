@@ -1,5 +1,6 @@
 //! What the frail store keeps beside the executions.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -7,9 +8,9 @@ use noetl_model::{CredentialId, ExecutionId, ResultId, Tenant, Timestamp, Value}
 use noetl_store::{
     AuditFilter, BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Credential, CredentialFilter,
     Credentials, Digest, Keychain, KeychainEntry, KeychainFilter, NewCredential, NewKeychainEntry,
-    NewResult, NewVariable, Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins,
-    ResultStore, ResultSummary, Sealed, SealedPlace, SealedRow, SealedRows, SecretAudit, SecretUse,
-    StoreError, Transient, Variable,
+    NewResult, NewToken, NewVariable, Object, ObjectSummary, Objects, Plugin, PluginSummary,
+    Plugins, ResultStore, ResultSummary, Sealed, SealedPlace, SealedRow, SealedRows, SecretAudit,
+    SecretUse, StoreError, Token, Tokens, Transient, Variable,
 };
 
 use super::FrailStore;
@@ -141,6 +142,9 @@ impl SealedRows for FrailStore {
 impl SecretAudit for FrailStore {
     async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError> {
         self.answer()?;
+        if self.no_audit.load(Ordering::SeqCst) {
+            return Err(StoreError::backend("record the use of a secret", "told to fail"));
+        }
         self.inner.audit_secret(tenant, used).await
     }
 
@@ -156,6 +160,38 @@ impl SecretAudit for FrailStore {
     async fn purge_secret_uses(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
         self.answer()?;
         self.inner.purge_secret_uses(age, limit).await
+    }
+}
+
+#[async_trait]
+impl Tokens for FrailStore {
+    async fn put_token(&self, tenant: &Tenant, new: NewToken) -> Result<Token, StoreError> {
+        self.answer()?;
+        self.inner.put_token(tenant, new).await
+    }
+
+    async fn put_first_token(
+        &self,
+        tenant: &Tenant,
+        new: NewToken,
+    ) -> Result<Option<Token>, StoreError> {
+        self.answer()?;
+        self.inner.put_first_token(tenant, new).await
+    }
+
+    async fn token(&self, id: &str) -> Result<Option<Token>, StoreError> {
+        self.answer()?;
+        self.inner.token(id).await
+    }
+
+    async fn tokens(&self, tenant: &Tenant) -> Result<Vec<Token>, StoreError> {
+        self.answer()?;
+        self.inner.tokens(tenant).await
+    }
+
+    async fn revoke_token(&self, tenant: &Tenant, id: &str) -> Result<bool, StoreError> {
+        self.answer()?;
+        self.inner.revoke_token(tenant, id).await
     }
 }
 

@@ -1,0 +1,320 @@
+//! Tokens of callers: made, shown once, known again.
+//!
+//! A token is `noetl_<id>_<secret>`. The store has the id and the hash of the secret, so whoever
+//! reads the database cannot ask as anybody. The secret is 256 bits of chance, so a plain hash of it
+//! is enough: there is nothing to guess.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use aes_gcm::aead::OsRng;
+use aes_gcm::aead::rand_core::RngCore as _;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use lru::LruCache;
+use noetl_model::{Clock, Tenant, Timestamp};
+use noetl_store::{Digest, NewToken, Store, StoreError, Token};
+use subtle::ConstantTimeEq as _;
+
+/// What every token begins with, so that one is known when it lies about.
+const PREFIX: &str = "noetl_";
+
+/// How long what the store said of a token is believed: a revoked one may be used so long.
+const BELIEVED: Duration = Duration::from_secs(5);
+
+/// Tokens of which the store's word is remembered.
+const REMEMBERED: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");
+
+/// The longest name of a token.
+const NAME_MAX: usize = 200;
+
+/// What the holder of a token may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Everything but the internal routes.
+    Admin,
+    /// Starts, stops and mends executions; looks after workers and subscriptions.
+    Operator,
+    /// Writes playbooks and credentials, and starts what it wrote.
+    Author,
+    /// Reads whatever is not secret.
+    Viewer,
+    /// Claims commands and reports about them.
+    Worker,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Admin, Self::Operator, Self::Author, Self::Viewer, Self::Worker];
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Operator => "operator",
+            Self::Author => "author",
+            Self::Viewer => "viewer",
+            Self::Worker => "worker",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A text that names no role.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a role is admin, operator, author, viewer or worker, not '{0}'")]
+pub struct UnknownRole(String);
+
+impl FromStr for Role {
+    type Err = UnknownRole;
+
+    fn from_str(text: &str) -> Result<Self, UnknownRole> {
+        let known = Self::ALL.into_iter().find(|role| role.as_str() == text.trim());
+        known.ok_or_else(|| UnknownRole(text.chars().take(80).collect()))
+    }
+}
+
+/// A token to make.
+#[derive(Debug, Clone)]
+pub struct TokenRequest {
+    /// What it is for.
+    pub name: String,
+    /// What its holder may do.
+    pub role: Role,
+    /// For how long it counts; for ever without.
+    pub lasts: Option<Duration>,
+}
+
+/// Why a token was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// Its name is empty or too long.
+    #[error("the name of a token has 1 to {NAME_MAX} characters")]
+    Name,
+    /// It would not count at all.
+    #[error("a token has to last for at least a second and for at most 100 years")]
+    Lasts,
+    /// The store did not answer.
+    #[error("the store did not answer")]
+    Store(#[source] StoreError),
+}
+
+/// The longest a token can last.
+const LASTS_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// The holder of a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The id of the token.
+    pub id: String,
+    /// What it is for.
+    pub name: String,
+    /// Whose rows the holder sees.
+    pub tenant: Tenant,
+    /// What the holder may do.
+    pub role: Role,
+    /// Until when.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The token service. Cheap to clone.
+#[derive(Clone)]
+pub struct Tokens {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    known: Arc<Mutex<LruCache<String, (Token, Instant)>>>,
+}
+
+impl Tokens {
+    /// Tokens in a store.
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock, known: Arc::new(Mutex::new(LruCache::new(REMEMBERED))) }
+    }
+
+    /// Makes a token. The text is what its holder shows; it cannot be had again.
+    pub async fn create(
+        &self,
+        tenant: &Tenant,
+        request: TokenRequest,
+    ) -> Result<(Token, String), TokenError> {
+        let (new, shown) = self.minted(request)?;
+        let kept = self.store.put_token(tenant, new).await.map_err(TokenError::Store)?;
+        Ok((kept, shown))
+    }
+
+    /// Makes a token for an admin of the default tenant if nobody has one.
+    pub async fn create_first(&self) -> Result<Option<String>, TokenError> {
+        let name = "first start".to_owned();
+        let request = TokenRequest { name, role: Role::Admin, lasts: None };
+        let (new, shown) = self.minted(request)?;
+        let kept = self.store.put_first_token(&Tenant::default(), new).await;
+        Ok(kept.map_err(TokenError::Store)?.map(|_| shown))
+    }
+
+    /// A tenant's tokens, oldest first.
+    pub async fn list(&self, tenant: &Tenant) -> Result<Vec<Token>, StoreError> {
+        self.store.tokens(tenant).await
+    }
+
+    /// Ends a tenant's token; other processes know within seconds. Whether there is one.
+    pub async fn revoke(&self, tenant: &Tenant, id: &str) -> Result<bool, StoreError> {
+        let found = self.store.revoke_token(tenant, id).await?;
+        self.remembered().pop(id);
+        Ok(found)
+    }
+
+    /// Who shows this token; nobody if it is unknown, expired or revoked.
+    pub async fn holder(&self, shown: &str) -> Result<Option<Holder>, StoreError> {
+        let parts = shown.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_'));
+        let Some((id, secret)) = parts else { return Ok(None) };
+        let Some(token) = self.token(id).await? else { return Ok(None) };
+        let hash = Digest::of(secret.as_bytes());
+        let is_its = bool::from(hash.as_bytes().ct_eq(token.kept.hash.as_bytes()));
+        let is_over = token.kept.expires_at.is_some_and(|at| at <= self.clock.now());
+        let Ok(role) = token.kept.role.parse() else { return Ok(None) };
+        if !is_its || is_over || token.revoked_at.is_some() {
+            return Ok(None);
+        }
+        let Token { tenant, kept: NewToken { id, name, expires_at, .. }, .. } = token;
+        Ok(Some(Holder { id, name, tenant, role, expires_at }))
+    }
+
+    fn minted(&self, request: TokenRequest) -> Result<(NewToken, String), TokenError> {
+        let name = request.name.trim();
+        if name.is_empty() || name.chars().count() > NAME_MAX || name.contains('\0') {
+            return Err(TokenError::Name);
+        }
+        let lasts = request.lasts;
+        if lasts.is_some_and(|lasts| lasts < Duration::from_secs(1) || lasts > LASTS_MAX) {
+            return Err(TokenError::Lasts);
+        }
+        let id = Digest::of(&chance()).to_string()[..16].to_owned();
+        let secret = BASE64_URL_SAFE_NO_PAD.encode(chance());
+        let shown = format!("{PREFIX}{id}_{secret}");
+        let new = NewToken {
+            id,
+            hash: Digest::of(secret.as_bytes()),
+            name: name.to_owned(),
+            role: request.role.as_str().to_owned(),
+            expires_at: lasts.map(|lasts| self.clock.now().plus(lasts)),
+        };
+        Ok((new, shown))
+    }
+
+    /// The token with this id, as the store said it a moment ago.
+    async fn token(&self, id: &str) -> Result<Option<Token>, StoreError> {
+        let fresh =
+            |(token, read): &(Token, Instant)| (read.elapsed() < BELIEVED).then(|| token.clone());
+        if let Some(token) = self.remembered().get(id).and_then(fresh) {
+            return Ok(Some(token));
+        }
+        let found = self.store.token(id).await?;
+        // What is not there is not remembered: anybody can make ids up.
+        if let Some(token) = &found {
+            self.remembered().put(id.to_owned(), (token.clone(), Instant::now()));
+        }
+        Ok(found)
+    }
+
+    fn remembered(&self) -> MutexGuard<'_, LruCache<String, (Token, Instant)>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn chance() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    OsRng.fill_bytes(&mut bytes);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use noetl_store::MemoryStore;
+
+    use super::*;
+
+    struct At(Mutex<Timestamp>);
+
+    impl Clock for At {
+        fn now(&self) -> Timestamp {
+            *self.0.lock().expect("a clock")
+        }
+    }
+
+    fn made() -> (Tokens, Arc<At>) {
+        let clock = Arc::new(At(Mutex::new(Timestamp::from_micros(1_000_000))));
+        (Tokens::new(Arc::new(MemoryStore::new()), clock.clone()), clock)
+    }
+
+    fn request(role: Role, lasts: Option<u64>) -> TokenRequest {
+        TokenRequest { name: "ci".into(), role, lasts: lasts.map(Duration::from_secs) }
+    }
+
+    #[tokio::test]
+    async fn a_token_is_known_by_what_was_shown_and_by_nothing_else() {
+        let (tokens, _) = made();
+        let acme = Tenant::new("acme");
+        let (kept, shown) = tokens.create(&acme, request(Role::Worker, None)).await.expect("made");
+        let holder = tokens.holder(&shown).await.expect("an answer").expect("a holder");
+        assert_eq!((holder.role, &holder.tenant, &*holder.name), (Role::Worker, &acme, "ci"));
+        assert!(!shown.contains(&kept.kept.hash.to_string()));
+        let other = tokens.create(&acme, request(Role::Admin, None)).await.expect("made").1;
+        let id = |shown: &str| shown.split('_').nth(1).expect("an id").to_owned();
+        let crossed = other.replace(&id(&other), &id(&shown));
+        let long = format!("{shown}A");
+        let upper = shown.to_uppercase();
+        let hashed = format!("noetl_{}_{}", kept.kept.id, kept.kept.hash);
+        let short = &shown[..shown.len() - 1];
+        for wrong in [&crossed, &long, &upper, &hashed, short, "", "noetl_", "noetl__", "x"] {
+            assert_eq!(tokens.holder(wrong).await.expect("an answer"), None, "{wrong}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_counts_until_it_expires_or_is_revoked() {
+        let (tokens, clock) = made();
+        let tenant = Tenant::default();
+        let (_, brief) = tokens.create(&tenant, request(Role::Viewer, Some(10))).await.expect("");
+        let (kept, long) = tokens.create(&tenant, request(Role::Viewer, None)).await.expect("");
+        *clock.0.lock().expect("a clock") = Timestamp::from_micros(10_999_999);
+        assert!(tokens.holder(&brief).await.expect("an answer").is_some());
+        *clock.0.lock().expect("a clock") = Timestamp::from_micros(11_000_000);
+        assert!(tokens.holder(&brief).await.expect("an answer").is_none());
+        assert!(tokens.holder(&long).await.expect("an answer").is_some());
+        assert!(!tokens.revoke(&Tenant::new("other"), &kept.kept.id).await.expect("an answer"));
+        assert!(tokens.revoke(&tenant, &kept.kept.id).await.expect("an answer"));
+        assert!(tokens.holder(&long).await.expect("an answer").is_none());
+    }
+
+    #[tokio::test]
+    async fn the_first_token_is_made_once() {
+        let (tokens, _) = made();
+        let first = tokens.create_first().await.expect("an answer").expect("a token");
+        assert_eq!(tokens.create_first().await.expect("an answer"), None);
+        let holder = tokens.holder(&first).await.expect("an answer").expect("a holder");
+        assert_eq!(holder.role, Role::Admin);
+    }
+
+    #[tokio::test]
+    async fn a_token_without_a_name_or_a_time_is_refused() {
+        let (tokens, _) = made();
+        let tenant = Tenant::default();
+        for name in ["", "  ", "a\0b", &"x".repeat(201)] {
+            let request = TokenRequest { name: name.to_owned(), ..request(Role::Admin, None) };
+            assert!(matches!(tokens.create(&tenant, request).await, Err(TokenError::Name)));
+        }
+        for lasts in [0, u64::MAX] {
+            let refused = tokens.create(&tenant, request(Role::Admin, Some(lasts))).await;
+            assert!(matches!(refused, Err(TokenError::Lasts)));
+        }
+    }
+}

@@ -1,0 +1,4 @@
+-- Ends a token of a tenant; one that was ended before stays as it was.
+update token
+set revoked_at = coalesce(revoked_at, ?3)
+where token_id = ?1 and tenant_id = ?2
