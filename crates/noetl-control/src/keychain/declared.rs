@@ -111,7 +111,7 @@ impl Keychains {
         settings: &Map,
         asking: &Asking,
     ) -> Result<Map, CredentialError> {
-        let alias = alias(settings).ok_or_else(|| unresolved(name, "it names no credential"))?;
+        let alias = alias(settings).unwrap_or(name);
         let revealed = self.credentials.reveal(tenant, alias, asking).await;
         let data = match revealed {
             Ok((_, Value::Object(data))) => data,
@@ -124,7 +124,7 @@ impl Keychains {
         let Some(Value::Object(map)) = settings.get("map") else { return Ok(data) };
         let mut fields = Map::new();
         for (field, from) in map {
-            let found = from.as_str().and_then(|from| data.get(from));
+            let found = from.as_str().and_then(|from| at(&data, from));
             let reason = || format!("credential '{alias}' has no field for 'map.{field}'");
             fields.insert(field.clone(), found.ok_or_else(|| unresolved(name, reason()))?.clone());
         }
@@ -163,6 +163,20 @@ fn alias(settings: &Map) -> Option<&str> {
     ALIAS_KEYS.iter().find_map(|key| match settings.get(*key) {
         Some(Value::String(alias)) if !alias.trim().is_empty() => Some(alias.trim()),
         Some(Value::Object(spec)) => text(spec, "credential").or_else(|| text(spec, "key")),
+        _ => None,
+    })
+}
+
+/// The value at a dotted path; a key may hold dots itself.
+fn at<'m>(data: &'m Map, path: &str) -> Option<&'m Value> {
+    if let Some(value) = data.get(path) {
+        return Some(value);
+    }
+    let mut parts = path.split('.');
+    let first = data.get(parts.next()?)?;
+    parts.try_fold(first, |value, part| match value {
+        Value::Object(map) => map.get(part),
+        Value::Array(items) => items.get(part.parse::<usize>().ok()?),
         _ => None,
     })
 }

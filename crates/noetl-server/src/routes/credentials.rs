@@ -236,3 +236,85 @@ fn view(credential: Credential) -> CredentialView {
         warnings: Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use noetl_control::{Control, EncryptionKey};
+    use noetl_model::Tenant;
+    use noetl_store::{AuditFilter, MemoryStore, SystemClock};
+    use serde_json::json;
+
+    use super::*;
+
+    async fn app() -> App {
+        let encryption_key = Some(EncryptionKey::generate());
+        let options = noetl_control::Options {
+            slots: 0,
+            encryption_key,
+            ..noetl_control::Options::default()
+        };
+        let store = Arc::new(MemoryStore::new());
+        let control = Control::open(options, store, Arc::new(SystemClock)).await.expect("a store");
+        let app = App::new(Arc::new(control), crate::Options::default());
+        let request = CredentialRequest {
+            name: "db".to_owned(),
+            kind: "t".to_owned(),
+            data: json!({"password": "correct horse"}),
+            meta: None,
+            tags: Vec::new(),
+            description: None,
+        };
+        app.control.credentials.put(&app.tenant, request).await.expect("kept");
+        app
+    }
+
+    fn caller(roles: Roles) -> Caller {
+        Caller { name: "ada".into(), tenant: Tenant::default(), roles }
+    }
+
+    async fn ask(app: &App, roles: Roles, include_data: bool) -> Result<CredentialView, ApiError> {
+        let query = CredentialQuery { include_data, ..CredentialQuery::default() };
+        let name = Path("db".to_owned());
+        let answer = get(Scoped(app.clone()), caller(roles), name, Query(query)).await;
+        answer.map(|Json(view)| view)
+    }
+
+    #[tokio::test]
+    async fn what_is_secret_is_for_workers_and_admins() {
+        let app = app().await;
+        for roles in [Roles::WORKER, Roles::ADMIN, Roles::WORKER.and(Roles::VIEWER)] {
+            let shown = ask(&app, roles, true).await.expect("shown");
+            assert_eq!(shown.data, Some(json!({"password": "correct horse"})), "{roles:?}");
+        }
+        for roles in [Roles::VIEWER, Roles::AUTHOR, Roles::OPERATOR, Roles::INTERNAL] {
+            let refused = ask(&app, roles, true).await.expect_err("refused");
+            assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{roles:?}");
+            assert_eq!(ask(&app, roles, false).await.expect("shown").data, None);
+        }
+        let filter = AuditFilter { limit: 10, ..AuditFilter::default() };
+        let uses = app.control.uses.list(&app.tenant, &filter).await.expect("a list");
+        let denied = uses.iter().filter(|used| used.outcome == "denied").count();
+        assert_eq!((uses.len(), denied), (7, 4), "asking in vain is recorded");
+        assert!(uses.iter().all(|used| used.worker.as_deref() == Some("ada")));
+        app.control.close().await;
+    }
+
+    #[tokio::test]
+    async fn nothing_is_sealed_for_who_may_not_have_it() {
+        let app = app().await;
+        let query = || SealedQuery {
+            worker_id: "w".to_owned(),
+            execution_id: None,
+            parent_execution_id: None,
+        };
+        for (roles, status) in [(Roles::VIEWER, 403), (Roles::WORKER, 400)] {
+            let name = Path("db".to_owned());
+            let answer = sealed(Scoped(app.clone()), caller(roles), name, Query(query())).await;
+            let refused = answer.map(|_| ()).expect_err("no key");
+            assert_eq!(refused.status().as_u16(), status, "{roles:?}");
+        }
+        app.control.close().await;
+    }
+}

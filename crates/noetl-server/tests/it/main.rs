@@ -1,5 +1,6 @@
 //! The routes, asked over a socket: status and body of every answer.
 
+mod absent;
 mod access;
 mod api;
 mod catalog;
@@ -7,6 +8,7 @@ mod cleanup;
 mod commands;
 mod credentials;
 mod dedup;
+mod documents;
 mod errors;
 mod events;
 mod executions;
@@ -15,10 +17,15 @@ mod hostile;
 mod ingress;
 mod intake;
 mod internal;
+mod keychain;
 mod metrics;
+mod objects;
 mod outbox;
 mod projection;
 mod replay;
+mod results;
 mod runtime;
+mod secrets;
 mod stores;
 mod subscriptions;
+mod vars;
