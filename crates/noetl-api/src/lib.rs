@@ -23,6 +23,7 @@ pub mod replay;
 pub mod results;
 pub mod session;
 pub mod subscriptions;
+pub mod tokens;
 pub mod vars;
 mod version;
 

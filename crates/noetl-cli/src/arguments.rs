@@ -102,7 +102,7 @@ pub(crate) struct CheckArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DevArguments {
-    /// The address to listen on. There are no users yet, so only a loopback address is taken.
+    /// The address to listen on. One that is not loopback needs NOETL_AUTH=token or oidc.
     #[arg(long, env = "NOETL_HOST", default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,
     /// The port to listen on; 0 picks a free one.
@@ -135,7 +135,7 @@ pub(crate) struct BusArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServerArguments {
-    /// The address to listen on. There are no users yet, so only a loopback address is taken.
+    /// The address to listen on. One that is not loopback needs NOETL_AUTH=token or oidc.
     #[arg(long, env = "NOETL_HOST", default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,
     /// The port to listen on; 0 picks a free one.

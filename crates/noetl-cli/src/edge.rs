@@ -1,20 +1,117 @@
 //! Settings of the HTTP edge, from the environment.
 
-use noetl_server::{CorsOrigins, InternalToken, Options, TOKEN_VARIABLE};
+use std::path::Path;
+use std::time::Duration;
+
+use noetl_server::{
+    Auth, CorsOrigins, InternalToken, Oidc, OidcSettings, Options, TOKEN_VARIABLE, Tls, TlsError,
+};
 
 use crate::failure::{Failure, Kind};
-use crate::settings::{setting, switch};
+use crate::settings::{number, setting, switch};
 
 /// A file that holds the token of the internal routes, where a secret is mounted rather than set.
 const TOKEN_FILE: &str = "NOETL_INTERNAL_API_TOKEN_FILE";
 
+/// How callers are known.
+const AUTH: &str = "NOETL_AUTH";
+
+const CERTIFICATE: &str = "NOETL_TLS_CERT";
+const KEY: &str = "NOETL_TLS_KEY";
+const CLIENT_CA: &str = "NOETL_TLS_CLIENT_CA";
+
 /// What the environment says of the edge.
 pub(crate) fn options() -> Result<Options, Failure> {
+    let auth = auth()?;
+    let defaults = Options::default();
+    let requests = number("NOETL_REQUESTS_MAX", 1..=1_000_000)?;
+    let seconds = number("NOETL_REQUEST_TIMEOUT_SECS", 1..=3600)?;
+    let whole = |number: i64| u64::try_from(number).unwrap_or_default();
     Ok(Options {
+        allow_any_host: !matches!(auth, Auth::Open),
+        auth,
+        requests_max: requests.map_or(defaults.requests_max, |number| {
+            usize::try_from(number).unwrap_or(defaults.requests_max)
+        }),
+        request_timeout: seconds
+            .map_or(defaults.request_timeout, |number| Duration::from_secs(whole(number))),
         cors_origins: cors_origins()?,
         internal_token: InternalToken::read_by(token),
         has_metrics: !switch("NOETL_DISABLE_METRICS")?,
-        ..Options::default()
+        ..defaults
+    })
+}
+
+/// How callers are known.
+fn auth() -> Result<Auth, Failure> {
+    let text = setting(AUTH).unwrap_or_default();
+    match text.trim().to_ascii_lowercase().as_str() {
+        "" | "open" => Ok(Auth::Open),
+        "token" => Ok(Auth::Token),
+        "oidc" => oidc().map(Auth::Oidc),
+        _ => {
+            let message = format!("{AUTH} is open, token or oidc, not '{text}'");
+            Err(Failure::new(Kind::Config, message))
+        }
+    }
+}
+
+/// The identity provider.
+fn oidc() -> Result<Oidc, Failure> {
+    let needed = |name: &str, example: &str| {
+        setting(name).ok_or_else(|| {
+            let message = format!("{AUTH}=oidc needs {name}");
+            Failure::new(Kind::Config, message).hint(format!("set it, as in {name}={example}"))
+        })
+    };
+    let settings = OidcSettings {
+        issuer: needed("NOETL_OIDC_ISSUER", "https://id.example")?,
+        audience: needed("NOETL_OIDC_AUDIENCE", "noetl")?,
+        roles_claim: setting("NOETL_OIDC_ROLES_CLAIM").unwrap_or_else(|| "roles".to_owned()),
+        tenant_claim: setting("NOETL_OIDC_TENANT_CLAIM").unwrap_or_else(|| "tenant".to_owned()),
+    };
+    let is_address =
+        settings.issuer.starts_with("https://") || settings.issuer.starts_with("http://");
+    if !is_address {
+        let message = format!(
+            "NOETL_OIDC_ISSUER is an address as https://id.example, not '{}'",
+            settings.issuer
+        );
+        return Err(Failure::new(Kind::Config, message));
+    }
+    Oidc::new(settings).map_err(|error| Failure::from_error(Kind::Config, &error))
+}
+
+/// What the listener needs to speak TLS, if it is to.
+pub(crate) fn tls() -> Result<Option<Tls>, Failure> {
+    let (certificate, key) = match (setting(CERTIFICATE), setting(KEY)) {
+        (None, None) if setting(CLIENT_CA).is_some() => {
+            let message = format!("{CLIENT_CA} needs {CERTIFICATE} and {KEY}");
+            return Err(Failure::new(Kind::Config, message));
+        }
+        (None, None) => return Ok(None),
+        (Some(certificate), Some(key)) => (certificate, key),
+        (one, _) => {
+            let (has, lacks) = if one.is_some() { (CERTIFICATE, KEY) } else { (KEY, CERTIFICATE) };
+            let message = format!("{has} is set and {lacks} is not");
+            return Err(Failure::new(Kind::Config, message).hint("TLS needs both"));
+        }
+    };
+    let read = |name: &str, path: &str| {
+        std::fs::read(Path::new(path)).map_err(|error| {
+            Failure::new(Kind::Config, format!("{name}: {path} cannot be read: {error}"))
+        })
+    };
+    let client_ca = setting(CLIENT_CA).map(|path| read(CLIENT_CA, &path)).transpose()?;
+    let (certificates, secret) = (read(CERTIFICATE, &certificate)?, read(KEY, &key)?);
+    let tls = Tls::from_pem(&certificates, &secret, client_ca.as_deref());
+    tls.map(Some).map_err(|error| {
+        let name = match error {
+            TlsError::Certificate => CERTIFICATE,
+            TlsError::Key | TlsError::Mismatch => KEY,
+            TlsError::ClientCa => CLIENT_CA,
+        };
+        Failure::new(Kind::Config, format!("the file in {name} {error}"))
     })
 }
 

@@ -7,9 +7,19 @@ use std::time::{Duration, Instant};
 use noetl_bus::EventStream;
 use noetl_control::Control;
 use noetl_model::Tenant;
+use tokio::sync::Semaphore;
+
+use crate::oidc::Oidc;
 
 /// The largest request body that is taken when nothing else is said: the wire's own limit.
 const BODY_LIMIT: usize = 2 << 20;
+
+/// Requests answered at a time when nothing else is said.
+const REQUESTS_MAX: usize = 1024;
+
+/// How long a request may take when nothing else is said. A report may be held for 20 s while the
+/// journal is busy.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Which web pages may call, besides those of this machine and of the server itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,9 +64,23 @@ impl fmt::Debug for InternalToken {
     }
 }
 
+/// How callers are known.
+#[derive(Debug, Clone, Default)]
+pub enum Auth {
+    /// Not at all: everybody who can reach the listener may ask everything but the internal routes.
+    #[default]
+    Open,
+    /// By a token of ours.
+    Token,
+    /// By a token of an identity provider, or by one of ours.
+    Oidc(Oidc),
+}
+
 /// Settings of the HTTP edge.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// How callers are known. Default: not at all.
+    pub auth: Auth,
     /// Which web pages may call. Default: those of this machine.
     pub cors_origins: CorsOrigins,
     /// The largest request body, in bytes. Default: 2 MiB.
@@ -70,17 +94,24 @@ pub struct Options {
     pub internal_token: InternalToken,
     /// Whether `GET /metrics` answers. Default: yes.
     pub has_metrics: bool,
+    /// Requests answered at a time. Default: 1024.
+    pub requests_max: usize,
+    /// How long one may take. Default: a minute.
+    pub request_timeout: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
+            auth: Auth::default(),
             cors_origins: CorsOrigins::default(),
             body_limit: BODY_LIMIT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             allow_any_host: false,
             internal_token: InternalToken::default(),
             has_metrics: true,
+            requests_max: REQUESTS_MAX,
+            request_timeout: REQUEST_TIMEOUT,
         }
     }
 }
@@ -93,6 +124,8 @@ pub struct App {
     /// Whose rows callers see. Callers without a token are all the same tenant.
     pub(crate) tenant: Tenant,
     pub(crate) bus: Option<Arc<dyn EventStream>>,
+    /// One for each request that is answered.
+    pub(crate) places: Arc<Semaphore>,
     since: Instant,
 }
 
@@ -100,8 +133,9 @@ impl App {
     /// Puts an HTTP edge in front of a control plane.
     pub fn new(control: Arc<Control>, options: Options) -> Self {
         let tenant = Tenant::default();
+        let places = Arc::new(Semaphore::new(options.requests_max.min(Semaphore::MAX_PERMITS)));
         let options = Arc::new(options);
-        Self { control, options, tenant, bus: None, since: Instant::now() }
+        Self { control, options, tenant, bus: None, places, since: Instant::now() }
     }
 
     /// The same with the bus whose state `GET /api/health` tells.

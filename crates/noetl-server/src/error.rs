@@ -8,7 +8,7 @@ mod keeping;
 use std::error::Error;
 use std::fmt::Write as _;
 
-use axum::http::header::{ALLOW, RETRY_AFTER};
+use axum::http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use noetl_api::{Diagnostic, ErrorBody};
@@ -126,6 +126,9 @@ impl IntoResponse for ApiError {
         let mut response = (self.status, axum::Json(body)).into_response();
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(RETRY_AFTER, COME_AGAIN);
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(verbs) = self.allowed.and_then(|verbs| HeaderValue::from_str(&verbs).ok()) {
             response.headers_mut().insert(ALLOW, verbs);

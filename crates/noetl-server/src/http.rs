@@ -7,5 +7,6 @@ pub(crate) mod counted;
 pub(crate) mod document;
 pub(crate) mod extract;
 pub(crate) mod internal;
+pub(crate) mod limits;
 pub(crate) mod panics;
 pub(crate) mod roles;

@@ -8,13 +8,17 @@
 mod app;
 mod error;
 mod http;
+mod oidc;
 mod reads;
 mod router;
 mod routes;
 mod serve;
 mod shape;
+mod tls;
 
-pub use app::{App, CorsOrigins, InternalToken, Options};
+pub use app::{App, Auth, CorsOrigins, InternalToken, Options};
 pub use http::internal::TOKEN_VARIABLE;
+pub use oidc::{Oidc, OidcSettings};
 pub use router::router;
 pub use serve::serve;
+pub use tls::{Tls, TlsError};

@@ -12,22 +12,23 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::{App, Options};
-use crate::http::document::Document;
-use crate::http::{access, authorize, counted, panics};
+use crate::http::document::{self, Document};
+use crate::http::{access, authorize, counted, limits, panics};
 use crate::routes::{
     catalog, cleanup, commands, credentials, events, execute, executions, fallback, health,
-    ingress, intake, metrics, outbox, projection, replay, runtime, subscriptions,
+    ingress, intake, metrics, outbox, projection, replay, runtime, subscriptions, tokens,
 };
 
 /// All routes of the control plane.
 pub fn router(app: App) -> Router {
-    let (routes, document) = described(&app.options);
-    let described = axum::Json(document);
+    let (routes, whole) = described(&app.options);
+    let described = axum::Json(whole);
     keeping::absent_routes(routes)
         .route("/api/openapi.json", get(move || async move { described }))
         // A published runtime asks under a name of its own.
         .route("/api/subscriptions/register", post(subscriptions::register))
         .route_layer(from_fn_with_state(app.clone(), authorize::check))
+        .route_layer(from_fn_with_state(app.clone(), limits::bound))
         .fallback(fallback::unknown_path)
         .layer(DefaultBodyLimit::max(app.options.body_limit))
         .layer(from_fn_with_state(app.clone(), counted::count))
@@ -38,7 +39,7 @@ pub fn router(app: App) -> Router {
 
 /// The OpenAPI document of all routes.
 #[cfg(test)]
-pub(crate) fn document() -> OpenApi {
+pub(crate) fn whole_document() -> OpenApi {
     described(&Options::default()).1
 }
 
@@ -54,13 +55,15 @@ fn described(options: &Options) -> (Router<App>, OpenApi) {
         .merge(secret_routes())
         .merge(keeping::secret_routes())
         .merge(subscription_routes())
+        .merge(token_routes())
         .merge(internal_routes());
-    let (routes, mut document) = open.split_for_parts();
-    options.version.clone_into(&mut document.info.version);
-    let paths = std::mem::take(&mut document.paths.paths);
-    document.paths.paths =
+    let (routes, mut whole) = open.split_for_parts();
+    options.version.clone_into(&mut whole.info.version);
+    document::say_who_may_ask(&mut whole);
+    let paths = std::mem::take(&mut whole.paths.paths);
+    whole.paths.paths =
         paths.into_iter().map(|(path, item)| (keeping::shown(&path), item)).collect();
-    (routes, document)
+    (routes, whole)
 }
 
 fn health_routes(options: &Options) -> OpenApiRouter<App> {
@@ -114,6 +117,13 @@ fn subscription_routes() -> OpenApiRouter<App> {
         .routes(routes!(subscriptions::list, subscriptions::register))
         .routes(routes!(subscriptions::get))
         .routes(routes!(subscriptions::act))
+}
+
+fn token_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(tokens::create, tokens::list))
+        .routes(routes!(tokens::revoke))
+        .routes(routes!(tokens::whoami))
 }
 
 /// What only system pools may ask.

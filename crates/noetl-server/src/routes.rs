@@ -26,4 +26,5 @@ mod said;
 pub(crate) mod session;
 pub(crate) mod subscriptions;
 pub(crate) mod suites;
+pub(crate) mod tokens;
 pub(crate) mod vars;

@@ -2,18 +2,88 @@
 
 use std::future::Future;
 use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
 
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tracing::warn;
 
 use crate::app::App;
 use crate::router::router;
+use crate::tls::Tls;
+
+/// How long a client may take to say what it wants, and to agree on how to talk.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How long to rest when a connection cannot be taken: most likely there are no more files to be
+/// had, and asking at once again would only burn time.
+const REST: Duration = Duration::from_millis(200);
+/// Connections at a time.
+const CONNECTIONS_MAX: usize = 16_384;
 
 /// Serves on `listener` until `shutdown` resolves. Requests under way are answered before this
 /// returns; no new ones are taken.
 pub async fn serve(
     listener: TcpListener,
     app: App,
+    tls: Option<Tls>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    axum::serve(listener, router(app)).with_graceful_shutdown(shutdown).await
+    let service = TowerToHyperService::new(router(app));
+    let graceful = GracefulShutdown::new();
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let place = tokio::select! {
+            place = places.clone().acquire_owned() => place.map_err(io::Error::other)?,
+            () = &mut shutdown => break,
+        };
+        let stream = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    warn!(%error, "a connection could not be taken");
+                    tokio::time::sleep(REST).await;
+                    continue;
+                }
+            },
+            () = &mut shutdown => break,
+        };
+        // Answers are small and waited for.
+        let _ = stream.set_nodelay(true);
+        let (service, watcher, tls) = (service.clone(), graceful.watcher(), tls.clone());
+        tokio::spawn(async move {
+            match tls {
+                None => answer(stream, service, watcher).await,
+                Some(tls) => {
+                    let agreed = tokio::time::timeout(PATIENCE, tls.acceptor.accept(stream)).await;
+                    if let Ok(Ok(stream)) = agreed {
+                        answer(stream, service, watcher).await;
+                    }
+                }
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    graceful.shutdown().await;
+    Ok(())
+}
+
+/// Answers the requests of one connection.
+async fn answer<S>(stream: S, service: TowerToHyperService<axum::Router>, watcher: Watcher)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    // How a connection ends is its client's affair.
+    let _ = watcher.watch(connection.into_owned()).await;
 }

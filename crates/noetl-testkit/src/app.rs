@@ -134,7 +134,7 @@ impl TestAppBuilder {
                 // Dropping the sender is as good a sign as using it.
                 let _ = stopped.await;
             };
-            noetl_server::serve(listener, app, stop).await.expect("a listener that stays");
+            noetl_server::serve(listener, app, None, stop).await.expect("a listener that stays");
         });
         let base = format!("http://{address}");
         let client = Client::new(&base).expect("an address");

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use noetl_server::Auth;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -48,12 +49,6 @@ impl Serve {
     /// Serves until told to stop.
     pub(super) fn main(self) -> Result<ExitCode, Failure> {
         start_logging();
-        if !self.host.is_loopback() {
-            let message = format!("{} is not a loopback address", self.host);
-            return Err(Failure::new(Kind::Config, message).hint(
-                "there are no users yet, so only this machine may call: use 127.0.0.1 or ::1",
-            ));
-        }
         let runtime = tokio::runtime::Runtime::new();
         let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
         runtime.block_on(self.serve())
@@ -62,7 +57,15 @@ impl Serve {
     async fn serve(self) -> Result<ExitCode, Failure> {
         let retention = self.policy.policy_if_any()?;
         let bus = self.bus.setup()?;
-        let options = edge::options()?;
+        let (options, tls) = (edge::options()?, edge::tls()?);
+        let is_open = matches!(options.auth, Auth::Open);
+        if is_open && !self.host.is_loopback() {
+            let message = format!("{} is not a loopback address", self.host);
+            return Err(Failure::new(Kind::Config, message).hint(
+                "nobody is asked who they are, so only this machine may call: use 127.0.0.1 or \
+                 ::1, or set NOETL_AUTH to token or oidc",
+            ));
+        }
         let address = SocketAddr::new(self.host, self.port);
         let listener = TcpListener::bind(address).await.map_err(|error| {
             Failure::new(Kind::Config, format!("could not listen on {address}: {error}"))
@@ -80,7 +83,11 @@ impl Serve {
         let stop = StopRequests::listen();
         let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
         let runtime = Runtime::open(setup).await?;
-        greet(&name, slots, address, runtime.control.resumed);
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        greet(&name, slots, &format!("{scheme}://{address}"), runtime.control.resumed);
+        if !is_open {
+            show_first_token(&runtime).await?;
+        }
         if let Some(hint) = (self.hint)(address) {
             output::note(&hint);
         }
@@ -93,7 +100,7 @@ impl Serve {
             let _ = stopping.send(stop);
         };
         let served = tokio::select! {
-            served = noetl_server::serve(listener, app, told_to_stop) => served,
+            served = noetl_server::serve(listener, app, tls, told_to_stop) => served,
             () = patience_ends(stopped) => Ok(()),
         };
         runtime.close().await;
@@ -115,8 +122,18 @@ fn start_logging() {
         .init();
 }
 
-fn greet(database: &str, slots: usize, address: SocketAddr, resumed: usize) {
-    output::note(&format!("noetl listens on http://{address}"));
+/// Makes a token for an admin where nobody has one, and shows it, this once.
+async fn show_first_token(runtime: &Runtime) -> Result<(), Failure> {
+    let made = runtime.control.tokens.create_first().await;
+    if let Some(token) = made.map_err(|error| Failure::from_error(Kind::Config, &error))? {
+        output::note("  admin     this token is shown once; keep it, or make others with it:");
+        output::note(&format!("            {token}"));
+    }
+    Ok(())
+}
+
+fn greet(database: &str, slots: usize, address: &str, resumed: usize) {
+    output::note(&format!("noetl listens on {address}"));
     output::note(&format!("  database  {database}"));
     match slots {
         0 => output::note("  workers   none in this process"),

@@ -1,46 +1,108 @@
-//! Whether a caller may ask for a route. Decided before anything of a body is read.
+//! Who asks, and whether they may. Decided before anything of a body is read.
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::StatusCode;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use noetl_control::Holder;
 
 use super::caller::Caller;
 use super::internal;
 use super::roles::{Needs, Roles, needs};
-use crate::app::App;
+use crate::app::{App, Auth};
 use crate::error::ApiError;
+use crate::oidc::OidcError;
 use crate::routes::fallback::wrong_verb;
 
+/// The header in which published clients repeat their token.
+const SESSION: &str = "x-session-token";
+
 /// Lets a request through whose caller has a role the route needs.
-pub(crate) async fn check(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    match caller(&app, &request) {
+pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    match caller(&app, &parts).await {
         Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
+            parts.extensions.insert(caller);
+            next.run(Request::from_parts(parts, body)).await
         }
         Err(refusal) => refusal.into_response(),
     }
 }
 
-fn caller(app: &App, request: &Request) -> Result<Caller, ApiError> {
-    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    let method = request.method();
-    let needs = needs(method, path).ok_or_else(|| wrong_verb(method, request.uri(), path))?;
-    if needs == Needs::One(Roles::INTERNAL) {
-        return internal::is_internal(app, request.headers()).map(|()| Caller::internal());
+async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
+    let path = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let method = &request.method;
+    let needs = needs(method, path).ok_or_else(|| wrong_verb(method, &request.uri, path))?;
+    let headers = &request.headers;
+    if needs == Needs::Nothing {
+        return Ok(Caller::nobody());
     }
-    let caller = Caller::anybody();
+    if needs == Needs::One(Roles::INTERNAL) {
+        return internal::check_headers(app, headers).map(|()| Caller::internal());
+    }
+    let caller = match &app.options.auth {
+        Auth::Open => Caller::anybody(),
+        _ if internal::is_internal(app, headers) => Caller::internal(),
+        Auth::Token => by_token(app, shown(headers)?).await?,
+        Auth::Oidc(provider) => {
+            let shown = shown(headers)?;
+            match shown.starts_with("noetl_") {
+                true => by_token(app, shown).await?,
+                false => provider.caller(shown).await.map_err(not_known)?,
+            }
+        }
+    };
     if needs.allow(caller.roles) { Ok(caller) } else { Err(lacks_role(&caller, needs)) }
+}
+
+async fn by_token(app: &App, shown: &str) -> Result<Caller, ApiError> {
+    let holder = app.control.tokens.holder(shown).await?;
+    let Holder { id, name, tenant, role, .. } =
+        holder.ok_or_else(|| unknown("the token is unknown, expired or revoked"))?;
+    Ok(Caller { name: format!("{name} ({id})").into(), tenant, roles: Roles::of(role) })
+}
+
+/// The token a caller shows.
+fn shown(headers: &HeaderMap) -> Result<&str, ApiError> {
+    let text = |name| headers.get(name).map(|value: &axum::http::HeaderValue| value.to_str());
+    let bearer = match text(AUTHORIZATION.as_str()) {
+        None => None,
+        Some(value) => {
+            let parts = value.ok().and_then(|value| value.trim().split_once(' '));
+            let bearer = parts.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+            let form = || unknown("the Authorization header must be of the form 'Bearer <token>'");
+            Some(bearer.map(|(_, token)| token.trim()).ok_or_else(form)?)
+        }
+    };
+    let session = text(SESSION).and_then(Result::ok).map(str::trim);
+    let shown = bearer.or(session).filter(|token| !token.is_empty());
+    shown.ok_or_else(|| unknown("a token is needed, as 'Authorization: Bearer <token>'"))
+}
+
+fn unknown(message: &str) -> ApiError {
+    ApiError::refused(StatusCode::UNAUTHORIZED, "not_authenticated", message)
+}
+
+fn not_known(failure: OidcError) -> ApiError {
+    match failure {
+        OidcError::Refused(why) => unknown(&why),
+        OidcError::Unavailable(why) => {
+            tracing::warn!(why, "the identity provider does not answer");
+            let message = "the identity provider does not answer";
+            ApiError::unavailable("identity_provider_unavailable", message)
+        }
+    }
 }
 
 fn lacks_role(caller: &Caller, needs: Needs) -> ApiError {
     let roles = |roles: Roles| roles.names().collect::<Vec<_>>().join(", ");
-    let needed = match needs {
-        Needs::Nothing => String::new(),
-        Needs::One(needed) => roles(needed.and(Roles::ADMIN)),
+    let needed = roles(needs.roles());
+    let has = match roles(caller.roles) {
+        none if none.is_empty() => "none".to_owned(),
+        some => some,
     };
-    let (name, has) = (&caller.name, roles(caller.roles));
-    let message = format!("this needs one of the roles {needed}; {name} has {has}");
+    let message = format!("this needs one of the roles {needed}; {} has {has}", caller.name);
     ApiError::refused(StatusCode::FORBIDDEN, "role_missing", message)
 }

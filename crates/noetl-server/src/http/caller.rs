@@ -27,6 +27,11 @@ impl Caller {
         Self { name: "anybody".into(), tenant: Tenant::default(), roles: Roles::everything() }
     }
 
+    /// Whoever asks what everybody may.
+    pub(crate) fn nobody() -> Self {
+        Self { name: "nobody".into(), tenant: Tenant::default(), roles: Roles::NONE }
+    }
+
     /// A system pool with the internal token.
     pub(crate) fn internal() -> Self {
         let roles = Roles::WORKER.and(Roles::INTERNAL);
@@ -53,7 +58,6 @@ impl FromRequestParts<App> for Caller {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Infallible> {
-        // A route that is open to everybody has no caller to name.
-        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(Self::anybody))
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_else(Self::nobody))
     }
 }

@@ -2,9 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use axum::http::Method;
 use noetl_api::ErrorBody;
-use utoipa::openapi::{Content, RefOr, Response, ResponseBuilder};
+use utoipa::openapi::extensions::ExtensionsBuilder;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{Content, PathItem, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, OpenApi, PartialSchema};
+
+use super::roles::{Needs, needs};
 
 /// The frame of the document; the router adds the routes.
 #[derive(OpenApi)]
@@ -20,8 +26,8 @@ use utoipa::{IntoResponses, OpenApi, PartialSchema};
         (name = "executions", description = "Starting, reading, steering"),
         (name = "workers", description = "What workers ask and say"),
         (name = "credentials", description = "What steps need to know and nobody else"),
-        (name = "tokens", description = "Who may ask"),
         (name = "subscriptions", description = "Messages that become executions"),
+        (name = "tokens", description = "Who may ask, and what"),
         (name = "internal", description = "For system pools, behind the internal token"),
     )
 )]
@@ -58,3 +64,38 @@ impl IntoResponses for Failures {
             .collect()
     }
 }
+
+/// The operations of a path, by verb.
+pub(crate) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
+    let all = [
+        (Method::GET, &mut item.get),
+        (Method::PUT, &mut item.put),
+        (Method::POST, &mut item.post),
+        (Method::DELETE, &mut item.delete),
+        (Method::PATCH, &mut item.patch),
+    ];
+    all.into_iter().filter_map(|(verb, operation)| Some((verb, operation.as_mut()?)))
+}
+
+/// Notes at every operation which roles may ask for it, as the table of roles has it.
+pub(crate) fn say_who_may_ask(document: &mut utoipa::openapi::OpenApi) {
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
+    let bearer = bearer.description(Some("A token; none is needed in open mode")).build();
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme(BEARER, SecurityScheme::Http(bearer));
+    for (path, item) in &mut document.paths.paths {
+        for (verb, operation) in operations(item) {
+            let needed = needs(&verb, path).unwrap_or(Needs::Nothing);
+            let roles: Vec<&str> = needed.roles().names().collect();
+            if needed != Needs::Nothing {
+                let scopes: [&str; 0] = [];
+                operation.security = Some(vec![SecurityRequirement::new(BEARER, scopes)]);
+            }
+            let extensions = ExtensionsBuilder::new().add("x-roles", roles);
+            operation.extensions.get_or_insert_default().merge(extensions.build());
+        }
+    }
+}
+
+/// What the document calls a token.
+const BEARER: &str = "bearer";

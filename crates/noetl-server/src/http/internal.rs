@@ -13,9 +13,14 @@ use crate::error::ApiError;
 /// The variable that holds the token, for messages.
 pub const TOKEN_VARIABLE: &str = "NOETL_INTERNAL_API_TOKEN";
 
-/// Whether a request has the token.
-pub(crate) fn is_internal(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
+/// Lets a request through that has the token, and says of another what is wrong with it.
+pub(crate) fn check_headers(app: &App, headers: &HeaderMap) -> Result<(), ApiError> {
     check(app.options.internal_token.read().as_deref(), headers.get(AUTHORIZATION))
+}
+
+/// Whether a request has the token.
+pub(crate) fn is_internal(app: &App, headers: &HeaderMap) -> bool {
+    headers.contains_key(AUTHORIZATION) && check_headers(app, headers).is_ok()
 }
 
 fn check(expected: Option<&str>, presented: Option<&HeaderValue>) -> Result<(), ApiError> {

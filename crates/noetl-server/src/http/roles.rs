@@ -1,6 +1,7 @@
 //! Which roles may ask what: one table, a line per route. A route that is not in it answers nobody.
 
 use axum::http::Method;
+use noetl_control::Role;
 
 use crate::routes::absent::ABSENT;
 
@@ -9,6 +10,8 @@ use crate::routes::absent::ABSENT;
 pub(crate) struct Roles(u8);
 
 impl Roles {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self(0);
     /// Reads whatever is not secret.
     pub(crate) const VIEWER: Self = Self(1);
     /// Writes playbooks and credentials, and starts what it wrote.
@@ -27,6 +30,17 @@ impl Roles {
         Self(self.0 | other.0)
     }
 
+    /// What the holder of a token of this role may do.
+    pub(crate) const fn of(role: Role) -> Self {
+        match role {
+            Role::Admin => Self::ADMIN,
+            Role::Operator => Self::OPERATOR,
+            Role::Author => Self::AUTHOR,
+            Role::Viewer => Self::VIEWER,
+            Role::Worker => Self::WORKER,
+        }
+    }
+
     /// What whoever asks has where no token is needed.
     pub(crate) const fn everything() -> Self {
         Self::ADMIN
@@ -36,7 +50,7 @@ impl Roles {
         self.0 & other.0 != 0
     }
 
-    /// The names, for messages.
+    /// The names, for messages and for the document.
     pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
         NAMES.into_iter().filter(move |(role, _)| self.holds_any_of(*role)).map(|(_, name)| name)
     }
@@ -61,12 +75,20 @@ pub(crate) enum Needs {
 }
 
 impl Needs {
+    /// The roles that may ask; none where everybody may.
+    pub(crate) fn roles(self) -> Roles {
+        match self {
+            Self::Nothing => Roles::NONE,
+            Self::One(Roles::INTERNAL) => Roles::INTERNAL,
+            Self::One(needed) => needed.and(Roles::ADMIN),
+        }
+    }
+
     /// Whether somebody with these roles may ask.
     pub(crate) fn allow(self, roles: Roles) -> bool {
         match self {
             Self::Nothing => true,
-            Self::One(Roles::INTERNAL) => roles.holds_any_of(Roles::INTERNAL),
-            Self::One(needed) => roles.holds_any_of(needed.and(Roles::ADMIN)),
+            Self::One(_) => roles.holds_any_of(self.roles()),
         }
     }
 }
@@ -79,6 +101,7 @@ const WRITE: Needs = Needs::One(Roles::AUTHOR);
 const START: Needs = Needs::One(Roles::AUTHOR.and(Roles::OPERATOR).and(Roles::WORKER));
 const OPERATE: Needs = Needs::One(Roles::OPERATOR);
 const WORK: Needs = Needs::One(Roles::WORKER);
+const ADMIN: Needs = Needs::One(Roles::ADMIN);
 const INTERNAL: Needs = Needs::One(Roles::INTERNAL);
 
 const GET: Method = Method::GET;
@@ -141,6 +164,11 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     // What is secret is shown to workers and admins only; the handler sees to it.
     (GET, "/api/credentials/{identifier}", LOOK),
     (DELETE, "/api/credentials/{identifier}", WRITE),
+
+    (GET, "/api/tokens", ADMIN),
+    (POST, "/api/tokens", ADMIN),
+    (DELETE, "/api/tokens/{id}", ADMIN),
+    (GET, "/api/whoami", LOOK),
 
     (GET, "/api/credentials/{identifier}/sealed", LOOK),
     (GET, "/api/keychain/catalog/{catalog_id}", LOOK),
@@ -216,6 +244,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::http::document::operations;
     use crate::router::keeping::shown;
 
     /// Routes that the document leaves out: itself, and a second name of a route.
@@ -223,23 +252,13 @@ mod tests {
 
     #[test]
     fn the_table_and_the_document_name_the_same_routes() {
-        let document = crate::router::document();
-        let verbs = |item: &utoipa::openapi::PathItem| {
-            let operations = [
-                (Method::GET, item.get.is_some()),
-                (Method::PUT, item.put.is_some()),
-                (Method::POST, item.post.is_some()),
-                (Method::DELETE, item.delete.is_some()),
-                (Method::PATCH, item.patch.is_some()),
-            ];
-            operations.into_iter().filter(|(_, is)| *is).map(|(verb, _)| verb).collect::<Vec<_>>()
-        };
-        let described = document.paths.paths.iter();
-        let described: BTreeSet<(String, String)> = described
-            .flat_map(|(path, item)| {
-                verbs(item).into_iter().map(|verb| (path.clone(), verb.to_string()))
-            })
-            .collect();
+        let document = crate::router::whole_document();
+        let mut described = BTreeSet::new();
+        for (path, mut item) in document.paths.paths {
+            for (verb, _) in operations(&mut item) {
+                described.insert((path.clone(), verb.to_string()));
+            }
+        }
         let listed = ROUTES.iter().filter(|(_, path, _)| !UNDESCRIBED.contains(path));
         let listed: BTreeSet<(String, String)> =
             listed.map(|(verb, path, _)| (shown(path), verb.to_string())).collect();

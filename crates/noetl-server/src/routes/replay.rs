@@ -6,6 +6,7 @@ use noetl_engine::replay::ReplayState;
 use noetl_model::{EventId, ExecutionId, Tenant, Timestamp};
 use noetl_store::Until;
 
+use crate::app::Auth;
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
 use crate::http::document::Failures;
@@ -29,7 +30,12 @@ pub(crate) async fn state(
     Scoped(app): Scoped,
     Query(query): Query<ReplayQuery>,
 ) -> Result<Json<ReplayReply<ReplayState, Payloads>>, ApiError> {
-    let replayed = app.control.replay.state(&request(&query)?).await?;
+    let mut request = request(&query)?;
+    if !matches!(app.options.auth, Auth::Open) {
+        // A caller who is known sees its own tenant, whatever it asks for.
+        request.tenant = app.tenant;
+    }
+    let replayed = app.control.replay.state(&request).await?;
     Ok(Json(ReplayReply {
         state: replayed.state,
         truncated: replayed.is_truncated,

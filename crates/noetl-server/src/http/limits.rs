@@ -1,0 +1,41 @@
+//! How many requests are answered at a time, and for how long.
+
+use std::time::Duration;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// Requests that wait for something to happen: they cost nothing while they do.
+const WAITING: [&str; 1] = ["/api/worker/lease"];
+
+/// Refuses what would be one too many, and gives up on what takes too long. What a request that was
+/// given up on has started goes on or not as if its caller had hung up.
+pub(crate) async fn bound(State(app): State<App>, request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    if WAITING.contains(&path) {
+        return next.run(request).await;
+    }
+    let Ok(_place) = app.places.try_acquire() else {
+        let most = app.options.requests_max;
+        let message = format!("{most} requests are being answered; come again in a moment");
+        return ApiError::unavailable("too_many_requests", message).into_response();
+    };
+    let limit = app.options.request_timeout;
+    match tokio::time::timeout(limit, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => gave_up(limit).into_response(),
+    }
+}
+
+fn gave_up(limit: Duration) -> ApiError {
+    let message = format!(
+        "no answer within {} s; what was asked may still be done, so ask how it stands before \
+         asking again",
+        limit.as_secs()
+    );
+    ApiError::unavailable("request_timeout", message)
+}

@@ -1,0 +1,241 @@
+//! Callers that an OpenID Connect provider vouches for.
+//!
+//! The provider's keys are found from its discovery document and kept for a while; a token signed
+//! with a key that is not among them has them read again, but not at every such token. Only
+//! signatures with a public key are taken: a provider's secret is nobody else's.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jsonwebtoken::jwk::{Jwk, JwkSet};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use noetl_control::Role;
+use noetl_model::{Tenant, Value};
+use serde::Deserialize;
+use tokio::sync::Mutex;
+
+use crate::http::caller::Caller;
+use crate::http::roles::Roles;
+
+/// How long keys are believed without asking again.
+const KEPT: Duration = Duration::from_secs(600);
+/// How soon keys are asked for again because of a key that is not among them.
+const AGAIN: Duration = Duration::from_secs(10);
+/// How long keys may be used while the provider does not answer.
+const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long the provider may take.
+const ANSWER: Duration = Duration::from_secs(10);
+/// By how much clocks may differ.
+const LEEWAY: u64 = 60;
+
+const ALGORITHMS: [Algorithm; 9] = [
+    Algorithm::RS256,
+    Algorithm::RS384,
+    Algorithm::RS512,
+    Algorithm::PS256,
+    Algorithm::PS384,
+    Algorithm::PS512,
+    Algorithm::ES256,
+    Algorithm::ES384,
+    Algorithm::EdDSA,
+];
+
+/// Which provider vouches for whom.
+#[derive(Debug, Clone)]
+pub struct OidcSettings {
+    /// The provider, as its tokens name it.
+    pub issuer: String,
+    /// Whom its tokens have to be made for.
+    pub audience: String,
+    /// The claim that lists roles; a dot goes into an object.
+    pub roles_claim: String,
+    /// The claim that names the tenant.
+    pub tenant_claim: String,
+}
+
+/// Why a token's holder is not known.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OidcError {
+    /// It is not a token of the provider for us.
+    #[error("{0}")]
+    Refused(String),
+    /// The provider's keys cannot be had.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// An identity provider. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Oidc(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    settings: OidcSettings,
+    http: reqwest::Client,
+    keys: Mutex<Option<Keys>>,
+}
+
+#[derive(Debug, Clone)]
+struct Keys {
+    set: Arc<JwkSet>,
+    read: Instant,
+    /// When they were asked for last, whether or not there was an answer.
+    asked: Instant,
+}
+
+#[derive(Deserialize)]
+struct Discovery {
+    issuer: String,
+    jwks_uri: String,
+}
+
+impl Oidc {
+    /// Takes tokens of this provider. It is asked when the first token comes.
+    pub fn new(settings: OidcSettings) -> io::Result<Self> {
+        // Another part of the program may have chosen one before, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder().timeout(ANSWER).build().map_err(io::Error::other)?;
+        Ok(Self(Arc::new(Inner { settings, http, keys: Mutex::new(None) })))
+    }
+
+    pub(crate) async fn caller(&self, token: &str) -> Result<Caller, OidcError> {
+        let header = decode_header(token).map_err(|_| refused("it is no JSON web token"))?;
+        if !ALGORITHMS.contains(&header.alg) {
+            return Err(refused(&format!("its algorithm {:?} is not taken", header.alg)));
+        }
+        let key = self.key(header.kid.as_deref(), header.alg).await?;
+        let key = DecodingKey::from_jwk(&key).map_err(|_| refused("its key cannot be used"))?;
+        let settings = &self.0.settings;
+        let mut rules = Validation::new(header.alg);
+        rules.set_issuer(&[&settings.issuer]);
+        rules.set_audience(&[&settings.audience]);
+        rules.set_required_spec_claims(&["exp", "iss", "aud"]);
+        rules.validate_nbf = true;
+        rules.leeway = LEEWAY;
+        let claims = decode::<Value>(token, &key, &rules);
+        let claims = claims.map_err(|error| refused(&error.to_string()))?.claims;
+        Ok(caller_of(settings, &claims))
+    }
+
+    /// The key a token names; without a name, the only one that fits.
+    async fn key(&self, id: Option<&str>, algorithm: Algorithm) -> Result<Jwk, OidcError> {
+        let mut kept = self.0.keys.lock().await;
+        let known = |keys: &Keys| found(&keys.set, id, algorithm);
+        let (fresh, may_ask) = match &*kept {
+            Some(keys) if keys.read.elapsed() < KEPT => (known(keys), keys.asked.elapsed() > AGAIN),
+            Some(keys) => (None, keys.asked.elapsed() > AGAIN),
+            None => (None, true),
+        };
+        if let Some(key) = fresh {
+            return Ok(key);
+        }
+        if may_ask {
+            match self.fetch().await {
+                Ok(set) => {
+                    let now = Instant::now();
+                    *kept = Some(Keys { set: Arc::new(set), read: now, asked: now });
+                }
+                Err(why) => match &mut *kept {
+                    Some(keys) => keys.asked = Instant::now(),
+                    None => return Err(OidcError::Unavailable(why)),
+                },
+            }
+        }
+        let usable = kept.as_ref().filter(|keys| keys.read.elapsed() < STALE);
+        let Some(keys) = usable else {
+            return Err(OidcError::Unavailable("its keys are too old".to_owned()));
+        };
+        known(keys).ok_or_else(|| refused("its key is not one of the provider's"))
+    }
+
+    async fn fetch(&self) -> Result<JwkSet, String> {
+        let issuer = self.0.settings.issuer.trim_end_matches('/');
+        let address = format!("{issuer}/.well-known/openid-configuration");
+        let discovery: Discovery = self.read(&address).await?;
+        if discovery.issuer.trim_end_matches('/') != issuer {
+            return Err(format!("{address} speaks of {}", discovery.issuer));
+        }
+        self.read(&discovery.jwks_uri).await
+    }
+
+    async fn read<T: serde::de::DeserializeOwned>(&self, address: &str) -> Result<T, String> {
+        let failed = |error: reqwest::Error| format!("{address}: {error}");
+        let asked = self.0.http.get(address).send().await.map_err(failed)?;
+        asked.error_for_status().map_err(failed)?.json().await.map_err(failed)
+    }
+}
+
+fn found(set: &JwkSet, id: Option<&str>, algorithm: Algorithm) -> Option<Jwk> {
+    match id {
+        Some(id) => set.find(id).cloned(),
+        None => {
+            let mut fitting = set.keys.iter().filter(|key| {
+                key.common.key_algorithm.is_none_or(|named| {
+                    named.to_string().parse().is_ok_and(|named: Algorithm| named == algorithm)
+                })
+            });
+            fitting.next().filter(|_| fitting.next().is_none()).cloned()
+        }
+    }
+}
+
+fn caller_of(settings: &OidcSettings, claims: &Value) -> Caller {
+    let text = |name: &str| claims.get(name).and_then(Value::as_str);
+    let name = text("preferred_username").or(text("email")).or(text("sub")).unwrap_or("somebody");
+    let tenant = at(claims, &settings.tenant_claim).and_then(Value::as_str);
+    let tenant = tenant.filter(|tenant| !tenant.trim().is_empty() && !tenant.contains('\0'));
+    let named = at(claims, &settings.roles_claim);
+    let names: Vec<&str> = match named {
+        Some(Value::String(list)) => list.split([' ', ',']).collect(),
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let roles = names.into_iter().filter_map(|name| name.parse::<Role>().ok());
+    Caller {
+        name: name.into(),
+        tenant: tenant.map(Tenant::new).unwrap_or_default(),
+        roles: roles.map(Roles::of).fold(Roles::NONE, Roles::and),
+    }
+}
+
+/// A claim by its name, or by its path into objects.
+fn at<'a>(claims: &'a Value, path: &str) -> Option<&'a Value> {
+    // A provider may have a claim whose name holds dots, as an address does.
+    claims.get(path).or_else(|| path.split('.').try_fold(claims, |value, name| value.get(name)))
+}
+
+fn refused(why: &str) -> OidcError {
+    OidcError::Refused(format!("the token is not taken: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn roles_and_tenant_are_read_from_the_claims_that_are_named() {
+        let mut settings = OidcSettings {
+            issuer: "https://id.example".into(),
+            audience: "noetl".into(),
+            roles_claim: "roles".into(),
+            tenant_claim: "tenant".into(),
+        };
+        let claims = json!({
+            "sub": "7", "email": "ada@example.org", "roles": ["viewer", "boss", "worker"],
+            "tenant": "acme", "realm_access": {"roles": "operator admin"}, "https://n/t": "other",
+        });
+        let caller = caller_of(&settings, &claims);
+        assert_eq!((&*caller.name, caller.tenant.as_str()), ("ada@example.org", "acme"));
+        assert_eq!(caller.roles, Roles::of(Role::Viewer).and(Roles::of(Role::Worker)));
+        settings.roles_claim = "realm_access.roles".into();
+        settings.tenant_claim = "https://n/t".into();
+        let caller = caller_of(&settings, &claims);
+        assert_eq!(caller.roles, Roles::of(Role::Operator).and(Roles::of(Role::Admin)));
+        assert_eq!(caller.tenant.as_str(), "other");
+        settings.roles_claim = "nothing".into();
+        assert_eq!(caller_of(&settings, &claims).roles, Roles::NONE);
+    }
+}

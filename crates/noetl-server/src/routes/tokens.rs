@@ -1,0 +1,116 @@
+//! Tokens of callers: making, listing, ending.
+
+use std::time::Duration;
+
+use noetl_api::tokens::{MadeToken, NewToken, TokenList, TokenRevoked, TokenView, Whoami};
+use noetl_control::{TokenError, TokenRequest, UnknownRole};
+use noetl_store::Token;
+
+use crate::error::ApiError;
+use crate::http::caller::{Caller, Scoped};
+use crate::http::document::Failures;
+use crate::http::extract::{Json, Path};
+
+/// Make a token
+///
+/// For the caller's own tenant. The token is in the reply and cannot be had again.
+#[utoipa::path(
+    post,
+    path = "/api/tokens",
+    operation_id = "tokens_create",
+    tag = "tokens",
+    request_body = NewToken,
+    responses((status = 200, body = MadeToken), Failures),
+)]
+pub(crate) async fn create(
+    Scoped(app): Scoped,
+    Json(request): Json<NewToken>,
+) -> Result<Json<MadeToken>, ApiError> {
+    let role = request.role.parse();
+    let request = TokenRequest {
+        name: request.name,
+        role: role.map_err(|wrong: UnknownRole| invalid(&wrong))?,
+        lasts: request.expires_in.map(Duration::from_secs),
+    };
+    let (kept, token) = app.control.tokens.create(&app.tenant, request).await?;
+    Ok(Json(MadeToken { view: view(kept), token }))
+}
+
+/// List tokens
+///
+/// Those of the caller's tenant, oldest first, also those that do not count any more.
+#[utoipa::path(
+    get,
+    path = "/api/tokens",
+    operation_id = "tokens_list",
+    tag = "tokens",
+    responses((status = 200, body = TokenList), Failures),
+)]
+pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<TokenList>, ApiError> {
+    let tokens = app.control.tokens.list(&app.tenant).await?;
+    Ok(Json(TokenList { tokens: tokens.into_iter().map(view).collect() }))
+}
+
+/// End a token
+///
+/// Other servers on the same database know within seconds.
+#[utoipa::path(
+    delete,
+    path = "/api/tokens/{id}",
+    operation_id = "tokens_revoke",
+    tag = "tokens",
+    params(("id" = String, Path)),
+    responses((status = 200, body = TokenRevoked), Failures),
+)]
+pub(crate) async fn revoke(
+    Scoped(app): Scoped,
+    Path(id): Path<String>,
+) -> Result<Json<TokenRevoked>, ApiError> {
+    match app.control.tokens.revoke(&app.tenant, &id).await? {
+        true => Ok(Json(TokenRevoked { id, status: "revoked".to_owned() })),
+        false => Err(ApiError::not_found("token_not_found", format!("Token '{id}' not found"))),
+    }
+}
+
+/// Who asks
+///
+/// What the control plane takes the caller for.
+#[utoipa::path(
+    get,
+    path = "/api/whoami",
+    tag = "tokens",
+    responses((status = 200, body = Whoami), Failures),
+)]
+pub(crate) async fn whoami(caller: Caller) -> Json<Whoami> {
+    Json(Whoami {
+        name: caller.name.to_string(),
+        tenant: caller.tenant.to_string(),
+        roles: caller.roles.names().map(str::to_owned).collect(),
+    })
+}
+
+impl From<TokenError> for ApiError {
+    fn from(failure: TokenError) -> Self {
+        match failure {
+            TokenError::Store(failure) => failure.into(),
+            TokenError::Name | TokenError::Lasts => invalid(&failure),
+        }
+    }
+}
+
+fn invalid(wrong: &impl std::fmt::Display) -> ApiError {
+    ApiError::invalid("invalid_token_request", wrong.to_string())
+}
+
+fn view(token: Token) -> TokenView {
+    let Token { tenant, kept, created_at, revoked_at } = token;
+    TokenView {
+        id: kept.id,
+        name: kept.name,
+        role: kept.role,
+        tenant: tenant.to_string(),
+        created_at,
+        expires_at: kept.expires_at,
+        revoked_at,
+    }
+}
