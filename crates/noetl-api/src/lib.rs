@@ -8,6 +8,7 @@ pub mod catalog;
 mod client;
 pub mod commands;
 pub mod credentials;
+pub mod ehdb;
 pub mod error;
 pub mod events;
 pub mod execute;

@@ -9,7 +9,8 @@ use utoipa::ToSchema;
 /// The body of `POST /api/auth/session/validate`. Printing it shows nothing of the token.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SessionRequest {
-    /// The token.
+    /// The token; none is never good.
+    #[serde(default)]
     pub session_token: String,
 }
 

@@ -40,6 +40,7 @@ mod service;
 mod snapshots;
 mod stored_results;
 mod stream_metrics;
+mod stretches;
 mod subscriptions;
 mod tailer;
 mod tokens;
@@ -82,6 +83,7 @@ pub use sealing::{
 };
 pub use service::{Control, OpenError};
 pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults};
+pub use stretches::{Stretch, Stretches};
 pub use subscriptions::{SubscriptionError, Subscriptions};
 pub use tokens::{Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole};
 pub use variables::{KeepError, Variables};

@@ -33,6 +33,9 @@ pub enum ObjectError {
         /// The one that was asked for.
         asked: String,
     },
+    /// The key says that it is another tenant's.
+    #[error("'{0}' is another tenant's")]
+    Foreign(String),
     /// Nothing can be kept there.
     #[error("a key has 1 to {KEY_MAX} bytes and does not begin with '{RESERVED}'")]
     Key,
@@ -74,20 +77,24 @@ impl Objects {
         Self { store, clock }
     }
 
-    /// Keeps an object in the place of any with its key.
+    /// Keeps an object in the place of any with its key. With a tenant, only if the key does not
+    /// name another.
     pub async fn put(
         &self,
+        whose: Option<&Tenant>,
         key: &str,
         media_type: &str,
         bytes: Vec<u8>,
     ) -> Result<ObjectSummary, ObjectError> {
         check(key)?;
+        check_owner(whose, key)?;
         self.store.put_object(key, media_type, bytes).await.map_err(ObjectError::Store)
     }
 
-    /// The object with this key.
-    pub async fn get(&self, key: &str) -> Result<Object, ObjectError> {
+    /// The object with this key. With a tenant, only if the key does not name another.
+    pub async fn get(&self, whose: Option<&Tenant>, key: &str) -> Result<Object, ObjectError> {
         check(key)?;
+        check_owner(whose, key)?;
         let found = self.store.object(key).await.map_err(ObjectError::Store)?;
         found.ok_or_else(|| ObjectError::NotFound { what: "object", key: key.to_owned() })
     }
@@ -164,6 +171,19 @@ fn check(key: &str) -> Result<(), ObjectError> {
     if is_fine { Ok(()) } else { Err(ObjectError::Key) }
 }
 
+fn check_owner(whose: Option<&Tenant>, key: &str) -> Result<(), ObjectError> {
+    match whose.is_none_or(|tenant| is_of(key, tenant)) {
+        true => Ok(()),
+        false => Err(ObjectError::Foreign(key.to_owned())),
+    }
+}
+
+/// Whether a key may be a tenant's: one that names a tenant is that one's only.
+pub(crate) fn is_of(key: &str, tenant: &Tenant) -> bool {
+    let named = key.split('/').find_map(|part| part.strip_prefix("tenant="));
+    named.is_none_or(|named| named == tenant.as_str())
+}
+
 /// Objects are nobody's, so the key of a suite says whose it is. A tenant's name may hold anything;
 /// its length keeps two of them apart.
 fn suite_key(tenant: &Tenant, id: &str) -> String {
@@ -180,6 +200,15 @@ mod tests {
         let key = |tenant: &str, id: &str| suite_key(&Tenant::new(tenant), id);
         assert_ne!(key("a", "b/c"), key("a/b", "c"));
         assert_ne!(key("a", "x"), key("b", "x"));
+    }
+
+    #[test]
+    fn a_key_that_names_another_tenant_is_that_one_s() {
+        let tenant = Tenant::new("acme");
+        assert!(is_of("noetl/tenant=acme/execution=1/results/a", &tenant));
+        assert!(is_of("noetl/execution=1/results/a", &tenant));
+        assert!(!is_of("noetl/tenant=other/execution=1/results/a", &tenant));
+        assert!(!is_of("noetl/tenant=acme2/execution=1/results/a", &tenant));
     }
 
     #[test]

@@ -38,6 +38,7 @@ use crate::retention::{PurgeError, Purged, Retainer};
 use crate::rotation::Keys;
 use crate::snapshots::Snapshots;
 use crate::stored_results::StoredResults;
+use crate::stretches::Stretches;
 use crate::subscriptions::Subscriptions;
 use crate::tokens::Tokens;
 use crate::variables::Variables;
@@ -81,6 +82,8 @@ pub struct Control {
     pub uses: SecretUses,
     /// The key secrets are encrypted with.
     pub keys: Keys,
+    /// Stretches of logs by the ids of events.
+    pub stretches: Stretches,
     /// Variables beside executions.
     pub variables: Variables,
     /// Results that workers hand in apart.
@@ -301,6 +304,7 @@ impl Control {
             keychain,
             uses,
             keys,
+            stretches: Stretches::new(store.clone()),
             variables,
             stored_results,
             objects,

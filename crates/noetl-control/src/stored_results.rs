@@ -8,6 +8,7 @@ use noetl_playbook::template::blob_of_ref;
 use noetl_store::{Digest, NewResult, ResultSummary, Store, StoreError};
 
 use crate::ids::Ids;
+use crate::objects::is_of;
 use crate::redaction::{Redaction, unmark};
 use crate::results::Results;
 use crate::variables::{KeepError, check_name};
@@ -219,12 +220,6 @@ impl<'u> Reference<'u> {
     }
 }
 
-/// Whether a key may be a tenant's: one that names a tenant is that one's only.
-fn is_of(key: &str, tenant: &Tenant) -> bool {
-    let named = key.split('/').find_map(|part| part.strip_prefix("tenant="));
-    named.is_none_or(|named| named == tenant.as_str())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,14 +254,5 @@ mod tests {
         ] {
             assert_eq!(Reference::read(text), None, "{text}");
         }
-    }
-
-    #[test]
-    fn a_key_that_names_another_tenant_is_that_one_s() {
-        let tenant = Tenant::new("acme");
-        assert!(is_of("noetl/tenant=acme/execution=1/results/a", &tenant));
-        assert!(is_of("noetl/execution=1/results/a", &tenant));
-        assert!(!is_of("noetl/tenant=other/execution=1/results/a", &tenant));
-        assert!(!is_of("noetl/tenant=acme2/execution=1/results/a", &tenant));
     }
 }

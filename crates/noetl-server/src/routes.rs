@@ -6,6 +6,7 @@ pub(crate) mod catalog;
 pub(crate) mod cleanup;
 pub(crate) mod commands;
 pub(crate) mod credentials;
+pub(crate) mod ehdb;
 pub(crate) mod events;
 pub(crate) mod execute;
 pub(crate) mod executions;

@@ -71,6 +71,9 @@ impl From<ObjectError> for ApiError {
             }
             ObjectError::NotFound { .. } => Self::not_found("module_not_found", message),
             ObjectError::Digest { .. } => Self::conflict("digest_mismatch", message),
+            ObjectError::Foreign(_) => {
+                Self::refused(StatusCode::FORBIDDEN, "another_tenant", message)
+            }
             ObjectError::Key => Self::invalid("invalid_key", message),
             ObjectError::Damaged { .. } => {
                 error!(cause = message, "something that is kept is damaged");

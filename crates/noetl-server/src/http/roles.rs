@@ -147,6 +147,11 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (GET, "/api/executions/{id}/cancellation-check", LOOK),
     (GET, "/api/replay/state", LOOK),
 
+    (GET, "/api/ehdb", LOOK),
+    (GET, "/api/ehdb/executions", LOOK),
+    (GET, "/api/ehdb/executions/{id}", LOOK),
+    (GET, "/api/ehdb/executions/{id}/events", LOOK),
+
     (POST, "/api/events", WORK),
     (POST, "/api/events/batch", WORK),
     (GET, "/api/commands/{event_id}", WORK),
@@ -170,7 +175,7 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (DELETE, "/api/tokens/{id}", ADMIN),
     (GET, "/api/whoami", LOOK),
 
-    (GET, "/api/credentials/{identifier}/sealed", LOOK),
+    (GET, "/api/credentials/{identifier}/sealed", WORK),
     (GET, "/api/keychain/catalog/{catalog_id}", LOOK),
     (GET, "/api/keychain/{catalog_id}/{name}", WORK),
     (POST, "/api/keychain/{catalog_id}/{name}", WORK),

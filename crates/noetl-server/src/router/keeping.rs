@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::routes::{
-    absent, audit, catalog, keychain, keys, objects, results, session, suites, vars,
+    absent, audit, catalog, ehdb, keychain, keys, objects, results, session, suites, vars,
 };
 
 /// More of the catalog.
@@ -51,6 +51,10 @@ pub(super) fn worker_routes() -> OpenApiRouter<App> {
         .routes(routes!(vars::get, vars::delete))
         .routes(routes!(results::resolve))
         .routes(routes!(objects::cells))
+        .routes(routes!(ehdb::index))
+        .routes(routes!(ehdb::executions))
+        .routes(routes!(ehdb::execution))
+        .routes(routes!(ehdb::events))
         .merge(large)
 }
 

@@ -13,7 +13,7 @@ const MODEL: &str = "no language model is asked here; run a playbook with a tool
 const REGISTRY: &str =
     "models, datasets and releases are not indexed here; keep them in the catalog";
 const REGIONS: &str = "there is one region; ask GET /api/credentials/{name}/sealed";
-const TIERS: &str = "there are no storage tiers; read /api/executions and /api/replay/state";
+const TIERS: &str = "there are no storage tiers; read /api/ehdb/executions/{id}/events";
 const LOGIN: &str =
     "sign in where your tokens are made; a token goes into the Authorization header";
 
@@ -29,10 +29,6 @@ pub(crate) const ABSENT: &[(Method, &str, &str)] = &[
     (GET, "/api/internal/registry/list", REGISTRY),
     (GET, "/api/internal/registry/resolve", REGISTRY),
     (POST, "/api/internal/cross-region/resolve", REGIONS),
-    (GET, "/api/ehdb", TIERS),
-    (GET, "/api/ehdb/executions", TIERS),
-    (GET, "/api/ehdb/executions/{id}", TIERS),
-    (GET, "/api/ehdb/executions/{id}/events", TIERS),
     (GET, "/api/ehdb/events", TIERS),
     (GET, "/api/ehdb/tiers/{tier}", TIERS),
     (POST, "/api/auth/login", LOGIN),

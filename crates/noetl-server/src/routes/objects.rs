@@ -5,14 +5,16 @@ use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_TYPE, ETAG};
 use axum::response::{IntoResponse, Response};
 use noetl_api::objects::{Cell, CellsReply, ObjectKept, PluginKept};
+use noetl_model::Tenant;
 use noetl_store::Digest;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query, Raw};
+use crate::http::roles::Roles;
 
 /// The largest body of the routes here.
 pub(crate) const BODY_LIMIT: usize = 64 << 20;
@@ -67,13 +69,14 @@ pub(crate) struct PluginQuery {
 )]
 pub(crate) async fn put(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(key): Path<String>,
     Query(query): Query<MediaQuery>,
     headers: HeaderMap,
     Raw(bytes): Raw,
 ) -> Result<Json<ObjectKept>, ApiError> {
     let media_type = media_type(query.media_type, &headers)?;
-    let kept = app.control.objects.put(&key, &media_type, bytes.into()).await?;
+    let kept = app.control.objects.put(whose(&caller), &key, &media_type, bytes.into()).await?;
     let digest = kept.digest.to_string();
     Ok(Json(ObjectKept { key: kept.key, digest, bytes: kept.size }))
 }
@@ -89,9 +92,10 @@ pub(crate) async fn put(
 )]
 pub(crate) async fn get(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(key): Path<String>,
 ) -> Result<Response, ApiError> {
-    let found = app.control.objects.get(&key).await?;
+    let found = app.control.objects.get(whose(&caller), &key).await?;
     Ok(bytes(found.summary.digest, &found.summary.media_type, found.bytes))
 }
 
@@ -161,6 +165,12 @@ pub(crate) async fn cells() -> Json<CellsReply> {
         endpoint: None,
     };
     Json(CellsReply { shard_count: 256, default_cell: cell.cell.clone(), cells: vec![cell] })
+}
+
+/// Whose keys a caller is held to; admins and system pools look after everybody's.
+fn whose(caller: &Caller) -> Option<&Tenant> {
+    let looks_after_all = caller.roles.holds_any_of(Roles::ADMIN.and(Roles::INTERNAL));
+    (!looks_after_all).then_some(&caller.tenant)
 }
 
 /// What the caller says the bytes are. It is said again as a header, so it has to be fit for one.

@@ -9,6 +9,7 @@ mod commands;
 mod credentials;
 mod dedup;
 mod documents;
+mod ehdb;
 mod errors;
 mod events;
 mod executions;

@@ -6,8 +6,9 @@ use chacha20poly1305::aead::{Aead as _, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Key, KeyInit as _, Nonce};
 use hkdf::Hkdf;
 use insta::assert_snapshot;
-use noetl_control::EncryptionKey;
+use noetl_control::{EncryptionKey, Role, TokenRequest};
 use noetl_model::{RuntimeId, Tenant};
+use noetl_server::{Auth, Options};
 use noetl_store::{NewRuntime, RuntimeKind, Store};
 use noetl_testkit::TestApp;
 use serde_json::{Value, json};
@@ -418,4 +419,53 @@ async fn what_neither_key_opens_is_named_and_left_alone() {
     let (status, body) = get(&none, "/api/internal/wallet/key-status").answer().await;
     assert_eq!((status, &body["code"]), (503, &"no_encryption_key".into()));
     none.close().await;
+}
+
+#[tokio::test]
+async fn a_token_decides_who_is_given_a_secret() {
+    let options = Options { auth: Auth::Token, ..Options::default() };
+    let builder = TestApp::builder().slots(0).encryption_key(key()).options(options);
+    let app = builder.start().await;
+    let token = async |tenant: &str, role: Role| {
+        let request = TokenRequest { name: role.to_string(), role, lasts: None };
+        let made = app.control.tokens.create(&Tenant::new(tenant), request).await;
+        format!("Bearer {}", made.expect("a token").1)
+    };
+    let author = token("acme", Role::Author).await;
+    let body = json!({"name": "db", "type": "t", "data": {"password": SECRET}}).to_string();
+    let kept = post(&app, "/api/credentials", body).header("authorization", &author).answer().await;
+    assert_eq!(kept.0, 200, "{}", kept.1);
+    for (tenant, role, status) in [
+        ("acme", Role::Worker, 200),
+        ("acme", Role::Admin, 200),
+        ("acme", Role::Author, 403),
+        ("acme", Role::Operator, 403),
+        ("acme", Role::Viewer, 403),
+        ("other", Role::Worker, 404),
+    ] {
+        let bearer = token(tenant, role).await;
+        let asked = get(&app, "/api/credentials/db?include_data=true");
+        let (found, body) = asked.header("authorization", &bearer).answer().await;
+        assert_eq!(found, status, "{tenant} {role}: {body}");
+        assert_eq!(body.to_string().contains(SECRET), status == 200, "{tenant} {role}");
+    }
+    let viewer = token("acme", Role::Viewer).await;
+    let asked = get(&app, "/api/credentials/db?include_data=true");
+    assert_snapshot!(asked.header("authorization", &viewer).shown().await, @r#"
+    403
+    {
+      "error": "what a credential holds is shown to workers and admins only",
+      "status": 403,
+      "code": "role_missing",
+      "detail": "what a credential holds is shown to workers and admins only",
+      "message": "what a credential holds is shown to workers and admins only"
+    }
+    "#);
+    let worker = token("acme", Role::Worker).await;
+    for (key, status) in [("tenant=acme/a", 404), ("a", 404), ("x/tenant=other/a", 403)] {
+        let asked = get(&app, &format!("/api/internal/objects/{key}"));
+        let (found, body) = asked.header("authorization", &worker).answer().await;
+        assert_eq!(found, status, "{key}: {body}");
+    }
+    app.close().await;
 }
