@@ -9,6 +9,7 @@ use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::SecretUses;
 use crate::catalog::{Catalog, Playbooks};
 use crate::credentials::{Credentials, LocalSecrets};
 use crate::dispatch::Dispatch;
@@ -18,11 +19,13 @@ use crate::identity::{Identity, IdentityError};
 use crate::ids::Ids;
 use crate::intake::Intake;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
+use crate::keychain::Keychains;
 use crate::listeners::Listeners;
 use crate::local::{LocalCommands, LocalParts};
 use crate::logs::LogLines;
 use crate::look::Look;
 use crate::metrics::Metrics;
+use crate::objects::Objects;
 use crate::once::Starts;
 use crate::options::Options;
 use crate::outbox::Outgoing;
@@ -33,9 +36,13 @@ use crate::replay::Replay;
 use crate::reports::Reports;
 use crate::results::Results;
 use crate::retention::{PurgeError, Purged, Retainer};
+use crate::rotation::Keys;
 use crate::snapshots::Snapshots;
+use crate::stored_results::StoredResults;
+use crate::stretches::Stretches;
 use crate::subscriptions::Subscriptions;
 use crate::tokens::Tokens;
+use crate::variables::Variables;
 use crate::watch::Watch;
 
 /// Why a control plane did not start.
@@ -70,6 +77,20 @@ pub struct Control {
     pub listeners: Listeners,
     /// Credentials.
     pub credentials: Credentials,
+    /// Secrets by the names playbooks give them.
+    pub keychain: Keychains,
+    /// Who was given which secret.
+    pub uses: SecretUses,
+    /// The key secrets are encrypted with.
+    pub keys: Keys,
+    /// Stretches of logs by the ids of events.
+    pub stretches: Stretches,
+    /// Variables beside executions.
+    pub variables: Variables,
+    /// Results that workers hand in apart.
+    pub stored_results: StoredResults,
+    /// What workers keep for each other.
+    pub objects: Objects,
     /// Tokens of callers.
     pub tokens: Tokens,
     /// What steps print.
@@ -140,8 +161,21 @@ impl Control {
         let conflicts = Arc::new(AtomicU64::new(0));
         let subscriptions = Subscriptions::new(store.clone(), clock.clone(), ids.clone());
         let redaction = Redaction::default();
-        let credentials =
-            Credentials::new(store.clone(), ids.clone(), options.encryption_key, redaction.clone());
+        let uses = SecretUses::new(store.clone(), ids.clone(), options.audit_required);
+        let keys = Keys::new(store.clone(), options.encryption_key.clone());
+        let credentials = Credentials::new(
+            store.clone(),
+            ids.clone(),
+            options.encryption_key,
+            redaction.clone(),
+            uses.clone(),
+        );
+        let keychain =
+            Keychains::new(store.clone(), clock.clone(), credentials.clone(), playbooks.clone());
+        let variables = Variables::new(store.clone(), redaction.clone());
+        let stored_results =
+            StoredResults::new(store.clone(), ids.clone(), results.clone(), redaction.clone());
+        let objects = Objects::new(store.clone(), clock.clone());
         let listeners = Listeners::new(store.clone(), subscriptions.clone(), credentials.clone());
         let catalog = Catalog::new(
             store.clone(),
@@ -281,6 +315,13 @@ impl Control {
             ),
             logs,
             credentials,
+            keychain,
+            uses,
+            keys,
+            stretches: Stretches::new(store.clone()),
+            variables,
+            stored_results,
+            objects,
             tokens: Tokens::new(store.clone(), clock.clone()),
             catalog,
             watch,

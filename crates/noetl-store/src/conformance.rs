@@ -31,6 +31,7 @@ pub mod retention;
 pub mod rows;
 pub mod runtimes;
 pub mod schedules;
+pub mod sealed_rows;
 pub mod secret_audit;
 pub mod snapshots;
 pub mod story;
@@ -173,6 +174,8 @@ macro_rules! conformance_suite {
                     another_tenant_s_entries_do_not_exist,
                     an_entry_with_a_taken_id_is_refused,
                     concurrent_registers_get_distinct_versions,
+                    a_deleted_version_is_found_by_its_id_alone,
+                    only_a_tenant_s_own_path_is_deleted,
                 },
                 logs::{
                     lines_are_read_back_in_order_and_by_command,
@@ -361,6 +364,7 @@ mod tests {
             include_str!("conformance/lapse.rs"),
             include_str!("conformance/credentials.rs"),
             include_str!("conformance/keychain.rs"),
+            include_str!("conformance/sealed_rows.rs"),
             include_str!("conformance/secret_audit.rs"),
             include_str!("conformance/tokens.rs"),
             include_str!("conformance/transient.rs"),

@@ -1,5 +1,6 @@
 //! What the frail store keeps beside the executions.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,8 +9,8 @@ use noetl_store::{
     AuditFilter, BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Credential, CredentialFilter,
     Credentials, Digest, Keychain, KeychainEntry, KeychainFilter, LogGap, LogLine, LogQuery, Logs,
     NewCredential, NewKeychainEntry, NewLine, NewResult, NewVariable, Object, ObjectSummary,
-    Objects, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary, SecretAudit, SecretUse,
-    StoreError, Transient, Variable,
+    Objects, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary, Sealed, SealedPlace,
+    SealedRow, SealedRows, SecretAudit, SecretUse, StoreError, Transient, Variable,
 };
 
 use super::FrailStore;
@@ -146,9 +147,34 @@ impl Keychain for FrailStore {
 }
 
 #[async_trait]
+impl SealedRows for FrailStore {
+    async fn sealed_rows(
+        &self,
+        after: Option<&SealedPlace>,
+        limit: usize,
+    ) -> Result<Vec<SealedRow>, StoreError> {
+        self.answer()?;
+        self.inner.sealed_rows(after, limit).await
+    }
+
+    async fn reseal(
+        &self,
+        place: &SealedPlace,
+        was: &Sealed,
+        now: &Sealed,
+    ) -> Result<bool, StoreError> {
+        self.answer()?;
+        self.inner.reseal(place, was, now).await
+    }
+}
+
+#[async_trait]
 impl SecretAudit for FrailStore {
     async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError> {
         self.answer()?;
+        if self.no_audit.load(Ordering::SeqCst) {
+            return Err(StoreError::backend("record the use of a secret", "told to fail"));
+        }
         self.inner.audit_secret(tenant, used).await
     }
 
@@ -298,6 +324,15 @@ impl Objects for FrailStore {
     ) -> Result<Vec<ObjectSummary>, StoreError> {
         self.answer()?;
         self.inner.objects(prefix, after, limit).await
+    }
+
+    async fn objects_ending(
+        &self,
+        suffix: &str,
+        limit: usize,
+    ) -> Result<Vec<ObjectSummary>, StoreError> {
+        self.answer()?;
+        self.inner.objects_ending(suffix, limit).await
     }
 }
 
