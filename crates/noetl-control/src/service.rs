@@ -1,10 +1,12 @@
 //! The control plane as one thing: made, used, closed.
 
+mod measure;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use noetl_model::{Clock, Timestamp};
-use noetl_store::{Blobs, Policy, Store, StoreError, SubscriptionState};
+use noetl_store::{Blobs, Policy, Store, StoreError};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -342,36 +344,6 @@ impl Control {
     /// Removes what a policy lets go, and says what went and what stayed. A dry run changes nothing.
     pub async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Purged, PurgeError> {
         crate::retention::purge(&*self.store, &*self.blobs, policy, dry_run).await
-    }
-
-    /// Reads what is counted in the store rather than here. What cannot be read keeps its last
-    /// value.
-    pub async fn measure(&self) {
-        match self.store.pending().await {
-            Ok(pending) => {
-                self.metrics.outbox_pending.set(i64::try_from(pending).unwrap_or(i64::MAX));
-            }
-            Err(_) => self.metrics.scrape_errors.inc(),
-        }
-        match self.store.waiting_commands().await {
-            Ok(waiting) => {
-                let gauge = self.metrics.commands_pending.with_label_values(&["all"]);
-                gauge.set(i64::try_from(waiting).unwrap_or(i64::MAX));
-            }
-            Err(_) => self.metrics.scrape_errors.inc(),
-        }
-        match self.store.subscription_counts().await {
-            Ok(counts) => {
-                for state in SubscriptionState::ALL {
-                    let found = counts.iter().find(|(counted, _)| *counted == state);
-                    let count = found.map_or(0, |(_, count)| *count);
-                    let gauge =
-                        self.metrics.subscription_state.with_label_values(&[state.as_str()]);
-                    gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
-                }
-            }
-            Err(_) => self.metrics.scrape_errors.inc(),
-        }
     }
 
     /// The time, by the clock that new events get.

@@ -35,6 +35,7 @@ pub mod sealed_rows;
 pub mod secret_audit;
 pub mod snapshots;
 pub mod story;
+mod subject;
 pub mod subscription_logs;
 pub mod subscriptions;
 mod suites;
@@ -44,38 +45,7 @@ pub mod transient;
 pub mod twin;
 pub mod twin_keeping;
 
-use std::any::Any;
-use std::sync::Arc;
-
-use crate::{OutboxOptions, Store};
-
-/// The store a case runs on, with what has to outlive it.
-pub struct Subject {
-    store: Arc<dyn Store>,
-    _kept: Box<dyn Any + Send>,
-}
-
-impl Subject {
-    /// A store that needs nothing else.
-    pub fn new(store: impl Store + 'static) -> Self {
-        Self::keeping(store, ())
-    }
-
-    /// A store and what it lives in, a temporary directory say.
-    pub fn keeping(store: impl Store + 'static, kept: impl Any + Send) -> Self {
-        Self { store: Arc::new(store), _kept: Box::new(kept) }
-    }
-
-    /// The store.
-    pub fn store(&self) -> Arc<dyn Store> {
-        self.store.clone()
-    }
-}
-
-/// The outbox as the cases expect it: on, and with a claim that lasts longer than any of them.
-pub fn outbox_on() -> OutboxOptions {
-    OutboxOptions { is_on: true, ..OutboxOptions::default() }
-}
+pub use subject::{Subject, outbox_on};
 
 /// Makes one test of every case, in a module of this name, each with a [`Subject`] of its own.
 #[macro_export]

@@ -2,6 +2,7 @@
 
 mod keeping;
 mod retention;
+mod secrets;
 mod traffic;
 
 use std::collections::{BTreeMap, HashSet};

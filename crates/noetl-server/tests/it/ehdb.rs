@@ -12,7 +12,29 @@ async fn executions_and_events_are_read_with_ids_as_text() {
         let first = started(app).await;
         let second = started(app).await;
         let listed = get(app, "/api/ehdb/executions?limit=1&status=running").answer().await;
-        insta::allow_duplicates! { assert_snapshot!(shown(listed.0, listed.1.clone()), @""); }
+        insta::allow_duplicates! { assert_snapshot!(shown(listed.0, listed.1.clone()), @r#"
+        200
+        {
+          "action": "executions",
+          "tier": "eventlog",
+          "returned": 1,
+          "next_cursor": "[id]",
+          "executions": [
+            {
+              "execution_id": "[id]",
+              "status": "RUNNING",
+              "terminal": false,
+              "current_node": "start",
+              "path": "tests/greet",
+              "catalog_id": "[id]",
+              "parent_execution_id": null,
+              "event_count": 3,
+              "started_at": "[time]",
+              "completed_at": null
+            }
+          ]
+        }
+        "#); }
         assert_eq!(listed.1["next_cursor"], second.to_string());
         let rest = get(app, "/api/ehdb/executions?limit=1&offset=1&path=GREET").answer().await.1;
         assert_eq!(rest["executions"][0]["execution_id"], first.to_string());
@@ -22,7 +44,16 @@ async fn executions_and_events_are_read_with_ids_as_text() {
         assert_eq!((one.0, &one.1["exists"]), (200, &true.into()));
         assert_eq!(one.1["state"]["status"], "RUNNING");
         let none = get(app, "/api/ehdb/executions/1").answer().await;
-        insta::allow_duplicates! { assert_snapshot!(shown(none.0, none.1), @""); }
+        insta::allow_duplicates! { assert_snapshot!(shown(none.0, none.1), @r#"
+        200
+        {
+          "action": "execution",
+          "tier": "eventlog",
+          "execution_id": "1",
+          "exists": false,
+          "state": null
+        }
+        "#); }
         let path = format!("/api/ehdb/executions/{first}/events");
         let (_, whole) = get(app, &path).answer().await;
         let count = whole["returned"].as_u64().expect("a count");

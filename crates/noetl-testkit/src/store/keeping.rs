@@ -1,16 +1,13 @@
 //! What the frail store keeps beside the executions.
 
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
 use async_trait::async_trait;
 use noetl_model::{CommandId, CredentialId, ExecutionId, ResultId, Tenant, Timestamp, Value};
 use noetl_store::{
-    AuditFilter, BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Credential, CredentialFilter,
-    Credentials, Digest, Keychain, KeychainEntry, KeychainFilter, LogGap, LogLine, LogQuery, Logs,
+    BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Credential, CredentialFilter, Credentials,
+    Digest, Keychain, KeychainEntry, KeychainFilter, LogGap, LogLine, LogQuery, Logs,
     NewCredential, NewKeychainEntry, NewLine, NewResult, NewVariable, Object, ObjectSummary,
-    Objects, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary, Sealed, SealedPlace,
-    SealedRow, SealedRows, SecretAudit, SecretUse, StoreError, Transient, Variable,
+    Objects, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary, StoreError, Transient,
+    Variable,
 };
 
 use super::FrailStore;
@@ -143,53 +140,6 @@ impl Keychain for FrailStore {
     async fn purge_keychain(&self, limit: usize) -> Result<usize, StoreError> {
         self.answer()?;
         self.inner.purge_keychain(limit).await
-    }
-}
-
-#[async_trait]
-impl SealedRows for FrailStore {
-    async fn sealed_rows(
-        &self,
-        after: Option<&SealedPlace>,
-        limit: usize,
-    ) -> Result<Vec<SealedRow>, StoreError> {
-        self.answer()?;
-        self.inner.sealed_rows(after, limit).await
-    }
-
-    async fn reseal(
-        &self,
-        place: &SealedPlace,
-        was: &Sealed,
-        now: &Sealed,
-    ) -> Result<bool, StoreError> {
-        self.answer()?;
-        self.inner.reseal(place, was, now).await
-    }
-}
-
-#[async_trait]
-impl SecretAudit for FrailStore {
-    async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError> {
-        self.answer()?;
-        if self.no_audit.load(Ordering::SeqCst) {
-            return Err(StoreError::backend("record the use of a secret", "told to fail"));
-        }
-        self.inner.audit_secret(tenant, used).await
-    }
-
-    async fn secret_uses(
-        &self,
-        tenant: &Tenant,
-        filter: &AuditFilter,
-    ) -> Result<Vec<SecretUse>, StoreError> {
-        self.answer()?;
-        self.inner.secret_uses(tenant, filter).await
-    }
-
-    async fn purge_secret_uses(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
-        self.answer()?;
-        self.inner.purge_secret_uses(age, limit).await
     }
 }
 
