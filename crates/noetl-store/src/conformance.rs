@@ -173,13 +173,9 @@ macro_rules! conformance_suite {
                     an_entry_with_a_taken_id_is_refused,
                     concurrent_registers_get_distinct_versions,
                 },
-                logs::{
-                    lines_are_read_back_in_order_and_by_command,
+                logs::{lines_are_read_back_in_order_and_by_command, lines_go_with_their_execution,
                     nothing_is_kept_of_an_execution_that_there_is_not,
-                    the_first_and_the_newest_lines_of_a_command_stay,
-                    concurrent_appends_share_no_number,
-                    lines_go_with_their_execution,
-                },
+                    the_first_and_the_newest_lines_of_a_command_stay, concurrent_appends_share_no_number},
                 leases::{
                     a_free_name_is_taken_and_read_back,
                     a_held_name_is_not_taken_by_another,

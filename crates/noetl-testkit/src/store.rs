@@ -1,6 +1,7 @@
 //! A store that a test can make unreachable.
 
 mod keeping;
+mod logs;
 mod retention;
 mod traffic;
 

@@ -3,46 +3,16 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::{CommandId, CredentialId, ExecutionId, ResultId, Tenant, Timestamp, Value};
+use noetl_model::{CredentialId, ExecutionId, ResultId, Tenant, Timestamp, Value};
 use noetl_store::{
     AuditFilter, BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Credential, CredentialFilter,
-    Credentials, Digest, Keychain, KeychainEntry, KeychainFilter, LogGap, LogLine, LogQuery, Logs,
-    NewCredential, NewKeychainEntry, NewLine, NewResult, NewToken, NewVariable, Object,
-    ObjectSummary, Objects, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary,
-    SecretAudit, SecretUse, StoreError, Token, Tokens, Transient, Variable,
+    Credentials, Digest, Keychain, KeychainEntry, KeychainFilter, NewCredential, NewKeychainEntry,
+    NewResult, NewToken, NewVariable, Object, ObjectSummary, Objects, Plugin, PluginSummary,
+    Plugins, ResultStore, ResultSummary, SecretAudit, SecretUse, StoreError, Token, Tokens,
+    Transient, Variable,
 };
 
 use super::FrailStore;
-
-#[async_trait]
-impl Logs for FrailStore {
-    async fn append_lines(
-        &self,
-        execution: ExecutionId,
-        lines: Vec<NewLine>,
-    ) -> Result<Option<u64>, StoreError> {
-        self.answer()?;
-        self.inner.append_lines(execution, lines).await
-    }
-
-    async fn lines(
-        &self,
-        execution: ExecutionId,
-        query: LogQuery,
-    ) -> Result<Vec<LogLine>, StoreError> {
-        self.answer()?;
-        self.inner.lines(execution, query).await
-    }
-
-    async fn gaps(
-        &self,
-        execution: ExecutionId,
-        command: Option<CommandId>,
-    ) -> Result<Vec<LogGap>, StoreError> {
-        self.answer()?;
-        self.inner.gaps(execution, command).await
-    }
-}
 
 #[async_trait]
 impl Credentials for FrailStore {
