@@ -11,7 +11,7 @@ use noetl_store::{
     Advanced, Cursors, Due, DueRow, Lease, Leases, NewNote, NewRuntime, NewSchedule,
     NewSubscription, Noted, Outbox, OutboxRow, Reserved, RuntimeFilter, RuntimeKind, RuntimeRow,
     Runtimes, ScheduleRow, Schedules, Snapshot, Snapshots, Stamp, StoreError, SubscriptionAction,
-    SubscriptionRow, SubscriptionState, Subscriptions, Tail, TailRow, Token, Tokens,
+    SubscriptionRow, SubscriptionState, Subscriptions, Tail, TailRow,
 };
 
 use super::FrailStore;
