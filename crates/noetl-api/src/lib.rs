@@ -4,10 +4,13 @@
 //! one shape. Nothing here decides or stores anything; the server and the client share these types,
 //! so a field cannot be spelled in two ways.
 
+pub mod callbacks;
 pub mod catalog;
 mod client;
 pub mod commands;
 pub mod credentials;
+pub mod dashboard;
+pub mod database;
 pub mod error;
 pub mod events;
 pub mod execute;
@@ -19,7 +22,9 @@ pub mod internal;
 pub mod outbox;
 pub mod replay;
 pub mod subscriptions;
+pub mod system;
 mod version;
+pub mod workers;
 
 pub use client::{Client, ClientError};
 pub use error::{Diagnostic, ErrorBody};

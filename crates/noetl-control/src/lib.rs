@@ -5,6 +5,7 @@
 //! hands commands to a worker in this process. Nothing here names a database, a bus or a route.
 
 mod cache;
+mod callbacks;
 mod catalog;
 mod credentials;
 mod dispatch;
@@ -14,6 +15,7 @@ mod identity;
 mod ids;
 mod intake;
 pub mod journal;
+mod leasing;
 mod listeners;
 pub mod local;
 mod look;
@@ -22,6 +24,7 @@ mod notices;
 mod once;
 mod options;
 pub mod outbox;
+mod overview;
 mod projections;
 mod publishing;
 mod recovery;
@@ -39,13 +42,16 @@ mod subscriptions;
 mod tailer;
 mod verify;
 mod watch;
+mod workers;
 
+pub use callbacks::{CallbackError, Callbacks, Called};
 pub use catalog::{Catalog, PlaybookError, RegisterError};
 pub use credentials::{CredentialError, CredentialRequest, Credentials, OpenCredential};
 pub use executions::{Executions, StartError, StartRequest, Started};
 pub use identity::IdentityError;
 pub use intake::{Intake, Taken};
 pub use journal::{Accepted, Journal, SubmitError};
+pub use leasing::{BATCH_MAX, LEASE, LeaseError, LeaseRequest, Leased, Leasing, Renewed, WAIT_MAX};
 pub use listeners::{Listener, ListenerError, ListenerVerify, Listeners};
 pub use local::{Assignment, Ended, LOCAL_WORKER, LoadError, LocalCommands};
 pub use metrics::Metrics;
@@ -54,6 +60,7 @@ pub use notices::{Notices, Notifier};
 pub use once::{Once, StartedOnce, Starts, WINDOW_MAX};
 pub use options::Options;
 pub use outbox::Outgoing;
+pub use overview::{Overview, Stats};
 pub use projections::{Projected, Projections};
 pub use publishing::{Publishing, PublishingOptions};
 pub use redaction::{
@@ -70,3 +77,4 @@ pub use service::{Control, OpenError};
 pub use subscriptions::{SubscriptionError, Subscriptions};
 pub use verify::{Problem, Verified, verify};
 pub use watch::Watch;
+pub use workers::{Registration, Scope, WorkerError, Workers};

@@ -9,6 +9,7 @@ use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::callbacks::Callbacks;
 use crate::catalog::{Catalog, Playbooks};
 use crate::credentials::{Credentials, LocalSecrets};
 use crate::dispatch::Dispatch;
@@ -18,6 +19,7 @@ use crate::identity::{Identity, IdentityError};
 use crate::ids::Ids;
 use crate::intake::Intake;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
+use crate::leasing::{LeaseLook, Leasing};
 use crate::listeners::Listeners;
 use crate::local::{LocalCommands, LocalParts};
 use crate::look::Look;
@@ -25,6 +27,7 @@ use crate::metrics::Metrics;
 use crate::once::Starts;
 use crate::options::Options;
 use crate::outbox::Outgoing;
+use crate::overview::Overview;
 use crate::projections::Projections;
 use crate::recovery;
 use crate::redaction::Redaction;
@@ -35,6 +38,7 @@ use crate::retention::{PurgeError, Purged, Retainer};
 use crate::snapshots::Snapshots;
 use crate::subscriptions::Subscriptions;
 use crate::watch::Watch;
+use crate::workers::Workers;
 
 /// Why a control plane did not start.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +70,14 @@ pub struct Control {
     pub subscriptions: Subscriptions,
     /// What gateways have to know of them.
     pub listeners: Listeners,
+    /// The numbers of all of it.
+    pub overview: Overview,
+    /// Workers elsewhere.
+    pub workers: Workers,
+    /// Commands for those that renew what they hold.
+    pub leasing: Leasing,
+    /// Answers of jobs that were started and not waited for.
+    pub callbacks: Callbacks,
     /// Credentials.
     pub credentials: Credentials,
     /// Snapshots for readers elsewhere.
@@ -191,6 +203,12 @@ impl Control {
                 closing: closing.clone(),
             };
             tasks.push(tokio::spawn(deliverer.run()));
+            let leases = LeaseLook {
+                store: database.clone(),
+                journal: journal.clone(),
+                closing: closing.clone(),
+            };
+            tasks.push(tokio::spawn(leases.run()));
             if database.is_shared() {
                 let look = Look {
                     store: database.clone(),
@@ -225,6 +243,17 @@ impl Control {
             };
             tasks.push(tokio::spawn(retainer.run()));
         }
+        let workers = Workers::new(store.clone(), ids.clone());
+        let callbacks =
+            Callbacks::new(store.clone(), journal.clone(), results.clone(), redaction.clone());
+        let leasing = Leasing {
+            store: store.clone(),
+            journal: journal.clone(),
+            workers: workers.clone(),
+            calls: dispatch.calls().clone(),
+            draining: draining.clone(),
+            last: Arc::default(),
+        };
         let reports = Reports::new(
             store.clone(),
             journal.clone(),
@@ -232,6 +261,7 @@ impl Control {
             results.clone(),
             subscriptions.clone(),
             redaction,
+            workers.clone(),
         );
         let metrics = Arc::new(Metrics::new());
         let replay = Replay::new(store.clone(), results.clone());
@@ -251,6 +281,10 @@ impl Control {
             reports,
             subscriptions,
             listeners,
+            overview: Overview { store: store.clone() },
+            workers,
+            leasing,
+            callbacks,
             local: LocalCommands::new(
                 LocalParts {
                     journal,
@@ -294,11 +328,8 @@ impl Control {
             }
             Err(_) => self.metrics.scrape_errors.inc(),
         }
-        match self.store.waiting_commands().await {
-            Ok(waiting) => {
-                let gauge = self.metrics.commands_pending.with_label_values(&["all"]);
-                gauge.set(i64::try_from(waiting).unwrap_or(i64::MAX));
-            }
+        match self.store.pending_by_pool().await {
+            Ok(pools) => self.metrics.set_pending(&pools),
             Err(_) => self.metrics.scrape_errors.inc(),
         }
         match self.store.subscription_counts().await {

@@ -3,6 +3,8 @@
 //! The sentence is safe to show. What caused it is logged here, once, and only for failures of the
 //! control plane itself; a caller's mistake is the caller's to read.
 
+mod workers;
+
 use std::error::Error;
 use std::fmt::Write as _;
 
@@ -257,6 +259,7 @@ impl From<ReportError> for ApiError {
             ReportError::Reserved(_) => Self::invalid("reserved_event_type", failure.to_string()),
             ReportError::BadType(_) => Self::invalid("invalid_event_type", failure.to_string()),
             ReportError::TooDeep => Self::invalid("too_deep", failure.to_string()),
+            ReportError::Worker(failure) => failure.into(),
             ReportError::ClaimedBy(holder) => claimed_by(&holder),
             ReportError::Submit(failure) => failure.into(),
             ReportError::Store(failure) => failure.into(),

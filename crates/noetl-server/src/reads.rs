@@ -3,12 +3,11 @@
 //! Logs can hold 100 000 events, so every read here is a window: the newest events, a page, or the
 //! first one. An execution's row says how long its log is, which is where the windows come from.
 
-use std::sync::Arc;
-
 use noetl_api::commands::Command;
 use noetl_api::events::EventsReply;
 use noetl_api::executions::{ExecutionDetail, Pagination, StatusReply};
 use noetl_api::{Id, IdForm};
+use noetl_control::Scope;
 use noetl_model::{CommandId, Event, ExecutionId, Fact, Outcome, Seq, Value};
 use noetl_store::{ExecutionRow, ExecutionStatus};
 
@@ -113,11 +112,27 @@ pub(crate) async fn events(
     })
 }
 
-/// A command, if there is one.
-pub(crate) async fn command(app: &App, id: CommandId) -> Result<Option<Command>, ApiError> {
+/// A command, if there is one in the scope.
+pub(crate) async fn command(
+    app: &App,
+    scope: &Scope,
+    id: CommandId,
+) -> Result<Option<Command>, ApiError> {
     let Some((row, issued)) = app.control.reports.command(id).await? else { return Ok(None) };
-    let of = app.control.executions.get(&app.tenant, row.execution).await?;
-    Ok(of.map(|of| shape::command(&row, &Arc::unwrap_or_clone(issued), &of)))
+    let of = match scope {
+        Some(tenant) => app.control.executions.get(tenant, row.execution).await?,
+        None => execution_of(app, row.execution).await?,
+    };
+    Ok(of.map(|of| shape::command(&row, &issued, &of)))
+}
+
+/// The row of an execution, whoever's it is.
+pub(crate) async fn execution_of(
+    app: &App,
+    id: ExecutionId,
+) -> Result<Option<ExecutionRow>, ApiError> {
+    let Some(tenant) = app.control.workers.tenant_of(id).await? else { return Ok(None) };
+    Ok(app.control.executions.get(&tenant, id).await?)
 }
 
 /// The places before the first and of the last event of a stretch.

@@ -13,8 +13,9 @@ use crate::app::{App, Options};
 use crate::http::document::Document;
 use crate::http::{access, authorize, counted, panics};
 use crate::routes::{
-    catalog, cleanup, commands, credentials, events, execute, executions, fallback, health,
-    ingress, intake, metrics, outbox, projection, replay, runtime, subscriptions,
+    callback, catalog, cleanup, commands, credentials, dashboard, database, events, execute,
+    executions, fallback, health, ingress, intake, metrics, outbox, pools, projection, replay,
+    runtime, subscriptions, system, workers,
 };
 
 /// All routes of the control plane.
@@ -49,6 +50,7 @@ fn described(options: &Options) -> (Router<App>, OpenApi) {
         .merge(worker_routes())
         .merge(secret_routes())
         .merge(subscription_routes())
+        .merge(system_routes())
         .merge(internal_routes());
     let (routes, mut document) = open.split_for_parts();
     options.version.clone_into(&mut document.info.version);
@@ -91,6 +93,12 @@ fn worker_routes() -> OpenApiRouter<App> {
         .routes(routes!(events::report_batch))
         .routes(routes!(commands::command))
         .routes(routes!(commands::claim))
+        .routes(routes!(workers::lease))
+        .routes(routes!(workers::heartbeat))
+        .routes(routes!(pools::register))
+        .routes(routes!(pools::heartbeat))
+        .routes(routes!(pools::deregister, pools::deregister_posted))
+        .routes(routes!(pools::list))
         .routes(routes!(runtime::shard_info))
 }
 
@@ -105,6 +113,22 @@ fn subscription_routes() -> OpenApiRouter<App> {
         .routes(routes!(subscriptions::list, subscriptions::register))
         .routes(routes!(subscriptions::get))
         .routes(routes!(subscriptions::act))
+}
+
+/// How it is doing, and the database below it.
+fn system_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(dashboard::stats))
+        .routes(routes!(dashboard::widgets))
+        .routes(routes!(system::status))
+        .routes(routes!(system::threads))
+        .routes(routes!(system::profiler_status))
+        .routes(routes!(system::profiler_start))
+        .routes(routes!(system::profiler_stop))
+        .routes(routes!(system::pool))
+        .routes(routes!(database::execute))
+        .routes(routes!(database::init))
+        .routes(routes!(database::validate))
 }
 
 /// What only system pools may ask.
@@ -122,5 +146,6 @@ fn internal_routes() -> OpenApiRouter<App> {
         .routes(routes!(projection::advance))
         .routes(routes!(cleanup::purge))
         .routes(routes!(ingress::get))
+        .routes(routes!(callback::container))
         .merge(intake)
 }

@@ -8,7 +8,7 @@ use tracing::info;
 use crate::OpenError;
 
 /// The migrations in order; a migration's number is its place in this list, from 1.
-const MIGRATIONS: [(&str, &str); 8] = [
+const MIGRATIONS: [(&str, &str); 9] = [
     ("0000_adopt", include_str!("../migrations/0000_adopt.sql")),
     ("0001_core", include_str!("../migrations/0001_core.sql")),
     ("0002_traffic", include_str!("../migrations/0002_traffic.sql")),
@@ -17,6 +17,7 @@ const MIGRATIONS: [(&str, &str); 8] = [
     ("0005_subscriptions", include_str!("../migrations/0005_subscriptions.sql")),
     ("0006_tail", include_str!("../migrations/0006_tail.sql")),
     ("0007_adopted_cursor", include_str!("../migrations/0007_adopted_cursor.sql")),
+    ("0008_holdings", include_str!("../migrations/0008_holdings.sql")),
 ];
 
 /// Replaced at the end of every run.

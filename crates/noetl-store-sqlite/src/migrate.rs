@@ -11,7 +11,7 @@ const APPLICATION_ID: i64 = 0x4e6f_544c;
 
 /// What has to run, in this order, to bring an empty file to the newest schema. A file's
 /// `user_version` counts how many of them it has had.
-pub(crate) const MIGRATIONS: [&str; 7] = [
+pub(crate) const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/0001_store.sql"),
     include_str!("../migrations/0002_log.sql"),
     include_str!("../migrations/0003_traffic.sql"),
@@ -19,6 +19,7 @@ pub(crate) const MIGRATIONS: [&str; 7] = [
     include_str!("../migrations/0005_retention.sql"),
     include_str!("../migrations/0006_import.sql"),
     include_str!("../migrations/0007_subscriptions.sql"),
+    include_str!("../migrations/0008_holdings.sql"),
 ];
 
 /// The `user_version` of a file that has had them all.

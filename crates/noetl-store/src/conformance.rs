@@ -16,6 +16,7 @@ pub mod credentials;
 pub mod cursors;
 pub mod due;
 pub mod executions;
+pub mod holdings;
 pub mod imports;
 pub mod keychain;
 pub mod lapse;
@@ -146,6 +147,18 @@ macro_rules! conformance_suite {
                     a_move_of_an_unknown_command_is_nothing,
                     commands_of_a_refused_append_do_not_exist,
                     open_commands_come_in_pages_oldest_first,
+                },
+                holdings::{
+                    a_lease_that_is_ended_is_taken_once,
+                    a_taken_lease_comes_again_until_its_command_is_over,
+                    a_worker_renews_what_it_names_and_holds,
+                    who_names_what_it_holds_is_not_renewed_by_name,
+                    only_workers_elsewhere_have_leases,
+                    a_command_that_waits_for_an_answer_has_no_lease,
+                    a_claim_with_its_issue_has_a_lease_too,
+                    leases_are_apart_by_tenant_when_one_is_meant,
+                    concurrent_takers_never_share_an_ended_lease,
+                    pending_commands_are_told_by_pool_tool_execution_and_tenant,
                 },
                 executions::{
                     a_row_is_read_back_as_it_was_written,

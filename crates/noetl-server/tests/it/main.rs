@@ -2,6 +2,7 @@
 
 mod access;
 mod api;
+mod callbacks;
 mod catalog;
 mod cleanup;
 mod commands;
@@ -15,8 +16,11 @@ mod hostile;
 mod ingress;
 mod intake;
 mod internal;
+mod leases;
 mod metrics;
 mod outbox;
+mod overview;
+mod pools;
 mod projection;
 mod replay;
 mod runtime;
