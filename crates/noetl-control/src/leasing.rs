@@ -44,6 +44,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Commands looked at a time: enough to take turns between executions.
 const PAGE: usize = 256;
 
+/// Pools whose last turn is remembered; whoever starts an execution can name another.
+const POOLS_MAX: usize = 1000;
+
 /// How often a look that lost every command to others is made again at once.
 const LOOKS_MAX: usize = 4;
 
@@ -184,7 +187,7 @@ impl Leasing {
             }
             match self.store.command(*command).await.map_err(LeaseError::Store)? {
                 Some(row) if row.state == CommandState::Cancelled => renewed.cancel.push(*command),
-                // It waits for an answer from elsewhere, and is nobody's to run.
+                // It waits for an answer from elsewhere, or is being changed just now.
                 Some(row) if !row.state.is_terminal() && row.worker.as_deref() == Some(worker) => {}
                 Some(_) | None => renewed.lost.push(*command),
             }
@@ -304,8 +307,11 @@ impl Leasing {
             warn!(%error, "new leases are as short as those of workers known by name");
         }
         if let Some(last) = taken.last() {
-            let pool = last.row.pool.to_string();
-            self.lock().insert(pool, last.row.execution);
+            let mut turns = self.lock();
+            if turns.len() >= POOLS_MAX {
+                turns.clear();
+            }
+            turns.insert(last.row.pool.to_string(), last.row.execution);
         }
     }
 

@@ -1,5 +1,5 @@
--- Renews the leases of the commands that a worker holds; from now on only this does. Rows are locked in
--- id order, so that two callers never wait for each other in a circle.
+-- Renews the leases of the commands that a worker holds; from now on only this does. What an
+-- append is changing just now is passed over: it has a while left, and nobody waits in a circle.
 update noetl.command c set lease_until = now() + $4, lease_max = null
 from (
     select execution_id, command_id from noetl.command h
@@ -9,7 +9,7 @@ from (
         and ($1::text is null or exists (
             select from noetl.execution e where e.execution_id = h.execution_id and e.tenant_id = $1
         ))
-    order by command_id for update
+    order by command_id for update skip locked
 ) held
 where c.execution_id = held.execution_id and c.command_id = held.command_id
 returning c.event_id

@@ -172,6 +172,7 @@ macro_rules! conformance_suite {
                     unfinished_executions_come_in_pages_in_id_order,
                     every_execution_comes_in_pages_in_id_order_with_its_tenant,
                     a_finished_execution_still_takes_reports,
+                    executions_are_counted_by_status,
                 },
                 catalog::{
                     a_registered_entry_is_read_back,

@@ -109,7 +109,8 @@ impl Holding {
 #[async_trait]
 pub trait Holdings: Send + Sync {
     /// Renews the leases of these commands, for a worker that names what it holds: from now on only
-    /// this renews them. Answers which of them it still holds.
+    /// this renews them. Answers which were renewed: those it still holds, but for some that are being
+    /// changed at this very moment.
     async fn renew_held(
         &self,
         scope: Option<&Tenant>,

@@ -196,6 +196,12 @@ async fn commands_are_handed_out_in_batches_by_pool_and_kind() {
     let body = r#"{"path": "tests/greet", "execution_pool": "gpu"}"#;
     assert_eq!(post(&app, "/api/execute", body).answer().await.0, 200);
     assert_eq!(lease(&app, ask(1, "gpu", &["python"])).await.len(), 1);
+    let document = crate::api::GREET.replace("tests/greet", "system/greet");
+    assert_eq!(crate::api::register(&app, &document).await.0, 200);
+    let body = r#"{"path": "system/greet"}"#;
+    assert_eq!(post(&app, "/api/execute", body).answer().await.0, 200);
+    assert_eq!(lease(&app, ask(9, "shared", &["python"])).await, [0_i64; 0]);
+    assert_eq!(lease(&app, ask(9, "system", &["python"])).await.len(), 1);
     app.close().await;
 }
 
