@@ -19,6 +19,7 @@ use crate::journal::{Journal, SubmitError};
 use crate::redaction::{Redaction, unmark};
 use crate::results::Results;
 use crate::subscriptions::Subscriptions;
+use crate::workers::{Scope, WorkerError, Workers, check_name};
 
 /// One thing said.
 #[derive(Debug, Clone)]
@@ -56,6 +57,9 @@ pub enum ReportError {
     /// What was said could be written and never read back.
     #[error("the payload or meta nests more than {DEPTH_MAX} levels deep")]
     TooDeep,
+    /// No worker elsewhere has such a name.
+    #[error(transparent)]
+    Worker(WorkerError),
     /// Another worker holds the command.
     #[error("Command already claimed by {0}")]
     ClaimedBy(Arc<str>),
@@ -76,6 +80,7 @@ pub struct Reports {
     results: Results,
     subscriptions: Subscriptions,
     redaction: Redaction,
+    workers: Workers,
 }
 
 impl Reports {
@@ -86,8 +91,9 @@ impl Reports {
         results: Results,
         subscriptions: Subscriptions,
         redaction: Redaction,
+        workers: Workers,
     ) -> Self {
-        Self { store, journal, ids, results, subscriptions, redaction }
+        Self { store, journal, ids, results, subscriptions, redaction, workers }
     }
 
     /// Takes one report. A repeat answers as the first did and changes nothing.
@@ -105,6 +111,9 @@ impl Reports {
         if known.map_err(ReportError::Store)?.is_none() {
             return self.note(tenant, report).await;
         }
+        if let Some(worker) = &report.worker {
+            self.workers.heard(&Some(tenant.clone()), worker).await;
+        }
         if let Some(event) = report.event {
             let seen = self.store.find_event(report.execution, event).await;
             if seen.map_err(ReportError::Store)?.is_some() {
@@ -117,13 +126,27 @@ impl Reports {
         }
     }
 
-    /// Hands a command to a worker, with the place of its `command.issued` in the log.
-    pub async fn claim(&self, command: CommandId, worker: &str) -> Result<CommandRow, ReportError> {
+    /// Hands a command to a worker elsewhere. Only those of a scope are there for it.
+    pub async fn claim(
+        &self,
+        scope: &Scope,
+        command: CommandId,
+        worker: &str,
+    ) -> Result<CommandRow, ReportError> {
+        check_name(worker).map_err(ReportError::Worker)?;
         let found = self.store.command(command).await.map_err(ReportError::Store)?;
         let refused = |refusal| ReportError::Submit(SubmitError::Refused(refusal));
         let row = found.ok_or_else(|| refused(Refusal::CommandFinished))?;
+        if let Some(tenant) = scope {
+            let of = self.store.tenant_of(row.execution).await.map_err(ReportError::Store)?;
+            if of.as_ref() != Some(tenant) {
+                return Err(refused(Refusal::CommandFinished));
+            }
+        }
         let input = Input::Claim(Claim { command, worker: Arc::from(worker) });
-        match self.journal.submit(row.execution, input).await {
+        let claimed = self.journal.submit(row.execution, input).await;
+        self.workers.heard(scope, worker).await;
+        match claimed {
             Ok(_) => Ok(row),
             Err(SubmitError::Refused(Refusal::ClaimedBy(holder))) => {
                 Err(ReportError::ClaimedBy(holder))
@@ -172,7 +195,10 @@ impl Reports {
     ) -> Result<EventId, ReportError> {
         let worker: Arc<str> = Arc::from(report.worker.as_deref().unwrap_or("unknown"));
         let mut input = match report.event_type.as_str() {
-            types::COMMAND_CLAIMED => Input::Claim(Claim { command, worker }),
+            types::COMMAND_CLAIMED => {
+                check_name(&worker).map_err(ReportError::Worker)?;
+                Input::Claim(Claim { command, worker })
+            }
             types::COMMAND_STARTED => Input::Begin(Begin { command, worker }),
             types::CALL_DONE => answered(command, report.payload.as_ref()),
             // The failure that `call.error` names comes again with `command.failed`.

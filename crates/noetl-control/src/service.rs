@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::SecretUses;
+use crate::callbacks::Callbacks;
 use crate::catalog::{Catalog, Playbooks};
 use crate::credentials::{Credentials, LocalSecrets};
 use crate::dispatch::Dispatch;
@@ -22,6 +23,7 @@ use crate::ids::Ids;
 use crate::intake::Intake;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
 use crate::keychain::Keychains;
+use crate::leasing::{LeaseLook, Leasing};
 use crate::listeners::Listeners;
 use crate::local::{LocalCommands, LocalParts};
 use crate::logs::LogLines;
@@ -31,6 +33,7 @@ use crate::objects::Objects;
 use crate::once::Starts;
 use crate::options::Options;
 use crate::outbox::Outgoing;
+use crate::overview::Overview;
 use crate::projections::Projections;
 use crate::recovery;
 use crate::redaction::Redaction;
@@ -46,6 +49,7 @@ use crate::subscriptions::Subscriptions;
 use crate::tokens::Tokens;
 use crate::variables::Variables;
 use crate::watch::Watch;
+use crate::workers::Workers;
 
 /// Why a control plane did not start.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +81,14 @@ pub struct Control {
     pub subscriptions: Subscriptions,
     /// What gateways have to know of them.
     pub listeners: Listeners,
+    /// The numbers of all of it.
+    pub overview: Overview,
+    /// Workers elsewhere.
+    pub workers: Workers,
+    /// Commands for those that renew what they hold.
+    pub leasing: Leasing,
+    /// Answers of jobs that were started and not waited for.
+    pub callbacks: Callbacks,
     /// Credentials.
     pub credentials: Credentials,
     /// Secrets by the names playbooks give them.
@@ -242,6 +254,12 @@ impl Control {
                 closing: closing.clone(),
             };
             tasks.push(tokio::spawn(deliverer.run()));
+            let leases = LeaseLook {
+                store: database.clone(),
+                journal: journal.clone(),
+                closing: closing.clone(),
+            };
+            tasks.push(tokio::spawn(leases.run()));
             if database.is_shared() {
                 let look = Look {
                     store: database.clone(),
@@ -276,6 +294,17 @@ impl Control {
             };
             tasks.push(tokio::spawn(retainer.run()));
         }
+        let workers = Workers::new(store.clone(), ids.clone());
+        let callbacks =
+            Callbacks::new(store.clone(), journal.clone(), results.clone(), redaction.clone());
+        let leasing = Leasing {
+            store: store.clone(),
+            journal: journal.clone(),
+            workers: workers.clone(),
+            calls: dispatch.calls().clone(),
+            draining: draining.clone(),
+            last: Arc::default(),
+        };
         let reports = Reports::new(
             store.clone(),
             journal.clone(),
@@ -283,6 +312,7 @@ impl Control {
             results.clone(),
             subscriptions.clone(),
             redaction,
+            workers.clone(),
         );
         let metrics = Arc::new(Metrics::new());
         let replay = Replay::new(store.clone(), results.clone());
@@ -302,6 +332,10 @@ impl Control {
             reports,
             subscriptions,
             listeners,
+            overview: Overview { store: store.clone() },
+            workers,
+            leasing,
+            callbacks,
             local: LocalCommands::new(
                 LocalParts {
                     journal,
