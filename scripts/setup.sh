@@ -59,6 +59,11 @@ else
       provide_needs
     ) || say "Without faketime; tests with wrong clocks are skipped."
   fi
+  scripts/fuzz-api.sh install || {
+    say "What asks the API everything could not be installed; the reason is above."
+    say "With NOETL_TEST_SERVICES=off the tests that need services are left out."
+    exit 1
+  }
   scripts/services/oidc.sh install || {
     say "The identity provider for tests could not be installed; the reason is above."
     say "With NOETL_TEST_SERVICES=off the tests that need services are left out."

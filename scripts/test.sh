@@ -29,3 +29,7 @@ stage "tests" run_tests
 # The program as it ships: the tests above run it unoptimised and with extra assertions.
 stage "release build" cargo build --locked --release --package noetl-cli
 stage "smoke" scripts/smoke.sh "$(target_dir)/release/noetl"
+# Always the same questions here; `make fuzz-api` asks others every time.
+if [ "${NOETL_TEST_SERVICES:-}" != off ]; then
+  stage "api" env SEED=1 scripts/fuzz-api.sh 5 "$(target_dir)/release/noetl"
+fi

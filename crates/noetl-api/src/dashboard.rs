@@ -61,6 +61,7 @@ pub struct Widget {
     /// What stands above it.
     pub title: String,
     /// What it shows.
+    #[schema(value_type = Vec<Object>)]
     pub data: WidgetData,
 }
 
