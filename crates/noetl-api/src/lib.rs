@@ -25,7 +25,7 @@ pub mod tokens;
 mod version;
 pub mod why;
 
-pub use client::{Client, ClientError};
+pub use client::{Access, Answer, Call, Client, ClientError, Follow, Heard, calls};
 pub use error::{Diagnostic, ErrorBody};
 pub use id::{Id, IdForm};
 pub use version::Version;
