@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use noetl_model::event::{LoopEvent, LoopFact};
-use noetl_model::{Event, Fact, Outcome, Seq};
+use noetl_model::{CommandId, Event, Fact, Outcome, Seq};
 
 use crate::execution::{Execution, Status};
 
@@ -28,7 +28,7 @@ pub(crate) fn last_rest(log: &[Event], cut: Seq) -> Option<usize> {
         state.apply(event);
         follow(&mut back, event);
         let around = (place.checked_sub(1).map(|before| &log[before]), log.get(place + 1));
-        if back.is_empty() && is_boundary(event, around) && is_whole(&state) {
+        if back.is_empty() && is_boundary(event, around) && is_under_way(&state) {
             found = Some(place);
         }
     }
@@ -57,8 +57,9 @@ fn follow<'l>(back: &mut Vec<&'l Arc<str>>, event: &'l Event) {
 /// Whether a decision may end with this event, or go on after it from the state alone.
 fn is_boundary(event: &Event, (before, after): (Option<&Event>, Option<&Event>)) -> bool {
     match &event.fact {
-        Fact::CommandIssued(_)
-        | Fact::CommandClaimed { .. }
+        // One that fails as it is issued stands for something that could not be rendered, or was lost.
+        Fact::CommandIssued(_) => !after.is_some_and(|after| fails(after, event.id.into())),
+        Fact::CommandClaimed { .. }
         | Fact::CommandStarted { .. }
         | Fact::CommandParked { .. }
         | Fact::StepHeld { .. } => true,
@@ -89,29 +90,19 @@ fn is_boundary(event: &Event, (before, after): (Option<&Event>, Option<&Event>))
     }
 }
 
+fn fails(event: &Event, command: CommandId) -> bool {
+    matches!(&event.fact, Fact::CommandFailed { command: of, .. } if *of == command)
+}
+
 fn sets(event: &Event, step: &Arc<str>) -> bool {
     matches!(&event.fact, Fact::ContextUpdated { step: of, .. } if of == step)
 }
 
-/// Whether everything under way is known by the state: each visit that is no loop by its command,
-/// each loop by all its items.
-fn is_whole(state: &Execution) -> bool {
-    if state.status != Status::Running || state.is_failing() {
-        return false;
-    }
-    let plain = state.commands.values().filter(|open| open.issued.item.is_none()).count();
-    let visits = state.running.len().saturating_sub(state.loops.len());
-    let has_all_items = state.loops.values().all(|repeat| {
-        let recorded: u32 = repeat.chunks.iter().map(|chunk| chunk.len).sum();
-        repeat.counters.total.is_none_or(|total| recorded >= total)
-    });
-    let is_loop_over = |visit| {
-        state.running.get(visit).is_some_and(|visit: &crate::execution::Visit| visit.data.is_some())
-    };
-    plain == visits
-        && has_all_items
-        && !state.loops.keys().any(is_loop_over)
-        && !(state.commands.is_empty() && state.held.is_empty() && state.waiting.is_empty())
+/// Whether there is something to go on with. The events of a decision come in a row, so between two of
+/// them nothing but that decision is half done.
+fn is_under_way(state: &Execution) -> bool {
+    let is_open = !state.commands.is_empty() || !state.held.is_empty() || !state.waiting.is_empty();
+    state.status == Status::Running && !state.is_failing() && is_open
 }
 
 /// The place before what an execution failed of, so that going on from there tries it again. For

@@ -43,6 +43,12 @@ pub fn first_difference(
     mut blob: impl FnMut(&BlobRef) -> Option<Vec<u8>>,
 ) -> Option<Difference> {
     let id = log.first()?.execution;
+    if let Fact::PlaybookStarted(started) = &log.first()?.fact
+        && started.forked.is_some()
+    {
+        // What it took over was decided elsewhere, perhaps with another workload.
+        return None;
+    }
     let mut state = Execution::within(id, Limits::NONE);
     for (place, event) in log.iter().enumerate() {
         let mut again = Again { playbook, state: &mut state, event, env, blob: &mut blob };

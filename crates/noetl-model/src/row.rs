@@ -8,6 +8,7 @@ mod decode;
 mod encode;
 mod error;
 mod foreign;
+mod moved;
 mod repeat;
 
 use std::borrow::Cow;

@@ -1,6 +1,7 @@
 //! What steps print.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId};
@@ -26,10 +27,12 @@ impl Logs for PostgresStore {
         execution: ExecutionId,
         lines: Vec<NewLine>,
     ) -> Result<Option<u64>, StoreError> {
+        // Behind a proxy that pools by transaction no statement keeps a name.
+        let is_kept = !self.how().speaker.is_pooled;
         let mut tries = 1;
         loop {
             let mut transaction = self.begin(ACTION).await?;
-            let done = match append(&mut transaction, execution.get(), &lines).await {
+            let done = match append(&mut transaction, is_kept, execution.get(), &lines).await {
                 Ok(done) => transaction.commit().await.map(|()| done),
                 Err(error) => Err(error),
             };
@@ -79,28 +82,36 @@ impl Logs for PostgresStore {
 /// Appends lines to an execution, if there is one. The number of the last.
 async fn append(
     connection: &mut PgConnection,
+    is_kept: bool,
     execution: i64,
     lines: &[NewLine],
 ) -> Result<Option<u64>, sqlx::Error> {
     // Held against a purge, so that no line outlives its execution.
-    let sql = "select from noetl.execution where execution_id = $1 for share";
-    if sqlx::query(sql).bind(execution).fetch_optional(&mut *connection).await?.is_none() {
+    let sql = "select from noetl.execution where execution_id = $1 for key share";
+    if sqlx::query(sql)
+        .persistent(is_kept)
+        .bind(execution)
+        .fetch_optional(&mut *connection)
+        .await?
+        .is_none()
+    {
         return Ok(None);
     }
     let sql = "insert into noetl.log_execution (execution_id, lines, bytes) values ($1, 0, 0) \
                on conflict do nothing";
-    sqlx::query(sql).bind(execution).execute(&mut *connection).await?;
+    sqlx::query(sql).persistent(is_kept).bind(execution).execute(&mut *connection).await?;
     let sql = "select lines, bytes from noetl.log_execution where execution_id = $1 for update";
-    let found = sqlx::query(sql).bind(execution).fetch_one(&mut *connection).await?;
+    let found =
+        sqlx::query(sql).persistent(is_kept).bind(execution).fetch_one(&mut *connection).await?;
     let (mut last, mut bytes) = (number(&found, 0)?, number(&found, 1)?);
     let mut commands: BTreeMap<i64, KeptLines> = BTreeMap::new();
     let mut columns = Columns::default();
     for line in lines {
         let (command, cost) = (line.command.get(), line.cost());
-        if !commands.contains_key(&command) {
-            commands.insert(command, kept(connection, execution, command).await?);
-        }
-        let counted = commands.entry(command).or_default();
+        let counted = match commands.entry(command) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(kept(connection, is_kept, execution, command).await?),
+        };
         last += 1;
         if bytes + cost > EXECUTION_BYTES_MAX {
             counted.pass_over(cost);
@@ -110,10 +121,12 @@ async fn append(
         bytes += cost;
         columns.push(last, line);
     }
-    columns.insert(connection, execution).await?;
+    columns.insert(connection, is_kept, execution).await?;
     for (command, mut counted) in commands {
-        bytes = bytes.saturating_sub(cut(connection, execution, command, &mut counted).await?);
+        bytes =
+            bytes.saturating_sub(cut(connection, is_kept, execution, command, &mut counted).await?);
         sqlx::query(include_str!("../queries/log_keep.sql"))
+            .persistent(is_kept)
             .bind(execution)
             .bind(command)
             .bind(signed(counted.head_until))
@@ -125,19 +138,21 @@ async fn append(
             .await?;
     }
     let sql = "update noetl.log_execution set lines = $2, bytes = $3 where execution_id = $1";
-    let noted = sqlx::query(sql).bind(execution).bind(signed(last)).bind(signed(bytes));
+    let noted =
+        sqlx::query(sql).persistent(is_kept).bind(execution).bind(signed(last)).bind(signed(bytes));
     noted.execute(&mut *connection).await?;
     Ok(Some(last))
 }
 
 async fn kept(
     connection: &mut PgConnection,
+    is_kept: bool,
     execution: i64,
     command: i64,
 ) -> Result<KeptLines, sqlx::Error> {
     let sql = "select head_until, head_bytes, tail_bytes, gap_lines, gap_bytes \
                from noetl.log_command where execution_id = $1 and command_id = $2";
-    let find = sqlx::query(sql).bind(execution).bind(command);
+    let find = sqlx::query(sql).persistent(is_kept).bind(execution).bind(command);
     let Some(row) = find.fetch_optional(&mut *connection).await? else {
         return Ok(KeptLines::default());
     };
@@ -153,6 +168,7 @@ async fn kept(
 /// Removes what a command's tail has too much. How much it counted for.
 async fn cut(
     connection: &mut PgConnection,
+    is_kept: bool,
     execution: i64,
     command: i64,
     counted: &mut KeptLines,
@@ -162,6 +178,7 @@ async fn cut(
         return Ok(0);
     }
     let gone = sqlx::query(include_str!("../queries/log_cut.sql"))
+        .persistent(is_kept)
         .bind(execution)
         .bind(command)
         .bind(signed(counted.head_until))
@@ -193,11 +210,17 @@ impl Columns {
         self.text.push(line.text.clone());
     }
 
-    async fn insert(self, connection: &mut PgConnection, to: i64) -> Result<(), sqlx::Error> {
+    async fn insert(
+        self,
+        connection: &mut PgConnection,
+        is_kept: bool,
+        to: i64,
+    ) -> Result<(), sqlx::Error> {
         if self.n.is_empty() {
             return Ok(());
         }
         let insert = sqlx::query(include_str!("../queries/log_insert.sql"))
+            .persistent(is_kept)
             .bind(to)
             .bind(self.n)
             .bind(self.command)

@@ -1,6 +1,7 @@
 //! What steps print.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId, Timestamp};
@@ -83,10 +84,10 @@ fn append(connection: &Connection, execution: i64, lines: &[NewLine]) -> rusqlit
     let mut commands: BTreeMap<i64, KeptLines> = BTreeMap::new();
     for line in lines {
         let (command, cost) = (line.command.get(), line.cost());
-        if !commands.contains_key(&command) {
-            commands.insert(command, kept(connection, execution, command)?);
-        }
-        let counted = commands.entry(command).or_default();
+        let counted = match commands.entry(command) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(kept(connection, execution, command)?),
+        };
         last += 1;
         if bytes + cost > EXECUTION_BYTES_MAX {
             counted.pass_over(cost);

@@ -17,6 +17,7 @@ pub mod cursors;
 pub mod due;
 pub mod executions;
 pub mod imports;
+mod keeping_suite;
 pub mod keychain;
 pub mod lapse;
 pub mod leases;
@@ -285,53 +286,6 @@ macro_rules! conformance_suite {
                     numbers_survive,
                     an_event_with_the_largest_ids_and_times_survives,
                 },
-                credentials::{
-                    a_credential_is_read_back_by_id_and_name,
-                    a_credential_put_again_keeps_its_id_and_first_time,
-                    a_credential_with_a_taken_id_is_refused,
-                    credentials_are_listed_by_name_type_and_text,
-                    a_deleted_credential_is_gone_and_its_name_free,
-                    another_tenant_s_credentials_do_not_exist,
-                },
-                keychain::{
-                    an_entry_is_read_back,
-                    a_use_is_counted_and_a_look_is_not,
-                    an_expired_entry_is_seen_but_not_used,
-                    entries_are_listed_by_playbook_and_execution,
-                    a_deleted_entry_is_gone_expired_or_not,
-                    a_purge_takes_expired_entries_up_to_its_limit,
-                    another_tenant_s_entries_are_out_of_reach,
-                },
-                secret_audit::{
-                    a_use_is_read_back,
-                    a_repeated_use_changes_nothing,
-                    uses_are_listed_latest_first_and_by_filter,
-                    a_purge_takes_the_earliest_uses_up_to_its_limit,
-                },
-                tokens::{
-                    a_token_is_read_back,
-                    a_token_is_its_tenants,
-                    an_id_is_given_once,
-                    a_revoked_token_stays_revoked,
-                    of_many_first_tokens_one_is_kept,
-                },
-                transient::{
-                    variables_are_read_back_in_the_order_of_names,
-                    a_read_by_name_is_counted,
-                    a_variable_put_again_starts_afresh,
-                    an_expired_variable_does_not_exist,
-                    deleted_variables_are_gone,
-                    a_purge_takes_expired_variables_up_to_its_limit,
-                    another_tenant_s_variables_do_not_exist,
-                },
-                results::{
-                    a_result_is_read_back_by_all_of_its_key,
-                    a_result_with_a_taken_id_changes_nothing,
-                    results_come_in_pages_in_id_order,
-                    an_expired_result_does_not_exist_and_is_purged,
-                    results_of_an_execution_are_deleted_in_portions,
-                    another_tenant_s_results_do_not_exist,
-                },
                 retention::{
                     an_unfinished_execution_stays_whatever_its_age,
                     an_execution_with_a_recent_event_stays,
@@ -346,36 +300,8 @@ macro_rules! conformance_suite {
                     events_of_what_is_gone_still_go_out,
                     many_executions_and_long_logs_go_in_one_purge,
                 },
-                objects::{
-                    an_object_is_read_back,
-                    a_deleted_object_is_gone,
-                    objects_are_listed_by_beginning_and_in_pages,
-                    a_module_is_read_back_by_version_or_highest,
-                    a_deleted_module_leaves_its_other_versions,
-                    modules_are_listed_by_beginning_and_in_pages,
-                },
-                blobs::{
-                    content_is_read_back,
-                    the_same_content_is_kept_once_and_with_a_later_time,
-                    content_that_is_not_there_is_missing,
-                    content_of_another_length_is_damaged,
-                    a_touch_makes_the_time_later_and_changes_nothing_else,
-                    content_goes_only_as_it_was_seen,
-                    content_is_listed_in_pages_in_the_order_of_digests,
-                    concurrent_puts_of_one_content_leave_it_whole,
-                    a_collection_takes_what_is_old_and_free,
-                    content_put_while_it_is_collected_is_not_lost,
-                    what_cannot_be_removed_does_not_keep_the_rest,
-                },
-                references::{
-                    references_come_with_their_append,
-                    references_of_an_append_that_is_not_kept_do_not_exist,
-                    references_of_a_refused_batch_do_not_exist,
-                    content_is_free_when_its_last_reference_is_dropped,
-                    content_referred_to_after_the_look_stays,
-                    a_collection_goes_through_all_pages,
-                },
             }
+            $crate::conformance_of_keeping! { $make }
         }
     };
 }
@@ -411,7 +337,11 @@ mod tests {
     /// A case that is in no list runs nowhere, and nothing else would say so.
     #[test]
     fn every_case_is_in_the_suite() {
-        let list = concat!(include_str!("conformance.rs"), include_str!("conformance/suites.rs"));
+        let list = concat!(
+            include_str!("conformance.rs"),
+            include_str!("conformance/suites.rs"),
+            include_str!("conformance/keeping_suite.rs")
+        );
         let groups = [
             include_str!("conformance/append.rs"),
             include_str!("conformance/commands.rs"),

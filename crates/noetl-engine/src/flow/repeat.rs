@@ -131,27 +131,39 @@ impl Draft<'_, '_> {
         }
         let visit = (name.clone(), generation);
         self.close_frames(&visit);
-        let stops = repeat.failure == FailureMode::FailFast
-            && self.repeat(&visit).is_some_and(|state| state.counters.failed > 0);
-        if stops {
-            // What nobody holds yet never begins; what runs is let end, also what is parked.
-            self.cancel_commands(|open| {
-                open.issued.step == *name
-                    && open.issued.generation == generation
-                    && open.state == CommandState::Pending
-            });
-            let Some(state) = self.repeat(&visit).filter(|state| state.is_quiet()) else { return };
-            if let Some(failure) = state.failure() {
-                self.exit_loop_failed(name, generation, failure);
-            }
-            return;
+        if self.has_failed(repeat, &visit) {
+            return self.stop_loop(name, generation, &visit);
         }
         self.hand_out_items(step, repeat, generation, &visit);
+        // An item that cannot be rendered fails as it is handed out.
+        if self.has_failed(repeat, &visit) {
+            return self.stop_loop(name, generation, &visit);
+        }
         if let Over::Cursor(cursor) = &repeat.over {
             self.claim_frames(step, cursor, generation, &visit);
         }
         if self.repeat(&visit).is_some_and(Repeat::is_over) {
             self.finish_loop(name, generation, matches!(repeat.over, Over::Cursor(_)));
+        }
+    }
+
+    /// Whether a loop that stops at its first failure has had it.
+    fn has_failed(&self, repeat: &Loop, visit: &(Arc<str>, u32)) -> bool {
+        repeat.failure == FailureMode::FailFast
+            && self.repeat(visit).is_some_and(|state| state.counters.failed > 0)
+    }
+
+    /// What nobody holds yet never begins; what runs is let end, also what is parked, and the loop
+    /// fails with the last.
+    fn stop_loop(&mut self, name: &Arc<str>, generation: u32, visit: &(Arc<str>, u32)) {
+        self.cancel_commands(|open| {
+            open.issued.step == *name
+                && open.issued.generation == generation
+                && open.state == CommandState::Pending
+        });
+        let Some(state) = self.repeat(visit).filter(|state| state.is_quiet()) else { return };
+        if let Some(failure) = state.failure() {
+            self.exit_loop_failed(name, generation, failure);
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::harness::{Run, playbook, start};
 use crate::fork::{before_failure, before_step};
-use crate::{Awaited, DueKind, Execution, Fork, Input, Status, due_of, outstanding};
+use crate::{Awaited, Complete, DueKind, Execution, Fork, Input, Status, due_of, outstanding};
 
 const LINE: &str = "- {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n\
      - {step: b, tool: {kind: noop, seen: '{{ a.v }}-{{ workload.n }}'}, next: {arcs: [{step: c}]}}\n\
@@ -172,6 +172,79 @@ fn a_cycle_can_be_cut_anywhere() {
         assert_eq!(fork.visits("a"), 3, "cut at {cut}");
         fork.complete("b", json!(null));
         assert_eq!(fork.state.status(), Status::Completed);
+    }
+}
+
+const BESIDE: &str = "- {step: s, tool: {kind: noop}, next: {spec: {mode: inclusive}, arcs: \
+     [{step: a}, {step: p}]}}\n\
+     - {step: a, tool: {kind: noop}, set: {ctx.i: '{{ (ctx.i | default(0)) + 1 }}'}, \
+     next: {arcs: [{step: a, when: '{{ ctx.i < 3 }}'}]}}\n\
+     - {step: p, tool: {kind: noop}}\n";
+
+#[test]
+fn an_arc_that_closes_a_loop_is_not_lost_beside_another_branch() {
+    let mut run = Run::started(BESIDE);
+    run.complete("s", json!(null));
+    run.complete("a", json!(null));
+    for cut in 1..=whole(&run) {
+        let mut fork = forked(BESIDE, &run, cut, json!({}));
+        if fork.open() == ["s"] {
+            fork.complete("s", json!(null));
+        }
+        while fork.open().contains(&"a".to_owned()) {
+            fork.complete("a", json!(null));
+        }
+        assert_eq!(fork.visits("a"), 3, "cut at {cut}");
+        assert_eq!(fork.open(), ["p"], "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_past_that_fails_is_not_gone_on_with() {
+    let mut run = Run::started(BESIDE);
+    run.complete("s", json!(null));
+    run.claim("p", "w");
+    let before = whole(&run);
+    run.fail("a");
+    run.complete("p", json!(1));
+    assert_eq!(run.state.status(), Status::Failed);
+    let fork = forked(BESIDE, &run, whole(&run), json!({}));
+    assert_eq!(fork.open(), ["a", "p"], "from before the failure");
+    assert_eq!(fork.state.started().unwrap().forked.as_ref().unwrap().seq, Seq(before));
+}
+
+const UNRENDERED: &str = "- {step: a, loop: {in: [2, 1], iterator: x, spec: {mode: sequential}}, \
+     tool: {kind: noop, seen: '{{ 1 / (x - 1) }}'}}\n";
+
+#[test]
+fn an_item_that_could_not_be_rendered_is_rendered_again() {
+    let mut run = Run::started(UNRENDERED);
+    run.complete("a:0", json!(null));
+    assert_eq!(run.state.status(), Status::Failed);
+    let cut = before_failure(&run.log).unwrap();
+    let fork = forked(UNRENDERED, &run, cut.0, json!({}));
+    assert_eq!(fork.state.status(), Status::Failed, "nothing else stands for it");
+}
+
+#[test]
+fn what_a_pipeline_set_stays_with_its_answer() {
+    let line = "- {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n\
+         - {step: b, tool: {kind: noop, seen: '{{ ctx.t }}'}}\n";
+    let mut run = Run::started(line);
+    let ctx = Map::from_iter([("t".to_owned(), json!("set"))]);
+    let command = run.command("a");
+    let data = Some(json!(1));
+    let complete =
+        Complete { command, data, reference: None, is_final: true, ctx, step: Map::new() };
+    run.input(Input::Complete(complete)).unwrap();
+    for cut in 1..=whole(&run) {
+        let fork = forked(line, &run, cut, json!({}));
+        match fork.open()[0].as_str() {
+            "a" => {
+                assert!(fork.log.iter().all(|event| !matches!(event.fact, Fact::CallDone { .. })))
+            }
+            _ => assert_eq!(config(&fork, "b"), json!("set"), "cut at {cut}"),
+        }
     }
 }
 

@@ -251,6 +251,19 @@ fn arcs_of_a_loop_hear_that_it_is_done() {
 }
 
 #[test]
+fn an_item_that_cannot_be_rendered_ends_a_loop_that_stops_at_a_failure() {
+    for items in ["[2, 1]", "[2, 1, 3]"] {
+        let text = format!(
+            "- {{step: a, loop: {{in: {items}, iterator: x, spec: {{mode: sequential}}}}, \
+             tool: {{kind: noop, result: '{{{{ 1 / (x - 1) }}}}'}}}}\n"
+        );
+        let mut run = Run::started(&text);
+        run.complete("a", json!(1));
+        assert_eq!(run.state.status(), Status::Failed, "{items}");
+    }
+}
+
+#[test]
 fn an_item_that_cannot_be_rendered_fails_alone() {
     let text = "- {step: a, loop: {in: '{{ [1, 2] }}', iterator: x, \
                 spec: {mode: sequential, policy: {failure: {mode: best_effort}}}}, \

@@ -1,12 +1,14 @@
 //! Random graphs, random routing, random order of completion.
 
 use noetl_model::event::Parked;
-use noetl_model::{Failure, FailureKind, Map};
+use noetl_model::{ExecutionId, Failure, FailureKind, Map, Seq};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::harness::Run;
-use crate::{Answer, AnswerFrom, Cancel, Complete, Fail, Input, Status, Timeout, Wake};
+use crate::{
+    Answer, AnswerFrom, Cancel, Complete, Execution, Fail, Fork, Input, Status, Timeout, Wake,
+};
 
 /// For each step of a random graph: whether it takes all matching arcs, and its targets.
 fn graphs(steps: usize) -> impl Strategy<Value = Vec<(bool, Vec<usize>)>> {
@@ -161,6 +163,34 @@ proptest! {
         drive_all(&mut run, &script, 300);
         run.check_invariants();
         prop_assert!(run.state.status().is_final(), "left {:?}", run.open());
+    }
+
+    /// Whatever is under way, and wherever its log is cut, what goes on from there comes to an end,
+    /// and begins with nothing it does not have.
+    #[test]
+    fn no_fork_ever_hangs(
+        graph in (2_usize..7).prop_flat_map(graphs),
+        work in prop::collection::vec(any::<u8>(), 7),
+        script in script(true),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 4),
+    ) {
+        let text = document_of(&graph, false, &work);
+        let mut run = Run::new(super::harness::playbook(&text));
+        run.quick = true;
+        run.input(super::harness::start()).unwrap();
+        drive_all(&mut run, &script, 60);
+        for cut in cuts {
+            let cut = cut.index(run.log.len() + 1) as u64;
+            let mut fork = Run::new(super::harness::playbook(&text));
+            fork.state = Execution::absent(ExecutionId::new(2));
+            fork.quick = true;
+            let input = Fork { log: run.log.clone().into(), cut: Seq(cut), workload: Map::new() };
+            fork.input(Input::Fork(Box::new(input))).unwrap();
+            fork.check_invariants();
+            drive_all(&mut fork, &script, 300);
+            fork.check_invariants();
+            prop_assert!(fork.state.status().is_final(), "cut at {cut} left {:?}", fork.open());
+        }
     }
 
     /// The harness checks after every decision that replay equals life, that the log has no gap,

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::foreign;
+use super::moved::subscription_moved;
 use super::repeat::{self, ItemMeta};
-use super::{EventRow, PLAYBOOK_NODE, SUBSCRIPTION_NODE, types};
-use crate::event::{BlobRef, ForkedFrom, Issued, Started, SubscriptionMoved};
+use super::{EventRow, PLAYBOOK_NODE, types};
+use crate::event::{BlobRef, ForkedFrom, Issued, Started};
 use crate::scope::CommandScope;
 use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Timestamp, Value};
 
@@ -145,20 +146,6 @@ struct Answered<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reference: Option<&'a BlobRef>,
     context: Data<'a>,
-}
-
-#[derive(Serialize)]
-struct MovedContext<'a> {
-    subscription_id: String,
-    path: &'a str,
-    catalog_id: String,
-}
-
-#[derive(Serialize)]
-struct MovedMeta {
-    emitted_at: String,
-    emitter: &'static str,
-    subscription_lifecycle: bool,
 }
 
 #[derive(Serialize)]
@@ -370,25 +357,6 @@ fn step_exited(
         result: Some(json(&Said { status, context })),
         error: error.map(ToString::to_string),
         ..row(event, types::STEP_EXIT, step, status)
-    }
-}
-
-fn subscription_moved(event: &Event, moved: &SubscriptionMoved) -> EventRow {
-    let context = MovedContext {
-        subscription_id: event.execution.to_string(),
-        path: &moved.path,
-        catalog_id: moved.catalog.to_string(),
-    };
-    let meta = MovedMeta {
-        emitted_at: event.at.with_offset(),
-        emitter: "control_plane",
-        subscription_lifecycle: true,
-    };
-    EventRow {
-        node_type: Some(Arc::from(SUBSCRIPTION_NODE)),
-        context: Some(json(&context)),
-        meta: Some(json(&meta)),
-        ..row(event, moved.to.event_type(), &moved.path, moved.to.state())
     }
 }
 

@@ -46,8 +46,8 @@ async fn rows_of_another_server_are_kept_with_every_column() {
     200
     {
       "execution_id": 77,
-      "catalog_id": 0,
-      "parent_execution_id": null,
+      "catalog_id": 5,
+      "parent_execution_id": 3,
       "parent_event_id": null,
       "seq": 1,
       "event_id": 10,

@@ -7,9 +7,9 @@ use noetl_model::{CommandId, CredentialId, ExecutionId, ResultId, Tenant, Timest
 use noetl_store::{
     AuditFilter, BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Credential, CredentialFilter,
     Credentials, Digest, Keychain, KeychainEntry, KeychainFilter, LogGap, LogLine, LogQuery, Logs,
-    NewCredential, NewKeychainEntry, NewLine, NewResult, NewToken, NewVariable, Object,
-    ObjectSummary, Objects, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary,
-    SecretAudit, SecretUse, StoreError, Token, Tokens, Transient, Variable,
+    NewCredential, NewKeychainEntry, NewLine, NewResult, NewVariable, Object, ObjectSummary,
+    Objects, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary, SecretAudit, SecretUse,
+    StoreError, Transient, Variable,
 };
 
 use super::FrailStore;
@@ -164,38 +164,6 @@ impl SecretAudit for FrailStore {
     async fn purge_secret_uses(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
         self.answer()?;
         self.inner.purge_secret_uses(age, limit).await
-    }
-}
-
-#[async_trait]
-impl Tokens for FrailStore {
-    async fn put_token(&self, tenant: &Tenant, new: NewToken) -> Result<Token, StoreError> {
-        self.answer()?;
-        self.inner.put_token(tenant, new).await
-    }
-
-    async fn put_first_token(
-        &self,
-        tenant: &Tenant,
-        new: NewToken,
-    ) -> Result<Option<Token>, StoreError> {
-        self.answer()?;
-        self.inner.put_first_token(tenant, new).await
-    }
-
-    async fn token(&self, id: &str) -> Result<Option<Token>, StoreError> {
-        self.answer()?;
-        self.inner.token(id).await
-    }
-
-    async fn tokens(&self, tenant: &Tenant) -> Result<Vec<Token>, StoreError> {
-        self.answer()?;
-        self.inner.tokens(tenant).await
-    }
-
-    async fn revoke_token(&self, tenant: &Tenant, id: &str) -> Result<bool, StoreError> {
-        self.answer()?;
-        self.inner.revoke_token(tenant, id).await
     }
 }
 
