@@ -111,11 +111,12 @@ impl<T: DeserializeOwned> Answer<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Client;
     use super::*;
 
     fn url(base: &str, call: &Call<()>) -> String {
-        let base = Url::parse(base).expect("an address");
-        let request = call.request(&reqwest::Client::new(), &base).expect("a request");
+        let client = Client::new(base).expect("an address");
+        let request = call.request(&client.http, &client.base).expect("a request");
         request.build().expect("a request").url().to_string()
     }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::credentials;
 use super::document::{self, Document};
-use super::shown::diagnostics;
+use super::shown::{count, diagnostics};
 use crate::arguments::{DocumentsArguments, RegisterCommand, RemoteArguments, SourceArguments};
 use crate::failure::{Failure, Kind};
 use crate::output::answers::show;
@@ -164,10 +164,12 @@ pub(super) fn refused(remote: &Remote, name: &str, error: &ClientError) -> Failu
     let failure = remote.failure(error);
     let ClientError::Refused { body, .. } = error else { return failure };
     let found = diagnostics(name, &body.diagnostics, style::of_stderr());
-    if !found.is_empty() {
-        output::note(found.trim_end());
+    if found.is_empty() {
+        return failure.about(name);
     }
-    failure.about(name)
+    output::note(found.trim_end());
+    let errors = body.diagnostics.iter().filter(|it| it.severity == "error").count();
+    Failure::new(failure.kind(), format!("{name} was not taken: {}", count(errors, "error")))
 }
 
 /// Keeps a credential.

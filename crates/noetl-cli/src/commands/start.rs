@@ -72,8 +72,11 @@ fn forked(
         let ForkReply { execution_id, status, forked_from, .. } = &answer.value;
         show(remote.form, &answer.body, |_| {
             let from = forked_from.execution_id;
-            let seq = forked_from.seq;
-            format!("execution {execution_id} {status}, from {from} up to event {seq}\n")
+            let what = match forked_from.seq {
+                0 => format!("with the workload of {from}"),
+                seq => format!("with the past of {from} up to event {seq}"),
+            };
+            format!("execution {execution_id} {status} {what}\n")
         })?;
         hint(&remote, *execution_id);
         Ok(ExitCode::SUCCESS)

@@ -17,7 +17,8 @@ pub(crate) fn cancel(arguments: &CancelArguments) -> Result<ExitCode, Failure> {
         let answer = remote.ask(calls::cancel(arguments.id, &request)).await?;
         let reply = &answer.value;
         show(remote.form, &answer.body, |style| {
-            let mut text = format!("{}\n", one_line(&reply.message));
+            let (id, message) = (reply.execution_id, one_line(&reply.message));
+            let mut text = format!("execution {id}: {message}\n");
             // The execution itself is in the sentence.
             for id in reply.cancelled_executions.iter().filter(|id| **id != reply.execution_id) {
                 text.push_str(&format!("  {} {id}\n", style.faint("stopped")));

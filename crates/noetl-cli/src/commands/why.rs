@@ -31,7 +31,9 @@ fn text(reply: &WhyReply, style: Style) -> String {
         text.push_str(&format!("and {} more\n", reply.more));
     }
     if let Some(ended) = &reply.ended {
-        text.push_str(&format!("  {}\n", one_line(&ended.what)));
+        if ended.what != reply.summary {
+            text.push_str(&format!("  {}\n", one_line(&ended.what)));
+        }
         let shown = [
             ("step", ended.step.clone()),
             ("kind", ended.kind.clone()),

@@ -126,14 +126,14 @@ mod tests {
     fn a_document_reads_as_people_write_it() {
         let value = json!({
             "id": "380499266977660928",
-            "n": 3,
+            "count": 3,
             "steps": [{"name": "start", "tags": []}, ["a", null], {}],
             "text": "one\n\n  two\n",
             "when": "2026-01-02T03:04:05Z",
         });
         assert_eq!(
             document(&value),
-            "id: \"380499266977660928\"\nn: 3\nsteps:\n  - name: start\n    tags: []\n  - - a\n    \
+            "id: \"380499266977660928\"\ncount: 3\nsteps:\n  - name: start\n    tags: []\n  - - a\n    \
              - null\n  - {}\ntext: |\n  one\n\n    two\nwhen: \"2026-01-02T03:04:05Z\"\n"
         );
     }

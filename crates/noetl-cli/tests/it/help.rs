@@ -18,14 +18,36 @@ fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
     Usage: noetl <COMMAND>
 
     Commands:
-      run          Run a playbook to its end, here and now
-      check        Check playbooks and say what is wrong with them, where, and what would be right
-      dev          Start the control plane with a worker on an embedded database
-      server       Start the control plane alone, on a database that is named; workers are other
-                   processes
-      db           Look after the database
-      completions  Print a completion script for a shell
-      help         Print this message or the help of the given subcommand(s)
+      run           Run a playbook to its end, here and now
+      check         Check playbooks and say what is wrong with them, where, and what would be right
+      dev           Start the control plane with a worker on an embedded database
+      server        Start the control plane alone, on a database that is named; workers are other
+                    processes
+      db            Look after the database
+      register      Register documents at a server
+      catalog       Work with the documents of a server
+      list          List the documents of a kind
+      execute       Start a registered playbook at a server
+      status        Say how an execution stands
+      executions    List executions, newest first
+      events        Print the log of an execution
+      replay        Say what the log of an execution tells, up to any event or time
+      why           Say what an execution waits for, or why it ended
+      logs          Print what the steps of an execution printed
+      cancel        Stop an execution
+      retry         Do again what failed in an execution, in a new one that begins with its past
+      rerun         Start a new execution with the workload of another
+      fork          Start a new execution with the past of another, up to any event
+      cleanup       Stop executions that have run for long
+      credential    Keep credentials at a server
+      get           Read one thing from a server
+      subscription  Work with subscriptions
+      workers       List the workers of a server
+      token         Make, list and end the tokens callers show
+      doctor        Say whether server, token and this machine are as they have to be
+      context       Keep the addresses of several servers, and choose one
+      completions   Print a completion script for a shell [alias: completion]
+      help          Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help
@@ -150,8 +172,8 @@ fn the_help_of_dev_is_stable() {
     Usage: noetl dev [OPTIONS]
 
     Options:
-          --host <HOST>         The address to listen on. There are no users yet, so only a loopback
-                                address is taken [env: NOETL_HOST=] [default: 127.0.0.1]
+          --host <HOST>         The address to listen on. One that is not loopback needs
+                                NOETL_AUTH=token or oidc [env: NOETL_HOST=] [default: 127.0.0.1]
           --port <PORT>         The port to listen on; 0 picks a free one [env: NOETL_PORT=] [default:
                                 8082]
           --data <DIR>          Where the database is kept [env: NOETL_DATA=] [default: noetl-data]
