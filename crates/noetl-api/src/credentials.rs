@@ -1,5 +1,6 @@
 //! Credentials: keeping, listing, reading, removing.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use noetl_model::{Timestamp, Value};
@@ -108,4 +109,107 @@ pub struct CredentialDeleted {
     pub message: String,
     /// The id it had, as text.
     pub id: Id,
+}
+
+/// The reply of `GET /api/credentials/{identifier}/sealed`: a credential that one worker can open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SealedCredential {
+    /// How it is sealed.
+    pub alg: String,
+    /// Which form of that.
+    pub v: u32,
+    /// The public half of the key made for it, in base64.
+    pub eph_pub: String,
+    /// What is sealed, in base64.
+    pub ciphertext: String,
+}
+
+/// Who was given which secret, latest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SecretAuditReply {
+    /// One per time that a secret was asked for.
+    pub rows: Vec<SecretAuditRow>,
+}
+
+/// One time that a secret was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SecretAuditRow {
+    /// Its id, as text.
+    pub audit_id: Id,
+    /// When.
+    #[schema(value_type = String, format = DateTime)]
+    pub occurred_at: Timestamp,
+    /// Which.
+    pub credential: String,
+    /// What was asked.
+    pub operation: String,
+    /// What came of it: `ok`, `not_found`, `denied` or `failed`.
+    pub outcome: String,
+    /// Who asked.
+    pub worker_id: Option<String>,
+    /// The execution it was for, as text.
+    pub execution_id: Option<Id>,
+    /// That execution's parent, as text.
+    pub parent_execution_id: Option<Id>,
+    /// The version of the key it is encrypted under.
+    pub kek_version: Option<String>,
+    /// Anything else.
+    pub notes: Option<String>,
+}
+
+/// How far a change of the encryption key has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeyStatusReply {
+    /// What the key in use is called.
+    pub version: String,
+    /// Whether the key before is known.
+    pub has_previous: bool,
+    /// Whether nothing needs the key before any more.
+    pub complete: bool,
+    /// Credentials.
+    pub credentials: KeyTallyView,
+    /// Entries of the keychain.
+    pub keychain: KeyTallyView,
+}
+
+/// What is encrypted under which key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct KeyTallyView {
+    /// How many there are.
+    pub total: u64,
+    /// How many are under the key in use.
+    pub current: u64,
+    /// How many under the key before.
+    pub previous: u64,
+    /// How many under neither.
+    pub unreadable: u64,
+    /// How many by the name of their key.
+    pub versions: BTreeMap<String, u64>,
+}
+
+/// The body of `POST /api/internal/wallet/rotate-kek`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RotateRequest {
+    /// How many records are wrapped again at most; 10 000 when left out.
+    #[serde(default)]
+    pub limit: Option<u64>,
+}
+
+/// What was wrapped again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RotateReply {
+    /// Credentials.
+    pub credentials: u64,
+    /// Entries of the keychain.
+    pub keychain: u64,
+    /// Records that were as they should be.
+    pub current: u64,
+    /// Records that somebody else wrote meanwhile.
+    pub changed: u64,
+    /// How many could not be read under any key.
+    pub unreadable: u64,
+    /// Some of those.
+    pub unreadable_places: Vec<String>,
+    /// Whether all were looked at. If not, ask again.
+    pub complete: bool,
 }

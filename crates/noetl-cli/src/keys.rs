@@ -5,7 +5,9 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use noetl_control::{EncryptionKey, KEY_VARIABLE, KeyError};
+use noetl_control::{
+    EncryptionKey, KEY_VARIABLE, KEY_VERSION_VARIABLE, KeyError, PREVIOUS_KEY_VARIABLE,
+};
 
 use crate::failure::{Failure, Kind};
 use crate::settings::setting;
@@ -16,7 +18,20 @@ const FILE: &str = "encryption.key";
 /// What the environment says, if it says anything. A value that is no key stops the start.
 pub(crate) fn from_settings() -> Result<Option<EncryptionKey>, Failure> {
     let Some(text) = setting(KEY_VARIABLE) else { return Ok(None) };
-    EncryptionKey::from_base64(&text).map(Some).map_err(|error| not_a_key(KEY_VARIABLE, error))
+    let key = EncryptionKey::from_base64(&text).map_err(|error| not_a_key(KEY_VARIABLE, error))?;
+    changed(key).map(Some)
+}
+
+/// A key with its name, and with the key before while what that one encrypted is still read.
+fn changed(key: EncryptionKey) -> Result<EncryptionKey, Failure> {
+    let key = match setting(KEY_VERSION_VARIABLE) {
+        Some(version) => key.with_version(version.trim()),
+        None => key,
+    };
+    let Some(text) = setting(PREVIOUS_KEY_VARIABLE) else { return Ok(key) };
+    let previous = EncryptionKey::from_base64(&text);
+    let previous = previous.map_err(|error| not_a_key(PREVIOUS_KEY_VARIABLE, error))?;
+    Ok(key.with_previous(&previous))
 }
 
 /// What the environment says, else the key of a data directory, which is made when there is none.
@@ -37,7 +52,7 @@ pub(crate) fn of_directory(data: &Path) -> Result<EncryptionKey, Failure> {
         }
         Err(error) => return Err(failed(error)),
     };
-    EncryptionKey::from_base64(&text).map_err(|error| not_a_key(&name, error))
+    changed(EncryptionKey::from_base64(&text).map_err(|error| not_a_key(&name, error))?)
 }
 
 /// Whether a directory has a key.

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::bus::BusSetup;
 use crate::failure::{Failure, Kind};
-use crate::settings::{number, setting};
+use crate::settings::{number, setting, switch};
 use crate::stores::{Place, Stores};
 use crate::{notices, results, signals};
 
@@ -58,6 +58,7 @@ impl Runtime {
             env: Arc::new(template_environment()),
             resume: setup.resume,
             encryption_key: setup.encryption_key,
+            audit_required: switch("NOETL_SECRET_AUDIT_REQUIRED")?,
             retention: setup.retention,
             lease: lease()?,
             caps: caps()?,

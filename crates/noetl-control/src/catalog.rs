@@ -1,26 +1,25 @@
 //! Playbooks by path and version: registered as they are sent, compiled once per version.
 
+mod findings;
+
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
-use noetl_model::{CatalogId, Clock, Tenant};
-use noetl_playbook::subscription::SHARED_LISTENER;
+use noetl_model::{CatalogId, Clock, Tenant, Value};
 use noetl_playbook::{
-    Checked, CheckedSubscription, Diagnostic, Playbook, Severity, check, check_subscription,
-    describe,
+    Checked, CheckedSubscription, Diagnostic, Playbook, Severity, UiSchema, check,
+    check_subscription, describe, read_data, ui_schema,
 };
-use noetl_store::{CatalogEntry, NewEntry, Store, StoreError};
+use noetl_store::{CatalogEntry, CatalogVersion, NewEntry, Store, StoreError};
 
+use self::findings::{KINDS, no_path, shared_listener, unknown_kind};
 use crate::ids::Ids;
 use crate::listeners::Listeners;
 use crate::subscriptions;
 
 /// Compiled playbooks kept in memory. A large one takes a few megabytes.
 const COMPILED_MAX: usize = 256;
-
-/// Kinds of documents the catalog keeps. Playbooks and subscriptions are checked; the others are kept
-/// as they are.
-const KINDS: [&str; 6] = ["playbook", "subscription", "agent", "mcp", "credential", "memory"];
 
 /// Why a document was not registered.
 #[derive(Debug, thiserror::Error)]
@@ -103,36 +102,21 @@ async fn check_aside(content: String) -> Checked {
     })
 }
 
-fn no_path() -> Diagnostic {
-    let message = "Missing 'path' or 'name' in metadata".to_owned();
-    of_document("E003", "metadata", message, "write 'metadata: {name: my_playbook}'".to_owned())
+/// What was found about a document that is not kept.
+#[derive(Debug, Clone)]
+pub struct Checkup {
+    /// Its kind, lower-case; none when it cannot be read.
+    pub kind: Option<String>,
+    /// Its path.
+    pub path: Option<String>,
+    /// What there is to say about it.
+    pub diagnostics: Vec<Diagnostic>,
 }
 
-fn unknown_kind(kind: &str) -> Diagnostic {
-    let help = format!("write one of: {}", KINDS.join(", "));
-    of_document("E002", "kind", format!("the catalog keeps no documents of kind '{kind}'"), help)
-}
-
-/// A gateway knows a listener by its name alone, and asks for the first that has it.
-fn shared_listener(name: &str, others: &[String]) -> Diagnostic {
-    let others: Vec<String> = others.iter().map(|other| format!("'{other}'")).collect();
-    let message = format!("listener '{name}' is also that of {}", others.join(", "));
-    let help =
-        "let 'gateway_path' end in a name of its own; the first by path is served".to_owned();
-    let found = of_document(SHARED_LISTENER, "spec.ingress.gateway_path", message, help);
-    Diagnostic { severity: Severity::Warning, ..found }
-}
-
-/// A finding about a document that is known only by what it describes itself as.
-fn of_document(code: &'static str, path: &str, message: String, help: String) -> Diagnostic {
-    Diagnostic {
-        severity: Severity::Error,
-        code,
-        line: 1,
-        column: 1,
-        path: path.to_owned(),
-        message,
-        help: Some(help),
+impl Checkup {
+    /// Whether it could be registered as it is.
+    pub fn is_valid(&self) -> bool {
+        self.diagnostics.iter().all(|found| found.severity != Severity::Error)
     }
 }
 
@@ -202,6 +186,41 @@ impl Catalog {
         Ok((entry, checked.diagnostics))
     }
 
+    /// What there is to say about a document, without keeping it: everything that is wrong with it
+    /// and everything its author should look at.
+    pub async fn check(
+        &self,
+        tenant: &Tenant,
+        content: &str,
+        default_kind: &str,
+    ) -> Result<Checkup, StoreError> {
+        let description = match describe(content) {
+            Ok(description) => description,
+            Err(diagnostics) => return Ok(Checkup { kind: None, path: None, diagnostics }),
+        };
+        let kind = if description.kind.is_empty() { default_kind } else { &description.kind };
+        let kind = kind.to_lowercase();
+        let path = description.path.or(description.name);
+        let mut diagnostics = Vec::new();
+        if !KINDS.contains(&kind.as_str()) {
+            diagnostics.push(unknown_kind(&kind));
+        }
+        if kind == "playbook" {
+            diagnostics.extend(check_aside(content.to_owned()).await.diagnostics);
+        } else if path.is_none() {
+            diagnostics.push(no_path());
+        }
+        if kind == subscriptions::KIND {
+            let path = path.as_deref().unwrap_or_default();
+            match self.check_subscription(tenant, path, content, true).await {
+                Ok(found) => diagnostics.extend(found),
+                Err(RegisterError::Invalid(found)) => diagnostics.extend(found),
+                Err(RegisterError::Store(error)) => return Err(error),
+            }
+        }
+        Ok(Checkup { kind: Some(kind), path, diagnostics })
+    }
+
     /// What there is to say about a subscription; refused when it has errors.
     async fn check_subscription(
         &self,
@@ -258,10 +277,92 @@ impl Catalog {
         self.store.entries(tenant, kind.as_deref()).await
     }
 
+    /// All versions of a path, deleted ones too, highest first.
+    pub async fn versions(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+    ) -> Result<Vec<CatalogVersion>, StoreError> {
+        self.store.versions(tenant, path).await
+    }
+
+    /// The paths whose newest document is of a kind, whatever its case, in byte order.
+    pub async fn paths(&self, tenant: &Tenant, kind: &str) -> Result<Vec<String>, StoreError> {
+        let heads = self.store.newest_of(tenant, &kind.to_lowercase()).await?;
+        Ok(heads.into_iter().map(|head| head.path).collect())
+    }
+
+    /// Deletes a version of a path, or all of them. They are neither listed nor found by their path
+    /// any more; executions that were started from them go on. Answers with those it deleted.
+    pub async fn delete(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        version: Option<u32>,
+    ) -> Result<Vec<CatalogVersion>, StoreError> {
+        self.store.set_deleted(tenant, path, version, Some(self.clock.now())).await
+    }
+
+    /// Takes a deletion back.
+    pub async fn restore(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        version: Option<u32>,
+    ) -> Result<Vec<CatalogVersion>, StoreError> {
+        self.store.set_deleted(tenant, path, version, None).await
+    }
+
+    /// A form for the input of a document.
+    pub async fn form(&self, entry: &CatalogEntry) -> Result<UiSchema, RegisterError> {
+        let content = entry.content.clone();
+        let read = tokio::task::spawn_blocking(move || ui_schema(&content)).await;
+        // Only a runtime that shuts down drops the task unrun; nobody waits for the answer then.
+        read.unwrap_or_else(|_| Err(Vec::new())).map_err(RegisterError::Invalid)
+    }
+
+    /// The newest documents that say of themselves that they are agents, and that they can do all
+    /// of this, newest first.
+    pub async fn agents(
+        &self,
+        tenant: &Tenant,
+        capabilities: &[String],
+    ) -> Result<Vec<CatalogEntry>, StoreError> {
+        let mut found: BTreeMap<String, CatalogEntry> = BTreeMap::new();
+        for entry in self.store.entries(tenant, None).await? {
+            let is_newer = found.get(&entry.path).is_none_or(|known| known.version < entry.version);
+            if is_newer {
+                found.insert(entry.path.clone(), entry);
+            }
+        }
+        let mut agents: Vec<CatalogEntry> =
+            found.into_values().filter(|entry| is_agent(entry, capabilities)).collect();
+        agents.sort_by_key(|entry| std::cmp::Reverse((entry.created_at, entry.id)));
+        Ok(agents)
+    }
+
     pub(crate) async fn compile(
         &self,
         entry: CatalogEntry,
     ) -> Result<Arc<Playbook>, PlaybookError> {
         self.playbooks.compile(entry).await
     }
+}
+
+/// Whether a document calls itself an agent that can do all of this.
+fn is_agent(entry: &CatalogEntry, capabilities: &[String]) -> bool {
+    if !matches!(entry.kind.as_str(), "agent" | "playbook") {
+        return false;
+    }
+    let document = read_data(&entry.content).unwrap_or_default();
+    let metadata = &document["metadata"];
+    let says_so = match &metadata["agent"] {
+        Value::Bool(is) => *is,
+        Value::Object(_) => true,
+        _ => entry.kind == "agent",
+    };
+    let can = metadata["capabilities"].as_array();
+    let has =
+        |wanted: &String| can.is_some_and(|can| can.iter().any(|one| one.as_str() == Some(wanted)));
+    says_so && capabilities.iter().all(has)
 }

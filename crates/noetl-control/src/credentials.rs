@@ -5,11 +5,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 use noetl_model::{CredentialId, ExecutionId, Tenant, Value};
-use noetl_store::{Credential, CredentialFilter, NewCredential, Store, StoreError};
+use noetl_store::{
+    Credential, CredentialFilter, NewCredential, RuntimeFilter, RuntimeKind, Sealed, Store,
+    StoreError,
+};
 
+use crate::audit::{Asking, Given, SecretUses};
 use crate::ids::Ids;
+use crate::local::LOCAL_WORKER;
 use crate::redaction::{LENGTH_MIN, Redaction, short_fields};
-use crate::sealing::{EncryptionKey, KEY_VARIABLE, SealError};
+use crate::sealing::{EncryptionKey, KEY_VARIABLE, SealError, key_version};
+use crate::worker_seal::{WorkerKeyError, WorkerSeal, seal_for};
 
 /// A credential to keep, as its owner gives it.
 #[derive(Clone)]
@@ -49,6 +55,25 @@ pub enum CredentialError {
         #[source]
         source: SealError,
     },
+    /// What the keychain of a playbook says under that name is of no use here.
+    #[error("the keychain's '{name}' cannot be had: {reason}")]
+    Unresolved {
+        /// The name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// Nothing can be sealed for the worker that asks.
+    #[error("nothing can be sealed for worker '{worker}': {reason}")]
+    Worker {
+        /// The worker.
+        worker: String,
+        /// Why.
+        reason: String,
+    },
+    /// Its use could not be recorded, which it must be.
+    #[error("the use of a secret could not be recorded, so it is not given")]
+    Unrecorded(#[source] StoreError),
     /// The store did not answer.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
@@ -61,6 +86,7 @@ pub struct Credentials {
     ids: Ids,
     key: Option<EncryptionKey>,
     redaction: Redaction,
+    uses: SecretUses,
 }
 
 impl Credentials {
@@ -69,8 +95,9 @@ impl Credentials {
         ids: Ids,
         key: Option<EncryptionKey>,
         redaction: Redaction,
+        uses: SecretUses,
     ) -> Self {
-        Self { store, ids, key, redaction }
+        Self { store, ids, key, redaction, uses }
     }
 
     /// What the owner of a credential should know of what it holds: values that are too short to
@@ -96,10 +123,7 @@ impl Credentials {
                 return Err(CredentialError::Unnamed(what));
             }
         }
-        let sealed = self
-            .key()?
-            .seal(&request.data)
-            .map_err(|source| CredentialError::Sealed { name: request.name.clone(), source })?;
+        let sealed = self.seal(&request.name, &request.data)?;
         self.ids.leased().map_err(CredentialError::Store)?;
         let new = NewCredential {
             id: self.ids.credential(),
@@ -131,16 +155,103 @@ impl Credentials {
         found.ok_or_else(|| CredentialError::NotFound(identifier.to_owned()))
     }
 
-    /// What a credential holds. From here on its secrets are known in this process by value, and
-    /// replaced wherever they turn up.
-    pub fn open(&self, tenant: &Tenant, credential: &Credential) -> Result<Value, CredentialError> {
-        let name = &credential.kept.name;
+    /// The credential of this id or name, with what it holds. It is recorded who was given it, and
+    /// for what, before it is.
+    pub async fn reveal(
+        &self,
+        tenant: &Tenant,
+        identifier: &str,
+        asking: &Asking,
+    ) -> Result<(Credential, Value), CredentialError> {
+        let found = match self.get(tenant, identifier).await {
+            Ok(found) => found,
+            Err(error @ CredentialError::NotFound(_)) => {
+                self.record(tenant, asking, identifier, Given::NotFound, None).await?;
+                return Err(error);
+            }
+            Err(error) => return Err(error),
+        };
+        let opened = self.open(tenant, &found);
+        let given = if opened.is_ok() { Given::Ok } else { Given::Failed };
+        let version = key_version(&found.kept.sealed);
+        self.record(tenant, asking, &found.kept.name, given, version).await?;
+        Ok((found, opened?))
+    }
+
+    /// Records that a secret was asked for.
+    pub async fn record(
+        &self,
+        tenant: &Tenant,
+        asking: &Asking,
+        name: &str,
+        given: Given,
+        key_version: Option<String>,
+    ) -> Result<(), CredentialError> {
+        let recorded = self.uses.record(tenant, asking, name, given, key_version).await;
+        recorded.map_err(CredentialError::Unrecorded)
+    }
+
+    /// Seals an answer for a worker, by the key it registered.
+    pub async fn seal_for(
+        &self,
+        tenant: &Tenant,
+        worker: &str,
+        plain: &[u8],
+    ) -> Result<WorkerSeal, CredentialError> {
+        let public = self.worker_key(tenant, worker).await?;
+        seal_for(&public, plain).map_err(|error: WorkerKeyError| CredentialError::Worker {
+            worker: worker.to_owned(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// The public key a worker registered.
+    pub async fn worker_key(
+        &self,
+        tenant: &Tenant,
+        worker: &str,
+    ) -> Result<String, CredentialError> {
+        let refused = |reason: &str| CredentialError::Worker {
+            worker: worker.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let filter = RuntimeFilter {
+            kind: Some(RuntimeKind::WorkerPool),
+            name: Some(worker.to_owned()),
+            ..RuntimeFilter::default()
+        };
+        let listed = self.store.runtimes(tenant, &filter).await.map_err(CredentialError::Store)?;
+        let found = listed.into_iter().find(|row| row.said.name == worker);
+        let said = found.ok_or_else(|| refused("it has not registered"))?.said;
+        let key = said.runtime.as_ref().and_then(|said| said.get("worker_public_key"));
+        let key = key.and_then(Value::as_str).filter(|key| !key.trim().is_empty());
+        key.map(str::to_owned).ok_or_else(|| refused("it registered no public key"))
+    }
+
+    /// Encrypts what is kept beside credentials in the same way.
+    pub(crate) fn seal(&self, name: &str, data: &Value) -> Result<Sealed, CredentialError> {
+        let sealed = self.key()?.seal(data);
+        sealed.map_err(|source| CredentialError::Sealed { name: name.to_owned(), source })
+    }
+
+    /// Decrypts what is kept beside credentials. From here on its secrets are known in this process
+    /// by value, and replaced wherever they turn up.
+    pub(crate) fn unseal(
+        &self,
+        tenant: &Tenant,
+        name: &str,
+        sealed: &Sealed,
+    ) -> Result<Value, CredentialError> {
         let data = self
             .key()?
-            .open(&credential.kept.sealed)
-            .map_err(|source| CredentialError::Sealed { name: name.clone(), source })?;
+            .open(sealed)
+            .map_err(|source| CredentialError::Sealed { name: name.to_owned(), source })?;
         self.redaction.note(tenant, name, &data);
         Ok(data)
+    }
+
+    fn open(&self, tenant: &Tenant, credential: &Credential) -> Result<Value, CredentialError> {
+        self.unseal(tenant, &credential.kept.name, &credential.kept.sealed)
     }
 
     /// The credentials a filter takes, by name.
@@ -221,8 +332,13 @@ impl LocalSecrets {
         alias: &str,
     ) -> Result<OpenCredential, CredentialError> {
         let tenant = self.tenant(execution).await.map_err(CredentialError::Store)?;
-        let found = self.credentials.get(&tenant, alias).await?;
-        let data = self.credentials.open(&tenant, &found)?;
+        let asking = Asking {
+            who: LOCAL_WORKER.to_owned(),
+            operation: "resolve",
+            execution: Some(execution),
+            parent: None,
+        };
+        let (found, data) = self.credentials.reveal(&tenant, alias, &asking).await?;
         Ok(OpenCredential { name: found.kept.name, kind: found.kept.kind, data })
     }
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use noetl_model::{
-    CatalogId, Clock, CredentialId, DueId, EventId, ExecutionId, MachineId, Snowflakes,
-    SubscriptionId, Timestamp,
+    AuditId, CatalogId, Clock, CredentialId, DueId, EventId, ExecutionId, MachineId, ResultId,
+    Snowflakes, SubscriptionId, Timestamp,
 };
 use noetl_store::StoreError;
 
@@ -72,6 +72,14 @@ impl Ids {
 
     pub(crate) fn credential(&self) -> CredentialId {
         CredentialId::new(self.mint())
+    }
+
+    pub(crate) fn audit(&self) -> AuditId {
+        AuditId::new(self.mint())
+    }
+
+    pub(crate) fn result(&self) -> ResultId {
+        ResultId::new(self.mint())
     }
 
     /// Whether an id from elsewhere may stand in the log: positive, and not from a clock that is

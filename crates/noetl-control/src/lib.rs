@@ -4,6 +4,7 @@
 //! batch in one transaction. [`Executions`] and [`Catalog`] are what programs call; [`local`]
 //! hands commands to a worker in this process. Nothing here names a database, a bus or a route.
 
+mod audit;
 mod cache;
 mod catalog;
 mod credentials;
@@ -14,12 +15,14 @@ mod identity;
 mod ids;
 mod intake;
 pub mod journal;
+mod keychain;
 mod listeners;
 pub mod local;
 mod logs;
 mod look;
 pub mod metrics;
 mod notices;
+mod objects;
 mod once;
 mod options;
 pub mod outbox;
@@ -32,18 +35,24 @@ mod replay;
 mod reports;
 mod results;
 mod retention;
+mod rotation;
 mod sealing;
 mod service;
 mod snapshots;
+mod stored_results;
 mod stream_metrics;
+mod stretches;
 mod subscriptions;
 mod tailer;
 mod tokens;
+mod variables;
 mod verify;
 mod watch;
 mod why;
+mod worker_seal;
 
-pub use catalog::{Catalog, PlaybookError, RegisterError};
+pub use audit::{Asking, Given, SecretUses};
+pub use catalog::{Catalog, Checkup, PlaybookError, RegisterError};
 pub use credentials::{CredentialError, CredentialRequest, Credentials, OpenCredential};
 pub use executions::{
     CLEANED_MAX, Executions, ForkError, ForkRequest, Forked, RetryRequest, StartError,
@@ -52,6 +61,7 @@ pub use executions::{
 pub use identity::IdentityError;
 pub use intake::{Intake, Taken};
 pub use journal::{Accepted, Journal, SubmitError};
+pub use keychain::{KeychainFound, KeychainPlace, KeychainRequest, Keychains, Revealed};
 pub use listeners::{Listener, ListenerError, ListenerVerify, Listeners};
 pub use local::{Assignment, Ended, LOCAL_WORKER, LoadError, LocalCommands};
 pub use logs::{LINES_MAX, LogError, LogLines};
@@ -59,6 +69,7 @@ pub use metrics::Metrics;
 pub use noetl_engine::Caps;
 pub use noetl_store::LogStream;
 pub use notices::{Notices, Notifier};
+pub use objects::{ObjectError, Objects, Suite};
 pub use once::{Once, StartedOnce, Starts, WINDOW_MAX};
 pub use options::Options;
 pub use outbox::Outgoing;
@@ -73,10 +84,17 @@ pub use replay::{
 };
 pub use reports::{Report, ReportError, Reports, is_event_type};
 pub use retention::{PurgeError, Purged, purge};
-pub use sealing::{EncryptionKey, KEY_VARIABLE, KeyError, SealError};
+pub use rotation::{KeyStatus, KeyTally, Keys, Rotated};
+pub use sealing::{
+    EncryptionKey, KEY_VARIABLE, KEY_VERSION_VARIABLE, KeyError, PREVIOUS_KEY_VARIABLE, SealError,
+};
 pub use service::{Control, OpenError};
+pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults};
+pub use stretches::{Stretch, Stretches};
 pub use subscriptions::{SubscriptionError, Subscriptions};
 pub use tokens::{Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole};
+pub use variables::{KeepError, Variables};
 pub use verify::{Problem, Verified, verify};
 pub use watch::{Follow, Watch};
 pub use why::{Ending, Wait, Why};
+pub use worker_seal::{SEAL_ALGORITHM, SEAL_VERSION, WorkerKeyError, WorkerSeal};

@@ -13,6 +13,7 @@ use noetl_playbook::subscription::{PAYLOAD_FROM, VerifyKind, listener};
 use noetl_playbook::subscription_spec;
 use noetl_store::{Store, StoreError};
 
+use crate::audit::Asking;
 use crate::credentials::{CredentialError, Credentials};
 use crate::subscriptions::{KIND, SubscriptionError, Subscriptions};
 
@@ -242,9 +243,14 @@ impl Listeners {
 
     /// The secret text a credential holds.
     async fn secret(&self, tenant: &Tenant, alias: &str) -> Result<String, ListenerError> {
-        let credential = self.credentials.get(tenant, alias).await;
-        let credential = credential.map_err(ListenerError::Credential)?;
-        let data = self.credentials.open(tenant, &credential).map_err(ListenerError::Credential)?;
+        let asking = Asking {
+            who: "gateway".to_owned(),
+            operation: "ingress",
+            execution: None,
+            parent: None,
+        };
+        let revealed = self.credentials.reveal(tenant, alias, &asking).await;
+        let (_, data) = revealed.map_err(ListenerError::Credential)?;
         secret_in(&data).ok_or_else(|| ListenerError::NoSecret(alias.to_owned()))
     }
 

@@ -31,6 +31,8 @@ pub struct Options {
     pub resume: bool,
     /// What credentials are encrypted with; without it there are none.
     pub encryption_key: Option<EncryptionKey>,
+    /// Whether no secret is given whose use cannot be recorded.
+    pub audit_required: bool,
     /// What one execution may ask for.
     pub caps: Caps,
     /// How people are told of executions; nobody is when `None`.
@@ -50,6 +52,7 @@ impl Default for Options {
             lease: Duration::from_secs(90),
             resume: true,
             encryption_key: None,
+            audit_required: false,
             caps: Caps::default(),
             notices: Notices::default(),
             retention: None,

@@ -6,6 +6,7 @@
 //! in GCM for both, nothing authenticated besides.
 
 use std::fmt;
+use std::sync::Arc;
 
 use aes_gcm::aead::rand_core::RngCore as _;
 use aes_gcm::aead::{Aead as _, OsRng};
@@ -20,8 +21,17 @@ use zeroize::Zeroizing;
 /// The variable that holds the key, as it is named beside what it wraps.
 pub const KEY_VARIABLE: &str = "NOETL_ENCRYPTION_KEY";
 
+/// The variable that holds the key before, while what it wrapped is wrapped again.
+pub const PREVIOUS_KEY_VARIABLE: &str = "NOETL_ENCRYPTION_KEY_PREVIOUS";
+
+/// The variable that names the key.
+pub const KEY_VERSION_VARIABLE: &str = "NOETL_ENCRYPTION_KEY_VERSION";
+
 const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 12;
+
+/// The key of one record.
+type RecordKey = [u8; KEY_BYTES];
 
 const VERSION: u32 = 1;
 const ALGORITHM: &str = "AES-256-GCM";
@@ -40,9 +50,24 @@ pub enum KeyError {
     Length(usize),
 }
 
-/// The key that wraps all others. Printing it shows nothing of it.
+/// The key that wraps all others, and the one that did before, for as long as something is still
+/// wrapped by it. Printing it shows nothing of either.
 #[derive(Clone)]
-pub struct EncryptionKey(Zeroizing<[u8; KEY_BYTES]>);
+pub struct EncryptionKey {
+    key: Zeroizing<[u8; KEY_BYTES]>,
+    /// What it is called beside what it wraps.
+    version: Arc<str>,
+    previous: Option<Zeroizing<[u8; KEY_BYTES]>>,
+}
+
+/// Which key wraps the key of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WrappedBy {
+    /// The one in use.
+    Current,
+    /// The one before.
+    Previous,
+}
 
 impl fmt::Debug for EncryptionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,19 +81,45 @@ impl EncryptionKey {
         let bytes = BASE64_STANDARD.decode(text.trim()).map_err(|_| KeyError::NotBase64)?;
         let bytes = Zeroizing::new(bytes);
         let key = <[u8; KEY_BYTES]>::try_from(&**bytes).map_err(|_| KeyError::Length(bytes.len()));
-        Ok(Self(Zeroizing::new(key?)))
+        Ok(Self::new(Zeroizing::new(key?)))
     }
 
     /// A new key.
     pub fn generate() -> Self {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         OsRng.fill_bytes(&mut *key);
-        Self(key)
+        Self::new(key)
+    }
+
+    fn new(key: Zeroizing<[u8; KEY_BYTES]>) -> Self {
+        Self { key, version: KEY_VERSION.into(), previous: None }
+    }
+
+    /// The same key under another name.
+    #[must_use]
+    pub fn with_version(self, version: &str) -> Self {
+        Self { version: version.into(), ..self }
+    }
+
+    /// The same key, and one that what was encrypted before is still read with.
+    #[must_use]
+    pub fn with_previous(self, previous: &Self) -> Self {
+        Self { previous: Some(previous.key.clone()), ..self }
+    }
+
+    /// What the key is called.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Whether there is a key from before.
+    pub(crate) fn has_previous(&self) -> bool {
+        self.previous.is_some()
     }
 
     /// The key as text, for the file it is kept in.
     pub fn to_base64(&self) -> Zeroizing<String> {
-        Zeroizing::new(BASE64_STANDARD.encode(self.0.as_slice()))
+        Zeroizing::new(BASE64_STANDARD.encode(self.key.as_slice()))
     }
 
     /// Encrypts a value.
@@ -83,8 +134,8 @@ impl EncryptionKey {
             dek: Wrapped {
                 p: PROVIDER.to_owned(),
                 kid: KEY_ID.to_owned(),
-                kv: KEY_VERSION.to_owned(),
-                ct: encrypt(&self.0, &*record)?,
+                kv: self.version.to_string(),
+                ct: encrypt(&self.key, &*record)?,
             },
         };
         serde_json::to_string(&envelope).map(Sealed::new).map_err(|_| SealError::Encrypt)
@@ -92,20 +143,54 @@ impl EncryptionKey {
 
     /// Decrypts a value.
     pub fn open(&self, sealed: &Sealed) -> Result<Value, SealError> {
-        let envelope: Envelope =
-            serde_json::from_str(sealed.as_str()).map_err(|_| SealError::Shape)?;
-        if envelope.v != VERSION || envelope.alg != ALGORITHM {
-            return Err(SealError::Shape);
-        }
-        if envelope.dek.p != PROVIDER {
-            return Err(SealError::Provider(envelope.dek.p));
-        }
-        let unwrapped = decrypt(&self.0, &envelope.dek.ct)?;
-        let record = <[u8; KEY_BYTES]>::try_from(&**unwrapped).map(Zeroizing::new);
-        let record = record.map_err(|_| SealError::Shape)?;
+        let envelope = Envelope::read(sealed)?;
+        let (record, _) = self.unwrap(&envelope)?;
         let plain = decrypt(&record, &envelope.ct)?;
         serde_json::from_slice(&plain).map_err(|_| SealError::Shape)
     }
+
+    /// Which of the two keys a text needs.
+    pub(crate) fn wrapped_by(&self, sealed: &Sealed) -> Result<WrappedBy, SealError> {
+        Ok(self.unwrap(&Envelope::read(sealed)?)?.1)
+    }
+
+    /// A text with its key wrapped by the key in use and named after it; none when it is so
+    /// already. What it holds is not decrypted.
+    pub(crate) fn rewrap(&self, sealed: &Sealed) -> Result<Option<Sealed>, SealError> {
+        let mut envelope = Envelope::read(sealed)?;
+        let (record, by) = self.unwrap(&envelope)?;
+        if by == WrappedBy::Current && *envelope.dek.kv == *self.version {
+            return Ok(None);
+        }
+        envelope.dek.kv = self.version.to_string();
+        envelope.dek.ct = encrypt(&self.key, &*record)?;
+        let text = serde_json::to_string(&envelope).map_err(|_| SealError::Encrypt)?;
+        Ok(Some(Sealed::new(text)))
+    }
+
+    /// The key of a record, and which key it was wrapped by. What another key has wrapped does not
+    /// pass for what this one has, so trying is safe.
+    fn unwrap(&self, envelope: &Envelope) -> Result<(Zeroizing<RecordKey>, WrappedBy), SealError> {
+        let tried =
+            [(Some(&self.key), WrappedBy::Current), (self.previous.as_ref(), WrappedBy::Previous)];
+        for (key, by) in tried {
+            let Some(key) = key else { continue };
+            match decrypt(key, &envelope.dek.ct) {
+                Err(SealError::Key) => {}
+                Err(error) => return Err(error),
+                Ok(unwrapped) => {
+                    let record = RecordKey::try_from(&**unwrapped).map_err(|_| SealError::Shape);
+                    return Ok((Zeroizing::new(record?), by));
+                }
+            }
+        }
+        Err(SealError::Key)
+    }
+}
+
+/// What a text says its key is wrapped by; nothing when it is no encrypted value.
+pub(crate) fn key_version(sealed: &Sealed) -> Option<String> {
+    serde_json::from_str::<Envelope>(sealed.as_str()).ok().map(|envelope| envelope.dek.kv)
 }
 
 /// Why a value was not encrypted, or not decrypted. None of it says anything of the value.
@@ -131,6 +216,19 @@ struct Envelope {
     alg: String,
     ct: String,
     dek: Wrapped,
+}
+
+impl Envelope {
+    fn read(sealed: &Sealed) -> Result<Self, SealError> {
+        let envelope: Self = serde_json::from_str(sealed.as_str()).map_err(|_| SealError::Shape)?;
+        if envelope.v != VERSION || envelope.alg != ALGORITHM {
+            return Err(SealError::Shape);
+        }
+        if envelope.dek.p != PROVIDER {
+            return Err(SealError::Provider(envelope.dek.p));
+        }
+        Ok(envelope)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -215,6 +313,35 @@ mod tests {
         }
         let short = STORED.replace("AAECAwQFBgcICQoL5IlMI9Yor8un", "AAEC");
         assert!(key().open(&Sealed::new(short)).is_err());
+    }
+
+    #[test]
+    fn a_key_before_reads_on_until_everything_is_wrapped_again() {
+        let (old, value) = (key(), json!({"a": "secret"}));
+        let new = EncryptionKey::generate().with_version("v2");
+        let both = new.clone().with_previous(&old);
+        let sealed = old.seal(&value).expect("sealed");
+        assert_eq!(new.open(&sealed), Err(SealError::Key));
+        assert_eq!(both.open(&sealed), Ok(value.clone()));
+        assert_eq!(both.wrapped_by(&sealed), Ok(WrappedBy::Previous));
+        let again = both.rewrap(&sealed).expect("wrapped").expect("another text");
+        assert_eq!(key_version(&again).as_deref(), Some("v2"));
+        assert_eq!(new.open(&again), Ok(value), "without the key before");
+        assert_eq!(old.open(&again), Err(SealError::Key));
+        assert_eq!(both.rewrap(&again), Ok(None), "a repeat has nothing to do");
+        let stored =
+            |text: &Sealed| -> Value { serde_json::from_str(text.as_str()).expect("JSON") };
+        assert_eq!(stored(&sealed)["ct"], stored(&again)["ct"], "what it holds stays as it is");
+    }
+
+    #[test]
+    fn what_no_key_has_wrapped_is_not_wrapped_again() {
+        let both = EncryptionKey::generate().with_previous(&EncryptionKey::generate());
+        assert_eq!(both.rewrap(&Sealed::new(STORED)), Err(SealError::Key));
+        assert_eq!(both.rewrap(&Sealed::new("{}")), Err(SealError::Shape));
+        let kms = STORED.replace("\"local\"", "\"gcp-kms\"");
+        let refused = Err(SealError::Provider("gcp-kms".into()));
+        assert_eq!(both.rewrap(&Sealed::new(kms)), refused);
     }
 
     #[test]

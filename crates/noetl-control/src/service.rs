@@ -1,14 +1,17 @@
 //! The control plane as one thing: made, used, closed.
 
+mod measure;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use noetl_model::{Clock, Timestamp};
-use noetl_store::{Blobs, Policy, Store, StoreError, SubscriptionState};
+use noetl_store::{Blobs, Policy, Store, StoreError};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::SecretUses;
 use crate::catalog::{Catalog, Playbooks};
 use crate::credentials::{Credentials, LocalSecrets};
 use crate::dispatch::Dispatch;
@@ -18,11 +21,13 @@ use crate::identity::{Identity, IdentityError};
 use crate::ids::Ids;
 use crate::intake::Intake;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
+use crate::keychain::Keychains;
 use crate::listeners::Listeners;
 use crate::local::{LocalCommands, LocalParts};
 use crate::logs::LogLines;
 use crate::look::Look;
 use crate::metrics::Metrics;
+use crate::objects::Objects;
 use crate::once::Starts;
 use crate::options::Options;
 use crate::outbox::Outgoing;
@@ -33,9 +38,13 @@ use crate::replay::Replay;
 use crate::reports::Reports;
 use crate::results::Results;
 use crate::retention::{PurgeError, Purged, Retainer};
+use crate::rotation::Keys;
 use crate::snapshots::Snapshots;
+use crate::stored_results::StoredResults;
+use crate::stretches::Stretches;
 use crate::subscriptions::Subscriptions;
 use crate::tokens::Tokens;
+use crate::variables::Variables;
 use crate::watch::Watch;
 
 /// Why a control plane did not start.
@@ -70,6 +79,20 @@ pub struct Control {
     pub listeners: Listeners,
     /// Credentials.
     pub credentials: Credentials,
+    /// Secrets by the names playbooks give them.
+    pub keychain: Keychains,
+    /// Who was given which secret.
+    pub uses: SecretUses,
+    /// The key secrets are encrypted with.
+    pub keys: Keys,
+    /// Stretches of logs by the ids of events.
+    pub stretches: Stretches,
+    /// Variables beside executions.
+    pub variables: Variables,
+    /// Results that workers hand in apart.
+    pub stored_results: StoredResults,
+    /// What workers keep for each other.
+    pub objects: Objects,
     /// Tokens of callers.
     pub tokens: Tokens,
     /// What steps print.
@@ -140,8 +163,21 @@ impl Control {
         let conflicts = Arc::new(AtomicU64::new(0));
         let subscriptions = Subscriptions::new(store.clone(), clock.clone(), ids.clone());
         let redaction = Redaction::default();
-        let credentials =
-            Credentials::new(store.clone(), ids.clone(), options.encryption_key, redaction.clone());
+        let uses = SecretUses::new(store.clone(), ids.clone(), options.audit_required);
+        let keys = Keys::new(store.clone(), options.encryption_key.clone());
+        let credentials = Credentials::new(
+            store.clone(),
+            ids.clone(),
+            options.encryption_key,
+            redaction.clone(),
+            uses.clone(),
+        );
+        let keychain =
+            Keychains::new(store.clone(), clock.clone(), credentials.clone(), playbooks.clone());
+        let variables = Variables::new(store.clone(), redaction.clone());
+        let stored_results =
+            StoredResults::new(store.clone(), ids.clone(), results.clone(), redaction.clone());
+        let objects = Objects::new(store.clone(), clock.clone());
         let listeners = Listeners::new(store.clone(), subscriptions.clone(), credentials.clone());
         let catalog = Catalog::new(
             store.clone(),
@@ -281,6 +317,13 @@ impl Control {
             ),
             logs,
             credentials,
+            keychain,
+            uses,
+            keys,
+            stretches: Stretches::new(store.clone()),
+            variables,
+            stored_results,
+            objects,
             tokens: Tokens::new(store.clone(), clock.clone()),
             catalog,
             watch,
@@ -301,36 +344,6 @@ impl Control {
     /// Removes what a policy lets go, and says what went and what stayed. A dry run changes nothing.
     pub async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Purged, PurgeError> {
         crate::retention::purge(&*self.store, &*self.blobs, policy, dry_run).await
-    }
-
-    /// Reads what is counted in the store rather than here. What cannot be read keeps its last
-    /// value.
-    pub async fn measure(&self) {
-        match self.store.pending().await {
-            Ok(pending) => {
-                self.metrics.outbox_pending.set(i64::try_from(pending).unwrap_or(i64::MAX));
-            }
-            Err(_) => self.metrics.scrape_errors.inc(),
-        }
-        match self.store.waiting_commands().await {
-            Ok(waiting) => {
-                let gauge = self.metrics.commands_pending.with_label_values(&["all"]);
-                gauge.set(i64::try_from(waiting).unwrap_or(i64::MAX));
-            }
-            Err(_) => self.metrics.scrape_errors.inc(),
-        }
-        match self.store.subscription_counts().await {
-            Ok(counts) => {
-                for state in SubscriptionState::ALL {
-                    let found = counts.iter().find(|(counted, _)| *counted == state);
-                    let count = found.map_or(0, |(_, count)| *count);
-                    let gauge =
-                        self.metrics.subscription_state.with_label_values(&[state.as_str()]);
-                    gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
-                }
-            }
-            Err(_) => self.metrics.scrape_errors.inc(),
-        }
     }
 
     /// The time, by the clock that new events get.

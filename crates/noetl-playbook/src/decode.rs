@@ -35,6 +35,7 @@ mod subscription;
 mod suggest;
 mod task;
 mod tool;
+mod ui;
 mod value;
 mod workbook;
 mod workflow;
@@ -48,6 +49,7 @@ pub use kinds::KNOWN_KINDS;
 pub use subscription::{
     CheckedSubscription, check_subscription, is_subscription, subscription_spec,
 };
+pub use ui::{UiField, UiSchema, ui_schema};
 
 use context::Context;
 use cursor::Cursor;

@@ -16,8 +16,9 @@ pub mod template;
 mod yaml;
 
 pub use decode::{
-    Checked, CheckedSubscription, Description, KNOWN_KINDS, check, check_subscription, describe,
-    is_subscription, read_data, seconds_in, subscription_spec, timeout_of,
+    Checked, CheckedSubscription, Description, KNOWN_KINDS, UiField, UiSchema, check,
+    check_subscription, describe, is_subscription, read_data, seconds_in, subscription_spec,
+    timeout_of, ui_schema,
 };
 pub use diagnostic::{Diagnostic, Severity};
 pub use document::{Playbook, StepIx};

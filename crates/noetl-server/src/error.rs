@@ -4,6 +4,7 @@
 //! control plane itself; a caller's mistake is the caller's to read.
 
 mod forks;
+mod keeping;
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -13,8 +14,8 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use noetl_api::{Diagnostic, ErrorBody};
 use noetl_control::{
-    CredentialError, ListenerError, PlaybookError, RegisterError, ReportError, StartError,
-    SubmitError, SubscriptionError,
+    ListenerError, PlaybookError, RegisterError, ReportError, StartError, SubmitError,
+    SubscriptionError,
 };
 use noetl_engine::{Refusal, Status};
 use noetl_model::{CommandId, ExecutionId};
@@ -106,6 +107,11 @@ impl ApiError {
     /// The sentence.
     pub(crate) fn message(&self) -> &str {
         &self.message
+    }
+
+    /// What is wrong with a document, finding by finding.
+    pub(crate) fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
     }
 
     /// Whether the caller is to blame, so that sending the same again fails the same way.
@@ -281,26 +287,6 @@ impl From<SubscriptionError> for ApiError {
             SubscriptionError::Replaced { .. } => Self::conflict("subscription_replaced", message),
             SubscriptionError::Contended(_) => Self::unavailable("busy", message),
             SubscriptionError::Store(failure) => failure.into(),
-        }
-    }
-}
-
-impl From<CredentialError> for ApiError {
-    fn from(failure: CredentialError) -> Self {
-        let message = failure.to_string();
-        match failure {
-            CredentialError::NotFound(_) => Self::not_found("credential_not_found", message),
-            CredentialError::Unnamed(_) => Self::invalid("invalid_credential", message),
-            CredentialError::NoKey => Self::unavailable("no_encryption_key", message),
-            CredentialError::Sealed { .. } => {
-                error!(cause = chain(&failure), "a credential is not usable");
-                Self::refused(
-                    StatusCode::INTERNAL_SERVER_ERROR,
-                    "credential_unreadable",
-                    chain(&failure),
-                )
-            }
-            CredentialError::Store(failure) => failure.into(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Which path leads where.
 
+pub(crate) mod keeping;
+
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -23,7 +25,7 @@ use crate::routes::{
 pub fn router(app: App) -> Router {
     let (routes, whole) = described(&app.options);
     let described = axum::Json(whole);
-    routes
+    keeping::absent_routes(routes)
         .route("/api/openapi.json", get(move || async move { described }))
         // A published runtime asks under a name of its own.
         .route("/api/subscriptions/register", post(subscriptions::register))
@@ -48,15 +50,21 @@ fn described(options: &Options) -> (Router<App>, OpenApi) {
     let open = OpenApiRouter::with_openapi(Document::openapi())
         .merge(health_routes(options))
         .merge(catalog_routes())
+        .merge(keeping::catalog_routes())
         .merge(execution_routes())
         .merge(worker_routes())
+        .merge(keeping::worker_routes())
         .merge(secret_routes())
+        .merge(keeping::secret_routes())
         .merge(subscription_routes())
         .merge(token_routes())
         .merge(internal_routes());
     let (routes, mut whole) = open.split_for_parts();
     options.version.clone_into(&mut whole.info.version);
     document::say_who_may_ask(&mut whole);
+    let paths = std::mem::take(&mut whole.paths.paths);
+    whole.paths.paths =
+        paths.into_iter().map(|(path, item)| (keeping::shown(&path), item)).collect();
     (routes, whole)
 }
 
@@ -111,6 +119,7 @@ fn secret_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(credentials::list, credentials::put))
         .routes(routes!(credentials::get, credentials::delete))
+        .routes(routes!(credentials::sealed))
 }
 
 fn subscription_routes() -> OpenApiRouter<App> {

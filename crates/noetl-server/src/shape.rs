@@ -62,6 +62,7 @@ pub(crate) fn entry(entry: CatalogEntry) -> Entry {
         payload: entry.payload,
         meta: entry.meta,
         created_at: entry.created_at,
+        deleted_at: entry.deleted_at,
     }
 }
 

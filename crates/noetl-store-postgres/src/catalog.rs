@@ -1,14 +1,14 @@
 //! Catalog rows.
 
 use async_trait::async_trait;
-use noetl_model::{CatalogId, Tenant, Value};
-use noetl_store::{Catalog, CatalogEntry, CatalogHead, NewEntry, StoreError};
+use noetl_model::{CatalogId, Tenant, Timestamp, Value};
+use noetl_store::{Catalog, CatalogEntry, CatalogHead, CatalogVersion, NewEntry, StoreError};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
 use crate::arrays::replace_nul;
-use crate::column::{self, Utc, json_text, small};
+use crate::column::{self, At, Utc, instant, json_text, small};
 
 #[async_trait]
 impl Catalog for PostgresStore {
@@ -44,6 +44,7 @@ impl Catalog for PostgresStore {
             payload: entry.payload,
             meta: entry.meta,
             created_at: entry.at,
+            deleted_at: None,
         })
     }
 
@@ -93,6 +94,32 @@ impl Catalog for PostgresStore {
         let make = || sqlx::query(sql).bind(tenant.as_str()).bind(kind);
         self.list("list the newest of the catalog", make, head).await
     }
+
+    async fn versions(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+    ) -> Result<Vec<CatalogVersion>, StoreError> {
+        let sql = include_str!("../queries/catalog_versions.sql");
+        let make = || sqlx::query(sql).bind(tenant.as_str()).bind(path);
+        self.list("list the versions of a path", make, version).await
+    }
+
+    async fn set_deleted(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        number: Option<u32>,
+        at: Option<Timestamp>,
+    ) -> Result<Vec<CatalogVersion>, StoreError> {
+        let number = number.map(|number| i32::try_from(number).unwrap_or(-1));
+        let sql = include_str!("../queries/catalog_set_deleted.sql");
+        let make = || {
+            let query = sqlx::query(sql).bind(tenant.as_str()).bind(path).bind(number);
+            query.bind(at.map(At::within))
+        };
+        self.change("delete or restore a catalog entry", make, version).await
+    }
 }
 
 fn head(row: &PgRow) -> Result<CatalogHead, sqlx::Error> {
@@ -100,6 +127,17 @@ fn head(row: &PgRow) -> Result<CatalogHead, sqlx::Error> {
         id: CatalogId::new(row.try_get(0)?),
         path: row.try_get(1)?,
         version: small(row, 2)?,
+    })
+}
+
+fn version(row: &PgRow) -> Result<CatalogVersion, sqlx::Error> {
+    Ok(CatalogVersion {
+        id: CatalogId::new(row.try_get(0)?),
+        path: row.try_get(1)?,
+        version: small(row, 2)?,
+        kind: row.try_get(3)?,
+        created_at: row.try_get::<Utc, _>(4)?.0,
+        deleted_at: instant(row, 5)?,
     })
 }
 
@@ -115,5 +153,6 @@ fn entry(row: &PgRow) -> Result<CatalogEntry, sqlx::Error> {
         payload: column::json(row, 6)?,
         meta: column::json(row, 7)?,
         created_at: row.try_get::<Utc, _>(8)?.0,
+        deleted_at: instant(row, 9)?,
     })
 }

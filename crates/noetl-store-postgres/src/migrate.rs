@@ -8,7 +8,7 @@ use tracing::info;
 use crate::OpenError;
 
 /// The migrations in order; a migration's number is its place in this list, from 1.
-const MIGRATIONS: [(&str, &str); 10] = [
+const MIGRATIONS: [(&str, &str); 11] = [
     ("0000_adopt", include_str!("../migrations/0000_adopt.sql")),
     ("0001_core", include_str!("../migrations/0001_core.sql")),
     ("0002_traffic", include_str!("../migrations/0002_traffic.sql")),
@@ -19,6 +19,7 @@ const MIGRATIONS: [(&str, &str); 10] = [
     ("0007_adopted_cursor", include_str!("../migrations/0007_adopted_cursor.sql")),
     ("0008_tokens", include_str!("../migrations/0008_tokens.sql")),
     ("0009_log", include_str!("../migrations/0009_log.sql")),
+    ("0010_catalog_deleted", include_str!("../migrations/0010_catalog_deleted.sql")),
 ];
 
 /// Replaced at the end of every run.

@@ -47,6 +47,16 @@ impl Objects for PostgresStore {
         let make = || sqlx::query(sql).bind(prefix).bind(after).bind(rows(limit));
         self.list("list objects", make, object).await
     }
+
+    async fn objects_ending(
+        &self,
+        suffix: &str,
+        limit: usize,
+    ) -> Result<Vec<ObjectSummary>, StoreError> {
+        let sql = include_str!("../queries/object_store_ending.sql");
+        let make = || sqlx::query(sql).bind(suffix).bind(rows(limit));
+        self.list("find objects by their end", make, object).await
+    }
 }
 
 fn object(row: &PgRow) -> Result<ObjectSummary, sqlx::Error> {

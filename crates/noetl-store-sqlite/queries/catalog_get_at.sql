@@ -1,5 +1,6 @@
--- One path's given version, or its highest.
-select id, path, version, kind, content, layout, payload, meta, created_at
+-- One path's given version, or its highest, of those that are not deleted.
+select id, path, version, kind, content, layout, payload, meta, created_at, deleted_at
 from catalog
 where tenant_id = ?1 and path = ?2 and (?3 is null or version = ?3)
+    and deleted_at is null
 order by version desc limit 1

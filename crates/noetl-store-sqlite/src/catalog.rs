@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, Tenant, Timestamp};
-use noetl_store::{Catalog, CatalogEntry, CatalogHead, NewEntry, StoreError};
+use noetl_store::{Catalog, CatalogEntry, CatalogHead, CatalogVersion, NewEntry, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::column::{json, json_text};
+use crate::column::{instant, json, json_text, micros};
 
 #[async_trait]
 impl Catalog for SqliteStore {
@@ -24,6 +24,7 @@ impl Catalog for SqliteStore {
                 payload: entry.payload,
                 meta: entry.meta,
                 created_at: entry.at,
+                deleted_at: None,
             })
         })
         .await
@@ -84,6 +85,41 @@ impl Catalog for SqliteStore {
         })
         .await
     }
+
+    async fn versions(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+    ) -> Result<Vec<CatalogVersion>, StoreError> {
+        let tenant = tenant.clone();
+        let path = path.to_owned();
+        self.read("list the versions of a path", move |connection| {
+            let sql = include_str!("../queries/catalog_versions.sql");
+            let mut list = connection.prepare_cached(sql)?;
+            list.query_map((tenant.as_str(), path), version)?.collect()
+        })
+        .await
+    }
+
+    async fn set_deleted(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        number: Option<u32>,
+        at: Option<Timestamp>,
+    ) -> Result<Vec<CatalogVersion>, StoreError> {
+        let tenant = tenant.clone();
+        let path = path.to_owned();
+        self.write("delete or restore a catalog entry", move |connection, _| {
+            let sql = include_str!("../queries/catalog_set_deleted.sql");
+            let mut set = connection.prepare_cached(sql)?;
+            let changed = set.query_map((tenant.as_str(), path, number, micros(at)), version)?;
+            let mut changed = changed.collect::<rusqlite::Result<Vec<CatalogVersion>>>()?;
+            changed.sort_by_key(|version| std::cmp::Reverse(version.version));
+            Ok(changed)
+        })
+        .await
+    }
 }
 
 /// On the one writing thread it has no rival.
@@ -109,6 +145,17 @@ fn head(row: &Row<'_>) -> rusqlite::Result<CatalogHead> {
     Ok(CatalogHead { id: CatalogId::new(row.get(0)?), path: row.get(1)?, version: row.get(2)? })
 }
 
+fn version(row: &Row<'_>) -> rusqlite::Result<CatalogVersion> {
+    Ok(CatalogVersion {
+        id: CatalogId::new(row.get(0)?),
+        path: row.get(1)?,
+        version: row.get(2)?,
+        kind: row.get(3)?,
+        created_at: Timestamp::from_micros(row.get(4)?),
+        deleted_at: instant(row, 5)?,
+    })
+}
+
 fn entry(row: &Row<'_>) -> rusqlite::Result<CatalogEntry> {
     Ok(CatalogEntry {
         id: CatalogId::new(row.get(0)?),
@@ -120,5 +167,6 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<CatalogEntry> {
         payload: json(row, 6)?,
         meta: json(row, 7)?,
         created_at: Timestamp::from_micros(row.get(8)?),
+        deleted_at: instant(row, 9)?,
     })
 }

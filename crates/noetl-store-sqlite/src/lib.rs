@@ -35,6 +35,7 @@ mod result_store;
 mod retention;
 mod runtimes;
 mod schedules;
+mod sealed_rows;
 mod secret_audit;
 mod snapshots;
 mod store;

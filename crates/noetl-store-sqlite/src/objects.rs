@@ -9,6 +9,7 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{count, digest, size};
+use crate::item::rows;
 
 #[async_trait]
 impl Objects for SqliteStore {
@@ -75,6 +76,20 @@ impl Objects for SqliteStore {
             let found = list.query_map((&prefix, after), object)?.take(limit);
             let is_inside = |summary: &ObjectSummary| summary.key.starts_with(&prefix);
             found.take_while(|row| row.as_ref().map_or(true, is_inside)).collect()
+        })
+        .await
+    }
+
+    async fn objects_ending(
+        &self,
+        suffix: &str,
+        limit: usize,
+    ) -> Result<Vec<ObjectSummary>, StoreError> {
+        let suffix = suffix.to_owned();
+        self.read("find objects by their end", move |connection| {
+            let sql = include_str!("../queries/object_store_ending.sql");
+            let mut list = connection.prepare_cached(sql)?;
+            list.query_map((suffix, rows(limit)), object)?.collect()
         })
         .await
     }

@@ -47,6 +47,25 @@ pub struct CatalogEntry {
     pub meta: Option<Value>,
     /// When it was registered.
     pub created_at: Timestamp,
+    /// When it was deleted; what is deleted is found by its id only.
+    pub deleted_at: Option<Timestamp>,
+}
+
+/// One version of a document, without what is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogVersion {
+    /// Its id.
+    pub id: CatalogId,
+    /// Its path.
+    pub path: String,
+    /// Its version.
+    pub version: u32,
+    /// Its kind, lower-case.
+    pub kind: String,
+    /// When it was registered.
+    pub created_at: Timestamp,
+    /// When it was deleted.
+    pub deleted_at: Option<Timestamp>,
 }
 
 /// Which document a path has, without what is in it.
@@ -61,14 +80,17 @@ pub struct CatalogHead {
 }
 
 /// Documents by path and version.
+///
+/// A version that is deleted stays: executions that were started from it go on, and its number is
+/// never given again. It is found by its id and in the list of its path's versions, and nowhere else.
 #[async_trait]
 pub trait Catalog: Send + Sync {
-    /// Adds a version: one more than the path's highest. Two callers never get the same one.
+    /// Adds a version: one more than the path's highest, deleted or not. Two callers never get the same one.
     ///
     /// An id that is taken is a bug of the caller, and an error.
     async fn register(&self, tenant: &Tenant, entry: NewEntry) -> Result<CatalogEntry, StoreError>;
 
-    /// The entry with this id; none for another tenant's.
+    /// The entry with this id, deleted or not; none for another tenant's.
     async fn entry(
         &self,
         tenant: &Tenant,
@@ -93,4 +115,21 @@ pub trait Catalog: Send + Sync {
     /// The highest version of every path where it is of this kind (lower-case), in the byte order of
     /// paths. A path whose highest version is of another kind is not there.
     async fn newest_of(&self, tenant: &Tenant, kind: &str) -> Result<Vec<CatalogHead>, StoreError>;
+
+    /// All versions of a path, deleted ones too, highest first.
+    async fn versions(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+    ) -> Result<Vec<CatalogVersion>, StoreError>;
+
+    /// Deletes a version of a path, or all of them when none is named; without a time they are
+    /// restored. Answers with those that were not so already, as they are now, highest first.
+    async fn set_deleted(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        version: Option<u32>,
+        at: Option<Timestamp>,
+    ) -> Result<Vec<CatalogVersion>, StoreError>;
 }

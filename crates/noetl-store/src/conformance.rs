@@ -31,9 +31,11 @@ pub mod retention;
 pub mod rows;
 pub mod runtimes;
 pub mod schedules;
+pub mod sealed_rows;
 pub mod secret_audit;
 pub mod snapshots;
 pub mod story;
+mod subject;
 pub mod subscription_logs;
 pub mod subscriptions;
 mod suites;
@@ -43,38 +45,7 @@ pub mod transient;
 pub mod twin;
 pub mod twin_keeping;
 
-use std::any::Any;
-use std::sync::Arc;
-
-use crate::{OutboxOptions, Store};
-
-/// The store a case runs on, with what has to outlive it.
-pub struct Subject {
-    store: Arc<dyn Store>,
-    _kept: Box<dyn Any + Send>,
-}
-
-impl Subject {
-    /// A store that needs nothing else.
-    pub fn new(store: impl Store + 'static) -> Self {
-        Self::keeping(store, ())
-    }
-
-    /// A store and what it lives in, a temporary directory say.
-    pub fn keeping(store: impl Store + 'static, kept: impl Any + Send) -> Self {
-        Self { store: Arc::new(store), _kept: Box::new(kept) }
-    }
-
-    /// The store.
-    pub fn store(&self) -> Arc<dyn Store> {
-        self.store.clone()
-    }
-}
-
-/// The outbox as the cases expect it: on, and with a claim that lasts longer than any of them.
-pub fn outbox_on() -> OutboxOptions {
-    OutboxOptions { is_on: true, ..OutboxOptions::default() }
-}
+pub use subject::{Subject, outbox_on};
 
 /// Makes one test of every case, in a module of this name, each with a [`Subject`] of its own.
 #[macro_export]
@@ -173,6 +144,8 @@ macro_rules! conformance_suite {
                     another_tenant_s_entries_do_not_exist,
                     an_entry_with_a_taken_id_is_refused,
                     concurrent_registers_get_distinct_versions,
+                    a_deleted_version_is_found_by_its_id_alone,
+                    only_a_tenant_s_own_path_is_deleted,
                 },
                 logs::{
                     lines_are_read_back_in_order_and_by_command,
@@ -361,6 +334,7 @@ mod tests {
             include_str!("conformance/lapse.rs"),
             include_str!("conformance/credentials.rs"),
             include_str!("conformance/keychain.rs"),
+            include_str!("conformance/sealed_rows.rs"),
             include_str!("conformance/secret_audit.rs"),
             include_str!("conformance/tokens.rs"),
             include_str!("conformance/transient.rs"),

@@ -27,6 +27,7 @@ mod result_store;
 pub mod retention;
 mod runtimes;
 mod schedules;
+mod sealed_rows;
 mod secret_audit;
 mod sharded;
 mod snapshots;
@@ -40,7 +41,7 @@ mod transient;
 pub mod conformance;
 
 pub use blobs::{BlobError, BlobPage, BlobRef, BlobRefs, Blobs, StoredBlob};
-pub use catalog::{Catalog, CatalogEntry, CatalogHead, NewEntry};
+pub use catalog::{Catalog, CatalogEntry, CatalogHead, CatalogVersion, NewEntry};
 pub use clock::{StoreClock, SystemClock};
 pub use collect::{Collected, collect};
 pub use commands::{CommandChange, CommandRow, Commands};
@@ -66,6 +67,7 @@ pub use result_store::{NewResult, ResultStore, ResultSummary};
 pub use retention::{Policy, Retention, Window};
 pub use runtimes::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes};
 pub use schedules::{NewSchedule, ScheduleRow, Schedules};
+pub use sealed_rows::{SealedPlace, SealedRow, SealedRows};
 pub use secret_audit::{AuditFilter, SecretAudit, SecretUse};
 pub use sharded::{SHARDS_MAX, Sharded};
 pub use snapshots::{Snapshot, Snapshots, checksum};
@@ -82,6 +84,7 @@ pub use transient::{NewVariable, Transient, Variable, VariableKind};
 pub trait Keeping:
     Credentials
     + Keychain
+    + SealedRows
     + SecretAudit
     + Tokens
     + Transient
@@ -97,6 +100,7 @@ pub trait Keeping:
 impl<S> Keeping for S where
     S: Credentials
         + Keychain
+        + SealedRows
         + SecretAudit
         + Tokens
         + Transient

@@ -5,6 +5,7 @@
 //! hold it briefly and never across an await. It is made for tests and simulations, not for speed.
 
 mod blobs;
+mod catalog;
 mod credentials;
 mod due;
 mod imports;
@@ -18,6 +19,7 @@ mod result_store;
 mod retention;
 mod runtimes;
 mod schedules;
+mod sealed_rows;
 mod secret_audit;
 mod snapshots;
 mod state;
@@ -26,21 +28,18 @@ mod tail;
 mod tokens;
 mod transient;
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
-use noetl_model::{
-    CatalogId, CommandId, CommandState, Event, EventId, ExecutionId, Seq, Tenant, Timestamp,
-};
+use noetl_model::{CommandId, CommandState, Event, EventId, ExecutionId, Seq, Tenant};
 
 use self::state::State;
 use crate::tail::PAGE_BYTES;
 use crate::{
-    Append, Catalog, CatalogEntry, CatalogHead, CommandRow, Commands, Committed, EventLog,
-    ExecutionFilter, ExecutionRow, Executions, Held, NewEntry, OutboxOptions, StoreClock,
-    StoreError, Unshared, Until, first_after, path_contains, row_bytes,
+    Append, CommandRow, Commands, Committed, EventLog, ExecutionFilter, ExecutionRow, Executions,
+    Held, OutboxOptions, StoreClock, StoreError, Unshared, Until, first_after, path_contains,
+    row_bytes,
 };
 
 /// A store in memory.
@@ -256,71 +255,6 @@ impl Commands for MemoryStore {
         let state = self.state();
         let waits = |row: &&CommandRow| row.state == CommandState::Pending;
         Ok(state.commands.values().filter(waits).count() as u64)
-    }
-}
-
-#[async_trait]
-impl Catalog for MemoryStore {
-    async fn register(&self, tenant: &Tenant, entry: NewEntry) -> Result<CatalogEntry, StoreError> {
-        self.state().register(tenant, entry)
-    }
-
-    async fn entry(
-        &self,
-        tenant: &Tenant,
-        id: CatalogId,
-    ) -> Result<Option<CatalogEntry>, StoreError> {
-        let state = self.state();
-        let mut mine = state.entries_of(tenant);
-        Ok(mine.find(|entry| entry.id == id).cloned())
-    }
-
-    async fn entry_at(
-        &self,
-        tenant: &Tenant,
-        path: &str,
-        version: Option<u32>,
-    ) -> Result<Option<CatalogEntry>, StoreError> {
-        let state = self.state();
-        let at_path = state
-            .entries_of(tenant)
-            .filter(|entry| entry.path == path)
-            .filter(|entry| version.is_none_or(|version| entry.version == version));
-        Ok(at_path.max_by_key(|entry| entry.version).cloned())
-    }
-
-    async fn entries(
-        &self,
-        tenant: &Tenant,
-        kind: Option<&str>,
-    ) -> Result<Vec<CatalogEntry>, StoreError> {
-        let state = self.state();
-        let mut entries: Vec<CatalogEntry> = state
-            .entries_of(tenant)
-            .filter(|entry| kind.is_none_or(|kind| entry.kind == kind))
-            .cloned()
-            .collect();
-        let age = |entry: &CatalogEntry| -> (Timestamp, CatalogId) { (entry.created_at, entry.id) };
-        entries.sort_by_key(|entry| std::cmp::Reverse(age(entry)));
-        Ok(entries)
-    }
-
-    async fn newest_of(&self, tenant: &Tenant, kind: &str) -> Result<Vec<CatalogHead>, StoreError> {
-        let state = self.state();
-        let mut newest: BTreeMap<&str, &CatalogEntry> = BTreeMap::new();
-        for entry in state.entries_of(tenant) {
-            let known = newest.entry(&entry.path).or_insert(entry);
-            if known.version < entry.version {
-                *known = entry;
-            }
-        }
-        let of_kind = newest.into_values().filter(|entry| entry.kind == kind);
-        let head = |entry: &CatalogEntry| CatalogHead {
-            id: entry.id,
-            path: entry.path.clone(),
-            version: entry.version,
-        };
-        Ok(of_kind.map(head).collect())
     }
 }
 

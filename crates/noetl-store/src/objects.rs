@@ -57,6 +57,13 @@ pub trait Objects: Send + Sync {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<ObjectSummary>, StoreError>;
+
+    /// The first objects whose key ends with `suffix`, in the order of the bytes of their keys.
+    async fn objects_ending(
+        &self,
+        suffix: &str,
+        limit: usize,
+    ) -> Result<Vec<ObjectSummary>, StoreError>;
 }
 
 /// What is known of a module without its bytes.

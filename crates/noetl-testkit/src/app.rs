@@ -34,6 +34,7 @@ pub struct TestAppBuilder {
     store: Arc<FrailStore>,
     over: Option<Arc<dyn Store>>,
     encryption_key: Option<EncryptionKey>,
+    audit_required: bool,
     options: noetl_server::Options,
 }
 
@@ -97,6 +98,13 @@ impl TestAppBuilder {
         self
     }
 
+    /// Gives no secret whose use cannot be recorded.
+    #[must_use]
+    pub fn audit_required(mut self) -> Self {
+        self.audit_required = true;
+        self
+    }
+
     /// Settings of the HTTP edge.
     #[must_use]
     pub fn options(mut self, options: noetl_server::Options) -> Self {
@@ -106,9 +114,14 @@ impl TestAppBuilder {
 
     /// Starts it.
     pub async fn start(self) -> TestApp {
-        let Self { slots, tools, clock, store, over, encryption_key, options } = self;
-        let settings =
-            noetl_control::Options { slots, encryption_key, ..noetl_control::Options::default() };
+        let Self { slots, tools, clock, store, over, encryption_key, audit_required, options } =
+            self;
+        let settings = noetl_control::Options {
+            slots,
+            encryption_key,
+            audit_required,
+            ..noetl_control::Options::default()
+        };
         let shared = over.unwrap_or_else(|| store.clone());
         let control =
             Control::open(settings, shared.clone(), clock).await.expect("a store that answers");
@@ -157,6 +170,7 @@ impl TestApp {
             store: Arc::default(),
             over: None,
             encryption_key: None,
+            audit_required: false,
             options: noetl_server::Options::default(),
         }
     }

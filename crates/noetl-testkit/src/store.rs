@@ -2,6 +2,7 @@
 
 mod keeping;
 mod retention;
+mod secrets;
 mod traffic;
 
 use std::collections::{BTreeMap, HashSet};
@@ -10,11 +11,11 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
-use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant};
+use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant, Timestamp};
 use noetl_store::{
-    Append, Catalog, CatalogEntry, CatalogHead, CommandRow, Commands, Committed, EventLog,
-    ExecutionFilter, ExecutionRow, Executions, Held, Import, ImportOutcome, Imports, MemoryStore,
-    NewEntry, Store, StoreError, Unshared, Until,
+    Append, Catalog, CatalogEntry, CatalogHead, CatalogVersion, CommandRow, Commands, Committed,
+    EventLog, ExecutionFilter, ExecutionRow, Executions, Held, Import, ImportOutcome, Imports,
+    MemoryStore, NewEntry, Store, StoreError, Unshared, Until,
 };
 use tokio::sync::watch;
 
@@ -34,6 +35,7 @@ pub enum CommitFault {
 pub struct FrailStore {
     inner: Arc<dyn Store>,
     is_down: AtomicBool,
+    no_audit: AtomicBool,
     commits: AtomicUsize,
     row_reads: AtomicUsize,
     faults: Mutex<BTreeMap<usize, CommitFault>>,
@@ -53,11 +55,17 @@ impl FrailStore {
         Self {
             inner,
             is_down: AtomicBool::default(),
+            no_audit: AtomicBool::new(false),
             commits: AtomicUsize::default(),
             row_reads: AtomicUsize::default(),
             faults: Mutex::default(),
             holds: watch::Sender::default(),
         }
+    }
+
+    /// Whether nothing can be added to the audit of secrets.
+    pub fn set_no_audit(&self, no_audit: bool) {
+        self.no_audit.store(no_audit, Ordering::SeqCst);
     }
 
     /// Makes it unreachable, or reachable again. What it holds stays.
@@ -292,5 +300,25 @@ impl Catalog for FrailStore {
     async fn newest_of(&self, tenant: &Tenant, kind: &str) -> Result<Vec<CatalogHead>, StoreError> {
         self.answer()?;
         self.inner.newest_of(tenant, kind).await
+    }
+
+    async fn versions(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+    ) -> Result<Vec<CatalogVersion>, StoreError> {
+        self.answer()?;
+        self.inner.versions(tenant, path).await
+    }
+
+    async fn set_deleted(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        version: Option<u32>,
+        at: Option<Timestamp>,
+    ) -> Result<Vec<CatalogVersion>, StoreError> {
+        self.answer()?;
+        self.inner.set_deleted(tenant, path, version, at).await
     }
 }

@@ -121,7 +121,7 @@ fn not_to_be_had(alias: &str, error: &CredentialError) -> Failure {
                  'noetl run --credentials FILE'"
             ),
         ),
-        CredentialError::Store(error) => Failure::new(
+        CredentialError::Store(error) | CredentialError::Unrecorded(error) => Failure::new(
             FailureKind::Connection,
             format!("credential '{alias}' cannot be read now: {error}"),
         ),
@@ -129,7 +129,10 @@ fn not_to_be_had(alias: &str, error: &CredentialError) -> Failure {
             FailureKind::Auth,
             format!("credential '{alias}' cannot be opened: {source}"),
         ),
-        CredentialError::NoKey | CredentialError::Unnamed(_) => Failure::new(
+        CredentialError::NoKey
+        | CredentialError::Unnamed(_)
+        | CredentialError::Unresolved { .. }
+        | CredentialError::Worker { .. } => Failure::new(
             FailureKind::Auth,
             format!("credential '{alias}' cannot be opened: {error}"),
         ),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use noetl_control::{Control, CredentialRequest, EncryptionKey, Options, Report};
+use noetl_control::{Asking, Control, CredentialRequest, EncryptionKey, Options, Report};
 use noetl_model::row::EventRow;
 use noetl_model::{ExecutionId, Fact, Failure, FailureKind, Map, Tenant, Value};
 use noetl_store::{ExecutionFilter, ExecutionStatus, SystemClock};
@@ -179,8 +179,9 @@ async fn data_that_no_credential_holds_is_not_touched() {
         tags: Vec::new(),
         description: None,
     };
-    let kept = plant.control.credentials.put(&other, request).await.unwrap();
-    plant.control.credentials.open(&other, &kept).unwrap();
+    plant.control.credentials.put(&other, request).await.unwrap();
+    let asking = Asking { who: "test".into(), operation: "resolve", execution: None, parent: None };
+    plant.control.credentials.reveal(&other, "theirs", &asking).await.unwrap();
     let id = plant.start_with(workflow, payload).await;
     plant.finished(id).await;
     assert_eq!(answer_of(&plant, id, "start").await["d"].to_string(), business.to_string());

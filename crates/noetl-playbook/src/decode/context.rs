@@ -51,6 +51,11 @@ impl<'t> Context<'t> {
         }
     }
 
+    /// A line of the document, from 1.
+    pub(super) fn line(&self, line: u32) -> &'t str {
+        self.source.line(line)
+    }
+
     /// Counts what a value takes where it is repeated `times` over. Says so once when it is too
     /// much, and answers whether it still fits.
     pub(super) fn unfold(&mut self, at: &Cursor<'_>, size: usize, times: usize) -> bool {

@@ -22,6 +22,9 @@ pub(crate) struct OptionalJson<T>(pub(crate) T);
 /// A JSON body that is not decoded yet.
 pub(crate) struct JsonText(pub(crate) Bytes);
 
+/// A body of any kind.
+pub(crate) struct Raw(pub(crate) Bytes);
+
 /// A parameter of the path.
 pub(crate) struct Path<T>(pub(crate) T);
 
@@ -72,6 +75,14 @@ impl<S: Send + Sync> FromRequest<S> for JsonText {
             let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
             return Err(ApiError::refused(status, "unsupported_media_type", message));
         }
+        body_of(request, state).await.map(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for Raw {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         body_of(request, state).await.map(Self)
     }
 }

@@ -3,6 +3,8 @@
 use axum::http::Method;
 use noetl_control::Role;
 
+use crate::routes::absent::ABSENT;
+
 /// What a caller may do, as a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Roles(u8);
@@ -104,6 +106,7 @@ const INTERNAL: Needs = Needs::One(Roles::INTERNAL);
 
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
+const PUT: Method = Method::PUT;
 const DELETE: Method = Method::DELETE;
 
 /// Every route, by what it is about.
@@ -117,6 +120,21 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/catalog/register", WRITE),
     (POST, "/api/catalog/list", LOOK),
     (POST, "/api/catalog/resource", LOOK),
+
+    (POST, "/api/catalog/register/batch", WRITE),
+    (POST, "/api/catalog/validate", LOOK),
+    (POST, "/api/catalog/playbooks/validate", LOOK),
+    (GET, "/api/catalog/playbook/content", LOOK),
+    (PUT, "/api/catalog/playbook/content", WRITE),
+    (GET, "/api/catalog/list/{kind}", LOOK),
+    (GET, "/api/catalog/versions", LOOK),
+    (POST, "/api/catalog/agents/list", LOOK),
+    (POST, "/api/catalog/delete", WRITE),
+    (POST, "/api/catalog/restore", WRITE),
+    (GET, "/api/catalog/{*path}", LOOK),
+    (GET, "/api/playbook-tests/suites/{*id}", LOOK),
+    (PUT, "/api/playbook-tests/suites/{*id}", WRITE),
+    (DELETE, "/api/playbook-tests/suites/{*id}", WRITE),
 
     (POST, "/api/execute", START),
     (GET, "/api/executions", LOOK),
@@ -137,6 +155,11 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/executions/{id}/answers/{command}", OPERATE),
     (GET, "/api/executions/{id}/cancellation-check", LOOK),
     (GET, "/api/replay/state", LOOK),
+
+    (GET, "/api/ehdb", LOOK),
+    (GET, "/api/ehdb/executions", LOOK),
+    (GET, "/api/ehdb/executions/{id}", LOOK),
+    (GET, "/api/ehdb/executions/{id}/events", LOOK),
 
     (POST, "/api/events", WORK),
     (POST, "/api/events/batch", WORK),
@@ -161,6 +184,33 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (DELETE, "/api/tokens/{id}", ADMIN),
     (GET, "/api/whoami", LOOK),
 
+    (GET, "/api/credentials/{identifier}/sealed", WORK),
+    (GET, "/api/keychain/catalog/{catalog_id}", LOOK),
+    (GET, "/api/keychain/{catalog_id}/{name}", WORK),
+    (POST, "/api/keychain/{catalog_id}/{name}", WORK),
+    (DELETE, "/api/keychain/{catalog_id}/{name}", WORK),
+    (GET, "/api/internal/wallet/key-status", ADMINISTER),
+    (POST, "/api/internal/wallet/rotate-kek", ADMINISTER),
+    (GET, "/api/internal/secret-audit", ADMINISTER),
+
+    // Whoever shows a token may hear whether it is good.
+    (POST, "/api/auth/session/validate", Needs::Nothing),
+
+    (GET, "/api/vars/{execution_id}", LOOK),
+    (POST, "/api/vars/{execution_id}", SUBSCRIBE),
+    (DELETE, "/api/vars/{execution_id}", SUBSCRIBE),
+    (GET, "/api/vars/{execution_id}/{name}", LOOK),
+    (DELETE, "/api/vars/{execution_id}/{name}", SUBSCRIBE),
+    (PUT, "/api/result/{execution_id}", WORK),
+    (GET, "/api/result/resolve", LOOK),
+    // Neither belongs to a tenant. Published workers ask for them without the internal token.
+    (GET, "/api/internal/objects/{*key}", SHARE),
+    (PUT, "/api/internal/objects/{*key}", SHARE),
+    (GET, "/api/internal/plugins/{*path}", SHARE),
+    // Workers run what is put here.
+    (POST, "/api/internal/plugins/{*path}", INSTALL),
+    (GET, "/api/internal/cells", SHARE),
+
     (POST, "/api/internal/outbox/claim", INTERNAL),
     (POST, "/api/internal/outbox/mark-published", INTERNAL),
     (POST, "/api/internal/outbox/mark-failed", INTERNAL),
@@ -172,6 +222,11 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (GET, "/api/internal/ingress/{listener}", INTERNAL),
 ];
 
+/// Workers among themselves, and system pools.
+const SHARE: Needs = Needs::One(Roles::WORKER.and(Roles::INTERNAL));
+const INSTALL: Needs = Needs::One(Roles::OPERATOR.and(Roles::INTERNAL));
+const ADMINISTER: Needs = Needs::One(Roles::ADMIN.and(Roles::INTERNAL));
+
 /// The runtime of a subscription is a worker.
 const SUBSCRIBE: Needs = Needs::One(Roles::OPERATOR.and(Roles::WORKER));
 
@@ -180,13 +235,18 @@ pub(crate) fn needs(method: &Method, path: &str) -> Option<Needs> {
     // Whoever may read may ask how long the answer would be.
     let method = if *method == Method::HEAD { &GET } else { method };
     let found = ROUTES.iter().find(|(verb, known, _)| verb == method && *known == path);
-    found.map(|(_, _, needs)| *needs)
+    let absent = || ABSENT.iter().any(|(verb, known, _)| verb == method && *known == path);
+    // What is not there says so to everybody.
+    found.map(|(_, _, needs)| *needs).or_else(|| absent().then_some(Needs::Nothing))
 }
 
 /// The verbs a route has, for `Allow`.
 pub(crate) fn verbs(path: &str) -> String {
     let listed = ROUTES.iter().filter(|(_, known, _)| *known == path);
-    let mut verbs: Vec<&str> = listed.map(|(verb, _, _)| verb.as_str()).collect();
+    let absent = ABSENT.iter().filter(|(_, known, _)| *known == path);
+    let listed = listed.map(|(verb, _, _)| verb);
+    let all = listed.chain(absent.map(|(verb, _, _)| verb));
+    let mut verbs: Vec<&str> = all.map(Method::as_str).collect();
     if verbs.contains(&"GET") {
         verbs.push("HEAD");
     }
@@ -199,6 +259,7 @@ mod tests {
 
     use super::*;
     use crate::http::document::operations;
+    use crate::router::keeping::shown;
 
     /// Routes that the document leaves out: itself, and a second name of a route.
     const UNDESCRIBED: [&str; 2] = ["/api/openapi.json", "/api/subscriptions/register"];
@@ -214,7 +275,7 @@ mod tests {
         }
         let listed = ROUTES.iter().filter(|(_, path, _)| !UNDESCRIBED.contains(path));
         let listed: BTreeSet<(String, String)> =
-            listed.map(|(verb, path, _)| ((*path).to_owned(), verb.to_string())).collect();
+            listed.map(|(verb, path, _)| (shown(path), verb.to_string())).collect();
         assert_eq!(listed, described);
     }
 
@@ -227,7 +288,14 @@ mod tests {
 
     #[test]
     fn a_viewer_changes_nothing() {
-        let reads = ["/api/catalog/list", "/api/catalog/resource"];
+        let reads = [
+            "/api/catalog/list",
+            "/api/catalog/resource",
+            "/api/catalog/agents/list",
+            "/api/catalog/validate",
+            "/api/catalog/playbooks/validate",
+            "/api/auth/session/validate",
+        ];
         for (verb, path, needs) in ROUTES {
             if *verb != Method::GET && !reads.contains(path) {
                 assert!(!needs.allow(Roles::VIEWER), "{verb} {path}");

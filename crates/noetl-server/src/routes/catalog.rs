@@ -1,5 +1,12 @@
 //! Documents: registering, listing, reading.
 
+pub(crate) mod batch;
+pub(crate) mod checks;
+pub(crate) mod content;
+pub(crate) mod form;
+pub(crate) mod lists;
+pub(crate) mod removal;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use noetl_api::catalog::{
@@ -94,13 +101,16 @@ pub(crate) async fn resource(
             return Err(ApiError::invalid("document_unnamed", message));
         }
     };
-    let missing =
-        || ApiError::not_found("document_not_found", format!("Catalog entry not found: {name}"));
-    found.map(shape::entry).map(Json).ok_or_else(missing)
+    found.map(shape::entry).map(Json).ok_or_else(|| missing(&name))
+}
+
+/// There is no such document.
+pub(super) fn missing(name: &str) -> ApiError {
+    ApiError::not_found("document_not_found", format!("Catalog entry not found: {name}"))
 }
 
 /// The document itself: content that is base64 of a text is decoded, anything else is the text.
-fn plain(content: String) -> Result<String, ApiError> {
+pub(super) fn plain(content: String) -> Result<String, ApiError> {
     let decoded = BASE64_STANDARD.decode(content.trim()).ok();
     let text = decoded.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or(content);
     if text.contains('\0') {

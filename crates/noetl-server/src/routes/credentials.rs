@@ -1,26 +1,56 @@
 //! Credentials: keeping, listing, reading, removing.
 
+use axum::http::StatusCode;
 use noetl_api::Id;
 use noetl_api::credentials::{
     CredentialDeleted, CredentialFilterView, CredentialList, CredentialView, PutCredential,
+    SealedCredential,
 };
-use noetl_control::{CredentialRequest, Credentials};
+use noetl_control::{
+    Asking, CredentialRequest, Credentials, Given, Revealed, SEAL_ALGORITHM, SEAL_VERSION,
+};
 use noetl_store::{Credential, CredentialFilter};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::app::App;
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
+use crate::http::roles::Roles;
 
 /// What `GET /api/credentials/{identifier}` can be asked.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct CredentialQuery {
-    /// Whether what is secret is shown.
+    /// Whether what is secret is shown; to workers and admins only.
     #[serde(default)]
     include_data: bool,
+    /// The execution it is for. A name that is no credential is looked for in its keychain.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    execution_id: Option<Id>,
+    /// That execution's parent.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    parent_execution_id: Option<Id>,
+}
+
+/// What `GET /api/credentials/{identifier}/sealed` can be asked.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SealedQuery {
+    /// The name the worker registered under.
+    worker_id: String,
+    /// The execution it is for.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    execution_id: Option<Id>,
+    /// That execution's parent.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    parent_execution_id: Option<Id>,
 }
 
 /// Keep a credential
@@ -73,7 +103,9 @@ pub(crate) async fn list(
 
 /// Read a credential
 ///
-/// By id, else by name; with what is secret when `include_data` is given.
+/// By id, else by name; with what is secret when `include_data` is given. It is recorded who was
+/// given it, and for which execution. With `execution_id` a name that is no credential is the entry
+/// of that execution's keychain, of type `keychain`.
 #[utoipa::path(
     get,
     path = "/api/credentials/{identifier}",
@@ -84,13 +116,90 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn get(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(identifier): Path<String>,
     Query(query): Query<CredentialQuery>,
 ) -> Result<Json<CredentialView>, ApiError> {
+    if !query.include_data {
+        let found = app.control.credentials.get(&app.tenant, &identifier).await?;
+        return Ok(Json(view(found)));
+    }
+    let asking = Asking {
+        who: caller.name.to_string(),
+        operation: "resolve",
+        execution: query.execution_id.map(Into::into),
+        parent: query.parent_execution_id.map(Into::into),
+    };
+    may_have(&app, &caller, &identifier, &asking).await?;
+    revealed(&app, &identifier, &asking).await.map(Json)
+}
+
+/// Read a credential, sealed for a worker
+///
+/// Only the worker can open it, with the key whose public half it registered as
+/// `runtime.worker_public_key`.
+#[utoipa::path(
+    get,
+    path = "/api/credentials/{identifier}/sealed",
+    operation_id = "credentials_sealed",
+    tag = "credentials",
+    params(("identifier" = String, Path), SealedQuery),
+    responses((status = 200, body = SealedCredential), Failures),
+)]
+pub(crate) async fn sealed(
+    Scoped(app): Scoped,
+    Path(identifier): Path<String>,
+    Query(query): Query<SealedQuery>,
+) -> Result<Json<SealedCredential>, ApiError> {
+    let asking = Asking {
+        who: query.worker_id.clone(),
+        operation: "sealed",
+        execution: query.execution_id.map(Into::into),
+        parent: query.parent_execution_id.map(Into::into),
+    };
     let credentials = &app.control.credentials;
-    let found = credentials.get(&app.tenant, &identifier).await?;
-    let data = query.include_data.then(|| credentials.open(&app.tenant, &found)).transpose()?;
-    Ok(Json(CredentialView { data, ..view(found) }))
+    // Nothing is opened, or recorded as given, for a worker that could not read it.
+    credentials.worker_key(&app.tenant, &query.worker_id).await?;
+    let shown = revealed(&app, &identifier, &asking).await?;
+    let plain = serde_json::to_vec(&shown);
+    let plain = plain.map_err(|_| ApiError::internal("the credential has no JSON form"))?;
+    let seal = credentials.seal_for(&app.tenant, &query.worker_id, &plain).await?;
+    Ok(Json(SealedCredential {
+        alg: SEAL_ALGORITHM.to_owned(),
+        v: SEAL_VERSION,
+        eph_pub: seal.ephemeral,
+        ciphertext: seal.ciphertext,
+    }))
+}
+
+/// Refuses whoever is neither a worker nor an admin, and records that they asked.
+async fn may_have(app: &App, caller: &Caller, name: &str, asking: &Asking) -> Result<(), ApiError> {
+    if caller.roles.holds_any_of(Roles::WORKER.and(Roles::ADMIN)) {
+        return Ok(());
+    }
+    app.control.credentials.record(&app.tenant, asking, name, Given::Denied, None).await?;
+    let message = "what a credential holds is shown to workers and admins only";
+    Err(ApiError::refused(StatusCode::FORBIDDEN, "role_missing", message))
+}
+
+async fn revealed(app: &App, name: &str, asking: &Asking) -> Result<CredentialView, ApiError> {
+    match app.control.keychain.reveal(&app.tenant, name, asking).await? {
+        Revealed::Stored(credential, data) => {
+            Ok(CredentialView { data: Some(data), ..view(*credential) })
+        }
+        Revealed::Keychain { since, data } => Ok(CredentialView {
+            id: Id::text(0),
+            name: name.to_owned(),
+            kind: "keychain".to_owned(),
+            meta: None,
+            tags: None,
+            description: None,
+            created_at: since,
+            updated_at: since,
+            data: Some(data),
+            warnings: Vec::new(),
+        }),
+    }
 }
 
 /// Remove a credential
@@ -123,5 +232,70 @@ fn view(credential: Credential) -> CredentialView {
         updated_at,
         data: None,
         warnings: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use noetl_control::{Control, EncryptionKey};
+    use noetl_model::Tenant;
+    use noetl_store::{AuditFilter, MemoryStore, SystemClock};
+    use serde_json::json;
+
+    use super::*;
+
+    async fn app() -> App {
+        let encryption_key = Some(EncryptionKey::generate());
+        let options = noetl_control::Options {
+            slots: 0,
+            encryption_key,
+            ..noetl_control::Options::default()
+        };
+        let store = Arc::new(MemoryStore::new());
+        let control = Control::open(options, store, Arc::new(SystemClock)).await.expect("a store");
+        let app = App::new(Arc::new(control), crate::Options::default());
+        let request = CredentialRequest {
+            name: "db".to_owned(),
+            kind: "t".to_owned(),
+            data: json!({"password": "correct horse"}),
+            meta: None,
+            tags: Vec::new(),
+            description: None,
+        };
+        app.control.credentials.put(&app.tenant, request).await.expect("kept");
+        app
+    }
+
+    fn caller(roles: Roles) -> Caller {
+        Caller { name: "ada".into(), tenant: Tenant::default(), roles }
+    }
+
+    async fn ask(app: &App, roles: Roles, include_data: bool) -> Result<CredentialView, ApiError> {
+        let query = CredentialQuery { include_data, ..CredentialQuery::default() };
+        let name = Path("db".to_owned());
+        let answer = get(Scoped(app.clone()), caller(roles), name, Query(query)).await;
+        answer.map(|Json(view)| view)
+    }
+
+    #[tokio::test]
+    async fn what_is_secret_is_for_workers_and_admins() {
+        let app = app().await;
+        for roles in [Roles::WORKER, Roles::ADMIN, Roles::WORKER.and(Roles::VIEWER)] {
+            let shown = ask(&app, roles, true).await.expect("shown");
+            assert_eq!(shown.data, Some(json!({"password": "correct horse"})), "{roles:?}");
+        }
+        for roles in [Roles::VIEWER, Roles::AUTHOR, Roles::OPERATOR, Roles::INTERNAL] {
+            let refused = ask(&app, roles, true).await.expect_err("refused");
+            assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{roles:?}");
+            assert_eq!(ask(&app, roles, false).await.expect("shown").data, None);
+        }
+        let filter = AuditFilter { limit: 10, ..AuditFilter::default() };
+        let uses = app.control.uses.list(&app.tenant, &filter).await.expect("a list");
+        let denied = uses.iter().filter(|used| used.outcome == "denied").count();
+        assert_eq!((uses.len(), denied), (7, 4), "asking in vain is recorded");
+        assert!(uses.iter().all(|used| used.worker.as_deref() == Some("ada")));
+        app.control.close().await;
     }
 }

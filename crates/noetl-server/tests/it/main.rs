@@ -1,5 +1,6 @@
 //! The routes, asked over a socket: status and body of every answer.
 
+mod absent;
 mod access;
 mod api;
 mod catalog;
@@ -7,6 +8,8 @@ mod cleanup;
 mod commands;
 mod credentials;
 mod dedup;
+mod documents;
+mod ehdb;
 mod errors;
 mod events;
 mod executions;
@@ -15,17 +18,22 @@ mod hostile;
 mod ingress;
 mod intake;
 mod internal;
+mod keychain;
 mod logs;
 mod metrics;
+mod objects;
 mod oidc;
 mod outbox;
 mod projection;
 mod replay;
+mod results;
 mod roles;
 mod runtime;
+mod secrets;
 mod steer;
 mod stores;
 mod stream;
 mod subscriptions;
 mod tls;
+mod vars;
 mod why;

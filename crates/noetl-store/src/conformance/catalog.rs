@@ -27,6 +27,7 @@ pub async fn a_registered_entry_is_read_back(store: Arc<dyn Store>) {
         payload: new.payload,
         meta: new.meta,
         created_at: new.at,
+        deleted_at: None,
     };
     assert_eq!(answer, expected);
     let by_id = store.entry(&tenant, new.id).await.expect("a read");
@@ -142,6 +143,67 @@ pub async fn concurrent_registers_get_distinct_versions(store: Arc<dyn Store>) {
     let mut versions = tasks.join_all().await;
     versions.sort_unstable();
     assert_eq!(versions, Vec::from_iter(1..=16));
+}
+
+pub async fn a_deleted_version_is_found_by_its_id_alone(store: Arc<dyn Store>) {
+    let tenant = Tenant::default();
+    for id in [1, 2, 3] {
+        register(&*store, &tenant, entry(id, "demo/a")).await;
+    }
+    register(&*store, &tenant, entry(4, "demo/b")).await;
+    let at = Some(Timestamp::from_micros(1_800_000_000_000_000));
+    let changed = store.set_deleted(&tenant, "demo/a", Some(3), at).await.expect("a change");
+    let changed: Vec<_> = changed.iter().map(|one| (one.id.get(), one.deleted_at)).collect();
+    assert_eq!(changed, [(3, at)]);
+    let again = store.set_deleted(&tenant, "demo/a", Some(3), at).await.expect("a repeat");
+    assert_eq!(again, [], "a repeat changes nothing");
+    let newest = async || {
+        let found = store.entry_at(&tenant, "demo/a", None).await.expect("a read");
+        found.map(|entry| entry.id.get())
+    };
+    assert_eq!(newest().await, Some(2));
+    assert_eq!(store.entry_at(&tenant, "demo/a", Some(3)).await.expect("a read"), None);
+    let by_id = store.entry(&tenant, CatalogId::new(3)).await.expect("a read");
+    assert_eq!(by_id.map(|entry| entry.deleted_at), Some(at));
+    let ids = async || {
+        let listed = store.entries(&tenant, Some("playbook")).await.expect("a list");
+        listed.iter().map(|entry| entry.id.get()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids().await, [4, 2, 1]);
+    let heads = async || {
+        let listed = store.newest_of(&tenant, "playbook").await.expect("a list");
+        listed.iter().map(|head| head.id.get()).collect::<Vec<_>>()
+    };
+    assert_eq!(heads().await, [2, 4]);
+    let changed = store.set_deleted(&tenant, "demo/a", None, at).await.expect("a change");
+    let numbers: Vec<u32> = changed.iter().map(|one| one.version).collect();
+    assert_eq!(numbers, [2, 1], "the rest, highest first");
+    assert_eq!((newest().await, heads().await, ids().await), (None, vec![4], vec![4]));
+    let next = register(&*store, &tenant, entry(5, "demo/a")).await;
+    assert_eq!((next.version, newest().await), (4, Some(5)), "no number is given twice");
+    let versions = store.versions(&tenant, "demo/a").await.expect("a list");
+    let versions: Vec<_> = versions.iter().map(|one| (one.version, one.deleted_at)).collect();
+    assert_eq!(versions, [(4, None), (3, at), (2, at), (1, at)]);
+    let back = store.set_deleted(&tenant, "demo/a", None, None).await.expect("a change");
+    let back: Vec<_> = back.iter().map(|one| (one.version, one.deleted_at)).collect();
+    assert_eq!(back, [(3, None), (2, None), (1, None)]);
+    assert_eq!(ids().await.len(), 5);
+}
+
+pub async fn only_a_tenant_s_own_path_is_deleted(store: Arc<dyn Store>) {
+    let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
+    register(&*store, &mine, entry(1, "demo/a")).await;
+    register(&*store, &theirs, entry(2, "demo/a")).await;
+    let at = Some(Timestamp::from_micros(1_800_000_000_000_000));
+    for (path, version) in [("demo/b", None), ("demo/a", Some(2)), ("demo/a", Some(u32::MAX))] {
+        let changed = store.set_deleted(&mine, path, version, at).await.expect("an answer");
+        assert_eq!(changed, [], "{path} {version:?}");
+    }
+    assert_eq!(store.versions(&mine, "demo/b").await.expect("a list"), []);
+    let changed = store.set_deleted(&mine, "demo/a", None, at).await.expect("a change");
+    assert_eq!(changed.len(), 1);
+    assert!(store.entry_at(&theirs, "demo/a", None).await.expect("a read").is_some());
+    assert_eq!(store.versions(&theirs, "demo/a").await.expect("a list").len(), 1);
 }
 
 fn entry(id: i64, path: &str) -> NewEntry {

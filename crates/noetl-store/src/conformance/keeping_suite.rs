@@ -24,6 +24,11 @@ macro_rules! conformance_of_keeping {
                 a_purge_takes_expired_entries_up_to_its_limit,
                 another_tenant_s_entries_are_out_of_reach,
             },
+            sealed_rows::{
+                everything_encrypted_is_walked_over_in_pages,
+                a_text_is_replaced_only_where_it_is_still_the_same,
+                nothing_else_of_a_row_changes_with_its_text,
+            },
             secret_audit::{
                 a_use_is_read_back,
                 a_repeated_use_changes_nothing,
@@ -58,6 +63,7 @@ macro_rules! conformance_of_keeping {
                 an_object_is_read_back,
                 a_deleted_object_is_gone,
                 objects_are_listed_by_beginning_and_in_pages,
+                objects_are_found_by_their_end,
                 a_module_is_read_back_by_version_or_highest,
                 a_deleted_module_leaves_its_other_versions,
                 modules_are_listed_by_beginning_and_in_pages,

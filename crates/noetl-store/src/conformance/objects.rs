@@ -48,6 +48,27 @@ pub async fn objects_are_listed_by_beginning_and_in_pages(store: Arc<dyn Store>)
     assert_eq!((one[0].size, one[0].digest), (4, Digest::of("b/ä".as_bytes())));
 }
 
+pub async fn objects_are_found_by_their_end(store: Arc<dyn Store>) {
+    for key in
+        ["z/run=1/a.json", "a/run=1/a.json", "a/run=1/a%json", "a/run=1/A.json", "run=1/a.json/b"]
+    {
+        store.put_object(key, "text/plain", key.as_bytes().to_vec()).await.expect("kept");
+    }
+    for (suffix, limit, expected) in [
+        ("/run=1/a.json", 9, vec!["a/run=1/a.json", "z/run=1/a.json"]),
+        ("/run=1/a.json", 1, vec!["a/run=1/a.json"]),
+        ("a%json", 9, vec!["a/run=1/a%json"]),
+        ("run_1/a.json", 9, vec![]),
+        ("a/run=1/a.json and more", 9, vec![]),
+    ] {
+        let found = store.objects_ending(suffix, limit).await.expect("a list");
+        let keys: Vec<&str> = found.iter().map(|summary| summary.key.as_str()).collect();
+        assert_eq!(keys, expected, "{suffix} {limit}");
+    }
+    let all = store.objects_ending("", 9).await.expect("a list");
+    assert_eq!(all.len(), 5);
+}
+
 pub async fn a_module_is_read_back_by_version_or_highest(store: Arc<dyn Store>) {
     for (version, bytes) in [(2, vec![2]), (-1, vec![1]), (10, vec![]), (2, vec![3; 100_000])] {
         let put = store.put_plugin("system/x", version, "application/wasm", bytes.clone()).await;

@@ -47,6 +47,17 @@ impl Objects for MemoryStore {
         });
         Ok(found.take(limit).cloned().collect())
     }
+
+    async fn objects_ending(
+        &self,
+        suffix: &str,
+        limit: usize,
+    ) -> Result<Vec<ObjectSummary>, StoreError> {
+        let state = self.state();
+        let all = state.kept.objects.values().map(|object| &object.summary);
+        let found = all.filter(|summary| summary.key.ends_with(suffix));
+        Ok(found.take(limit).cloned().collect())
+    }
 }
 
 #[async_trait]

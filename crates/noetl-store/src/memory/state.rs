@@ -34,7 +34,7 @@ pub(super) struct State {
     pub(super) schedules: ScheduleTable,
     pub(super) snapshots: SnapshotTable,
     pub(super) subscriptions: SubscriptionTable,
-    catalog: BTreeMap<CatalogId, (Tenant, CatalogEntry)>,
+    pub(super) catalog: BTreeMap<CatalogId, (Tenant, CatalogEntry)>,
     pub(super) kept: Kept,
     pub(super) lines: BTreeMap<ExecutionId, Lines>,
 }
@@ -229,6 +229,7 @@ impl State {
             payload: entry.payload,
             meta: entry.meta,
             created_at: entry.at,
+            deleted_at: None,
         };
         self.catalog.insert(entry.id, (tenant.clone(), entry.clone()));
         Ok(entry)
@@ -237,6 +238,11 @@ impl State {
     pub(super) fn entries_of(&self, tenant: &Tenant) -> impl Iterator<Item = &CatalogEntry> {
         let mine = self.catalog.values().filter(move |(owner, _)| owner == tenant);
         mine.map(|(_, entry)| entry)
+    }
+
+    /// Those that are not deleted.
+    pub(super) fn live_entries_of(&self, tenant: &Tenant) -> impl Iterator<Item = &CatalogEntry> {
+        self.entries_of(tenant).filter(|entry| entry.deleted_at.is_none())
     }
 }
 

@@ -11,13 +11,13 @@ use noetl_model::{
 
 use super::Sharded;
 use crate::{
-    Advanced, AuditFilter, Catalog, CatalogEntry, CatalogHead, Credential, CredentialFilter,
-    Credentials, Cursors, Keychain, KeychainEntry, KeychainFilter, Lease, Leases, NewCredential,
-    NewEntry, NewKeychainEntry, NewNote, NewRuntime, NewSchedule, NewSubscription, NewToken, Noted,
-    Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins, Reserved, RuntimeFilter,
-    RuntimeKind, RuntimeRow, Runtimes, ScheduleRow, Schedules, SecretAudit, SecretUse, Stamp,
-    StoreError, SubscriptionAction, SubscriptionRow, SubscriptionState, Subscriptions, Token,
-    Tokens,
+    Advanced, AuditFilter, Catalog, CatalogEntry, CatalogHead, CatalogVersion, Credential,
+    CredentialFilter, Credentials, Cursors, Keychain, KeychainEntry, KeychainFilter, Lease, Leases,
+    NewCredential, NewEntry, NewKeychainEntry, NewNote, NewRuntime, NewSchedule, NewSubscription,
+    NewToken, Noted, Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins, Reserved,
+    RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes, ScheduleRow, Schedules, Sealed, SealedPlace,
+    SealedRow, SealedRows, SecretAudit, SecretUse, Stamp, StoreError, SubscriptionAction,
+    SubscriptionRow, SubscriptionState, Subscriptions, Token, Tokens,
 };
 
 /// Makes a trait of one that passes every call on to the cluster store.
@@ -38,6 +38,13 @@ in_cluster! { Catalog {
     fn entry_at(tenant: &Tenant, path: &str, version: Option<u32>) -> Option<CatalogEntry>;
     fn entries(tenant: &Tenant, kind: Option<&str>) -> Vec<CatalogEntry>;
     fn newest_of(tenant: &Tenant, kind: &str) -> Vec<CatalogHead>;
+    fn versions(tenant: &Tenant, path: &str) -> Vec<CatalogVersion>;
+    fn set_deleted(
+        tenant: &Tenant,
+        path: &str,
+        version: Option<u32>,
+        at: Option<Timestamp>,
+    ) -> Vec<CatalogVersion>;
 } }
 
 in_cluster! { Leases {
@@ -135,6 +142,11 @@ in_cluster! { Keychain {
     fn purge_keychain(limit: usize) -> usize;
 } }
 
+in_cluster! { SealedRows {
+    fn sealed_rows(after: Option<&SealedPlace>, limit: usize) -> Vec<SealedRow>;
+    fn reseal(place: &SealedPlace, was: &Sealed, now: &Sealed) -> bool;
+} }
+
 in_cluster! { SecretAudit {
     fn audit_secret(tenant: &Tenant, used: SecretUse) -> bool;
     fn secret_uses(tenant: &Tenant, filter: &AuditFilter) -> Vec<SecretUse>;
@@ -154,6 +166,7 @@ in_cluster! { Objects {
     fn object(key: &str) -> Option<Object>;
     fn delete_object(key: &str) -> bool;
     fn objects(prefix: &str, after: Option<&str>, limit: usize) -> Vec<ObjectSummary>;
+    fn objects_ending(suffix: &str, limit: usize) -> Vec<ObjectSummary>;
 } }
 
 in_cluster! { Plugins {

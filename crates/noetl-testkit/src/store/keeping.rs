@@ -1,15 +1,13 @@
 //! What the frail store keeps beside the executions.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use noetl_model::{CommandId, CredentialId, ExecutionId, ResultId, Tenant, Timestamp, Value};
 use noetl_store::{
-    AuditFilter, BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Credential, CredentialFilter,
-    Credentials, Digest, Keychain, KeychainEntry, KeychainFilter, LogGap, LogLine, LogQuery, Logs,
+    BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Credential, CredentialFilter, Credentials,
+    Digest, Keychain, KeychainEntry, KeychainFilter, LogGap, LogLine, LogQuery, Logs,
     NewCredential, NewKeychainEntry, NewLine, NewResult, NewVariable, Object, ObjectSummary,
-    Objects, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary, SecretAudit, SecretUse,
-    StoreError, Transient, Variable,
+    Objects, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary, StoreError, Transient,
+    Variable,
 };
 
 use super::FrailStore;
@@ -146,28 +144,6 @@ impl Keychain for FrailStore {
 }
 
 #[async_trait]
-impl SecretAudit for FrailStore {
-    async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError> {
-        self.answer()?;
-        self.inner.audit_secret(tenant, used).await
-    }
-
-    async fn secret_uses(
-        &self,
-        tenant: &Tenant,
-        filter: &AuditFilter,
-    ) -> Result<Vec<SecretUse>, StoreError> {
-        self.answer()?;
-        self.inner.secret_uses(tenant, filter).await
-    }
-
-    async fn purge_secret_uses(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
-        self.answer()?;
-        self.inner.purge_secret_uses(age, limit).await
-    }
-}
-
-#[async_trait]
 impl Transient for FrailStore {
     async fn put_variables(
         &self,
@@ -298,6 +274,15 @@ impl Objects for FrailStore {
     ) -> Result<Vec<ObjectSummary>, StoreError> {
         self.answer()?;
         self.inner.objects(prefix, after, limit).await
+    }
+
+    async fn objects_ending(
+        &self,
+        suffix: &str,
+        limit: usize,
+    ) -> Result<Vec<ObjectSummary>, StoreError> {
+        self.answer()?;
+        self.inner.objects_ending(suffix, limit).await
     }
 }
 

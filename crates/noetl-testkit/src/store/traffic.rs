@@ -9,10 +9,9 @@ use noetl_model::{DueId, ExecutionId, ScheduleId, SubscriptionId, Tenant, Timest
 use noetl_store::tail::Lane;
 use noetl_store::{
     Advanced, Cursors, Due, DueRow, Lease, Leases, NewNote, NewRuntime, NewSchedule,
-    NewSubscription, NewToken, Noted, Outbox, OutboxRow, Reserved, RuntimeFilter, RuntimeKind,
-    RuntimeRow, Runtimes, ScheduleRow, Schedules, Snapshot, Snapshots, Stamp, StoreError,
-    SubscriptionAction, SubscriptionRow, SubscriptionState, Subscriptions, Tail, TailRow, Token,
-    Tokens,
+    NewSubscription, Noted, Outbox, OutboxRow, Reserved, RuntimeFilter, RuntimeKind, RuntimeRow,
+    Runtimes, ScheduleRow, Schedules, Snapshot, Snapshots, Stamp, StoreError, SubscriptionAction,
+    SubscriptionRow, SubscriptionState, Subscriptions, Tail, TailRow,
 };
 
 use super::FrailStore;
@@ -119,12 +118,4 @@ pass_on! { Tail {
     fn lanes() -> Vec<Lane>;
     fn tail(lane: u16, after: i64, limit: usize) -> Vec<TailRow>;
     fn tail_adopted(after: i64, limit: usize) -> Vec<TailRow>;
-} }
-
-pass_on! { Tokens {
-    fn put_token(tenant: &Tenant, new: NewToken) -> Token;
-    fn put_first_token(tenant: &Tenant, new: NewToken) -> Option<Token>;
-    fn token(id: &str) -> Option<Token>;
-    fn tokens(tenant: &Tenant) -> Vec<Token>;
-    fn revoke_token(tenant: &Tenant, id: &str) -> bool;
 } }

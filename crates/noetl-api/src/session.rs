@@ -1,0 +1,53 @@
+//! Sessions, as gateways ask for them.
+
+use std::fmt;
+
+use noetl_model::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The body of `POST /api/auth/session/validate`. Printing it shows nothing of the token.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionRequest {
+    /// The token; none is never good.
+    #[serde(default)]
+    pub session_token: String,
+}
+
+impl fmt::Debug for SessionRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionRequest(…)")
+    }
+}
+
+/// Whose a session is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionReply {
+    /// `ok`.
+    pub status: String,
+    /// Whether it is good.
+    pub valid: bool,
+    /// Who shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<SessionUser>,
+    /// Until when it is good; for ever when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<Timestamp>,
+    /// Why it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Who shows a token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionUser {
+    /// A number that is always the same for one token.
+    pub user_id: i32,
+    /// The token's id at its tenant.
+    pub email: String,
+    /// What the token is for.
+    pub display_name: String,
+    /// What its holder may do.
+    pub roles: Vec<String>,
+}

@@ -1,0 +1,190 @@
+//! Entries that a playbook declares, for workers that have no keychain of their own.
+//!
+//! Stored credentials, values that are spelled out and bearer tokens are answered. What would take a
+//! call to somebody else is for a worker, whose network may reach it; that is said rather than tried.
+//! Nothing found here is kept: reading the credential again is as quick, and a change of it counts
+//! at once.
+
+use std::sync::Arc;
+
+use noetl_model::{Fact, Map, Seq, Tenant, Value};
+use noetl_playbook::template::{Identity, Names, Scope, ValueTemplate, from_json_owned};
+use noetl_store::ExecutionRow;
+
+use super::{Keychains, label};
+use crate::audit::{Asking, Given};
+use crate::catalog::PlaybookError;
+use crate::credentials::CredentialError;
+
+/// Where an entry may name the stored credential it is made from.
+const ALIAS_KEYS: [&str; 4] = ["credential", "auth", "key", "alias"];
+/// Where a token is.
+const TOKEN_KEYS: [&str; 4] = ["token", "access_token", "bearer_token", "value"];
+
+impl Keychains {
+    /// What the playbook of an execution declares under a name; nothing when it does not.
+    pub(super) async fn declared(
+        &self,
+        tenant: &Tenant,
+        row: &ExecutionRow,
+        name: &str,
+        asking: &Asking,
+    ) -> Result<Option<Value>, CredentialError> {
+        let playbook = match self.playbooks.get(&*self.store, tenant, row.catalog).await {
+            Ok(playbook) => playbook,
+            Err(PlaybookError::Store(error)) => return Err(CredentialError::Store(error)),
+            Err(PlaybookError::NotFound | PlaybookError::Invalid(_)) => return Ok(None),
+        };
+        let Some(entry) = playbook.keychain.iter().find(|entry| &*entry.name == name) else {
+            return Ok(None);
+        };
+        let settings = self.settings(row, name, entry.settings.clone()).await?;
+        let kind = entry.kind.to_ascii_lowercase().replace('-', "_");
+        let provider = settings.get("provider").and_then(Value::as_str).unwrap_or("noetl");
+        let data = match kind.as_str() {
+            "static" => self.literal(tenant, name, &settings, asking).await?,
+            "bearer" | "token" | "bearer_token" => {
+                self.bearer(tenant, name, &settings, asking).await?
+            }
+            "oauth2" | "oauth" | "client_credentials" => {
+                return Err(unresolved(name, "its token is asked for by the worker that uses it"));
+            }
+            "secret_manager" | "secrets" | "vault" if provider != "noetl" => {
+                let reason = format!("the secret manager '{provider}' is not available here");
+                return Err(unresolved(name, reason));
+            }
+            _ => self.stored(tenant, name, &settings, asking).await?,
+        };
+        Ok(Some(Value::Object(data)))
+    }
+
+    /// The settings of an entry, rendered with the input of the execution.
+    async fn settings(
+        &self,
+        row: &ExecutionRow,
+        name: &str,
+        written: Map,
+    ) -> Result<Map, CredentialError> {
+        let template = ValueTemplate::compile(Value::Object(written))
+            .map_err(|error| unresolved(name, error))?;
+        let first = self.store.read(row.id, Seq(0), 1).await.map_err(CredentialError::Store)?;
+        let workload = first.into_iter().find_map(|event| match event.fact {
+            Fact::PlaybookStarted(started) => Some(started.workload),
+            _ => None,
+        });
+        let named = |(key, value): (String, Value)| (Arc::from(key), from_json_owned(value).into());
+        let workload: Names = workload.into_iter().flatten().map(named).collect();
+        let identity = Identity { execution: row.id, ..Identity::default() };
+        let now = self.clock.now();
+        let scope = Scope { workload: Arc::new(workload), identity, now, ..Scope::default() };
+        let rendered = template.render(&scope).map_err(|error| unresolved(name, error))?;
+        if !scope.reach.needed().is_empty() || !scope.reach.secrets().is_empty() {
+            return Err(unresolved(name, "its settings need more than the input of the execution"));
+        }
+        match rendered {
+            Value::Object(settings) => Ok(settings),
+            _ => Err(unresolved(name, "its settings are no map")),
+        }
+    }
+
+    /// Values that the document spells out.
+    async fn literal(
+        &self,
+        tenant: &Tenant,
+        name: &str,
+        settings: &Map,
+        asking: &Asking,
+    ) -> Result<Map, CredentialError> {
+        let found = ["map", "data", "values"].iter().find_map(|key| settings.get(*key));
+        let Some(Value::Object(fields)) = found else {
+            return Err(unresolved(name, "'map' must hold its fields"));
+        };
+        self.credentials.record(tenant, asking, &label(name), Given::Ok, None).await?;
+        Ok(fields.clone())
+    }
+
+    /// The fields of a stored credential, under the names `map` gives them.
+    async fn stored(
+        &self,
+        tenant: &Tenant,
+        name: &str,
+        settings: &Map,
+        asking: &Asking,
+    ) -> Result<Map, CredentialError> {
+        let alias = alias(settings).unwrap_or(name);
+        let revealed = self.credentials.reveal(tenant, alias, asking).await;
+        let data = match revealed {
+            Ok((_, Value::Object(data))) => data,
+            Ok(_) => return Err(unresolved(name, format!("credential '{alias}' has no fields"))),
+            Err(CredentialError::NotFound(_)) => {
+                return Err(unresolved(name, format!("there is no credential '{alias}'")));
+            }
+            Err(error) => return Err(error),
+        };
+        let Some(Value::Object(map)) = settings.get("map") else { return Ok(data) };
+        let mut fields = Map::new();
+        for (field, from) in map {
+            let found = from.as_str().and_then(|from| at(&data, from));
+            let reason = || format!("credential '{alias}' has no field for 'map.{field}'");
+            fields.insert(field.clone(), found.ok_or_else(|| unresolved(name, reason()))?.clone());
+        }
+        Ok(fields)
+    }
+
+    async fn bearer(
+        &self,
+        tenant: &Tenant,
+        name: &str,
+        settings: &Map,
+        asking: &Asking,
+    ) -> Result<Map, CredentialError> {
+        let token = |map: &Map| TOKEN_KEYS.iter().find_map(|key| text(map, key).map(str::to_owned));
+        let (mut fields, token) = match token(settings) {
+            Some(token) => {
+                self.credentials.record(tenant, asking, &label(name), Given::Ok, None).await?;
+                (Map::new(), Some(token))
+            }
+            None => {
+                let fields = self.stored(tenant, name, settings, asking).await?;
+                let token = token(&fields);
+                (fields, token)
+            }
+        };
+        let token = token.ok_or_else(|| unresolved(name, "there is no token in it"))?;
+        for key in ["token", "access_token"] {
+            fields.insert(key.to_owned(), token.as_str().into());
+        }
+        Ok(fields)
+    }
+}
+
+/// The credential an entry names.
+fn alias(settings: &Map) -> Option<&str> {
+    ALIAS_KEYS.iter().find_map(|key| match settings.get(*key) {
+        Some(Value::String(alias)) if !alias.trim().is_empty() => Some(alias.trim()),
+        Some(Value::Object(spec)) => text(spec, "credential").or_else(|| text(spec, "key")),
+        _ => None,
+    })
+}
+
+/// The value at a dotted path; a key may hold dots itself.
+fn at<'m>(data: &'m Map, path: &str) -> Option<&'m Value> {
+    if let Some(value) = data.get(path) {
+        return Some(value);
+    }
+    let mut parts = path.split('.');
+    let first = data.get(parts.next()?)?;
+    parts.try_fold(first, |value, part| match value {
+        Value::Object(map) => map.get(part),
+        Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
+
+fn text<'m>(map: &'m Map, key: &str) -> Option<&'m str> {
+    map.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+fn unresolved(name: &str, reason: impl std::fmt::Display) -> CredentialError {
+    CredentialError::Unresolved { name: name.to_owned(), reason: reason.to_string() }
+}

@@ -1,0 +1,222 @@
+//! Objects and modules that workers keep for each other, and suites of tests of playbooks.
+
+use std::sync::Arc;
+
+use noetl_model::{Clock, Tenant, Timestamp, Value};
+use noetl_store::{Digest, Object, ObjectSummary, Plugin, PluginSummary, Store, StoreError};
+use serde::{Deserialize, Serialize};
+
+/// Keys that are ours: callers neither read nor write them by their own.
+const RESERVED: &str = ".noetl/";
+
+/// The longest key or path.
+const KEY_MAX: usize = 1024;
+
+/// Why an object or module was not kept or found.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectError {
+    /// There is none at this place.
+    #[error("there is no {what} '{key}'")]
+    NotFound {
+        /// What it is.
+        what: &'static str,
+        /// Its key or path.
+        key: String,
+    },
+    /// It is not the one that was asked for.
+    #[error("module '{path}' has the digest {found}, not {asked}")]
+    Digest {
+        /// Its path.
+        path: String,
+        /// The digest it has.
+        found: Digest,
+        /// The one that was asked for.
+        asked: String,
+    },
+    /// The key says that it is another tenant's.
+    #[error("'{0}' is another tenant's")]
+    Foreign(String),
+    /// Nothing can be kept there.
+    #[error("a key has 1 to {KEY_MAX} bytes and does not begin with '{RESERVED}'")]
+    Key,
+    /// What is kept there is damaged.
+    #[error("the {what} '{key}' cannot be read")]
+    Damaged {
+        /// What it is.
+        what: &'static str,
+        /// Its key.
+        key: String,
+    },
+    /// The store did not answer.
+    #[error("the store did not answer")]
+    Store(#[source] StoreError),
+}
+
+/// Tests of a playbook that people keep with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Suite {
+    /// The playbook they are about.
+    pub playbook_path: String,
+    /// The tests.
+    pub tests: Vec<Value>,
+    /// Whatever their author notes.
+    pub metadata: Value,
+    /// When they were last put.
+    pub updated_at: Timestamp,
+}
+
+/// The service of objects. Cheap to clone.
+#[derive(Clone)]
+pub struct Objects {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Objects {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock }
+    }
+
+    /// Keeps an object in the place of any with its key. With a tenant, only if the key does not
+    /// name another.
+    pub async fn put(
+        &self,
+        whose: Option<&Tenant>,
+        key: &str,
+        media_type: &str,
+        bytes: Vec<u8>,
+    ) -> Result<ObjectSummary, ObjectError> {
+        check(key)?;
+        check_owner(whose, key)?;
+        self.store.put_object(key, media_type, bytes).await.map_err(ObjectError::Store)
+    }
+
+    /// The object with this key. With a tenant, only if the key does not name another.
+    pub async fn get(&self, whose: Option<&Tenant>, key: &str) -> Result<Object, ObjectError> {
+        check(key)?;
+        check_owner(whose, key)?;
+        let found = self.store.object(key).await.map_err(ObjectError::Store)?;
+        found.ok_or_else(|| ObjectError::NotFound { what: "object", key: key.to_owned() })
+    }
+
+    /// Keeps a module in the place of any with its path and version.
+    pub async fn put_plugin(
+        &self,
+        path: &str,
+        version: i32,
+        media_type: &str,
+        bytes: Vec<u8>,
+    ) -> Result<PluginSummary, ObjectError> {
+        check(path)?;
+        let kept = self.store.put_plugin(path, version, media_type, bytes).await;
+        kept.map_err(ObjectError::Store)
+    }
+
+    /// The module at a path: the given version or the highest, and only if it has the digest.
+    pub async fn plugin(
+        &self,
+        path: &str,
+        version: Option<i32>,
+        digest: Option<&str>,
+    ) -> Result<Plugin, ObjectError> {
+        let found = self.store.plugin(path, version).await.map_err(ObjectError::Store)?;
+        let missing = || ObjectError::NotFound { what: "module", key: path.to_owned() };
+        let plugin = found.ok_or_else(missing)?;
+        let has = plugin.summary.digest;
+        match digest.map(|asked| asked.trim().trim_start_matches("sha256:")) {
+            Some(asked) if !asked.eq_ignore_ascii_case(&has.to_string()) => {
+                let asked = asked.chars().take(100).collect();
+                Err(ObjectError::Digest { path: path.to_owned(), found: has, asked })
+            }
+            _ => Ok(plugin),
+        }
+    }
+
+    /// Keeps a suite in the place of any with its id.
+    pub async fn put_suite(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        suite: Suite,
+    ) -> Result<Suite, ObjectError> {
+        check(id)?;
+        let suite = Suite { updated_at: self.clock.now(), ..suite };
+        let damaged = |_| ObjectError::Damaged { what: "suite", key: id.to_owned() };
+        let bytes = serde_json::to_vec(&suite).map_err(damaged)?;
+        let put = self.store.put_object(&suite_key(tenant, id), "application/json", bytes).await;
+        put.map(|_| suite).map_err(ObjectError::Store)
+    }
+
+    /// A suite by its id.
+    pub async fn suite(&self, tenant: &Tenant, id: &str) -> Result<Suite, ObjectError> {
+        let found = self.store.object(&suite_key(tenant, id)).await.map_err(ObjectError::Store)?;
+        let missing = || ObjectError::NotFound { what: "suite", key: id.to_owned() };
+        let bytes = found.ok_or_else(missing)?.bytes;
+        let damaged = |_| ObjectError::Damaged { what: "suite", key: id.to_owned() };
+        serde_json::from_slice(&bytes).map_err(damaged)
+    }
+
+    /// Removes a suite.
+    pub async fn delete_suite(&self, tenant: &Tenant, id: &str) -> Result<(), ObjectError> {
+        let removed = self.store.delete_object(&suite_key(tenant, id)).await;
+        match removed.map_err(ObjectError::Store)? {
+            true => Ok(()),
+            false => Err(ObjectError::NotFound { what: "suite", key: id.to_owned() }),
+        }
+    }
+}
+
+fn check(key: &str) -> Result<(), ObjectError> {
+    let is_fine = (1..=KEY_MAX).contains(&key.len()) && !key.starts_with(RESERVED);
+    if is_fine { Ok(()) } else { Err(ObjectError::Key) }
+}
+
+fn check_owner(whose: Option<&Tenant>, key: &str) -> Result<(), ObjectError> {
+    match whose.is_none_or(|tenant| is_of(key, tenant)) {
+        true => Ok(()),
+        false => Err(ObjectError::Foreign(key.to_owned())),
+    }
+}
+
+/// Whether a key may be a tenant's: one that names a tenant is that one's only.
+pub(crate) fn is_of(key: &str, tenant: &Tenant) -> bool {
+    let named = key.split('/').find_map(|part| part.strip_prefix("tenant="));
+    named.is_none_or(|named| named == tenant.as_str())
+}
+
+/// Objects are nobody's, so the key of a suite says whose it is. A tenant's name may hold anything;
+/// its length keeps two of them apart.
+fn suite_key(tenant: &Tenant, id: &str) -> String {
+    let tenant = tenant.as_str();
+    format!("{RESERVED}suites/{}:{tenant}/{id}.json", tenant.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suites_of_two_tenants_never_share_a_key() {
+        let key = |tenant: &str, id: &str| suite_key(&Tenant::new(tenant), id);
+        assert_ne!(key("a", "b/c"), key("a/b", "c"));
+        assert_ne!(key("a", "x"), key("b", "x"));
+    }
+
+    #[test]
+    fn a_key_that_names_another_tenant_is_that_one_s() {
+        let tenant = Tenant::new("acme");
+        assert!(is_of("noetl/tenant=acme/execution=1/results/a", &tenant));
+        assert!(is_of("noetl/execution=1/results/a", &tenant));
+        assert!(!is_of("noetl/tenant=other/execution=1/results/a", &tenant));
+        assert!(!is_of("noetl/tenant=acme2/execution=1/results/a", &tenant));
+    }
+
+    #[test]
+    fn reserved_and_empty_keys_are_refused() {
+        assert!(check("a/b").is_ok());
+        let long = "x".repeat(KEY_MAX + 1);
+        for key in ["", ".noetl/suites/1:a/b.json", long.as_str()] {
+            assert!(check(key).is_err(), "{key}");
+        }
+    }
+}

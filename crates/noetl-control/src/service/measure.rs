@@ -1,0 +1,37 @@
+//! What is counted in the store rather than here.
+
+use noetl_store::SubscriptionState;
+
+use super::Control;
+
+impl Control {
+    /// Reads what is counted in the store rather than here. What cannot be read keeps its last
+    /// value.
+    pub async fn measure(&self) {
+        match self.store.pending().await {
+            Ok(pending) => {
+                self.metrics.outbox_pending.set(i64::try_from(pending).unwrap_or(i64::MAX));
+            }
+            Err(_) => self.metrics.scrape_errors.inc(),
+        }
+        match self.store.waiting_commands().await {
+            Ok(waiting) => {
+                let gauge = self.metrics.commands_pending.with_label_values(&["all"]);
+                gauge.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+            }
+            Err(_) => self.metrics.scrape_errors.inc(),
+        }
+        match self.store.subscription_counts().await {
+            Ok(counts) => {
+                for state in SubscriptionState::ALL {
+                    let found = counts.iter().find(|(counted, _)| *counted == state);
+                    let count = found.map_or(0, |(_, count)| *count);
+                    let gauge =
+                        self.metrics.subscription_state.with_label_values(&[state.as_str()]);
+                    gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+                }
+            }
+            Err(_) => self.metrics.scrape_errors.inc(),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Results that workers hand in apart from their reports, and whatever a reference names.
+
+use std::sync::Arc;
+
+use noetl_engine::replay::canonical;
+use noetl_model::{DEPTH_MAX, ExecutionId, ResultId, Tenant, Value, is_deeper_than};
+use noetl_playbook::template::blob_of_ref;
+use noetl_store::{Digest, NewResult, ResultSummary, Store, StoreError};
+
+use crate::ids::Ids;
+use crate::objects::is_of;
+use crate::redaction::{Redaction, unmark};
+use crate::results::Results;
+use crate::variables::{KeepError, check_name};
+
+/// How many keys with the end that is looked for are looked at: one per tenant that has it.
+const ENDS_MAX: usize = 1000;
+
+/// A result to keep.
+#[derive(Debug, Clone)]
+pub struct ResultRequest {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub data: Value,
+    /// How long it is meant to live, in the caller's words.
+    pub scope: String,
+    /// The step it comes from.
+    pub source_step: Option<String>,
+}
+
+/// A reference that cannot be followed.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// It is none.
+    #[error(
+        "a reference is 'noetl://execution/<id>/result/<name>/<id>' or \
+         'noetl://<tenant>/<project>/results/<id>/<step>/<frame>/<row>/<attempt>', not '{0}'"
+    )]
+    Malformed(String),
+    /// What it names is not there.
+    #[error("result not found")]
+    NotFound,
+    /// The store did not answer.
+    #[error("the store did not answer")]
+    Store(#[source] StoreError),
+}
+
+/// What a reference names, as the text of a JSON value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved(pub Vec<u8>);
+
+/// The service of results. Cheap to clone.
+#[derive(Clone)]
+pub struct StoredResults {
+    store: Arc<dyn Store>,
+    ids: Ids,
+    results: Results,
+    redaction: Redaction,
+}
+
+impl StoredResults {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        ids: Ids,
+        results: Results,
+        redaction: Redaction,
+    ) -> Self {
+        Self { store, ids, results, redaction }
+    }
+
+    /// Keeps a result without the secrets in it. Each is a new one: a caller that comes again has
+    /// two, and refers to the one it was told of.
+    pub async fn put(
+        &self,
+        tenant: &Tenant,
+        execution: ExecutionId,
+        request: ResultRequest,
+    ) -> Result<ResultSummary, KeepError> {
+        check_name("result", &request.name)?;
+        if is_deeper_than(&request.data, DEPTH_MAX) {
+            return Err(KeepError::TooDeep(request.name));
+        }
+        let known = self.store.execution(tenant, execution).await.map_err(KeepError::Store)?;
+        if known.is_none() {
+            return Err(KeepError::NoExecution(execution));
+        }
+        let mut data = request.data;
+        unmark(&mut data);
+        self.redaction.value(tenant, &mut data);
+        self.ids.leased().map_err(KeepError::Store)?;
+        let id = self.ids.result();
+        let new = measured(data, |bytes, sha256| ResultSummary {
+            id,
+            execution,
+            name: request.name,
+            scope: request.scope,
+            source_step: request.source_step,
+            bytes,
+            sha256,
+            media_type: "application/json".to_owned(),
+            expires_at: None,
+        });
+        let new = new.await;
+        let summary = new.summary.clone();
+        // An id that was minted here is nobody else's, and one that is there is this very result.
+        self.store.put_result(tenant, new).await.map_err(KeepError::Store)?;
+        Ok(summary)
+    }
+
+    /// What a reference names, of the caller's own.
+    pub async fn resolve(&self, tenant: &Tenant, uri: &str) -> Result<Resolved, ResolveError> {
+        match Reference::read(uri) {
+            None => Err(ResolveError::Malformed(uri.chars().take(200).collect())),
+            Some(Reference::Stored { execution, name, id }) => {
+                let found = self.store.result_data(tenant, execution, name, id).await;
+                let found = found.map_err(ResolveError::Store)?.ok_or(ResolveError::NotFound)?;
+                serde_json::to_vec(&found).map(Resolved).map_err(|_| ResolveError::NotFound)
+            }
+            Some(Reference::Content { execution }) => {
+                self.content(tenant, execution, uri).await.map(Resolved)
+            }
+            Some(Reference::Object { tenant: named, end }) => {
+                if named != tenant.as_str() {
+                    return Err(ResolveError::NotFound);
+                }
+                self.object(tenant, &end).await.map(Resolved)
+            }
+        }
+    }
+
+    /// Content that an execution of the caller refers to.
+    async fn content(
+        &self,
+        tenant: &Tenant,
+        execution: ExecutionId,
+        uri: &str,
+    ) -> Result<Vec<u8>, ResolveError> {
+        let reference = blob_of_ref(uri).ok_or(ResolveError::NotFound)?;
+        let known = self.store.execution(tenant, execution).await.map_err(ResolveError::Store)?;
+        if known.is_none() {
+            return Err(ResolveError::NotFound);
+        }
+        let digest: Digest = reference.digest.parse().map_err(|_| ResolveError::NotFound)?;
+        let own = self.store.references(execution).await.map_err(ResolveError::Store)?;
+        if !own.contains(&digest) {
+            return Err(ResolveError::NotFound);
+        }
+        self.results.read(&reference).await.map_err(|error| match error.is_passing() {
+            true => ResolveError::Store(StoreError::backend("read a result", error)),
+            false => ResolveError::NotFound,
+        })
+    }
+
+    /// An object by the end of its key, unless the key says that it is another tenant's.
+    async fn object(&self, tenant: &Tenant, end: &str) -> Result<Vec<u8>, ResolveError> {
+        let found = self.store.objects_ending(end, ENDS_MAX).await.map_err(ResolveError::Store)?;
+        let mine = found.into_iter().find(|summary| is_of(&summary.key, tenant));
+        let key = mine.ok_or(ResolveError::NotFound)?.key;
+        let object = self.store.object(&key).await.map_err(ResolveError::Store)?;
+        Ok(object.ok_or(ResolveError::NotFound)?.bytes)
+    }
+}
+
+/// A result with its size and checksum, which are over its JSON with sorted keys. One of 64 MiB
+/// takes a while, so others are served meanwhile.
+async fn measured(data: Value, summary: impl FnOnce(u64, String) -> ResultSummary) -> NewResult {
+    let task = tokio::task::spawn_blocking(move || {
+        let text = canonical::text(&data);
+        (text.len() as u64, Digest::of(text.as_bytes()).to_string(), data)
+    });
+    match task.await {
+        Ok((bytes, sha256, data)) => NewResult { summary: summary(bytes, sha256), data },
+        Err(stopped) => match stopped.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Only a runtime that shuts down drops the task unrun; nobody waits for the answer then.
+            Err(_) => NewResult { summary: summary(0, String::new()), data: Value::Null },
+        },
+    }
+}
+
+/// What a text refers to.
+#[derive(Debug, PartialEq, Eq)]
+enum Reference<'u> {
+    /// A result that was handed in.
+    Stored { execution: ExecutionId, name: &'u str, id: ResultId },
+    /// Content of an execution.
+    Content { execution: ExecutionId },
+    /// An object of this tenant whose key ends so.
+    Object { tenant: &'u str, end: String },
+}
+
+impl<'u> Reference<'u> {
+    fn read(uri: &'u str) -> Option<Self> {
+        let rest = uri.trim().strip_prefix("noetl://")?;
+        let of_execution = rest.strip_prefix("execution/").and_then(|rest| {
+            let (execution, rest) = rest.split_once("/result/")?;
+            let (name, last) = rest.rsplit_once('/')?;
+            let execution = execution.parse().ok()?;
+            match last.parse() {
+                Ok(id) if !name.is_empty() => Some(Self::Stored { execution, name, id }),
+                Ok(_) => None,
+                Err(_) => blob_of_ref(uri.trim()).map(|_| Self::Content { execution }),
+            }
+        });
+        of_execution.or_else(|| Self::object(rest))
+    }
+
+    fn object(rest: &'u str) -> Option<Self> {
+        let parts: Vec<&str> = rest.split('/').collect();
+        let [tenant, project, "results", execution, step, frame, row, attempt] = parts[..] else {
+            return None;
+        };
+        let execution: ExecutionId = execution.parse().ok()?;
+        if [tenant, project, step, frame, row, attempt].iter().any(|part| part.is_empty()) {
+            return None;
+        }
+        let end = format!("/execution={execution}/results/{step}/{frame}/{row}/{attempt}.json");
+        Some(Self::Object { tenant, end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_shape_of_a_reference_is_read() {
+        let execution = ExecutionId::new(12);
+        let stored = Reference::read("noetl://execution/12/result/a/b/34");
+        let id = ResultId::new(34);
+        assert_eq!(stored, Some(Reference::Stored { execution, name: "a/b", id }));
+        let digest = "0".repeat(64);
+        let content = format!("noetl://execution/12/result/load/{digest}-70000");
+        assert_eq!(Reference::read(&content), Some(Reference::Content { execution }));
+        let object = Reference::read("noetl://default/shop/results/12/load/0/1/2");
+        let end = "/execution=12/results/load/0/1/2.json".to_owned();
+        assert_eq!(object, Some(Reference::Object { tenant: "default", end }));
+    }
+
+    #[test]
+    fn anything_else_is_none() {
+        for text in [
+            "",
+            "noetl://",
+            "http://execution/12/result/a/34",
+            "noetl://execution/12/result/34",
+            "noetl://execution/x/result/a/34",
+            "noetl://execution/12/result/a/b",
+            "noetl://default/shop/results/12/load/0/1",
+            "noetl://default/shop/results/12/load/0/1/2/3",
+            "noetl://default//results/12/load/0/1/2",
+            "noetl://default/shop/results/x/load/0/1/2",
+        ] {
+            assert_eq!(Reference::read(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! A form for a document's input: what a person may fill in before it is run.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::context::Context;
+use super::cursor::Cursor;
+use super::{open, value};
+use crate::diagnostic::Diagnostic;
+use crate::yaml::{Key, Kind};
+
+/// A form for the `workload` of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UiSchema {
+    /// `metadata.name`.
+    pub title: Option<String>,
+    /// `metadata.description`.
+    pub description: Option<String>,
+    /// Whether its author wants it shown (`metadata.exposed_in_ui`).
+    pub is_exposed: bool,
+    /// One per key of `workload`, as written.
+    pub fields: Vec<UiField>,
+}
+
+/// One field of a form.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UiField {
+    /// Its key.
+    pub name: String,
+    /// `enum`, `boolean`, `integer`, `number`, `null`, `object`, `array` or `string`.
+    pub kind: &'static str,
+    /// What it is when nothing is filled in.
+    pub default: Value,
+    /// What it is for (`# ui:description=…`).
+    pub description: Option<String>,
+    /// Whether what is typed is not to be shown (`# ui:secret`).
+    pub secret: bool,
+    /// Which credentials may be chosen (`# ui:credential=glob`).
+    pub credential_glob: Option<String>,
+    /// What may be chosen (`# ui:enum=[a, b]`).
+    pub options: Option<Vec<Value>>,
+    /// The fields of an object.
+    pub children: Option<Vec<Self>>,
+}
+
+/// The form for a document's input.
+///
+/// # Errors
+///
+/// What is wrong with the document, when it is no YAML or has no `metadata`.
+pub fn ui_schema(text: &str) -> Result<UiSchema, Vec<Diagnostic>> {
+    let (mut cx, root) = open(text);
+    let schema = root.map(|root| read(&mut cx, &Cursor::root(&root)));
+    schema.filter(|_| !cx.findings.has_errors()).ok_or_else(|| cx.findings.into_sorted())
+}
+
+fn read(cx: &mut Context<'_>, root: &Cursor<'_>) -> UiSchema {
+    let metadata = root.get("metadata");
+    let text = |name: &str| {
+        let found =
+            metadata.as_ref().and_then(|metadata| metadata.get(name)?.text().map(str::to_owned));
+        found.filter(|found| !found.is_empty())
+    };
+    let exposed = metadata.as_ref().and_then(|metadata| metadata.get("exposed_in_ui"));
+    let is_exposed = exposed.is_some_and(|found| matches!(found.node.kind, Kind::Bool(true)));
+    let (title, description) = (text("name"), text("description"));
+    let workload = root.get("workload");
+    let fields = workload.iter().flat_map(|workload| workload.entries());
+    let fields = fields
+        .map(|(key, entry)| {
+            let said = Directives::of(cx.line(key.at.line), key);
+            field(cx, key, &entry, said)
+        })
+        .collect();
+    UiSchema { title, description, is_exposed, fields }
+}
+
+fn field(cx: &mut Context<'_>, key: &Key, at: &Cursor<'_>, said: Directives) -> UiField {
+    let children = at.is_map().then(|| {
+        at.entries().map(|(key, entry)| field(cx, key, &entry, Directives::default())).collect()
+    });
+    let kind = match &at.node.kind {
+        _ if said.options.is_some() => "enum",
+        Kind::Null => "null",
+        Kind::Bool(_) => "boolean",
+        Kind::Int(_) | Kind::Large(_) => "integer",
+        Kind::Float(_) => "number",
+        Kind::Text(..) => "string",
+        Kind::List(_) => "array",
+        Kind::Map(_) => "object",
+    };
+    UiField {
+        name: key.name.to_string(),
+        kind,
+        default: value::literal(cx, at),
+        description: said.description,
+        secret: said.secret,
+        credential_glob: said.credential_glob,
+        options: said.options,
+        children,
+    }
+}
+
+/// What the comment at the end of a key's line says.
+#[derive(Debug, Default, PartialEq)]
+struct Directives {
+    secret: bool,
+    options: Option<Vec<Value>>,
+    credential_glob: Option<String>,
+    description: Option<String>,
+}
+
+impl Directives {
+    /// A line that begins with another key is about that one.
+    fn of(line: &str, key: &Key) -> Self {
+        let begins = line.trim_start().trim_start_matches(['"', '\'']).starts_with(&*key.name);
+        match comment(line).filter(|_| begins) {
+            Some(comment) => Self::read(comment),
+            None => Self::default(),
+        }
+    }
+
+    fn read(comment: &str) -> Self {
+        let mut said = Self::default();
+        let mut rest = comment;
+        while let Some(at) = rest.find("ui:") {
+            let is_word =
+                rest[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || c == '#');
+            rest = &rest[at + "ui:".len()..];
+            if !is_word {
+                continue;
+            }
+            // A description may hold anything but the beginning of another directive.
+            let end = rest.find("# ui:").unwrap_or(rest.len());
+            let word_end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+            if let Some(text) = rest[..end].strip_prefix("description=") {
+                let text = text.trim().trim_end_matches('#').trim().trim_matches('"');
+                said.description = (!text.is_empty()).then(|| text.to_owned());
+                rest = &rest[end..];
+            } else if let Some(list) = rest.strip_prefix("enum=[") {
+                if let Some((items, after)) = list.split_once(']') {
+                    said.options = Some(items.split(',').filter_map(option).collect());
+                    rest = after;
+                }
+            } else if let Some(glob) = rest[..word_end].strip_prefix("credential=") {
+                said.credential_glob = (!glob.is_empty()).then(|| glob.to_owned());
+            } else if &rest[..word_end] == "secret" {
+                said.secret = true;
+            }
+        }
+        said
+    }
+}
+
+/// One item of a list in a comment: a number, `true`, `false`, or text with or without quotes.
+fn option(item: &str) -> Option<Value> {
+    let item = item.trim();
+    if item.is_empty() {
+        return None;
+    }
+    let plain = serde_json::from_str(item).ok().filter(|value: &Value| !value.is_object());
+    Some(plain.unwrap_or_else(|| Value::from(item.trim_matches(['"', '\'']))))
+}
+
+/// What stands behind the `#` of a line, if a comment is on it: a `#` after a blank that is not
+/// inside quotes.
+fn comment(line: &str) -> Option<&str> {
+    let mut quote: Option<char> = None;
+    let mut before = ' ';
+    for (at, c) in line.char_indices() {
+        match quote {
+            Some(open) if c == open && before != '\\' => quote = None,
+            Some(_) => {}
+            // Inside a plain word a quote is a letter like any other.
+            None if matches!(c, '"' | '\'')
+                && matches!(before, ' ' | '\t' | '[' | '{' | ',' | ':') =>
+            {
+                quote = Some(c);
+            }
+            None if c == '#' && before.is_whitespace() => return Some(&line[at + 1..]),
+            None => {}
+        }
+        before = c;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const FORM: &str = "\
+kind: Playbook
+metadata:
+  name: form
+  path: tests/form
+  description: Fill **in**.
+  exposed_in_ui: true
+workload:
+  token: ''  # ui:secret # ui:description=From the # 1 provider, it's yours
+  size: small # ui:enum=[small, 2, \"very large\"]
+  db: \"pg # no comment\"  # ui:credential=pg_*
+  count: 3
+  rate: 1.5
+  on: true
+  nothing:
+  many: [1, 2]
+  it's: a # b
+  nested: # ui:description=All of it
+    deep: x # ui:secret
+";
+
+    #[test]
+    fn every_key_of_the_workload_is_a_field_in_its_order() {
+        let schema = ui_schema(FORM).expect("a form");
+        assert_eq!((schema.title.as_deref(), schema.is_exposed), (Some("form"), true));
+        assert_eq!(schema.description.as_deref(), Some("Fill **in**."));
+        let kinds: Vec<_> = schema.fields.iter().map(|field| (&*field.name, field.kind)).collect();
+        let expected = [
+            ("token", "string"),
+            ("size", "enum"),
+            ("db", "string"),
+            ("count", "integer"),
+            ("rate", "number"),
+            ("on", "boolean"),
+            ("nothing", "null"),
+            ("many", "array"),
+            ("it's", "string"),
+            ("nested", "object"),
+        ];
+        assert_eq!(kinds, expected);
+    }
+
+    #[test]
+    fn comments_on_the_line_of_a_key_say_more_about_it() {
+        let fields = ui_schema(FORM).expect("a form").fields;
+        assert!(fields[0].secret);
+        let said = fields[0].description.as_deref();
+        assert_eq!(said, Some("From the # 1 provider, it's yours"));
+        assert_eq!(fields[1].options, Some(vec![json!("small"), json!(2), json!("very large")]));
+        assert_eq!((&fields[1].default, fields[1].secret), (&json!("small"), false));
+        assert_eq!(fields[2].credential_glob.as_deref(), Some("pg_*"));
+        assert_eq!(fields[2].default, "pg # no comment");
+        assert_eq!(fields[8].default, "a");
+        let nested = &fields[9];
+        assert_eq!(nested.description.as_deref(), Some("All of it"));
+        let children = nested.children.as_deref().expect("children");
+        assert_eq!((&*children[0].name, children[0].secret), ("deep", false), "direct keys only");
+    }
+
+    #[test]
+    fn a_document_without_input_has_no_fields_and_no_yaml_has_no_form() {
+        for text in ["metadata: {name: a}", "metadata: {name: a}\nworkload: text", "kind: Mcp"] {
+            assert_eq!(ui_schema(text).expect("a form").fields, [], "{text}");
+        }
+        assert!(ui_schema("a: [1").is_err());
+    }
+
+    #[test]
+    fn keys_that_share_a_line_get_no_directive_of_another() {
+        let text = "metadata: {name: a}\nworkload: {a: 1, b: 2} # ui:secret\n";
+        let fields = ui_schema(text).expect("a form").fields;
+        assert!(fields.iter().all(|field| !field.secret), "{fields:?}");
+    }
+}

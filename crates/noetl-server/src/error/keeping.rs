@@ -1,0 +1,85 @@
+//! How what is kept can fail.
+
+use axum::http::StatusCode;
+use noetl_control::{CredentialError, KeepError, ObjectError, ResolveError};
+use tracing::error;
+
+use super::{ApiError, chain};
+
+impl From<CredentialError> for ApiError {
+    fn from(failure: CredentialError) -> Self {
+        let message = failure.to_string();
+        match failure {
+            CredentialError::NotFound(_) => Self::not_found("credential_not_found", message),
+            CredentialError::Unnamed(_) => Self::invalid("invalid_credential", message),
+            CredentialError::Unresolved { .. } => Self::invalid("keychain_unresolved", message),
+            CredentialError::Worker { .. } => {
+                Self::refused(StatusCode::BAD_REQUEST, "no_worker_key", message)
+            }
+            CredentialError::NoKey => Self::unavailable("no_encryption_key", message),
+            CredentialError::Unrecorded(_) => {
+                error!(cause = chain(&failure), "the use of a secret could not be recorded");
+                Self::unavailable("secret_audit_unavailable", message)
+            }
+            CredentialError::Sealed { .. } => {
+                error!(cause = chain(&failure), "a credential is not usable");
+                Self::refused(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "credential_unreadable",
+                    chain(&failure),
+                )
+            }
+            CredentialError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<KeepError> for ApiError {
+    fn from(failure: KeepError) -> Self {
+        let message = failure.to_string();
+        match failure {
+            KeepError::NoExecution(_) => Self::not_found("execution_not_found", message),
+            KeepError::Name { .. } => Self::invalid("invalid_name", message),
+            KeepError::TooDeep(_) => Self::invalid("too_deep", message),
+            KeepError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<ResolveError> for ApiError {
+    fn from(failure: ResolveError) -> Self {
+        let message = failure.to_string();
+        match failure {
+            ResolveError::Malformed(_) => {
+                Self::refused(StatusCode::BAD_REQUEST, "malformed_reference", message)
+            }
+            ResolveError::NotFound => Self::not_found("result_not_found", message),
+            ResolveError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<ObjectError> for ApiError {
+    fn from(failure: ObjectError) -> Self {
+        let message = failure.to_string();
+        match failure {
+            ObjectError::NotFound { what: "object", .. } => {
+                Self::not_found("object_not_found", message)
+            }
+            ObjectError::NotFound { what: "suite", .. } => {
+                Self::not_found("suite_not_found", message)
+            }
+            ObjectError::NotFound { .. } => Self::not_found("module_not_found", message),
+            ObjectError::Digest { .. } => Self::conflict("digest_mismatch", message),
+            ObjectError::Foreign(_) => {
+                Self::refused(StatusCode::FORBIDDEN, "another_tenant", message)
+            }
+            ObjectError::Key => Self::invalid("invalid_key", message),
+            ObjectError::Damaged { .. } => {
+                error!(cause = message, "something that is kept is damaged");
+                Self::internal(message)
+            }
+            ObjectError::Store(failure) => failure.into(),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Routes of what is kept: documents, secrets, variables, results, objects.
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::Method;
+use axum::routing::{get, post};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::routes::{
+    absent, audit, catalog, ehdb, keychain, keys, objects, results, session, suites, vars,
+};
+
+/// More of the catalog.
+pub(super) fn catalog_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(catalog::batch::register))
+        .routes(routes!(catalog::checks::validate))
+        .routes(routes!(catalog::checks::validate_playbook))
+        .routes(routes!(catalog::content::get, catalog::content::put))
+        .routes(routes!(catalog::lists::paths))
+        .routes(routes!(catalog::lists::versions))
+        .routes(routes!(catalog::lists::agents))
+        .routes(routes!(catalog::removal::delete))
+        .routes(routes!(catalog::removal::restore))
+        .routes(routes!(catalog::form::get))
+        .routes(routes!(suites::get, suites::put, suites::delete))
+}
+
+/// More of what is secret.
+pub(super) fn secret_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(keychain::list))
+        .routes(routes!(keychain::get, keychain::put, keychain::delete))
+        .routes(routes!(keys::status))
+        .routes(routes!(keys::rotate))
+        .routes(routes!(audit::list))
+        .routes(routes!(session::validate))
+}
+
+/// What workers keep.
+pub(super) fn worker_routes() -> OpenApiRouter<App> {
+    let large = OpenApiRouter::new()
+        .routes(routes!(results::put))
+        .routes(routes!(objects::get, objects::put))
+        .routes(routes!(objects::get_plugin, objects::put_plugin))
+        .layer(DefaultBodyLimit::max(objects::BODY_LIMIT));
+    OpenApiRouter::new()
+        .routes(routes!(vars::list, vars::set, vars::clear))
+        .routes(routes!(vars::get, vars::delete))
+        .routes(routes!(results::resolve))
+        .routes(routes!(objects::cells))
+        .routes(routes!(ehdb::index))
+        .routes(routes!(ehdb::executions))
+        .routes(routes!(ehdb::execution))
+        .routes(routes!(ehdb::events))
+        .merge(large)
+}
+
+/// Routes that say what to do instead.
+pub(super) fn absent_routes(router: Router<App>) -> Router<App> {
+    absent::ABSENT.iter().fold(router, |router, (verb, path, _)| {
+        let says = match *verb {
+            Method::GET => get(absent::say),
+            _ => post(absent::say),
+        };
+        router.route(path, says)
+    })
+}
+
+/// A path as the document shows it: a part that may hold slashes is a part like any other there.
+pub(crate) fn shown(path: &str) -> String {
+    match path {
+        "/api/catalog/{*path}" => "/api/catalog/{path}/ui_schema".to_owned(),
+        other => other.replace("{*", "{"),
+    }
+}

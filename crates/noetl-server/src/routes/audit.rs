@@ -1,0 +1,81 @@
+//! The audit of secrets.
+
+use noetl_api::Id;
+use noetl_api::credentials::{SecretAuditReply, SecretAuditRow};
+use noetl_model::Timestamp;
+use noetl_store::{AuditFilter, SecretUse};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
+use crate::http::extract::{Json, Query};
+
+const LIMIT: usize = 100;
+const LIMIT_MAX: usize = 10_000;
+
+/// Which uses are listed.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct AuditQuery {
+    /// Only of this credential.
+    #[serde(default)]
+    credential: Option<String>,
+    /// Only for this execution.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    execution_id: Option<Id>,
+    /// Only from this time on.
+    #[serde(default)]
+    #[param(value_type = Option<String>, format = DateTime)]
+    from: Option<Timestamp>,
+    /// Only up to this time.
+    #[serde(default)]
+    #[param(value_type = Option<String>, format = DateTime)]
+    to: Option<Timestamp>,
+    /// How many at most: 100 when left out, up to 10 000.
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+/// List who asked for which secret
+///
+/// Latest first, whatever came of it.
+#[utoipa::path(
+    get,
+    path = "/api/internal/secret-audit",
+    operation_id = "secret_audit",
+    tag = "credentials",
+    params(AuditQuery),
+    responses((status = 200, body = SecretAuditReply), Failures),
+)]
+pub(crate) async fn list(
+    Scoped(app): Scoped,
+    Query(query): Query<AuditQuery>,
+) -> Result<Json<SecretAuditReply>, ApiError> {
+    let filter = AuditFilter {
+        credential: query.credential,
+        execution: query.execution_id.map(Into::into),
+        from: query.from,
+        to: query.to,
+        limit: query.limit.unwrap_or(LIMIT).min(LIMIT_MAX),
+    };
+    let uses = app.control.uses.list(&app.tenant, &filter).await?;
+    Ok(Json(SecretAuditReply { rows: uses.into_iter().map(row).collect() }))
+}
+
+fn row(used: SecretUse) -> SecretAuditRow {
+    SecretAuditRow {
+        audit_id: Id::text(used.id.get()),
+        occurred_at: used.at,
+        credential: used.credential,
+        operation: used.operation,
+        outcome: used.outcome,
+        worker_id: used.worker,
+        execution_id: used.execution.map(|id| Id::text(id.get())),
+        parent_execution_id: used.parent.map(|id| Id::text(id.get())),
+        kek_version: used.key_version,
+        notes: used.notes,
+    }
+}

@@ -1,0 +1,66 @@
+//! Documents that are looked at and not kept.
+
+use noetl_api::catalog::{CheckReply, CheckRequest};
+use noetl_playbook::Severity;
+
+use super::plain;
+use crate::app::App;
+use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
+use crate::http::extract::Json;
+use crate::shape;
+
+/// Check a document
+///
+/// Everything that is wrong with it and everything its author should look at, with line and column.
+/// Nothing is kept.
+#[utoipa::path(
+    post,
+    path = "/api/catalog/validate",
+    operation_id = "catalog_validate",
+    tag = "catalog",
+    request_body = CheckRequest,
+    responses((status = 200, body = CheckReply), Failures),
+)]
+pub(crate) async fn validate(
+    Scoped(app): Scoped,
+    Json(request): Json<CheckRequest>,
+) -> Result<Json<CheckReply>, ApiError> {
+    checked(&app, request).await
+}
+
+/// Check a playbook
+///
+/// The same under the name that published pages ask for.
+#[utoipa::path(
+    post,
+    path = "/api/catalog/playbooks/validate",
+    operation_id = "playbooks_validate",
+    tag = "catalog",
+    request_body = CheckRequest,
+    responses((status = 200, body = CheckReply), Failures),
+)]
+pub(crate) async fn validate_playbook(
+    Scoped(app): Scoped,
+    Json(request): Json<CheckRequest>,
+) -> Result<Json<CheckReply>, ApiError> {
+    checked(&app, request).await
+}
+
+async fn checked(app: &App, request: CheckRequest) -> Result<Json<CheckReply>, ApiError> {
+    let content = plain(request.content)?;
+    let catalog = &app.control.catalog;
+    let found = catalog.check(&app.tenant, &content, &request.resource_type).await?;
+    let errors = found.diagnostics.iter().filter(|found| found.severity == Severity::Error);
+    let sentence = |found: &noetl_playbook::Diagnostic| {
+        format!("{}:{}: {}", found.line, found.column, found.message)
+    };
+    Ok(Json(CheckReply {
+        valid: found.is_valid(),
+        errors: errors.map(sentence).collect(),
+        diagnostics: found.diagnostics.iter().map(shape::diagnostic).collect(),
+        path: found.path,
+        kind: found.kind,
+    }))
+}

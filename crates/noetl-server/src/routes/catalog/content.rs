@@ -1,0 +1,95 @@
+//! The text of a playbook, for editors.
+
+use noetl_api::Id;
+use noetl_api::catalog::{PlaybookContent, PutContent, RegisterReply};
+use noetl_model::CatalogId;
+use noetl_playbook::describe;
+use noetl_store::CatalogEntry;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::{missing, plain};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
+use crate::http::extract::{Json, Query};
+use crate::shape;
+
+/// Which playbook is meant.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ContentQuery {
+    /// Its id, or its path.
+    playbook_id: String,
+}
+
+/// Read the text of a playbook
+///
+/// By its id, or the newest of its path.
+#[utoipa::path(
+    get,
+    path = "/api/catalog/playbook/content",
+    operation_id = "playbook_content_get",
+    tag = "catalog",
+    params(ContentQuery),
+    responses((status = 200, body = PlaybookContent), Failures),
+)]
+pub(crate) async fn get(
+    Scoped(app): Scoped,
+    Query(query): Query<ContentQuery>,
+) -> Result<Json<PlaybookContent>, ApiError> {
+    let entry = find(&app, &query.playbook_id).await?;
+    let entry = entry.ok_or_else(|| missing(&query.playbook_id))?;
+    Ok(Json(PlaybookContent {
+        catalog_id: Id::text(entry.id.get()),
+        path: entry.path,
+        version: entry.version,
+        content: entry.content,
+    }))
+}
+
+/// Replace the text of a playbook
+///
+/// It becomes the next version of the path; the document has to have that path.
+#[utoipa::path(
+    put,
+    path = "/api/catalog/playbook/content",
+    operation_id = "playbook_content_put",
+    tag = "catalog",
+    params(ContentQuery),
+    request_body = PutContent,
+    responses((status = 200, body = RegisterReply), Failures),
+)]
+pub(crate) async fn put(
+    Scoped(app): Scoped,
+    Query(query): Query<ContentQuery>,
+    Json(request): Json<PutContent>,
+) -> Result<Json<RegisterReply>, ApiError> {
+    let content = plain(request.content)?;
+    let path = match find(&app, &query.playbook_id).await? {
+        Some(entry) => entry.path,
+        None => return Err(missing(&query.playbook_id)),
+    };
+    // A text that cannot be described is refused below, with its place.
+    if let Ok(found) = describe(&content) {
+        let own = found.path.or(found.name).unwrap_or_default();
+        if own != path {
+            let message = format!("the document's path is '{own}', and '{path}' is to be replaced");
+            return Err(ApiError::invalid("another_path", message));
+        }
+    }
+    let catalog = &app.control.catalog;
+    let (entry, findings) = catalog.register(&app.tenant, content, "playbook", false).await?;
+    Ok(Json(shape::registered(&entry, &findings)))
+}
+
+async fn find(app: &App, name: &str) -> Result<Option<CatalogEntry>, ApiError> {
+    let catalog = &app.control.catalog;
+    if let Ok(id) = name.parse::<CatalogId>()
+        && let Some(entry) = catalog.entry(&app.tenant, id).await?
+    {
+        return Ok(Some(entry));
+    }
+    Ok(catalog.entry_at(&app.tenant, name, None).await?)
+}

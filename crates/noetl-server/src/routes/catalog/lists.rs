@@ -1,0 +1,87 @@
+//! Shorter lists of the catalog: paths, versions, agents.
+
+use noetl_api::Id;
+use noetl_api::catalog::{AgentsRequest, ListReply, VersionView, VersionsReply};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::missing;
+use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
+use crate::http::extract::{Json, OptionalJson, Path, Query};
+use crate::shape;
+
+/// Which path is meant.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct VersionsQuery {
+    /// The path.
+    path: String,
+}
+
+/// List the paths of a kind
+///
+/// Those whose newest document is of it, whatever its case, in order.
+#[utoipa::path(
+    get,
+    path = "/api/catalog/list/{kind}",
+    operation_id = "catalog_paths",
+    tag = "catalog",
+    params(("kind" = String, Path)),
+    responses((status = 200, body = Vec<String>), Failures),
+)]
+pub(crate) async fn paths(
+    Scoped(app): Scoped,
+    Path(kind): Path<String>,
+) -> Result<Json<Vec<String>>, ApiError> {
+    Ok(Json(app.control.catalog.paths(&app.tenant, &kind).await?))
+}
+
+/// List the versions of a path
+///
+/// Deleted ones too, highest first.
+#[utoipa::path(
+    get,
+    path = "/api/catalog/versions",
+    operation_id = "catalog_versions",
+    tag = "catalog",
+    params(VersionsQuery),
+    responses((status = 200, body = VersionsReply), Failures),
+)]
+pub(crate) async fn versions(
+    Scoped(app): Scoped,
+    Query(query): Query<VersionsQuery>,
+) -> Result<Json<VersionsReply>, ApiError> {
+    let found = app.control.catalog.versions(&app.tenant, &query.path).await?;
+    if found.is_empty() {
+        return Err(missing(&query.path));
+    }
+    let versions = found.into_iter().map(|version| VersionView {
+        catalog_id: Id::text(version.id.get()),
+        version: version.version,
+        kind: version.kind,
+        created_at: version.created_at,
+        deleted_at: version.deleted_at,
+    });
+    Ok(Json(VersionsReply { path: query.path, versions: versions.collect() }))
+}
+
+/// List agents
+///
+/// The newest documents that say `metadata.agent`, and that they can do all that is asked for.
+#[utoipa::path(
+    post,
+    path = "/api/catalog/agents/list",
+    operation_id = "catalog_agents",
+    tag = "catalog",
+    request_body = Option<AgentsRequest>,
+    responses((status = 200, body = ListReply), Failures),
+)]
+pub(crate) async fn agents(
+    Scoped(app): Scoped,
+    OptionalJson(request): OptionalJson<AgentsRequest>,
+) -> Result<Json<ListReply>, ApiError> {
+    let found = app.control.catalog.agents(&app.tenant, &request.capabilities).await?;
+    Ok(Json(ListReply { entries: found.into_iter().map(shape::entry).collect() }))
+}

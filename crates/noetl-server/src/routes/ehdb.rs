@@ -1,0 +1,208 @@
+//! Executions and their events as the published terminal reads them.
+
+use noetl_api::ehdb::{EhdbEvent, EhdbEvents, EhdbExecution, EhdbExecutions, EhdbIndex, EhdbState};
+use noetl_api::{Id, IdForm};
+use noetl_control::Stretch;
+use noetl_model::{Event, EventId, ExecutionId};
+use noetl_store::{ExecutionFilter, ExecutionRow, ExecutionStatus};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
+use crate::http::extract::{Json, Path, Query};
+use crate::shape;
+
+const TIER: &str = "eventlog";
+const LIMIT: usize = 100;
+const LIMIT_MAX: usize = 1000;
+
+/// Which executions are listed.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ExecutionsQuery {
+    /// `RUNNING`, `COMPLETED`, `FAILED` or `CANCELLED`.
+    #[serde(default)]
+    status: Option<String>,
+    /// With this in their path, in any case.
+    #[serde(default)]
+    path: Option<String>,
+    /// Of this catalog entry.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    catalog_id: Option<Id>,
+    /// How many at most: 100 when left out, up to 1000.
+    #[serde(default)]
+    limit: Option<usize>,
+    /// After so many.
+    #[serde(default)]
+    offset: usize,
+}
+
+/// Which events are listed.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct EventsQuery {
+    /// Those after the event of this id.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    after: Option<Id>,
+    /// How many at most: 100 when left out, up to 1000.
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+/// See what can be read
+#[utoipa::path(
+    get,
+    path = "/api/ehdb",
+    operation_id = "ehdb_index",
+    tag = "executions",
+    responses((status = 200, body = EhdbIndex), Failures),
+)]
+pub(crate) async fn index() -> Json<EhdbIndex> {
+    let routes =
+        ["/api/ehdb/executions", "/api/ehdb/executions/{id}", "/api/ehdb/executions/{id}/events"];
+    Json(EhdbIndex {
+        action: "index".to_owned(),
+        tier: TIER.to_owned(),
+        routes: routes.map(str::to_owned).to_vec(),
+    })
+}
+
+/// List executions, every id as text
+#[utoipa::path(
+    get,
+    path = "/api/ehdb/executions",
+    operation_id = "ehdb_executions",
+    tag = "executions",
+    params(ExecutionsQuery),
+    responses((status = 200, body = EhdbExecutions), Failures),
+)]
+pub(crate) async fn executions(
+    Scoped(app): Scoped,
+    Query(query): Query<ExecutionsQuery>,
+) -> Result<Json<EhdbExecutions>, ApiError> {
+    let status = query.status.filter(|text| !text.is_empty()).map(|text| {
+        ExecutionStatus::from_text(&text.to_ascii_uppercase()).ok_or_else(|| {
+            let known = "RUNNING, COMPLETED, FAILED or CANCELLED";
+            ApiError::query(format!("status is {known}, not '{text}'"))
+        })
+    });
+    let limit = limit(query.limit);
+    let filter = ExecutionFilter {
+        status: status.transpose()?,
+        path: query.path.filter(|text| !text.is_empty()),
+        catalog: query.catalog_id.map(Into::into),
+        offset: query.offset,
+        limit,
+        ..ExecutionFilter::default()
+    };
+    let rows = app.control.executions.list(&app.tenant, &filter).await?;
+    let last = rows.last().map(|row| row.id.to_string());
+    Ok(Json(EhdbExecutions {
+        action: "executions".to_owned(),
+        tier: TIER.to_owned(),
+        returned: rows.len(),
+        next_cursor: last.filter(|_| rows.len() == limit),
+        executions: rows.iter().map(state).collect(),
+    }))
+}
+
+/// See how an execution stands, every id as text
+///
+/// One that is not there is no error.
+#[utoipa::path(
+    get,
+    path = "/api/ehdb/executions/{id}",
+    operation_id = "ehdb_execution",
+    tag = "executions",
+    params(("id" = String, Path)),
+    responses((status = 200, body = EhdbState), Failures),
+)]
+pub(crate) async fn execution(
+    Scoped(app): Scoped,
+    Path(id): Path<i64>,
+) -> Result<Json<EhdbState>, ApiError> {
+    let found = app.control.executions.get(&app.tenant, ExecutionId::new(id)).await?;
+    Ok(Json(EhdbState {
+        action: "execution".to_owned(),
+        tier: TIER.to_owned(),
+        execution_id: Id::text(id),
+        exists: found.is_some(),
+        state: found.as_ref().map(state),
+    }))
+}
+
+/// List events of an execution, every id as text
+///
+/// Oldest first. An execution that is not there is no error.
+#[utoipa::path(
+    get,
+    path = "/api/ehdb/executions/{id}/events",
+    operation_id = "ehdb_events",
+    tag = "executions",
+    params(("id" = String, Path), EventsQuery),
+    responses((status = 200, body = EhdbEvents), Failures),
+)]
+pub(crate) async fn events(
+    Scoped(app): Scoped,
+    Path(id): Path<i64>,
+    Query(query): Query<EventsQuery>,
+) -> Result<Json<EhdbEvents>, ApiError> {
+    let limit = limit(query.limit);
+    let after = query.after.map(EventId::from).filter(|id| id.get() > 0);
+    let found =
+        app.control.stretches.after(&app.tenant, ExecutionId::new(id), after, limit).await?;
+    let (exists, events) = match found {
+        Stretch::NoExecution => (false, Vec::new()),
+        Stretch::NoEvent => {
+            return Err(ApiError::query("after is the id of an event of this execution"));
+        }
+        Stretch::Events(row, events) => {
+            (true, events.iter().map(|one| event(one, &row)).collect::<Vec<_>>())
+        }
+    };
+    let last = events.last().map(|event| event.event_id.to_string());
+    Ok(Json(EhdbEvents {
+        action: "events".to_owned(),
+        tier: TIER.to_owned(),
+        execution_id: Id::text(id),
+        exists,
+        returned: events.len(),
+        next_cursor: last.filter(|_| events.len() == limit),
+        events,
+    }))
+}
+
+/// As many as asked for, at least one.
+fn limit(asked: Option<usize>) -> usize {
+    asked.unwrap_or(LIMIT).clamp(1, LIMIT_MAX)
+}
+
+fn state(row: &ExecutionRow) -> EhdbExecution {
+    EhdbExecution {
+        execution_id: Id::text(row.id.get()),
+        status: row.status.as_str().to_owned(),
+        terminal: row.status.is_final(),
+        current_node: row.current_step.as_deref().map(str::to_owned),
+        path: row.path.to_string(),
+        catalog_id: Id::text(row.catalog.get()),
+        parent_execution_id: row.parent.map(|id| Id::text(id.get())),
+        event_count: row.version.0,
+        started_at: row.started_at,
+        completed_at: row.ended_at,
+    }
+}
+
+fn event(event: &Event, of: &ExecutionRow) -> EhdbEvent {
+    let view = shape::event(event, of, None, IdForm::Text);
+    EhdbEvent {
+        event_id: view.event_id,
+        event_type: view.event_type,
+        node_name: view.node_name,
+        status: view.status,
+        created_at: view.created_at,
+    }
+}

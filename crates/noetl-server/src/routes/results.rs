@@ -1,0 +1,66 @@
+//! Results that workers hand in apart from their reports.
+
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use noetl_api::results::{PutResult, ResolveQuery, ResultKept};
+use noetl_control::ResultRequest;
+use noetl_model::ExecutionId;
+
+use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
+use crate::http::extract::{Json, Path, Query};
+
+/// Keep a result
+///
+/// Of up to 64 MiB. Size and checksum are over its JSON with sorted keys.
+#[utoipa::path(
+    put,
+    path = "/api/result/{execution_id}",
+    operation_id = "result_put",
+    tag = "workers",
+    params(("execution_id" = String, Path)),
+    request_body = PutResult,
+    responses((status = 200, body = ResultKept), Failures),
+)]
+pub(crate) async fn put(
+    Scoped(app): Scoped,
+    Path(id): Path<i64>,
+    Json(request): Json<PutResult>,
+) -> Result<Json<ResultKept>, ApiError> {
+    let request = ResultRequest {
+        name: request.name,
+        data: request.data,
+        scope: request.scope,
+        source_step: request.source_step,
+    };
+    let kept = app.control.stored_results.put(&app.tenant, ExecutionId::new(id), request).await?;
+    Ok(Json(ResultKept {
+        reference: format!("noetl://execution/{id}/result/{}/{}", kept.name, kept.id),
+        store: "db".to_owned(),
+        scope: kept.scope,
+        bytes: kept.bytes,
+        sha256: kept.sha256,
+        expires_at: None,
+    }))
+}
+
+/// Read what a reference names
+///
+/// The body is the value itself. References to results that were handed in, to large results of
+/// steps, and to objects of published workers are understood.
+#[utoipa::path(
+    get,
+    path = "/api/result/resolve",
+    operation_id = "result_resolve",
+    tag = "workers",
+    params(ResolveQuery),
+    responses((status = 200, body = Value), Failures),
+)]
+pub(crate) async fn resolve(
+    Scoped(app): Scoped,
+    Query(query): Query<ResolveQuery>,
+) -> Result<Response, ApiError> {
+    let found = app.control.stored_results.resolve(&app.tenant, &query.reference).await?;
+    Ok(([(CONTENT_TYPE, "application/json")], found.0).into_response())
+}

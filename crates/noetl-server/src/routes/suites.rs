@@ -1,0 +1,83 @@
+//! Suites of tests that people keep with a playbook.
+
+use noetl_api::objects::{PutSuite, SuiteDeleted, SuiteView};
+use noetl_control::Suite;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
+use crate::http::extract::{Json, Path};
+
+/// Read a suite
+#[utoipa::path(
+    get,
+    path = "/api/playbook-tests/suites/{*id}",
+    operation_id = "suites_get",
+    tag = "catalog",
+    params(("id" = String, Path, description = "It may hold slashes")),
+    responses((status = 200, body = SuiteView), Failures),
+)]
+pub(crate) async fn get(
+    Scoped(app): Scoped,
+    Path(id): Path<String>,
+) -> Result<Json<SuiteView>, ApiError> {
+    let suite = app.control.objects.suite(&app.tenant, &id).await?;
+    Ok(Json(view(id, suite)))
+}
+
+/// Keep a suite
+///
+/// In the place of any with its id.
+#[utoipa::path(
+    put,
+    path = "/api/playbook-tests/suites/{*id}",
+    operation_id = "suites_put",
+    tag = "catalog",
+    params(("id" = String, Path, description = "It may hold slashes")),
+    request_body = PutSuite,
+    responses((status = 200, body = SuiteView), Failures),
+)]
+pub(crate) async fn put(
+    Scoped(app): Scoped,
+    Path(id): Path<String>,
+    Json(request): Json<PutSuite>,
+) -> Result<Json<SuiteView>, ApiError> {
+    let suite = Suite {
+        playbook_path: request.playbook_path,
+        tests: request.tests,
+        metadata: request.metadata,
+        updated_at: app.control.now(),
+    };
+    let App { control, tenant, .. } = &app;
+    let suite = control.objects.put_suite(tenant, &id, suite).await?;
+    Ok(Json(view(id, suite)))
+}
+
+/// Remove a suite
+#[utoipa::path(
+    delete,
+    path = "/api/playbook-tests/suites/{*id}",
+    operation_id = "suites_delete",
+    tag = "catalog",
+    params(("id" = String, Path, description = "It may hold slashes")),
+    responses((status = 200, body = SuiteDeleted), Failures),
+)]
+pub(crate) async fn delete(
+    Scoped(app): Scoped,
+    Path(id): Path<String>,
+) -> Result<Json<SuiteDeleted>, ApiError> {
+    app.control.objects.delete_suite(&app.tenant, &id).await?;
+    Ok(Json(SuiteDeleted { suite_id: id, status: "deleted".to_owned() }))
+}
+
+fn view(id: String, suite: Suite) -> SuiteView {
+    SuiteView {
+        file_path: format!("playbook-tests/{id}.json"),
+        suite_id: id,
+        playbook_path: suite.playbook_path,
+        tests: suite.tests,
+        metadata: suite.metadata,
+        updated_at: suite.updated_at,
+    }
+}

@@ -1,0 +1,149 @@
+//! The keychain over HTTP, on every store.
+
+use insta::assert_snapshot;
+use noetl_testkit::TestApp;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::api::{ask, get, post, shown};
+use crate::stores::{app, on_every_store};
+
+async fn put(app: &TestApp, path: &str, body: Value) -> (u16, Value) {
+    post(app, &format!("/api/keychain/{path}"), body.to_string()).answer().await
+}
+
+async fn read(app: &TestApp, path: &str) -> (u16, Value) {
+    get(app, &format!("/api/keychain/{path}")).answer().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_is_kept_used_listed_and_removed() {
+    on_every_store(async |app| {
+        let (status, kept) = put(app, "7/api", json!({"data": {"token": "t"}})).await;
+        insta::allow_duplicates! { assert_snapshot!(shown(status, kept), @r#"
+        200
+        {
+          "status": "success",
+          "cache_key": "api:7:global"
+        }
+        "#); }
+        let (status, first) = read(app, "7/api").await;
+        insta::allow_duplicates! { assert_snapshot!(shown(status, first), @r#"
+        200
+        {
+          "status": "found",
+          "data": {
+            "token": "t"
+          },
+          "auto_renew": false,
+          "access_count": 1
+        }
+        "#); }
+        assert_eq!(read(app, "7/api").await.1["access_count"], 2);
+        let (status, listed) = read(app, "catalog/7").await;
+        insta::allow_duplicates! { assert_snapshot!(shown(status, listed), @r#"
+        200
+        {
+          "catalog_id": "7",
+          "entries": [
+            {
+              "keychain_name": "api",
+              "scope_type": "global",
+              "expired": false,
+              "access_count": 2,
+              "accessed_at": "[time]",
+              "created_at": "[time]"
+            }
+          ]
+        }
+        "#); }
+        assert_eq!(read(app, "catalog/8").await.1["entries"], json!([]));
+        let gone = ask(app, Method::DELETE, "/api/keychain/7/api").answer().await;
+        assert_eq!(gone, (200, json!({"status": "deleted", "cache_key": "api:7:global"})));
+        let again = ask(app, Method::DELETE, "/api/keychain/7/api").answer().await;
+        assert_eq!(again, (200, json!({"status": "not_found"})));
+        assert_eq!(read(app, "7/api").await, (200, json!({"status": "not_found"})));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_of_one_name_are_apart_by_scope_and_execution() {
+    on_every_store(async |app| {
+        for (scope, execution, key) in [
+            ("local", Some("9"), "api:7:9"),
+            ("local", None, "api:7:local"),
+            ("shared", Some("9"), "api:7:shared:9"),
+            ("shared", None, "api:7:shared"),
+            ("global", Some("9"), "api:7:global"),
+            ("catalog", None, "api:7:global"),
+        ] {
+            let body = json!({"data": key, "scope_type": scope, "execution_id": execution});
+            let (status, kept) = put(app, "7/api", body).await;
+            assert_eq!((status, &kept["cache_key"]), (200, &key.into()));
+            let execution = execution.map(|id| format!("&execution_id={id}")).unwrap_or_default();
+            let (_, found) = read(app, &format!("7/api?scope_type={scope}{execution}")).await;
+            assert_eq!((&found["status"], &found["data"]), (&"found".into(), &key.into()));
+        }
+        assert_eq!(read(app, "catalog/7").await.1["entries"].as_array().map(Vec::len), Some(5));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_has_expired_is_said_and_not_given() {
+    on_every_store(async |app| {
+        let past = json!({"data": "x", "expires_at": "2020-01-01T00:00:00Z", "expires_in": 3600});
+        assert_eq!(put(app, "7/old", past).await.0, 200, "the instant wins");
+        let (status, body) = read(app, "7/old").await;
+        insta::allow_duplicates! { assert_snapshot!(shown(status, body), @r#"
+        200
+        {
+          "status": "expired",
+          "expires_at": "[time]",
+          "auto_renew": false,
+          "access_count": 0
+        }
+        "#); }
+        assert_eq!(read(app, "catalog/7").await.1["entries"][0]["expired"], true);
+        let soon = json!({"data": "x", "expires_in": 3600, "auto_renew": true});
+        assert!(put(app, "7/new", soon).await.1["expires_at"].is_string());
+        let (_, found) = read(app, "7/new").await;
+        assert_eq!((&found["status"], &found["auto_renew"]), (&"found".into(), &true.into()));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused() {
+    let app = app().await;
+    for (path, body, status, code) in [
+        ("7/a", json!({}), 422, "invalid_body"),
+        ("7/a", json!({"data": 1, "expires_in": 0}), 422, "invalid_expiry"),
+        ("7/a", json!({"data": 1, "expires_in": i64::MAX}), 422, "invalid_expiry"),
+        ("7/a", json!({"data": 1, "cache_type": "cash"}), 422, "invalid_cache_type"),
+        ("7/%20", json!({"data": 1}), 422, "invalid_credential"),
+        ("x/a", json!({"data": 1}), 400, "invalid_path"),
+    ] {
+        let (found, answer) = put(&app, path, body.clone()).await;
+        assert_eq!((found, &answer["code"]), (status, &code.into()), "{path} {body}");
+    }
+    assert_eq!(read(&app, "catalog/7").await.1["entries"], json!([]), "nothing was kept");
+    app.close().await;
+    let none = TestApp::start(0).await;
+    let (status, body) = put(&none, "7/a", json!({"data": 1})).await;
+    assert_eq!((status, &body["code"]), (503, &"no_encryption_key".into()));
+    none.close().await;
+}
+
+#[tokio::test]
+async fn what_is_kept_is_encrypted() {
+    use noetl_store::{Keychain as _, KeychainFilter};
+    let app = app().await;
+    put(&app, "7/api", json!({"data": {"token": "plain to see"}})).await;
+    let tenant = noetl_model::Tenant::default();
+    let kept = app.store.keychain_entries(&tenant, &KeychainFilter::default()).await;
+    let kept = kept.expect("a list");
+    assert!(!kept[0].kept.sealed.as_str().contains("plain to see"));
+    app.close().await;
+}

@@ -1,0 +1,96 @@
+//! What is encrypted, whosever it is.
+
+use async_trait::async_trait;
+use noetl_model::{CredentialId, Tenant};
+use noetl_store::{Sealed, SealedPlace, SealedRow, SealedRows, StoreError};
+use rusqlite::{Connection, Row};
+
+use crate::SqliteStore;
+use crate::item::rows;
+
+#[async_trait]
+impl SealedRows for SqliteStore {
+    async fn sealed_rows(
+        &self,
+        after: Option<&SealedPlace>,
+        limit: usize,
+    ) -> Result<Vec<SealedRow>, StoreError> {
+        let after = after.cloned();
+        self.read("list what is encrypted", move |connection| {
+            let mut found = match &after {
+                None => credentials(connection, None, limit)?,
+                Some(SealedPlace::Credential(id)) => credentials(connection, Some(*id), limit)?,
+                Some(SealedPlace::Keychain(..)) => Vec::new(),
+            };
+            let after = match &after {
+                Some(SealedPlace::Keychain(tenant, key)) => Some((tenant, key.as_str())),
+                _ => None,
+            };
+            if found.len() < limit {
+                found.extend(keychain(connection, after, limit - found.len())?);
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    async fn reseal(
+        &self,
+        place: &SealedPlace,
+        was: &Sealed,
+        now: &Sealed,
+    ) -> Result<bool, StoreError> {
+        let (place, was, now) = (place.clone(), was.clone(), now.clone());
+        self.write("replace what is encrypted", move |connection, _| {
+            let (was, now) = (was.as_str(), now.as_str());
+            let changed = match &place {
+                SealedPlace::Credential(id) => {
+                    let sql = "update credential set data_encrypted = ?3 \
+                               where id = ?1 and data_encrypted = ?2";
+                    connection.prepare_cached(sql)?.execute((id.get(), was, now))?
+                }
+                SealedPlace::Keychain(tenant, key) => {
+                    let sql = "update keychain set data_encrypted = ?4 \
+                               where tenant_id = ?1 and cache_key = ?2 and data_encrypted = ?3";
+                    connection.prepare_cached(sql)?.execute((tenant.as_str(), key, was, now))?
+                }
+            };
+            Ok(changed > 0)
+        })
+        .await
+    }
+}
+
+fn credentials(
+    connection: &Connection,
+    after: Option<CredentialId>,
+    limit: usize,
+) -> rusqlite::Result<Vec<SealedRow>> {
+    let sql = include_str!("../queries/credential_sealed.sql");
+    let row = |row: &Row<'_>| {
+        Ok(SealedRow {
+            place: SealedPlace::Credential(CredentialId::new(row.get(0)?)),
+            sealed: Sealed::new(row.get::<_, String>(1)?),
+        })
+    };
+    let mut list = connection.prepare_cached(sql)?;
+    list.query_map((after.map(CredentialId::get), rows(limit)), row)?.collect()
+}
+
+fn keychain(
+    connection: &Connection,
+    after: Option<(&Tenant, &str)>,
+    limit: usize,
+) -> rusqlite::Result<Vec<SealedRow>> {
+    let sql = include_str!("../queries/keychain_sealed.sql");
+    let (tenant, key) = after.map(|(tenant, key)| (tenant.as_str(), key)).unzip();
+    let row = |row: &Row<'_>| {
+        let tenant = Tenant::new(row.get::<_, String>(0)?);
+        Ok(SealedRow {
+            place: SealedPlace::Keychain(tenant, row.get(1)?),
+            sealed: Sealed::new(row.get::<_, String>(2)?),
+        })
+    };
+    let mut list = connection.prepare_cached(sql)?;
+    list.query_map((tenant, key, rows(limit)), row)?.collect()
+}

@@ -1,0 +1,112 @@
+//! Cases about everything that is encrypted.
+
+use std::sync::Arc;
+
+use noetl_model::{CatalogId, CredentialId, Tenant, Timestamp};
+
+use crate::{
+    CacheKind, KeychainScope, NewCredential, NewKeychainEntry, Sealed, SealedPlace, Store,
+};
+
+pub async fn everything_encrypted_is_walked_over_in_pages(store: Arc<dyn Store>) {
+    let expected = fill(&*store).await;
+    for limit in [1, 2, 3, 100] {
+        let mut walked = Vec::new();
+        let mut after: Option<SealedPlace> = None;
+        loop {
+            let page = store.sealed_rows(after.as_ref(), limit).await.expect("a page");
+            assert!(page.len() <= limit);
+            after = page.last().map(|row| row.place.clone());
+            let is_last = page.len() < limit;
+            walked.extend(page.into_iter().map(|row| (row.place, row.sealed)));
+            if is_last {
+                break;
+            }
+        }
+        assert_eq!(walked, expected, "{limit} at a time");
+    }
+}
+
+pub async fn a_text_is_replaced_only_where_it_is_still_the_same(store: Arc<dyn Store>) {
+    let all = fill(&*store).await;
+    for (place, was) in &all {
+        let (now, other) = (Sealed::new("now"), Sealed::new("other"));
+        assert!(!store.reseal(place, &other, &now).await.expect("an answer"), "{place:?}");
+        assert!(store.reseal(place, was, &now).await.expect("an answer"), "{place:?}");
+        assert!(!store.reseal(place, was, &other).await.expect("an answer"), "{place:?}");
+    }
+    let gone = SealedPlace::Credential(CredentialId::new(99));
+    let nothing = store.reseal(&gone, &Sealed::new("a"), &Sealed::new("b")).await;
+    assert!(!nothing.expect("an answer"));
+    let rows = store.sealed_rows(None, 100).await.expect("a page");
+    assert!(rows.iter().all(|row| row.sealed == Sealed::new("now")), "{rows:?}");
+    assert_eq!(rows.len(), all.len());
+}
+
+pub async fn nothing_else_of_a_row_changes_with_its_text(store: Arc<dyn Store>) {
+    fill(&*store).await;
+    let tenant = Tenant::default();
+    let credential = CredentialId::new(2);
+    let before = store.credential(&tenant, credential).await.expect("a read").expect("one");
+    store.use_keychain_entry(&tenant, "k").await.expect("a use");
+    let entry = store.keychain_entry(&tenant, "k").await.expect("a read").expect("one");
+    let now = Sealed::new("now");
+    let place = SealedPlace::Credential(credential);
+    assert!(store.reseal(&place, &before.kept.sealed, &now).await.expect("an answer"));
+    let place = SealedPlace::Keychain(tenant.clone(), "k".to_owned());
+    assert!(store.reseal(&place, &entry.kept.sealed, &now).await.expect("an answer"));
+    let mut expected = before;
+    expected.kept.sealed = now.clone();
+    let after = store.credential(&tenant, credential).await.expect("a read");
+    assert_eq!(after, Some(expected));
+    let mut expected = entry;
+    expected.kept.sealed = now;
+    assert_eq!(store.keychain_entry(&tenant, "k").await.expect("a read"), Some(expected));
+}
+
+/// Credentials and entries of two tenants, in the order of the walk.
+async fn fill(store: &dyn Store) -> Vec<(SealedPlace, Sealed)> {
+    let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
+    for (tenant, id) in [(&mine, 3), (&theirs, 1), (&mine, 2)] {
+        let new = NewCredential {
+            id: CredentialId::new(id),
+            name: format!("credential {id}"),
+            kind: "t".into(),
+            sealed: Sealed::new(format!("sealed {id}")),
+            schema: None,
+            meta: None,
+            tags: Vec::new(),
+            description: None,
+        };
+        store.put_credential(tenant, new).await.expect("kept");
+    }
+    let past = Some(Timestamp::from_micros(1_000_000));
+    for (tenant, key, expires_at) in
+        [(&mine, "k", None), (&theirs, "z", None), (&theirs, "k", past), (&mine, "Ä", None)]
+    {
+        let new = NewKeychainEntry {
+            cache_key: key.into(),
+            name: key.into(),
+            catalog: CatalogId::new(1),
+            credential_kind: "t".into(),
+            cache: CacheKind::Secret,
+            scope: KeychainScope::Global,
+            execution: None,
+            parent: None,
+            sealed: Sealed::new(format!("sealed {tenant} {key}")),
+            schema: None,
+            expires_at,
+            auto_renew: false,
+            renew_config: None,
+        };
+        store.put_keychain_entry(tenant, new).await.expect("kept");
+    }
+    let credentials = [1, 2, 3].map(|id| {
+        (SealedPlace::Credential(CredentialId::new(id)), Sealed::new(format!("sealed {id}")))
+    });
+    let entries = [(&theirs, "k"), (&theirs, "z"), (&mine, "k"), (&mine, "Ä")].map(|(of, key)| {
+        let place = SealedPlace::Keychain(of.clone(), key.to_owned());
+        (place, Sealed::new(format!("sealed {of} {key}")))
+    });
+    credentials.into_iter().chain(entries).collect()
+}

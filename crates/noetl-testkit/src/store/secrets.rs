@@ -1,0 +1,92 @@
+//! What the frail store keeps of secrets besides themselves.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::Tenant;
+use noetl_store::{
+    AuditFilter, NewToken, Sealed, SealedPlace, SealedRow, SealedRows, SecretAudit, SecretUse,
+    StoreError, Token, Tokens,
+};
+
+use super::FrailStore;
+
+#[async_trait]
+impl SealedRows for FrailStore {
+    async fn sealed_rows(
+        &self,
+        after: Option<&SealedPlace>,
+        limit: usize,
+    ) -> Result<Vec<SealedRow>, StoreError> {
+        self.answer()?;
+        self.inner.sealed_rows(after, limit).await
+    }
+
+    async fn reseal(
+        &self,
+        place: &SealedPlace,
+        was: &Sealed,
+        now: &Sealed,
+    ) -> Result<bool, StoreError> {
+        self.answer()?;
+        self.inner.reseal(place, was, now).await
+    }
+}
+
+#[async_trait]
+impl SecretAudit for FrailStore {
+    async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError> {
+        self.answer()?;
+        if self.no_audit.load(Ordering::SeqCst) {
+            return Err(StoreError::backend("record the use of a secret", "told to fail"));
+        }
+        self.inner.audit_secret(tenant, used).await
+    }
+
+    async fn secret_uses(
+        &self,
+        tenant: &Tenant,
+        filter: &AuditFilter,
+    ) -> Result<Vec<SecretUse>, StoreError> {
+        self.answer()?;
+        self.inner.secret_uses(tenant, filter).await
+    }
+
+    async fn purge_secret_uses(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
+        self.answer()?;
+        self.inner.purge_secret_uses(age, limit).await
+    }
+}
+
+#[async_trait]
+impl Tokens for FrailStore {
+    async fn put_token(&self, tenant: &Tenant, new: NewToken) -> Result<Token, StoreError> {
+        self.answer()?;
+        self.inner.put_token(tenant, new).await
+    }
+
+    async fn put_first_token(
+        &self,
+        tenant: &Tenant,
+        new: NewToken,
+    ) -> Result<Option<Token>, StoreError> {
+        self.answer()?;
+        self.inner.put_first_token(tenant, new).await
+    }
+
+    async fn token(&self, id: &str) -> Result<Option<Token>, StoreError> {
+        self.answer()?;
+        self.inner.token(id).await
+    }
+
+    async fn tokens(&self, tenant: &Tenant) -> Result<Vec<Token>, StoreError> {
+        self.answer()?;
+        self.inner.tokens(tenant).await
+    }
+
+    async fn revoke_token(&self, tenant: &Tenant, id: &str) -> Result<bool, StoreError> {
+        self.answer()?;
+        self.inner.revoke_token(tenant, id).await
+    }
+}
