@@ -5,7 +5,8 @@ use reqwest::StatusCode;
 
 use super::Call;
 use crate::catalog::{
-    Entry, ListReply, ListRequest, RegisterReply, RegisterRequest, ResourceRequest,
+    CheckReply, CheckRequest, Entry, ListReply, ListRequest, RegisterReply, RegisterRequest,
+    ResourceRequest,
 };
 use crate::commands::{ClaimReply, ClaimRequest, Command};
 use crate::credentials::{CredentialDeleted, CredentialList, CredentialView, PutCredential};
@@ -38,7 +39,7 @@ pub fn register(request: &RegisterRequest, force: bool) -> Call<RegisterReply> {
 }
 
 /// Looks at a document without keeping it.
-pub fn validate(request: &RegisterRequest) -> Call<Value> {
+pub fn validate(request: &CheckRequest) -> Call<CheckReply> {
     Call::post(["api", "catalog", "validate"], request)
 }
 

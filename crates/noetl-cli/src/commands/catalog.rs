@@ -1,15 +1,16 @@
 //! `noetl catalog` and `noetl list`: the documents of a server.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::process::ExitCode;
 
-use noetl_api::catalog::{Entry, ResourceRequest};
-use noetl_api::{Diagnostic, Version, calls};
-use serde::Deserialize as _;
+use noetl_api::catalog::{CheckReply, CheckRequest, Entry, ResourceRequest};
+use noetl_api::{Version, calls};
 use serde_json::Value;
 
 use super::credential;
-use super::register::{self, refused, request_of};
+use super::document::{self, Document};
+use super::register::{self, refused};
 use super::shown::{diagnostics, time};
 use crate::arguments::{
     CatalogCommand, Form, ListArguments, RemoteArguments, ShowArguments, ValidateArguments,
@@ -105,17 +106,16 @@ fn validate(arguments: &ValidateArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-async fn look_at(remote: &Remote, file: &std::path::Path) -> Result<(Value, bool), Failure> {
-    let (document, request) = request_of(file)?;
-    let name = &document.name;
+async fn look_at(remote: &Remote, file: &Path) -> Result<(Value, bool), Failure> {
+    let Document { name, text } = document::read(file)?;
+    let request = CheckRequest { content: text, resource_type: "Playbook".to_owned() };
     let answer = remote.client.ask(calls::validate(&request)).await;
-    let answer = answer.map_err(|error| refused(remote, name, &error))?;
-    let found = Vec::<Diagnostic>::deserialize(&answer.body["diagnostics"]).unwrap_or_default();
-    let is_valid = answer.body["valid"] == Value::Bool(true);
+    let answer = answer.map_err(|error| refused(remote, &name, &error))?;
+    let CheckReply { valid, diagnostics: found, .. } = &answer.value;
     if remote.form == Form::Table {
-        let text = diagnostics(name, &found, style::of_stdout());
-        let verdict = if is_valid { "ok" } else { "not valid" };
+        let text = diagnostics(&name, found, style::of_stdout());
+        let verdict = if *valid { "ok" } else { "not valid" };
         output::data(format!("{text}{name}: {verdict}\n").as_bytes())?;
     }
-    Ok((answer.body, is_valid))
+    Ok((answer.body, *valid))
 }

@@ -2,7 +2,6 @@
 
 mod files;
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use noetl_api::catalog::RegisterRequest;
@@ -199,11 +198,4 @@ async fn keep(remote: &Remote, request: CredentialRequest) -> Result<Kept, Failu
 fn kind_of(document: &Document) -> Option<String> {
     let data = noetl_playbook::read_data(&document.text).ok()?;
     data.get("kind").and_then(Value::as_str).map(str::to_ascii_lowercase)
-}
-
-/// The text of a document to look at.
-pub(super) fn request_of(path: &Path) -> Result<(Document, RegisterRequest), Failure> {
-    let document = document::read(path)?;
-    let request = RegisterRequest::playbook(document.text.clone());
-    Ok((document, request))
 }

@@ -2,19 +2,32 @@
 
 use std::process::ExitCode;
 
-use noetl_api::calls;
 use noetl_api::executions::{CancelRequest, CleanupRequest};
+use noetl_api::{ClientError, calls};
 
 use crate::arguments::{CancelArguments, CleanupArguments};
 use crate::failure::Failure;
 use crate::output::answers::show;
 use crate::output::style::one_line;
+use crate::output::{self, style};
 use crate::remote;
+
+/// The code of a refusal to stop what is over.
+const OVER: &str = "already_finished";
 
 pub(crate) fn cancel(arguments: &CancelArguments) -> Result<ExitCode, Failure> {
     let request = CancelRequest { reason: arguments.reason.clone(), cascade: arguments.cascade };
     remote::run(&arguments.remote, async |remote| {
-        let answer = remote.ask(calls::cancel(arguments.id, &request)).await?;
+        let answer = match remote.client.ask(calls::cancel(arguments.id, &request)).await {
+            Ok(answer) => answer,
+            Err(ClientError::Refused { body, .. }) if body.code == OVER => {
+                // There is nothing to stop, which is what was wanted.
+                let label = style::of_stderr().warn("warning");
+                output::note(&format!("{label}: {}", one_line(&body.error)));
+                return Ok(ExitCode::SUCCESS);
+            }
+            Err(error) => return Err(remote.failure(&error)),
+        };
         let reply = &answer.value;
         show(remote.form, &answer.body, |style| {
             let (id, message) = (reply.execution_id, one_line(&reply.message));

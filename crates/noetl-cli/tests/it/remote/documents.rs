@@ -80,6 +80,27 @@ fn a_directory_is_registered_and_what_is_refused_keeps_nothing_else_from_it() {
 }
 
 #[test]
+fn documents_are_looked_at_without_being_kept() {
+    let site = Site::new();
+    site.home.write("good.yaml", one_step("{kind: noop}"));
+    site.home.write("bad.yaml", one_step("{kind: pyhton}"));
+    let said = site.noetl(&["catalog", "validate", "good.yaml", "bad.yaml"]);
+    assert_snapshot!(said.transcript(), @r"
+    exit: 2
+    --- stdout
+    good.yaml: ok
+    bad.yaml:7:18: error[E011]: unknown tool kind 'pyhton'
+      at workflow[0].tool.kind
+      help: did you mean 'python'? this version runs python, http, shell, noop, postgres, sqlite, duckdb, artifact, transfer, nats, secrets, workbook, playbook, wait or approval
+    bad.yaml: not valid
+    --- stderr
+    ");
+    let said = site.raw(&["catalog", "validate", "good.yaml", "--json"]);
+    assert_eq!((said.code, &said.json()["valid"]), (Some(0), &true.into()), "{said:?}");
+    assert_eq!(site.noetl(&["catalog", "list"]).stdout, "no documents\n");
+}
+
+#[test]
 fn a_document_with_errors_is_registered_only_by_force() {
     let site = Site::new();
     site.home.write("bad.yaml", one_step("{kind: pyhton}"));

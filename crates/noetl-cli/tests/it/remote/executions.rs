@@ -160,7 +160,13 @@ fn what_runs_is_stopped_and_what_is_over_says_so() {
 
     site.execute();
     let said = site.noetl(&["cleanup", "--older-than-minutes", "0", "--dry-run"]);
-    assert_snapshot!(said.transcript(), @"");
+    assert_snapshot!(said.transcript(), @r"
+    exit: 0
+    --- stdout
+    1 executions older than 0 minutes would be cancelled
+      [id]
+    --- stderr
+    ");
     let said = site.raw(&["cleanup", "--older-than-minutes", "0", "--json"]);
     assert_eq!(said.json()["cancelled_count"], 1, "{said:?}");
 }
