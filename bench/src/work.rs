@@ -118,6 +118,7 @@ fn step((story, command): &mut (Story, CommandId), is_start: bool) -> Append {
         scope: None,
         item: None,
         idempotent: true,
+        pool: None,
     }));
     let next = Routing {
         taken: vec![TakenArc { step: name.clone(), back: false }],

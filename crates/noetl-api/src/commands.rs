@@ -42,7 +42,7 @@ pub struct Command {
     pub meta: CommandMeta,
 }
 
-/// What the tool of a command gets. Everything is rendered.
+/// What the tool of a command gets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CommandContext {
     /// The tool's settings, without its kind.
@@ -51,7 +51,8 @@ pub struct CommandContext {
     /// Its named arguments.
     #[schema(value_type = Object)]
     pub args: Map,
-    /// Names for templates; none, since nothing is left to render.
+    /// Names for templates that are still to be rendered, as published workers know them; none when
+    /// nothing is left to render.
     #[schema(value_type = Object)]
     pub render_context: Map,
 }
@@ -69,10 +70,17 @@ pub struct CommandMeta {
     pub attempt: u32,
     /// How many tries there are.
     pub max_attempts: u32,
+    /// The same again: published workers report what they cannot fetch a credential for only when the
+    /// tries are used up, and no other try of theirs would follow.
+    #[serde(default)]
+    pub attempts: u32,
     /// Its execution.
     pub execution_id: Id,
     /// That execution's playbook.
     pub catalog_id: Id,
     /// Whether it calls for work.
     pub actionable: bool,
+    /// Its item's place in a loop, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration_index: Option<u32>,
 }

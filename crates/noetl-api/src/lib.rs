@@ -4,10 +4,13 @@
 //! one shape. Nothing here decides or stores anything; the server and the client share these types,
 //! so a field cannot be spelled in two ways.
 
+pub mod callbacks;
 pub mod catalog;
 mod client;
 pub mod commands;
 pub mod credentials;
+pub mod dashboard;
+pub mod database;
 pub mod ehdb;
 pub mod error;
 pub mod events;
@@ -26,10 +29,12 @@ pub mod results;
 pub mod session;
 pub mod stream;
 pub mod subscriptions;
+pub mod system;
 pub mod tokens;
 pub mod vars;
 mod version;
 pub mod why;
+pub mod workers;
 
 pub use client::{Access, Answer, Call, Client, ClientError, Follow, Heard, calls};
 pub use error::{Diagnostic, ErrorBody};

@@ -3,6 +3,8 @@
 //! A command is claimed in the transaction that issues it when a slot is free and nothing older
 //! waits; otherwise it waits here, oldest first. Only references wait; the store has the rest.
 
+pub(crate) mod calls;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,6 +12,7 @@ use noetl_model::{CommandId, ExecutionId};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use self::calls::Calls;
 use crate::journal::shard_of;
 
 /// References kept in memory; beyond it they are read back from the store when the rest is done.
@@ -42,6 +45,8 @@ pub(crate) struct Dispatch {
     state: Arc<Mutex<State>>,
     /// By shard.
     freed: Arc<[Notify]>,
+    /// Workers elsewhere.
+    calls: Calls,
 }
 
 /// The right to run one command. Dropping it frees the slot.
@@ -87,7 +92,12 @@ impl Dispatch {
             ..State::default()
         };
         let freed = (0..shards).map(|_| Notify::new()).collect();
-        Self { slots, state: Arc::new(Mutex::new(state)), freed }
+        Self { slots, state: Arc::new(Mutex::new(state)), freed, calls: Calls::default() }
+    }
+
+    /// Workers elsewhere that wait.
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.calls
     }
 
     fn shard_of(&self, execution: ExecutionId) -> usize {
@@ -217,10 +227,11 @@ impl Dispatch {
         self.lock().running.remove(&command);
     }
 
-    /// Tells a command that runs here to stop.
+    /// Tells whoever runs a command to stop: at once here, with its next word elsewhere.
     pub(crate) fn stop(&self, command: CommandId) {
-        if let Some((_, token)) = self.lock().running.get(&command) {
-            token.cancel();
+        match self.lock().running.get(&command) {
+            Some((_, token)) => token.cancel(),
+            None => self.calls.stop(command),
         }
     }
 

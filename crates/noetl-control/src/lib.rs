@@ -6,6 +6,7 @@
 
 mod audit;
 mod cache;
+mod callbacks;
 mod catalog;
 mod credentials;
 mod dispatch;
@@ -16,6 +17,7 @@ mod ids;
 mod intake;
 pub mod journal;
 mod keychain;
+mod leasing;
 mod listeners;
 pub mod local;
 mod logs;
@@ -26,6 +28,7 @@ mod objects;
 mod once;
 mod options;
 pub mod outbox;
+mod overview;
 mod projections;
 mod publishing;
 mod recovery;
@@ -50,8 +53,10 @@ mod verify;
 mod watch;
 mod why;
 mod worker_seal;
+mod workers;
 
 pub use audit::{Asking, Given, SecretUses};
+pub use callbacks::{CallbackError, Callbacks, Called};
 pub use catalog::{Catalog, Checkup, PlaybookError, RegisterError};
 pub use credentials::{CredentialError, CredentialRequest, Credentials, OpenCredential};
 pub use executions::{
@@ -62,6 +67,7 @@ pub use identity::IdentityError;
 pub use intake::{Intake, Taken};
 pub use journal::{Accepted, Journal, SubmitError};
 pub use keychain::{KeychainFound, KeychainPlace, KeychainRequest, Keychains, Revealed};
+pub use leasing::{BATCH_MAX, LEASE, LeaseError, LeaseRequest, Leased, Leasing, Renewed, WAIT_MAX};
 pub use listeners::{Listener, ListenerError, ListenerVerify, Listeners};
 pub use local::{Assignment, Ended, LOCAL_WORKER, LoadError, LocalCommands};
 pub use logs::{LINES_MAX, LogError, LogLines};
@@ -73,6 +79,7 @@ pub use objects::{ObjectError, Objects, Suite};
 pub use once::{Once, StartedOnce, Starts, WINDOW_MAX};
 pub use options::Options;
 pub use outbox::Outgoing;
+pub use overview::{Overview, Stats};
 pub use projections::{Projected, Projections};
 pub use publishing::{Publishing, PublishingOptions};
 pub use redaction::{
@@ -98,3 +105,4 @@ pub use verify::{Problem, Verified, verify};
 pub use watch::{Follow, Watch};
 pub use why::{Ending, Wait, Why};
 pub use worker_seal::{SEAL_ALGORITHM, SEAL_VERSION, WorkerKeyError, WorkerSeal};
+pub use workers::{Registration, Scope, WorkerError, Workers};

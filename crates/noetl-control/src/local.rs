@@ -20,7 +20,7 @@ use crate::results::{ResultError, Results};
 
 /// The name under which the worker in this process claims. At a start, whatever is still claimed
 /// under it belonged to a process that is gone.
-pub const LOCAL_WORKER: &str = "local";
+pub use noetl_model::command::LOCAL_WORKER;
 
 /// One claimed command, to be run and reported.
 pub struct Assignment {

@@ -3,6 +3,7 @@
 //! A label never takes a value that a caller can choose freely: an event type that is not one of
 //! ours counts as `other`, so that nobody can grow the list of series.
 
+use noetl_model::command::DEFAULT_POOL;
 use prometheus::{
     Encoder, Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
     Opts, Registry, TextEncoder,
@@ -58,6 +59,9 @@ const TYPES: [&str; 43] = [
     "note",
 ];
 
+/// Pools that have a series of their own.
+const POOLS_MAX: usize = 64;
+
 /// The label of an event type.
 pub fn type_label(event_type: Option<&str>) -> &'static str {
     let named = event_type.and_then(|named| TYPES.into_iter().find(|known| *known == named));
@@ -101,7 +105,11 @@ pub struct Metrics {
     pub outbox_published: IntCounter,
     /// Rows of the outbox that can be claimed.
     pub outbox_pending: IntGauge,
-    /// Commands that wait for a worker.
+    /// Answers of containers, by how they ended.
+    pub container_callbacks: IntCounterVec,
+    /// Those of them that nothing waited for.
+    pub container_callbacks_stale: IntCounterVec,
+    /// Commands that wait for a worker, by pool.
     pub commands_pending: IntGaugeVec,
     /// Subscriptions by state.
     pub subscription_state: IntGaugeVec,
@@ -189,6 +197,16 @@ impl Metrics {
                 .counter("noetl_outbox_relay_published_total", "Rows the relay published"),
             outbox_pending: made
                 .whole_gauge("noetl_outbox_pending", "Rows of the outbox that can be claimed"),
+            container_callbacks: made.counters(
+                "noetl_container_callback_total",
+                "Answers of containers",
+                &["state"],
+            ),
+            container_callbacks_stale: made.counters(
+                "noetl_container_callback_stale_total",
+                "Answers of containers that nothing waited for",
+                &["state"],
+            ),
             commands_pending: made.gauges(
                 "noetl_commands_pending",
                 "Commands that wait for a worker",
@@ -204,6 +222,22 @@ impl Metrics {
                 "Readings for this page that the database did not answer",
             ),
             registry: made.registry,
+        }
+    }
+
+    /// Notes how many commands wait in each pool. Whoever starts an execution names its pool, so only
+    /// so many have a series of their own.
+    pub fn set_pending(&self, pools: &[(std::sync::Arc<str>, u64)]) {
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        self.commands_pending.reset();
+        self.commands_pending.with_label_values(&[DEFAULT_POOL]).set(0);
+        let (named, rest) = pools.split_at(pools.len().min(POOLS_MAX));
+        for (pool, pending) in named {
+            self.commands_pending.with_label_values(&[&**pool]).set(count(*pending));
+        }
+        if !rest.is_empty() {
+            let pending = rest.iter().map(|(_, pending)| pending).sum();
+            self.commands_pending.with_label_values(&["other"]).set(count(pending));
         }
     }
 

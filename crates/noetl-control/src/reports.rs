@@ -3,22 +3,26 @@
 //! A report about a command is an input to the engine; anything else is kept and shown, and drives
 //! nothing. What only the engine may say is refused.
 
+mod inputs;
+
 use std::sync::Arc;
 
 use noetl_engine::{Begin, Claim, Complete, Fail, Input, Keep, Refusal};
 use noetl_model::event::{Lifecycle, Reported};
 use noetl_model::row::types;
 use noetl_model::{
-    CommandId, DEPTH_MAX, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Seq,
-    SubscriptionId, Tenant, Value, is_deeper_than,
+    CommandId, DEPTH_MAX, EventId, ExecutionId, Fact, Map, Seq, SubscriptionId, Tenant, Value,
+    is_deeper_than,
 };
 use noetl_store::{CommandRow, Store, StoreError};
 
+use self::inputs::{answered, ended, failure_in};
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError};
 use crate::redaction::{Redaction, unmark};
 use crate::results::Results;
 use crate::subscriptions::Subscriptions;
+use crate::workers::{Scope, WorkerError, Workers, check_name};
 
 /// One thing said.
 #[derive(Debug, Clone)]
@@ -56,6 +60,9 @@ pub enum ReportError {
     /// What was said could be written and never read back.
     #[error("the payload or meta nests more than {DEPTH_MAX} levels deep")]
     TooDeep,
+    /// No worker elsewhere has such a name.
+    #[error(transparent)]
+    Worker(WorkerError),
     /// Another worker holds the command.
     #[error("Command already claimed by {0}")]
     ClaimedBy(Arc<str>),
@@ -76,6 +83,7 @@ pub struct Reports {
     results: Results,
     subscriptions: Subscriptions,
     redaction: Redaction,
+    workers: Workers,
 }
 
 impl Reports {
@@ -86,8 +94,9 @@ impl Reports {
         results: Results,
         subscriptions: Subscriptions,
         redaction: Redaction,
+        workers: Workers,
     ) -> Self {
-        Self { store, journal, ids, results, subscriptions, redaction }
+        Self { store, journal, ids, results, subscriptions, redaction, workers }
     }
 
     /// Takes one report. A repeat answers as the first did and changes nothing.
@@ -105,6 +114,9 @@ impl Reports {
         if known.map_err(ReportError::Store)?.is_none() {
             return self.note(tenant, report).await;
         }
+        if let Some(worker) = &report.worker {
+            self.workers.heard(&Some(tenant.clone()), worker).await;
+        }
         if let Some(event) = report.event {
             let seen = self.store.find_event(report.execution, event).await;
             if seen.map_err(ReportError::Store)?.is_some() {
@@ -117,13 +129,27 @@ impl Reports {
         }
     }
 
-    /// Hands a command to a worker, with the place of its `command.issued` in the log.
-    pub async fn claim(&self, command: CommandId, worker: &str) -> Result<CommandRow, ReportError> {
+    /// Hands a command to a worker elsewhere. Only those of a scope are there for it.
+    pub async fn claim(
+        &self,
+        scope: &Scope,
+        command: CommandId,
+        worker: &str,
+    ) -> Result<CommandRow, ReportError> {
+        check_name(worker).map_err(ReportError::Worker)?;
         let found = self.store.command(command).await.map_err(ReportError::Store)?;
         let refused = |refusal| ReportError::Submit(SubmitError::Refused(refusal));
         let row = found.ok_or_else(|| refused(Refusal::CommandFinished))?;
+        if let Some(tenant) = scope {
+            let of = self.store.tenant_of(row.execution).await.map_err(ReportError::Store)?;
+            if of.as_ref() != Some(tenant) {
+                return Err(refused(Refusal::CommandFinished));
+            }
+        }
         let input = Input::Claim(Claim { command, worker: Arc::from(worker) });
-        match self.journal.submit(row.execution, input).await {
+        let claimed = self.journal.submit(row.execution, input).await;
+        self.workers.heard(scope, worker).await;
+        match claimed {
             Ok(_) => Ok(row),
             Err(SubmitError::Refused(Refusal::ClaimedBy(holder))) => {
                 Err(ReportError::ClaimedBy(holder))
@@ -172,7 +198,10 @@ impl Reports {
     ) -> Result<EventId, ReportError> {
         let worker: Arc<str> = Arc::from(report.worker.as_deref().unwrap_or("unknown"));
         let mut input = match report.event_type.as_str() {
-            types::COMMAND_CLAIMED => Input::Claim(Claim { command, worker }),
+            types::COMMAND_CLAIMED => {
+                check_name(&worker).map_err(ReportError::Worker)?;
+                Input::Claim(Claim { command, worker })
+            }
             types::COMMAND_STARTED => Input::Begin(Begin { command, worker }),
             types::CALL_DONE => answered(command, report.payload.as_ref()),
             // The failure that `call.error` names comes again with `command.failed`.
@@ -286,95 +315,6 @@ fn command_named(value: &Value) -> Option<CommandId> {
         Value::Number(number) => number.as_i64().map(CommandId::new),
         Value::String(text) => text.rsplit(':').next()?.parse().ok(),
         _ => None,
-    }
-}
-
-/// `call.done`: the answer now, the end with `command.completed`.
-fn answered(command: CommandId, payload: Option<&Value>) -> Input {
-    let result = payload.and_then(|payload| payload.get("result"));
-    let context = result.and_then(|result| result.get("context"));
-    let status = result.and_then(|result| result.get("status")).and_then(Value::as_str);
-    if matches!(status, Some("error" | "timeout")) {
-        return Input::Fail(Fail {
-            command,
-            failure: failure_in(context.or(result)),
-            ctx: Map::new(),
-            step: Map::new(),
-        });
-    }
-    let data = context
-        .and_then(|context| context.get("data"))
-        .or(context)
-        .or(result)
-        .cloned()
-        .unwrap_or(Value::Null);
-    let (data, Updates { ctx, step }) = without_updates(data);
-    let data = Some(data);
-    Input::Complete(Complete { command, data, reference: None, is_final: false, ctx, step })
-}
-
-/// What the tasks of a pipeline set.
-#[derive(Default)]
-struct Updates {
-    ctx: Map,
-    step: Map,
-}
-
-/// A pipeline's data without the variables its tasks set, which the published worker puts among it.
-/// What was set for an iteration was for its tasks alone.
-fn without_updates(mut data: Value) -> (Value, Updates) {
-    let mut split = Updates::default();
-    let updates = data.as_object_mut().and_then(|map| map.remove("_context_updates"));
-    let Some(Value::Object(updates)) = updates else { return (data, split) };
-    for (name, value) in updates {
-        match name.split_once('.') {
-            Some(("step", path)) => split.step.insert(path.to_owned(), value),
-            Some(("iter", _)) => None,
-            Some(("ctx", path)) => split.ctx.insert(path.to_owned(), value),
-            _ => split.ctx.insert(name, value),
-        };
-    }
-    (data, split)
-}
-
-/// `command.completed`: a tool that returned an error is one, whatever the event is called.
-fn ended(command: CommandId, report: &Report) -> Input {
-    let said = report.payload.as_ref().and_then(|payload| payload.get("status"));
-    let status = said.and_then(Value::as_str).or(report.status.as_deref());
-    if status.is_some_and(|status| status.eq_ignore_ascii_case("error")) {
-        return Input::Fail(Fail {
-            command,
-            failure: failure_in(report.payload.as_ref()),
-            ctx: Map::new(),
-            step: Map::new(),
-        });
-    }
-    Input::Complete(Complete {
-        command,
-        data: None,
-        reference: None,
-        is_final: true,
-        ctx: Map::new(),
-        step: Map::new(),
-    })
-}
-
-fn failure_in(said: Option<&Value>) -> Failure {
-    let error = said.and_then(|said| said.get("error")).or(said);
-    let message = match error {
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => {
-            let text = other.get("message").and_then(Value::as_str).map(str::to_owned);
-            text.unwrap_or_else(|| other.to_string())
-        }
-        None => "the worker reported a failure without a reason".to_owned(),
-    };
-    let kind = error.and_then(|error| error.get("kind")).and_then(Value::as_str);
-    let kind = kind.map_or(FailureKind::Unknown, |kind| FailureKind::from(kind.to_owned()));
-    let failure = Failure::new(kind, message);
-    match said {
-        Some(details @ Value::Object(_)) => failure.with_details(details.clone()),
-        _ => failure,
     }
 }
 

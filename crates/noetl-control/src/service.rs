@@ -1,5 +1,6 @@
 //! The control plane as one thing: made, used, closed.
 
+mod closing;
 mod measure;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::SecretUses;
+use crate::callbacks::Callbacks;
 use crate::catalog::{Catalog, Playbooks};
 use crate::credentials::{Credentials, LocalSecrets};
 use crate::dispatch::Dispatch;
@@ -22,6 +24,7 @@ use crate::ids::Ids;
 use crate::intake::Intake;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
 use crate::keychain::Keychains;
+use crate::leasing::{LeaseLook, Leasing};
 use crate::listeners::Listeners;
 use crate::local::{LocalCommands, LocalParts};
 use crate::logs::LogLines;
@@ -31,6 +34,7 @@ use crate::objects::Objects;
 use crate::once::Starts;
 use crate::options::Options;
 use crate::outbox::Outgoing;
+use crate::overview::Overview;
 use crate::projections::Projections;
 use crate::recovery;
 use crate::redaction::Redaction;
@@ -46,6 +50,7 @@ use crate::subscriptions::Subscriptions;
 use crate::tokens::Tokens;
 use crate::variables::Variables;
 use crate::watch::Watch;
+use crate::workers::Workers;
 
 /// Why a control plane did not start.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +82,14 @@ pub struct Control {
     pub subscriptions: Subscriptions,
     /// What gateways have to know of them.
     pub listeners: Listeners,
+    /// The numbers of all of it.
+    pub overview: Overview,
+    /// Workers elsewhere.
+    pub workers: Workers,
+    /// Commands for those that renew what they hold.
+    pub leasing: Leasing,
+    /// Answers of jobs that were started and not waited for.
+    pub callbacks: Callbacks,
     /// Credentials.
     pub credentials: Credentials,
     /// Secrets by the names playbooks give them.
@@ -242,6 +255,12 @@ impl Control {
                 closing: closing.clone(),
             };
             tasks.push(tokio::spawn(deliverer.run()));
+            let leases = LeaseLook {
+                store: database.clone(),
+                journal: journal.clone(),
+                closing: closing.clone(),
+            };
+            tasks.push(tokio::spawn(leases.run()));
             if database.is_shared() {
                 let look = Look {
                     store: database.clone(),
@@ -276,6 +295,17 @@ impl Control {
             };
             tasks.push(tokio::spawn(retainer.run()));
         }
+        let workers = Workers::new(store.clone(), ids.clone());
+        let callbacks =
+            Callbacks::new(store.clone(), journal.clone(), results.clone(), redaction.clone());
+        let leasing = Leasing {
+            store: store.clone(),
+            journal: journal.clone(),
+            workers: workers.clone(),
+            calls: dispatch.calls().clone(),
+            draining: draining.clone(),
+            last: Arc::default(),
+        };
         let reports = Reports::new(
             store.clone(),
             journal.clone(),
@@ -283,6 +313,7 @@ impl Control {
             results.clone(),
             subscriptions.clone(),
             redaction,
+            workers.clone(),
         );
         let metrics = Arc::new(Metrics::new());
         let replay = Replay::new(store.clone(), results.clone());
@@ -302,6 +333,10 @@ impl Control {
             reports,
             subscriptions,
             listeners,
+            overview: Overview { store: store.clone() },
+            workers,
+            leasing,
+            callbacks,
             local: LocalCommands::new(
                 LocalParts {
                     journal,
@@ -354,26 +389,5 @@ impl Control {
     /// How many appends met one of another process first, and were decided again.
     pub fn conflicts(&self) -> u64 {
         self.conflicts.load(Ordering::Relaxed)
-    }
-
-    /// Hands out no further command. What runs may still end and be reported.
-    pub fn drain(&self) {
-        self.dispatch.close();
-        self.draining.cancel();
-    }
-
-    /// Commits what was submitted and stops. Commands that still run are found again at the next
-    /// start.
-    pub async fn close(&self) {
-        self.drain();
-        self.closing.cancel();
-        for task in self.tasks.lock().await.drain(..) {
-            // One that panicked has nothing left to do.
-            let _ = task.await;
-        }
-        self.leaving.cancel();
-        if let Some(identity) = self.identity.lock().await.take() {
-            let _ = identity.await;
-        }
     }
 }

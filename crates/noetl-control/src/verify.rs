@@ -151,7 +151,7 @@ impl Found {
                     row.go_on(state, worker.as_ref(), ended_at);
                 }
             }
-            None => {}
+            Some(CommandChange::Release { .. }) | None => {}
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use noetl_model::command::{DEFAULT_POOL, pool_of_path};
 use noetl_model::event::{Issued, Parked, Started};
 use noetl_model::{CommandId, CommandState, EventId, ExecutionId, Seq, Timestamp};
 use noetl_playbook::template::Names;
@@ -240,6 +241,15 @@ impl Execution {
     /// How it began; `None` while it is absent.
     pub fn started(&self) -> Option<&Arc<Started>> {
         self.started.as_ref()
+    }
+
+    /// The pool whose workers take its commands; the default one when `None`.
+    pub(crate) fn pool(&self) -> Option<Arc<str>> {
+        let started = self.started.as_ref()?;
+        match started.pool.as_ref().filter(|pool| !pool.is_empty()) {
+            Some(named) => Some(named.clone()).filter(|pool| **pool != *DEFAULT_POOL),
+            None => pool_of_path(&started.path).map(Arc::from),
+        }
     }
 
     /// Commands that are not terminal, oldest first.

@@ -70,7 +70,49 @@ impl CommandState {
     }
 }
 
+/// What the names of workers inside a process of the store begin with, and are when it has one owner.
+pub const LOCAL_WORKER: &str = "local";
+
+/// Whether a worker of this name is outside the processes of the store, so that nothing but a lease
+/// tells whether it is still there.
+pub fn is_elsewhere(worker: &str) -> bool {
+    let is_local = worker
+        .strip_prefix(LOCAL_WORKER)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
+    !is_local && worker != crate::parked::CONTROL_PLANE
+}
+
+/// The pool that the path of a playbook names; `None` is the default one.
+pub fn pool_of_path(path: &str) -> Option<&'static str> {
+    let (first, _) = path.split_once('/')?;
+    ["system", "subscription"].into_iter().find(|pool| *pool == first)
+}
+
 /// The textual command id of the wire: `<execution>:<step>:<event>`.
 pub fn command_name(execution: ExecutionId, step: &str, command: CommandId) -> String {
     format!("{execution}:{step}:{command}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_inside_are_told_from_those_elsewhere() {
+        for inside in ["local", "local:machine/3:1", "control-plane"] {
+            assert!(!is_elsewhere(inside), "{inside}");
+        }
+        for elsewhere in ["worker-1", "localhost-7", "", "Local"] {
+            assert!(is_elsewhere(elsewhere), "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn a_path_names_a_pool_by_its_first_part() {
+        assert_eq!(pool_of_path("system/cleanup"), Some("system"));
+        assert_eq!(pool_of_path("subscription/orders/new"), Some("subscription"));
+        for plain in ["system", "systems/a", "a/system/b", ""] {
+            assert_eq!(pool_of_path(plain), None, "{plain}");
+        }
+    }
 }

@@ -30,6 +30,8 @@ pub struct Issued {
     pub item: Option<LoopItem>,
     /// Whether it may run again when its worker was lost.
     pub idempotent: bool,
+    /// The pool whose workers take it; the default one when `None`.
+    pub pool: Option<Arc<str>>,
 }
 
 /// An item of a loop.

@@ -6,12 +6,11 @@
 mod durations;
 mod found;
 
-use std::sync::Arc;
-
 use noetl_api::commands::Command;
 use noetl_api::events::{EventView, EventsReply};
 use noetl_api::executions::{ExecutionDetail, Pagination, StatusReply};
 use noetl_api::{Id, IdForm};
+use noetl_control::Scope;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Fact, Outcome, Seq, Value};
 use noetl_store::{ExecutionRow, ExecutionStatus};
 
@@ -132,11 +131,27 @@ pub(crate) fn shown(events: &[Event], of: &ExecutionRow, ids: IdForm) -> Vec<Eve
     events.iter().map(view).collect()
 }
 
-/// A command, if there is one.
-pub(crate) async fn command(app: &App, id: CommandId) -> Result<Option<Command>, ApiError> {
+/// A command, if there is one in the scope.
+pub(crate) async fn command(
+    app: &App,
+    scope: &Scope,
+    id: CommandId,
+) -> Result<Option<Command>, ApiError> {
     let Some((row, issued)) = app.control.reports.command(id).await? else { return Ok(None) };
-    let of = app.control.executions.get(&app.tenant, row.execution).await?;
-    Ok(of.map(|of| shape::command(&row, &Arc::unwrap_or_clone(issued), &of)))
+    let of = match scope {
+        Some(tenant) => app.control.executions.get(tenant, row.execution).await?,
+        None => execution_of(app, row.execution).await?,
+    };
+    Ok(of.map(|of| shape::command(&row, &issued, &of)))
+}
+
+/// The row of an execution, whoever's it is.
+pub(crate) async fn execution_of(
+    app: &App,
+    id: ExecutionId,
+) -> Result<Option<ExecutionRow>, ApiError> {
+    let Some(tenant) = app.control.workers.tenant_of(id).await? else { return Ok(None) };
+    Ok(app.control.executions.get(&tenant, id).await?)
 }
 
 /// The places before the first and of the last event of a stretch.

@@ -16,9 +16,9 @@ use crate::http::document::{self, Document};
 use crate::http::{access, authorize, counted, limits, panics};
 use crate::routes::executions::steer;
 use crate::routes::{
-    catalog, cleanup, commands, credentials, events, execute, executions, fallback, health,
-    ingress, intake, logs, metrics, outbox, projection, replay, runtime, stream, subscriptions,
-    tokens, why,
+    callback, catalog, cleanup, commands, credentials, dashboard, database, events, execute,
+    executions, fallback, health, ingress, intake, logs, metrics, outbox, pools, projection,
+    replay, runtime, stream, subscriptions, system, tokens, why, workers,
 };
 
 /// All routes of the control plane.
@@ -58,6 +58,7 @@ fn described(options: &Options) -> (Router<App>, OpenApi) {
         .merge(keeping::secret_routes())
         .merge(subscription_routes())
         .merge(token_routes())
+        .merge(system_routes())
         .merge(internal_routes());
     let (routes, mut whole) = open.split_for_parts();
     options.version.clone_into(&mut whole.info.version);
@@ -112,6 +113,12 @@ fn worker_routes() -> OpenApiRouter<App> {
         .routes(routes!(events::report_batch))
         .routes(routes!(commands::command))
         .routes(routes!(commands::claim))
+        .routes(routes!(workers::lease))
+        .routes(routes!(workers::heartbeat))
+        .routes(routes!(pools::register))
+        .routes(routes!(pools::heartbeat))
+        .routes(routes!(pools::deregister, pools::deregister_posted))
+        .routes(routes!(pools::list))
         .routes(routes!(runtime::shard_info))
 }
 
@@ -136,6 +143,22 @@ fn token_routes() -> OpenApiRouter<App> {
         .routes(routes!(tokens::whoami))
 }
 
+/// How it is doing, and the database below it.
+fn system_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(dashboard::stats))
+        .routes(routes!(dashboard::widgets))
+        .routes(routes!(system::status))
+        .routes(routes!(system::threads))
+        .routes(routes!(system::profiler_status))
+        .routes(routes!(system::profiler_start))
+        .routes(routes!(system::profiler_stop))
+        .routes(routes!(system::pool))
+        .routes(routes!(database::execute))
+        .routes(routes!(database::init))
+        .routes(routes!(database::validate))
+}
+
 /// What only system pools may ask.
 fn internal_routes() -> OpenApiRouter<App> {
     let large = DefaultBodyLimit::max(intake::BODY_LIMIT);
@@ -151,5 +174,6 @@ fn internal_routes() -> OpenApiRouter<App> {
         .routes(routes!(projection::advance))
         .routes(routes!(cleanup::purge))
         .routes(routes!(ingress::get))
+        .routes(routes!(callback::container))
         .merge(intake)
 }

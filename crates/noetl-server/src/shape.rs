@@ -10,6 +10,7 @@ use noetl_api::{Diagnostic, Id, IdForm};
 use noetl_model::command::ATTEMPTS_MAX;
 use noetl_model::event::{BlobRef, Issued};
 use noetl_model::row::EventRow;
+use noetl_model::scope::CommandScope;
 use noetl_model::{Event, Fact, Failure, Map, Origin, Value, command_name};
 use noetl_playbook::Severity;
 use noetl_store::{CatalogEntry, CommandRow, ExecutionRow, ExecutionStatus};
@@ -290,11 +291,12 @@ fn shown_result(event: &Event, row: &EventRow, command: Option<&str>) -> Option<
 }
 
 /// JSON text of a row, passed on as it is.
-fn raw(text: String) -> Option<Box<RawValue>> {
+pub(crate) fn raw(text: String) -> Option<Box<RawValue>> {
     RawValue::from_string(text).ok()
 }
 
 pub(crate) fn command(row: &CommandRow, issued: &Issued, of: &ExecutionRow) -> Command {
+    let scope = issued.scope.as_deref();
     Command {
         execution_id: row.execution.into(),
         node_id: row.step.to_string(),
@@ -303,7 +305,7 @@ pub(crate) fn command(row: &CommandRow, issued: &Issued, of: &ExecutionRow) -> C
         context: CommandContext {
             tool_config: issued.config.clone(),
             args: issued.input.clone(),
-            render_context: Map::new(),
+            render_context: scope.map(|scope| names(scope, row)).unwrap_or_default(),
         },
         meta: CommandMeta {
             command_id: command_name(row.execution, &row.step, row.id),
@@ -311,9 +313,41 @@ pub(crate) fn command(row: &CommandRow, issued: &Issued, of: &ExecutionRow) -> C
             tool_kind: row.tool.to_string(),
             attempt: row.attempt,
             max_attempts: ATTEMPTS_MAX,
+            attempts: ATTEMPTS_MAX,
             execution_id: Id::text(row.execution.get()),
             catalog_id: Id::text(of.catalog.get()),
             actionable: true,
+            iteration_index: issued.item.as_ref().map(|item| item.index),
         },
     }
+}
+
+/// What templates may name, flat as published workers know it: keys of the workload and results of
+/// steps at the top, and again where they belong.
+fn names(scope: &CommandScope, row: &CommandRow) -> Map {
+    let mut names = scope.workload.clone();
+    let mut steps = Map::new();
+    for (step, data) in &scope.steps {
+        let mut flat = data.clone();
+        if let Value::Object(fields) = &mut flat {
+            fields.entry("data").or_insert_with(|| data.clone());
+        }
+        names.insert(step.clone(), flat);
+        steps.insert(step.clone(), json!({ "status": "success", "data": data }));
+    }
+    if let Some(iteration) = &scope.iteration {
+        names.insert(iteration.name.to_string(), iteration.item.clone());
+        names.insert("_index".to_owned(), iteration.index.into());
+        names.insert("_total".to_owned(), iteration.total.into());
+        let mut iter = Map::new();
+        iter.insert(iteration.name.to_string(), iteration.item.clone());
+        iter.insert("_index".to_owned(), iteration.index.into());
+        iter.insert("_total".to_owned(), iteration.total.into());
+        names.insert("iter".to_owned(), Value::Object(iter));
+    }
+    names.insert("workload".to_owned(), Value::Object(scope.workload.clone()));
+    names.insert("ctx".to_owned(), Value::Object(scope.ctx.clone()));
+    names.insert("steps".to_owned(), Value::Object(steps));
+    names.insert("execution_id".to_owned(), row.execution.to_string().into());
+    names
 }

@@ -4,9 +4,11 @@
 -- Items are at most one per execution, given as parallel arrays. Rows are locked in id order, so
 -- two appenders wait for each other and never in a circle: first the rows that exist, then the new
 -- ones, then the lane, which is held until the commit.
-create or replace function noetl.journal_append_1(
+create or replace function noetl.journal_append_2(
     on_lane smallint,
     wake text,
+    -- How long a tool without a limit may be held elsewhere, and what is added to a limit.
+    held_max interval, limit_grace interval,
     i_execution bigint[], i_expected bigint[], i_after bigint[], i_last bigint[],
     i_start_key bigint[], i_tenant text[],
     i_catalog bigint[], i_path text[], i_path_folded text[], i_playbook_version integer[],
@@ -21,8 +23,10 @@ create or replace function noetl.journal_append_1(
     c_execution bigint[], c_id bigint[], c_issued bigint[], c_step text[], c_tool text[],
     c_attempt integer[], c_state text[], c_worker text[], c_claimed timestamptz[],
     c_started timestamptz[], c_ended timestamptz[], c_created timestamptz[],
+    c_pool text[], c_limit bigint[], c_lease interval[],
     m_execution bigint[], m_id bigint[], m_state text[], m_stage smallint[], m_worker text[],
-    m_ended timestamptz[], m_at timestamptz[],
+    m_ended timestamptz[], m_at timestamptz[], m_lease interval[],
+    r_execution bigint[], r_id bigint[],
     d_execution bigint[], d_id bigint[], d_kind text[], d_target bigint[], d_at timestamptz[],
     d_payload text[],
     x_execution bigint[], x_id bigint[],
@@ -140,33 +144,64 @@ begin
         if cardinality(c_id) > 0 then
             insert into noetl.command (
                 command_id, event_id, execution_id, step_name, tool_kind, status, worker_id,
-                claimed_at, started_at, completed_at, attempt, created_at, updated_at, issued_seq
+                claimed_at, started_at, completed_at, attempt, created_at, updated_at, issued_seq,
+                pool, limit_ms, lease_until, lease_max
             )
             select
                 c.id, c.id, c.execution_id, c.step, c.tool, c.state, c.worker,
-                c.claimed, c.started, c.ended, c.attempt, c.created, c.created, c.issued
+                c.claimed, c.started, c.ended, c.attempt, c.created, c.created, c.issued,
+                c.pool, c.limit_ms,
+                case when c.lease is not null then least(
+                    now() + c.lease,
+                    now() + coalesce(c.limit_ms * interval '1 millisecond' + limit_grace, held_max)
+                ) end,
+                case when c.lease is not null then
+                    now() + coalesce(c.limit_ms * interval '1 millisecond' + limit_grace, held_max)
+                end
             from unnest(
                 c_execution, c_id, c_issued, c_step, c_tool, c_attempt, c_state, c_worker,
-                c_claimed, c_started, c_ended, c_created
+                c_claimed, c_started, c_ended, c_created, c_pool, c_limit, c_lease
             ) c (
                 execution_id, id, issued, step, tool, attempt, state, worker,
-                claimed, started, ended, created
+                claimed, started, ended, created, pool, limit_ms, lease
             )
             where is_all or c.execution_id = any (kept);
         end if;
 
         for row in
-            select * from unnest(m_execution, m_id, m_state, m_stage, m_worker, m_ended, m_at)
-                m (execution_id, id, state, stage, worker, ended, at)
+            select * from unnest(
+                m_execution, m_id, m_state, m_stage, m_worker, m_ended, m_at, m_lease
+            ) m (execution_id, id, state, stage, worker, ended, at, lease)
             where is_all or m.execution_id = any (kept)
         loop
             update noetl.command c set
                 status = row.state, worker_id = coalesce(row.worker, c.worker_id),
                 completed_at = row.ended, updated_at = row.at,
                 claimed_at = case when row.stage = 1 then row.at else c.claimed_at end,
-                started_at = case when row.stage = 2 then row.at else c.started_at end
+                started_at = case when row.stage = 2 then row.at else c.started_at end,
+                lease_max = case
+                    when row.lease is null then null
+                    when c.lease_until is not null then c.lease_max
+                    else now()
+                        + coalesce(c.limit_ms * interval '1 millisecond' + limit_grace, held_max)
+                end,
+                -- One whose holder names what it holds stays as it is.
+                lease_until = case
+                    when row.lease is null then null
+                    when c.lease_until is not null and c.lease_max is null then c.lease_until
+                    else least(now() + row.lease, coalesce(c.lease_max, now()
+                        + coalesce(c.limit_ms * interval '1 millisecond' + limit_grace, held_max)))
+                end
             where c.event_id = row.id and c.completed_at is null and c.issued_seq is not null
                 and case c.status when 'PENDING' then 0 when 'CLAIMED' then 1 else 2 end < row.stage;
+        end loop;
+
+        for row in
+            select * from unnest(r_execution, r_id) r (execution_id, id)
+            where is_all or r.execution_id = any (kept)
+        loop
+            update noetl.command c set lease_until = null, lease_max = null
+            where c.event_id = row.id and c.lease_until is not null;
         end loop;
 
         -- Rows are added before any is removed, because an item may answer its own. Both go in id

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use noetl_model::row::EventRow;
 use noetl_model::{CommandState, DueId, EventId, Seq};
 use noetl_store::commands::stage;
+use noetl_store::holdings::{HELD_MAX, TIMEOUT_GRACE, lease_in};
 use noetl_store::outbox::CODEC;
 use noetl_store::{
     Append, CommandChange, CommandRow, Committed, Digest, ExecutionRow, Malformed, NewDue, Start,
@@ -14,7 +15,7 @@ use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres, Row};
 
-use crate::column::{At, Utc};
+use crate::column::{At, Utc, interval};
 use crate::outgoing::Outgoing;
 
 /// One append, checked and encoded by its caller: the writer is the bottleneck and is spared
@@ -149,10 +150,12 @@ pub(crate) async fn append(
     let sql = include_str!("../queries/journal_append.sql");
     let word = leaves_work(chains).then(|| speaker.work_left.clone());
     let query = sqlx::query(sql).persistent(!speaker.is_pooled).bind(speaker.lane).bind(word);
+    let query = query.bind(interval(HELD_MAX)).bind(interval(TIMEOUT_GRACE));
     let query = bind_items(query, chains);
     let query = bind_events(query, chains);
     let query = bind_inserts(query, chains);
     let query = bind_moves(query, chains);
+    let query = bind_releases(query, chains);
     let query = bind_due(query, chains);
     let query = bind_outgoing(query, outgoing);
     let query = bind_blobs(query, chains);
@@ -259,13 +262,16 @@ fn bind_inserts<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
         (stage(row.state) == 2).then_some(At(row.issued_at)),
         row.ended_at.map(At),
         At(row.issued_at),
+        plain(&row.pool),
+        row.limit_ms,
+        lease_in(row.state, row.worker.as_deref()).map(interval),
     )
 }
 
 fn inserted(change: &CommandChange) -> Option<&CommandRow> {
     match change {
         CommandChange::Insert(row) => Some(row),
-        CommandChange::Move { .. } => None,
+        CommandChange::Move { .. } | CommandChange::Release { .. } => None,
     }
 }
 
@@ -303,8 +309,21 @@ fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
         i16::from(stage(moved.state)),
         moved.worker.map(plain),
         moved.ended,
-        moved.at
+        moved.at,
+        lease_in(moved.state, moved.worker).map(interval),
     )
+}
+
+fn bind_releases<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+    let changes = chains
+        .iter()
+        .flatten()
+        .flat_map(|item| item.changes.iter().map(|change| (item.execution(), change)));
+    let released = changes.filter_map(|(execution, change)| match change {
+        CommandChange::Release { id } => Some((execution, id.get())),
+        CommandChange::Insert(_) | CommandChange::Move { .. } => None,
+    });
+    columns!(query, released, |released| released.0, released.1)
 }
 
 fn bind_due<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use noetl_model::{CommandId, CommandState, ExecutionId, Seq};
-use noetl_store::{CommandRow, Commands, StoreError};
+use noetl_model::{CommandId, CommandState, ExecutionId, Seq, Tenant};
+use noetl_store::{CommandRow, Commands, StoreError, Wanted};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
-use crate::arrays::rows;
+use crate::arrays::{plain, rows};
 use crate::column::{At, number, parsed, small};
 
 #[async_trait]
@@ -33,15 +33,37 @@ impl Commands for PostgresStore {
         .await
     }
 
-    async fn waiting_commands(&self) -> Result<u64, StoreError> {
-        let sql = "select count(*) from noetl.command \
-                   where completed_at is null and issued_seq is not null and status = 'PENDING'";
-        let count = self.one("count waiting commands", || sqlx::query(sql), |row| number(row, 0));
-        Ok(count.await?.unwrap_or(0))
+    async fn pending_commands(
+        &self,
+        wanted: &Wanted,
+        limit: usize,
+    ) -> Result<Vec<CommandRow>, StoreError> {
+        let sql = include_str!("../queries/command_pending.sql");
+        let make = || {
+            sqlx::query(sql)
+                .bind(plain(wanted.pool()))
+                .bind(wanted.tenant.as_ref().map(Tenant::as_str))
+                .bind(wanted.kinds.as_deref())
+                .bind(wanted.not_of.map(|id| id.get()))
+                .bind(rows(limit))
+        };
+        self.list("list pending commands", make, command).await
+    }
+
+    async fn pending_by_pool(&self) -> Result<Vec<(Arc<str>, u64)>, StoreError> {
+        let sql = "select pool, count(*) from noetl.command \
+                   where status = 'PENDING' and issued_seq is not null \
+                   group by pool order by pool collate \"C\"";
+        self.list(
+            "count pending commands",
+            || sqlx::query(sql),
+            |row| Ok((Arc::from(row.try_get::<&str, _>(0)?), number(row, 1)?)),
+        )
+        .await
     }
 }
 
-fn command(row: &PgRow) -> Result<CommandRow, sqlx::Error> {
+pub(crate) fn command(row: &PgRow) -> Result<CommandRow, sqlx::Error> {
     Ok(CommandRow {
         id: CommandId::new(row.try_get(0)?),
         execution: ExecutionId::new(row.try_get(1)?),
@@ -49,9 +71,11 @@ fn command(row: &PgRow) -> Result<CommandRow, sqlx::Error> {
         step: Arc::from(row.try_get::<&str, _>(3)?),
         tool: Arc::from(row.try_get::<&str, _>(4)?),
         attempt: small(row, 5)?,
-        state: parsed(row, 6, CommandState::from_text)?,
-        worker: row.try_get::<Option<&str>, _>(7)?.map(Arc::from),
-        issued_at: row.try_get::<At, _>(8)?.0,
-        ended_at: row.try_get::<Option<At>, _>(9)?.map(|at| at.0),
+        pool: Arc::from(row.try_get::<&str, _>(6)?),
+        limit_ms: row.try_get(7)?,
+        state: parsed(row, 8, CommandState::from_text)?,
+        worker: row.try_get::<Option<&str>, _>(9)?.map(Arc::from),
+        issued_at: row.try_get::<At, _>(10)?.0,
+        ended_at: row.try_get::<Option<At>, _>(11)?.map(|at| at.0),
     })
 }

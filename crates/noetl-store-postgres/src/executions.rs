@@ -72,6 +72,20 @@ impl Executions for PostgresStore {
         .await
     }
 
+    async fn executions_by_status(
+        &self,
+        tenant: &Tenant,
+    ) -> Result<Vec<(ExecutionStatus, u64)>, StoreError> {
+        let sql = "select status, count(*) from noetl.execution where tenant_id = $1 \
+                   group by status order by status collate \"C\"";
+        self.list(
+            "count executions",
+            || sqlx::query(sql).bind(tenant.as_str()),
+            |row| Ok((parsed(row, 0, ExecutionStatus::from_text)?, number(row, 1)?)),
+        )
+        .await
+    }
+
     async fn every_execution(
         &self,
         after: ExecutionId,

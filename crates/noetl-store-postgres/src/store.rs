@@ -99,6 +99,10 @@ impl PostgresStore {
         &self.how
     }
 
+    pub(crate) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
     pub(crate) fn ears(&self) -> &Ears {
         &self.ears
     }

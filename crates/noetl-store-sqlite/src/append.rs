@@ -4,9 +4,12 @@
 //! an item that fails it has written nothing, so no savepoint is needed to keep one item from
 //! another. What can only be a bug of the caller refuses the whole transaction.
 
+use std::time::Duration;
+
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandState, Tenant, Timestamp};
 use noetl_store::commands::stage;
+use noetl_store::holdings::{HELD_MAX, Holding, TIMEOUT_GRACE, lease_in};
 use noetl_store::{CommandChange, CommandRow, Committed, Malformed, Start, StoreError};
 use rusqlite::{CachedStatement, Connection, Statement, params};
 
@@ -31,13 +34,16 @@ pub(crate) struct Appender<'c> {
     position: i64,
     /// Given when the outbox is on.
     outgoing: Option<Outgoing<'c>>,
+    /// The store's time, from which leases count.
+    now: Timestamp,
 }
 
 impl<'c> Appender<'c> {
-    /// With the time at which it runs, when the outbox is on.
+    /// With the time at which it runs, and whether the outbox is on.
     pub(crate) fn new(
         connection: &'c Connection,
-        outbox: Option<Timestamp>,
+        now: Timestamp,
+        has_outbox: bool,
     ) -> Result<Self, StoreError> {
         let prepare = |sql| connection.prepare_cached(sql).map_err(failed);
         Ok(Self {
@@ -49,10 +55,11 @@ impl<'c> Appender<'c> {
             move_on: prepare(include_str!("../queries/command_move.sql"))?,
             newest: None,
             position: last_position(connection).map_err(failed)?,
-            outgoing: outbox
-                .map(|now| Outgoing::new(connection, now))
+            outgoing: has_outbox
+                .then(|| Outgoing::new(connection, now))
                 .transpose()
                 .map_err(failed)?,
+            now,
         })
     }
 
@@ -185,19 +192,35 @@ impl<'c> Appender<'c> {
         match change {
             CommandChange::Insert(row) => self.insert_command(row),
             CommandChange::Move { id, state, worker, ended_at } => {
+                let lease = lease_in(*state, worker.as_deref()).map(|lasts| self.after(lasts));
                 let moved = self.move_on.execute(params![
                     id.get(),
                     CommandState::as_str(*state),
                     worker.as_deref(),
                     ended_at.map(|at| at.as_micros()),
                     stage(*state),
+                    lease,
+                    self.now.as_micros(),
+                    micros(HELD_MAX),
+                    micros(TIMEOUT_GRACE),
                 ]);
                 moved.map(|_| ()).map_err(failed)
+            }
+            CommandChange::Release { id } => {
+                let sql = "update command set lease_until = null, lease_max = null where id = ?1";
+                let mut release = self.connection.prepare_cached(sql).map_err(failed)?;
+                release.execute([id.get()]).map(|_| ()).map_err(failed)
             }
         }
     }
 
+    fn after(&self, span: Duration) -> i64 {
+        self.now.plus(span).as_micros()
+    }
+
     fn insert_command(&mut self, row: &CommandRow) -> Result<(), StoreError> {
+        let lease = lease_in(row.state, row.worker.as_deref())
+            .map(|lasts| Holding::moved(None, lasts, row.limit_ms, self.now));
         let inserted = self.command.execute(params![
             row.id.get(),
             row.execution.get(),
@@ -205,10 +228,14 @@ impl<'c> Appender<'c> {
             &*row.step,
             &*row.tool,
             row.attempt,
+            &*row.pool,
+            row.limit_ms,
             row.state.as_str(),
             row.worker.as_deref(),
             row.issued_at.as_micros(),
             row.ended_at.map(|at| at.as_micros()),
+            lease.map(|lease| lease.until.as_micros()),
+            lease.and_then(|lease| lease.at_most).map(|at| at.as_micros()),
         ]);
         match inserted.map_err(failed)? {
             0 => Err(Malformed::CommandTaken { command: row.id }.into()),
@@ -265,6 +292,10 @@ pub(crate) fn insert_event(
         row.more,
     ])?;
     Ok(())
+}
+
+fn micros(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// Records the newest id and the last position.

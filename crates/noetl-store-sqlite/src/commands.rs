@@ -1,9 +1,11 @@
 //! Command rows.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
-use noetl_model::{CommandId, CommandState, ExecutionId, Seq, Timestamp};
-use noetl_store::{CommandRow, Commands, StoreError};
-use rusqlite::{OptionalExtension, Row};
+use noetl_model::{CommandId, CommandState, ExecutionId, Seq, Tenant, Timestamp};
+use noetl_store::{CommandRow, Commands, StoreError, Wanted};
+use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{count, instant, parsed};
@@ -33,17 +35,40 @@ impl Commands for SqliteStore {
         .await
     }
 
-    async fn waiting_commands(&self) -> Result<u64, StoreError> {
-        self.read("count waiting commands", |connection| {
-            let sql = "select count(*) from command indexed by command_open \
-                       where ended_at is null and state = 'PENDING'";
-            connection.prepare_cached(sql)?.query_row([], |row| count(row, 0))
+    async fn pending_commands(
+        &self,
+        wanted: &Wanted,
+        limit: usize,
+    ) -> Result<Vec<CommandRow>, StoreError> {
+        let wanted = wanted.clone();
+        self.read("list pending commands", move |connection| {
+            let sql = include_str!("../queries/command_pending.sql");
+            let mut list = connection.prepare_cached(sql)?;
+            let kinds = wanted.kinds.as_ref().map(|kinds| serde_json::json!(kinds).to_string());
+            let asked = params![
+                wanted.pool(),
+                wanted.tenant.as_ref().map(Tenant::as_str),
+                kinds,
+                wanted.not_of.map(|id| id.get()),
+                rows(limit),
+            ];
+            list.query_map(asked, command)?.collect()
+        })
+        .await
+    }
+
+    async fn pending_by_pool(&self) -> Result<Vec<(Arc<str>, u64)>, StoreError> {
+        self.read("count pending commands", |connection| {
+            let sql = "select pool, count(*) from command indexed by command_pending \
+                       where state = 'PENDING' group by pool order by pool";
+            let mut counts = connection.prepare_cached(sql)?;
+            counts.query_map([], |row| Ok((row.get(0)?, count(row, 1)?)))?.collect()
         })
         .await
     }
 }
 
-fn command(row: &Row<'_>) -> rusqlite::Result<CommandRow> {
+pub(crate) fn command(row: &Row<'_>) -> rusqlite::Result<CommandRow> {
     Ok(CommandRow {
         id: CommandId::new(row.get(0)?),
         execution: ExecutionId::new(row.get(1)?),
@@ -51,9 +76,11 @@ fn command(row: &Row<'_>) -> rusqlite::Result<CommandRow> {
         step: row.get(3)?,
         tool: row.get(4)?,
         attempt: row.get(5)?,
-        state: parsed(row, 6, CommandState::from_text)?,
-        worker: row.get(7)?,
-        issued_at: Timestamp::from_micros(row.get(8)?),
-        ended_at: instant(row, 9)?,
+        pool: row.get(6)?,
+        limit_ms: row.get(7)?,
+        state: parsed(row, 8, CommandState::from_text)?,
+        worker: row.get(9)?,
+        issued_at: Timestamp::from_micros(row.get(10)?),
+        ended_at: instant(row, 11)?,
     })
 }

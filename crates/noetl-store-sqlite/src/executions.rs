@@ -67,6 +67,23 @@ impl Executions for SqliteStore {
         .await
     }
 
+    async fn executions_by_status(
+        &self,
+        tenant: &Tenant,
+    ) -> Result<Vec<(ExecutionStatus, u64)>, StoreError> {
+        let tenant = tenant.clone();
+        self.read("count executions", move |connection| {
+            let sql = "select status, count(*) from execution indexed by execution_status \
+                       where tenant_id = ?1 group by status order by status";
+            let mut counts = connection.prepare_cached(sql)?;
+            let counts = counts.query_map([tenant.as_str()], |row| {
+                Ok((parsed(row, 0, ExecutionStatus::from_text)?, count(row, 1)?))
+            })?;
+            counts.collect()
+        })
+        .await
+    }
+
     async fn every_execution(
         &self,
         after: ExecutionId,

@@ -51,10 +51,10 @@ impl SqliteStore {
     /// Opens a store, and makes it when there is none. Blocks while it does.
     pub fn open(options: Options) -> Result<Self, OpenError> {
         let (clock, outbox) = (options.clock, options.outbox);
-        let outgoing = outbox.is_on.then(|| clock.clone());
+        let of_writer = (clock.clone(), outbox.is_on);
         let Location::File(path) = options.location else {
             let connection = open::open_memory()?;
-            let writer = start(connection, None, PathBuf::from(":memory:"), outgoing)?;
+            let writer = start(connection, None, PathBuf::from(":memory:"), of_writer)?;
             return Ok(Self { writer: Some(writer), readers: None, file: None, clock, outbox });
         };
         let Opened { mut connection, lock } = open::open_file(&path, options.synchronous)?;
@@ -63,7 +63,7 @@ impl SqliteStore {
         let checkpoints =
             Checkpoints::start(&mut connection, &path, options.synchronous, PAGES_MAX);
         let checkpoints = checkpoints.map_err(failed)?;
-        let writer = start(connection, Some(checkpoints), path.clone(), outgoing)?;
+        let writer = start(connection, Some(checkpoints), path.clone(), of_writer)?;
         Ok(Self {
             writer: Some(writer),
             readers: Some(Arc::new(readers)),
@@ -79,7 +79,7 @@ impl SqliteStore {
         let connection = inspect::open_current(&path)?;
         let failed = |error| OpenError::from_driver(&path, error);
         let readers = Readers::open(&path, 1).map_err(failed)?;
-        let writer = start(connection, None, path.clone(), None)?;
+        let writer = start(connection, None, path.clone(), (StoreClock::default(), false))?;
         Ok(Self {
             writer: Some(writer),
             readers: Some(Arc::new(readers)),
@@ -176,9 +176,9 @@ fn start(
     connection: Connection,
     checkpoints: Option<Checkpoints>,
     path: PathBuf,
-    outgoing: Option<StoreClock>,
+    (clock, has_outbox): (StoreClock, bool),
 ) -> Result<Writer, OpenError> {
-    let started = Writer::start(connection, checkpoints, outgoing);
+    let started = Writer::start(connection, checkpoints, clock, has_outbox);
     started.map_err(|source| OpenError::Io { action: "start a thread for", path, source })
 }
 

@@ -53,10 +53,11 @@ impl Writer {
     pub(crate) fn start(
         connection: Connection,
         checkpoints: Option<Checkpoints>,
-        outbox: Option<StoreClock>,
+        clock: StoreClock,
+        has_outbox: bool,
     ) -> std::io::Result<Self> {
         let (requests, queue) = mpsc::channel(QUEUE_MAX);
-        let mut thread = Thread { connection, checkpoints, queue, held: None, outbox };
+        let mut thread = Thread { connection, checkpoints, queue, held: None, clock, has_outbox };
         let builder = std::thread::Builder::new().name("noetl-sqlite".into());
         let thread = builder.spawn(move || {
             thread.run();
@@ -107,8 +108,8 @@ struct Thread {
     checkpoints: Option<Checkpoints>,
     queue: mpsc::Receiver<Request>,
     held: Option<Request>,
-    /// The clock of what goes out, when the outbox is on.
-    outbox: Option<StoreClock>,
+    clock: StoreClock,
+    has_outbox: bool,
 }
 
 impl Thread {
@@ -117,7 +118,7 @@ impl Thread {
             match request {
                 Request::Commit(first) => {
                     let group = self.gather(first);
-                    commit_group(&mut self.connection, group, self.outbox.as_ref());
+                    commit_group(&mut self.connection, group, &self.clock, self.has_outbox);
                 }
                 Request::Run(work) => work(&mut self.connection),
             }
@@ -158,8 +159,13 @@ impl Thread {
     }
 }
 
-fn commit_group(connection: &mut Connection, mut group: Vec<Commit>, outbox: Option<&StoreClock>) {
-    match write(connection, &group, outbox) {
+fn commit_group(
+    connection: &mut Connection,
+    mut group: Vec<Commit>,
+    clock: &StoreClock,
+    has_outbox: bool,
+) {
+    match write(connection, &group, clock, has_outbox) {
         Ok(outcomes) => {
             for (commit, outcome) in group.into_iter().zip(outcomes) {
                 commit.answer(Ok(outcome));
@@ -175,7 +181,7 @@ fn commit_group(connection: &mut Connection, mut group: Vec<Commit>, outbox: Opt
             Some(only) if group.is_empty() => only.answer(Err(error)),
             last => {
                 for commit in group.into_iter().chain(last) {
-                    commit_group(connection, vec![commit], outbox);
+                    commit_group(connection, vec![commit], clock, has_outbox);
                 }
             }
         },
@@ -193,11 +199,12 @@ impl Commit {
 fn write(
     connection: &mut Connection,
     group: &[Commit],
-    outbox: Option<&StoreClock>,
+    clock: &StoreClock,
+    has_outbox: bool,
 ) -> Result<Vec<Vec<Committed>>, StoreError> {
     let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
     let transaction = begun.map_err(|error| store_error("begin a transaction", error))?;
-    let outcomes = append(&transaction, group, outbox.map(StoreClock::now))?;
+    let outcomes = append(&transaction, group, clock.now(), has_outbox)?;
     transaction.commit().map_err(|error| commit_error("commit to the event log", error))?;
     Ok(outcomes)
 }
@@ -205,9 +212,10 @@ fn write(
 fn append(
     transaction: &Transaction<'_>,
     group: &[Commit],
-    outbox: Option<Timestamp>,
+    now: Timestamp,
+    has_outbox: bool,
 ) -> Result<Vec<Vec<Committed>>, StoreError> {
-    let mut appender = Appender::new(transaction, outbox)?;
+    let mut appender = Appender::new(transaction, now, has_outbox)?;
     let mut outcomes = Vec::with_capacity(group.len());
     for commit in group {
         let items = commit.items.iter().map(|item| appender.append(item));

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use noetl_model::command::DEFAULT_POOL;
+use noetl_model::event::Parked;
 use noetl_model::{CommandId, CommandState, Event, ExecutionId, Fact, Seq, Timestamp};
 
 use crate::StoreError;
+use crate::holdings::{Wanted, lease_in, limit_ms};
 
 /// One command. Its tool settings are in the log, at `issued`, and are not kept twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +25,10 @@ pub struct CommandRow {
     pub tool: Arc<str>,
     /// Which try it is.
     pub attempt: u32,
+    /// The pool whose workers take it.
+    pub pool: Arc<str>,
+    /// How long its tool may take, in milliseconds.
+    pub limit_ms: Option<i64>,
     /// Where it stands.
     pub state: CommandState,
     /// Who holds it.
@@ -78,6 +85,11 @@ pub enum CommandChange {
         /// When it ended, for a terminal state.
         ended_at: Option<Timestamp>,
     },
+    /// A row is held by nobody who could be lost: it waits for something else than a worker.
+    Release {
+        /// The command.
+        id: CommandId,
+    },
 }
 
 impl CommandChange {
@@ -98,6 +110,8 @@ impl CommandChange {
                 step: issued.step.clone(),
                 tool: issued.tool.clone(),
                 attempt: issued.attempt,
+                pool: issued.pool.clone().unwrap_or_else(|| Arc::from(DEFAULT_POOL)),
+                limit_ms: limit_ms(issued.timeout_ms),
                 state: CommandState::Pending,
                 worker: None,
                 issued_at: event.at,
@@ -113,13 +127,17 @@ impl CommandChange {
             Fact::CommandFailed { command, .. } => ended(command, CommandState::Failed),
             Fact::CommandExpired { command, .. } => ended(command, CommandState::Expired),
             Fact::CommandCancelled { command, .. } => ended(command, CommandState::Cancelled),
-            Fact::PlaybookStarted(_)
+            // The control plane's own were never leased.
+            Fact::CommandParked { on: Parked::Callback(_), command, .. } => {
+                Some(Self::Release { id: *command })
+            }
+            Fact::CommandParked { .. }
+            | Fact::PlaybookStarted(_)
             | Fact::StepEntered { .. }
             | Fact::TokensDropped { .. }
             | Fact::StepDenied { .. }
             | Fact::StepHeld { .. }
             | Fact::Loop(_)
-            | Fact::CommandParked { .. }
             | Fact::CallDone { .. }
             | Fact::CallFailed { .. }
             | Fact::ContextUpdated { .. }
@@ -140,13 +158,18 @@ impl CommandChange {
         for change in events.into_iter().filter_map(Self::of) {
             let inserted = changes.iter_mut().find_map(|known| match known {
                 Self::Insert(row) if row.id == change.id() => Some(row),
-                Self::Insert(_) | Self::Move { .. } => None,
+                Self::Insert(_) | Self::Move { .. } | Self::Release { .. } => None,
             });
             match (inserted, &change) {
                 (Some(row), Self::Move { state, worker, ended_at, .. }) => {
                     row.go_on(*state, worker.as_ref(), *ended_at);
                 }
-                (_, Self::Insert(_)) | (None, Self::Move { .. }) => changes.push(change),
+                // What is inserted here and parked has no lease yet, unless a worker has it.
+                (Some(row), Self::Release { .. })
+                    if lease_in(row.state, row.worker.as_deref()).is_none() => {}
+                (_, Self::Insert(_) | Self::Release { .. }) | (None, Self::Move { .. }) => {
+                    changes.push(change);
+                }
             }
         }
         changes
@@ -156,7 +179,7 @@ impl CommandChange {
     pub fn id(&self) -> CommandId {
         match self {
             Self::Insert(row) => row.id,
-            Self::Move { id, .. } => *id,
+            Self::Move { id, .. } | Self::Release { id } => *id,
         }
     }
 }
@@ -174,6 +197,13 @@ pub trait Commands: Send + Sync {
         limit: usize,
     ) -> Result<Vec<CommandRow>, StoreError>;
 
-    /// How many commands wait for a worker.
-    async fn waiting_commands(&self) -> Result<u64, StoreError>;
+    /// Commands that wait for a worker and are wanted, oldest first.
+    async fn pending_commands(
+        &self,
+        wanted: &Wanted,
+        limit: usize,
+    ) -> Result<Vec<CommandRow>, StoreError>;
+
+    /// How many commands wait for a worker, by pool in byte order; pools without any are left out.
+    async fn pending_by_pool(&self) -> Result<Vec<(Arc<str>, u64)>, StoreError>;
 }

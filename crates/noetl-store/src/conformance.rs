@@ -2,9 +2,8 @@
 //!
 //! A store's tests hold one line, `conformance_suite!(name, async || Subject::new(store))`, which
 //! makes a test of every case, each on a fresh store that was opened with its outbox on
-//! ([`outbox_on`]). A case is a sentence about the traits'
-//! guarantees; what it relies on is made by [`story`], so the cases read as what happens.
-//! [`twin::compare`] drives two stores with one random history and compares every read.
+//! ([`outbox_on`]). A case is a sentence about the traits' guarantees; what it relies on is made by
+//! [`story`]. [`twin::compare`] drives two stores with one random history and compares every read.
 #![expect(missing_docs, reason = "the name of a case is its sentence")]
 
 pub mod append;
@@ -16,6 +15,7 @@ pub mod credentials;
 pub mod cursors;
 pub mod due;
 pub mod executions;
+pub mod holdings;
 pub mod imports;
 mod keeping_suite;
 pub mod keychain;
@@ -121,6 +121,18 @@ macro_rules! conformance_suite {
                     commands_of_a_refused_append_do_not_exist,
                     open_commands_come_in_pages_oldest_first,
                 },
+                holdings::{
+                    a_lease_that_is_ended_is_taken_once,
+                    a_taken_lease_comes_again_until_its_command_is_over,
+                    a_worker_renews_what_it_names_and_holds,
+                    who_names_what_it_holds_is_not_renewed_by_name,
+                    only_workers_elsewhere_have_leases,
+                    a_command_that_waits_for_an_answer_has_no_lease,
+                    a_claim_with_its_issue_has_a_lease_too,
+                    leases_are_apart_by_tenant_when_one_is_meant,
+                    concurrent_takers_never_share_an_ended_lease,
+                    pending_commands_are_told_by_pool_tool_execution_and_tenant,
+                },
                 executions::{
                     a_row_is_read_back_as_it_was_written,
                     what_an_execution_started_with_never_changes,
@@ -134,6 +146,7 @@ macro_rules! conformance_suite {
                     unfinished_executions_come_in_pages_in_id_order,
                     every_execution_comes_in_pages_in_id_order_with_its_tenant,
                     a_finished_execution_still_takes_reports,
+                    executions_are_counted_by_status,
                 },
                 catalog::{
                     a_registered_entry_is_read_back,

@@ -129,6 +129,13 @@ pub trait Executions: Send + Sync {
         filter: &ExecutionFilter,
     ) -> Result<Vec<ExecutionRow>, StoreError>;
 
+    /// How many executions of a tenant stand how; what none does is left out. Reads an index, and
+    /// of it an entry per execution.
+    async fn executions_by_status(
+        &self,
+        tenant: &Tenant,
+    ) -> Result<Vec<(ExecutionStatus, u64)>, StoreError>;
+
     /// Executions of all tenants with an id above `after`, in id order, with whose they are.
     async fn every_execution(
         &self,

@@ -11,11 +11,13 @@ mod collect;
 pub mod commands;
 mod credentials;
 mod cursors;
+pub mod database;
 mod digest;
 mod due;
 mod error;
 mod event_log;
 mod executions;
+pub mod holdings;
 mod imports;
 mod keychain;
 pub mod leases;
@@ -47,6 +49,7 @@ pub use collect::{Collected, collect};
 pub use commands::{CommandChange, CommandRow, Commands};
 pub use credentials::{Credential, CredentialFilter, Credentials, NewCredential, Sealed};
 pub use cursors::{Advanced, Cursors};
+pub use database::{Connections, Database, Sql, SqlError};
 pub use digest::{Digest, DigestError};
 pub use due::{Due, DueRow, NewDue};
 pub use error::{BackendError, StoreError};
@@ -54,6 +57,7 @@ pub use event_log::{
     Append, Committed, EventLog, Held, Malformed, Start, Unshared, Until, first_after, row_bytes,
 };
 pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, path_contains};
+pub use holdings::{Holdings, Wanted};
 pub use imports::{Import, ImportOutcome, ImportedExecution, Imports};
 pub use keychain::{
     CacheKind, Keychain, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry,
@@ -120,6 +124,7 @@ pub trait Store:
     + Imports
     + Executions
     + Commands
+    + Holdings
     + Catalog
     + Leases
     + Cursors
@@ -131,6 +136,7 @@ pub trait Store:
     + Schedules
     + Keeping
     + Retention
+    + Database
 {
 }
 
@@ -140,6 +146,8 @@ impl<S> Store for S where
         + Imports
         + Executions
         + Commands
+        + Holdings
+        + Holdings
         + Catalog
         + Leases
         + Cursors
@@ -151,5 +159,7 @@ impl<S> Store for S where
         + Schedules
         + Keeping
         + Retention
+        + Database
+        + Database
 {
 }

@@ -8,6 +8,7 @@ mod blobs;
 mod catalog;
 mod credentials;
 mod due;
+mod holdings;
 mod imports;
 mod kept;
 mod keychain;
@@ -28,7 +29,8 @@ mod tail;
 mod tokens;
 mod transient;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
@@ -37,9 +39,9 @@ use noetl_model::{CommandId, CommandState, Event, EventId, ExecutionId, Seq, Ten
 use self::state::State;
 use crate::tail::PAGE_BYTES;
 use crate::{
-    Append, CommandRow, Commands, Committed, EventLog, ExecutionFilter, ExecutionRow, Executions,
-    Held, OutboxOptions, StoreClock, StoreError, Unshared, Until, first_after, path_contains,
-    row_bytes,
+    Append, CommandRow, Commands, Committed, Database, EventLog, ExecutionFilter, ExecutionRow,
+    ExecutionStatus, Executions, Held, OutboxOptions, StoreClock, StoreError, Unshared, Until,
+    Wanted, first_after, path_contains, row_bytes,
 };
 
 /// A store in memory.
@@ -201,6 +203,19 @@ impl Executions for MemoryStore {
         Ok(page.cloned().collect())
     }
 
+    async fn executions_by_status(
+        &self,
+        tenant: &Tenant,
+    ) -> Result<Vec<(ExecutionStatus, u64)>, StoreError> {
+        let mut counts = BTreeMap::new();
+        for known in self.state().executions.values().filter(|known| known.tenant == *tenant) {
+            let (_, count) =
+                counts.entry(known.row.status.as_str()).or_insert((known.row.status, 0));
+            *count += 1;
+        }
+        Ok(counts.into_values().collect())
+    }
+
     async fn every_execution(
         &self,
         after: ExecutionId,
@@ -251,10 +266,35 @@ impl Commands for MemoryStore {
         Ok(open.take(limit).cloned().collect())
     }
 
-    async fn waiting_commands(&self) -> Result<u64, StoreError> {
+    async fn pending_commands(
+        &self,
+        wanted: &Wanted,
+        limit: usize,
+    ) -> Result<Vec<CommandRow>, StoreError> {
         let state = self.state();
-        let waits = |row: &&CommandRow| row.state == CommandState::Pending;
-        Ok(state.commands.values().filter(waits).count() as u64)
+        let pending = state.commands.values().filter(|row| {
+            row.state == CommandState::Pending
+                && wanted.takes(&row.pool, &row.tool)
+                && wanted.not_of != Some(row.execution)
+                && state.is_of(row.execution, wanted.tenant.as_ref())
+        });
+        Ok(pending.take(limit).cloned().collect())
+    }
+
+    async fn pending_by_pool(&self) -> Result<Vec<(Arc<str>, u64)>, StoreError> {
+        let mut pools = BTreeMap::new();
+        let state = self.state();
+        for row in state.commands.values().filter(|row| row.state == CommandState::Pending) {
+            *pools.entry(row.pool.clone()).or_default() += 1;
+        }
+        Ok(pools.into_iter().collect())
+    }
+}
+
+#[async_trait]
+impl Database for MemoryStore {
+    async fn table_names(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
     }
 }
 

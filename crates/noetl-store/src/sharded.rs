@@ -13,6 +13,7 @@
 //! work (due rows, the outbox) needs any: what the others have is handed out.
 
 mod cluster;
+mod holdings;
 mod imports;
 mod keeping;
 mod log;

@@ -1,5 +1,6 @@
 //! A store that a test can make unreachable.
 
+mod holdings;
 mod keeping;
 mod retention;
 mod secrets;
@@ -14,8 +15,8 @@ use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant, Timestamp};
 use noetl_store::{
     Append, Catalog, CatalogEntry, CatalogHead, CatalogVersion, CommandRow, Commands, Committed,
-    EventLog, ExecutionFilter, ExecutionRow, Executions, Held, Import, ImportOutcome, Imports,
-    MemoryStore, NewEntry, Store, StoreError, Unshared, Until,
+    EventLog, ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, Held, Import,
+    ImportOutcome, Imports, MemoryStore, NewEntry, Store, StoreError, Unshared, Until, Wanted,
 };
 use tokio::sync::watch;
 
@@ -221,6 +222,14 @@ impl Executions for FrailStore {
         self.inner.executions(tenant, filter).await
     }
 
+    async fn executions_by_status(
+        &self,
+        tenant: &Tenant,
+    ) -> Result<Vec<(ExecutionStatus, u64)>, StoreError> {
+        self.answer()?;
+        self.inner.executions_by_status(tenant).await
+    }
+
     async fn every_execution(
         &self,
         after: ExecutionId,
@@ -256,9 +265,18 @@ impl Commands for FrailStore {
         self.inner.open_commands(after, limit).await
     }
 
-    async fn waiting_commands(&self) -> Result<u64, StoreError> {
+    async fn pending_commands(
+        &self,
+        wanted: &Wanted,
+        limit: usize,
+    ) -> Result<Vec<CommandRow>, StoreError> {
         self.answer()?;
-        self.inner.waiting_commands().await
+        self.inner.pending_commands(wanted, limit).await
+    }
+
+    async fn pending_by_pool(&self) -> Result<Vec<(Arc<str>, u64)>, StoreError> {
+        self.answer()?;
+        self.inner.pending_by_pool().await
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use noetl_engine::Effect;
-use noetl_model::ExecutionId;
+use noetl_model::command::DEFAULT_POOL;
+use noetl_model::{Event, ExecutionId, Fact};
 use noetl_store::{Committed, StoreError};
 use tracing::{debug, warn};
 
@@ -111,6 +112,9 @@ impl Writer {
         for claim in claims {
             self.assign(claim);
         }
+        if self.parts.dispatch.calls().is_awaited() {
+            self.offer(&events, &effects);
+        }
         for effect in effects {
             self.perform(execution, effect);
         }
@@ -121,6 +125,25 @@ impl Writer {
             self.parts.due_written.notify_one();
         }
         Pending::answer(replies, &events);
+    }
+
+    /// Calls workers elsewhere for what nobody has claimed.
+    fn offer(&self, events: &[Arc<Event>], effects: &[Effect]) {
+        let mut open = effects.iter().filter_map(|effect| match effect {
+            Effect::Dispatch { command, claimed_by: None } => Some(*command),
+            _ => None,
+        });
+        let mut next = open.next();
+        // Both are in the order of the log.
+        for event in events {
+            if let Fact::CommandIssued(issued) = &event.fact
+                && next == Some(event.id.into())
+            {
+                let pool = issued.pool.as_deref().unwrap_or(DEFAULT_POOL);
+                self.parts.dispatch.calls().offer(pool, &issued.tool);
+                next = open.next();
+            }
+        }
     }
 
     fn perform(&mut self, execution: ExecutionId, effect: Effect) {

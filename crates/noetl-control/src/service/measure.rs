@@ -14,11 +14,8 @@ impl Control {
             }
             Err(_) => self.metrics.scrape_errors.inc(),
         }
-        match self.store.waiting_commands().await {
-            Ok(waiting) => {
-                let gauge = self.metrics.commands_pending.with_label_values(&["all"]);
-                gauge.set(i64::try_from(waiting).unwrap_or(i64::MAX));
-            }
+        match self.store.pending_by_pool().await {
+            Ok(pools) => self.metrics.set_pending(&pools),
             Err(_) => self.metrics.scrape_errors.inc(),
         }
         match self.store.subscription_counts().await {

@@ -154,6 +154,7 @@ impl Draft<'_, '_> {
             scope: made.scope,
             item,
             idempotent,
+            pool: self.state.pool(),
         });
         let id = self.record(Fact::CommandIssued(issued.clone()));
         Ok((id.into(), issued))

@@ -264,6 +264,7 @@ impl Draft<'_, '_> {
             scope: None,
             item: Some(item),
             idempotent: true,
+            pool: self.state.pool(),
         });
         let command: CommandId = self.record(Fact::CommandIssued(issued.clone())).into();
         let failure = Failure::new(FailureKind::TemplateError, message);

@@ -187,6 +187,7 @@ fn circle(events: usize) -> Execution {
             scope: None,
             item: None,
             idempotent: true,
+            pool: Some(Arc::from("gpu")),
         };
         let command = apply(&mut state, Fact::CommandIssued(Arc::new(issued))).into();
         let (step, worker) = (step.clone(), worker.clone());

@@ -103,6 +103,7 @@ struct IssueMeta {
     item: ItemMeta,
     #[serde(default = "yes")]
     idempotent: bool,
+    execution_pool: Option<Arc<str>>,
 }
 
 fn yes() -> bool {
@@ -278,6 +279,7 @@ impl EventRow {
             timeout_ms: meta.timeout_ms,
             scope: context.render_context,
             idempotent: meta.idempotent,
+            pool: meta.execution_pool,
             item: meta.item.item(),
         })
     }

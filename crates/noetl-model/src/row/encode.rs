@@ -207,7 +207,7 @@ struct IssueContext<'a> {
 }
 
 #[derive(Serialize)]
-struct IssueMeta {
+struct IssueMeta<'a> {
     generation: u32,
     attempt: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -216,6 +216,8 @@ struct IssueMeta {
     item: ItemMeta,
     #[serde(skip_serializing_if = "is_true")]
     idempotent: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution_pool: Option<&'a str>,
 }
 
 /// Nearly every tool may run again, which is left out of the row.
@@ -329,6 +331,7 @@ fn command_issued(event: &Event, issued: &Issued) -> EventRow {
         timeout_ms: issued.timeout_ms,
         item: ItemMeta::issued(&issued.step, issued.generation, issued.item.as_ref()),
         idempotent: issued.idempotent,
+        execution_pool: issued.pool.as_deref(),
     };
     EventRow {
         node_type: Some(issued.tool.clone()),

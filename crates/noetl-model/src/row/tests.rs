@@ -99,6 +99,7 @@ fn facts() -> Vec<Fact> {
             })),
             item: Some(LoopItem { index: 1, total: Some(3), frame: None, claims: false }),
             idempotent: false,
+            pool: Some(Arc::from("gpu")),
         })),
         Fact::CommandClaimed { command, step: step(), worker: worker.clone() },
         Fact::CommandStarted { command, step: step(), worker: worker.clone() },

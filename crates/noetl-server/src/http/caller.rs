@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use noetl_model::Tenant;
+use noetl_control::Scope;
+use noetl_model::{ExecutionId, Tenant};
 
 use super::roles::Roles;
 use crate::app::App;
+use crate::error::ApiError;
 
 /// Who asks. Every request that reaches a handler has one.
 #[derive(Debug, Clone)]
@@ -32,10 +34,34 @@ impl Caller {
         Self { name: "nobody".into(), tenant: Tenant::default(), roles: Roles::NONE }
     }
 
+    /// Whose commands and executions it works for: its tenant's, or everybody's.
+    pub(crate) fn scope(&self) -> Scope {
+        (!self.roles.holds_any_of(Roles::INTERNAL)).then(|| self.tenant.clone())
+    }
+
     /// A system pool with the internal token.
     pub(crate) fn internal() -> Self {
         let roles = Roles::WORKER.and(Roles::INTERNAL);
         Self { name: "internal".into(), tenant: Tenant::default(), roles }
+    }
+}
+
+impl App {
+    /// The control plane as a caller sees it that speaks of an execution: one that works for every
+    /// tenant sees it with that execution's.
+    pub(crate) async fn for_execution(
+        self,
+        caller: &Caller,
+        execution: ExecutionId,
+    ) -> Result<Self, ApiError> {
+        if caller.scope().is_some() {
+            return Ok(self);
+        }
+        let tenant = self.control.workers.tenant_of(execution).await?;
+        Ok(match tenant {
+            Some(tenant) => self.of(tenant),
+            None => self,
+        })
     }
 }
 

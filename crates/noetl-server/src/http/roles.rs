@@ -165,7 +165,28 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/events/batch", WORK),
     (GET, "/api/commands/{event_id}", WORK),
     (POST, "/api/commands/{event_id}/claim", WORK),
+    (POST, "/api/worker/lease", WORK),
+    (POST, "/api/worker/heartbeat", WORK),
+    // Whoever looks after workers may enter and remove one by hand.
+    (POST, "/api/worker/pool/register", ATTEND),
+    (POST, "/api/worker/pool/heartbeat", WORK),
+    (POST, "/api/worker/pool/deregister", ATTEND),
+    (DELETE, "/api/worker/pool/deregister", ATTEND),
+    (GET, "/api/worker/pools", LOOK),
     (GET, "/api/runtime/shard-info", LOOK),
+
+    (GET, "/api/dashboard/stats", LOOK),
+    (GET, "/api/dashboard/widgets", LOOK),
+    (GET, "/api/status", LOOK),
+    (GET, "/api/threads", LOOK),
+    (GET, "/api/profiler/status", LOOK),
+    (POST, "/api/profiler/memory/start", OPERATE),
+    (POST, "/api/profiler/memory/stop", OPERATE),
+    (GET, "/api/pool/status", LOOK),
+    (GET, "/api/db/validate", LOOK),
+    (POST, "/api/db/init", OPERATE),
+    // Whoever may write to the database is above every other rule.
+    (POST, "/api/postgres/execute", ADMIN),
 
     (GET, "/api/subscriptions", LOOK),
     (POST, "/api/subscriptions", SUBSCRIBE),
@@ -220,12 +241,14 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/internal/projection/advance", INTERNAL),
     (POST, "/api/internal/cleanup/purge", INTERNAL),
     (GET, "/api/internal/ingress/{listener}", INTERNAL),
+    (POST, "/api/internal/container-callback/{execution_id}/{step}", INTERNAL),
 ];
 
 /// Workers among themselves, and system pools.
 const SHARE: Needs = Needs::One(Roles::WORKER.and(Roles::INTERNAL));
 const INSTALL: Needs = Needs::One(Roles::OPERATOR.and(Roles::INTERNAL));
 const ADMINISTER: Needs = Needs::One(Roles::ADMIN.and(Roles::INTERNAL));
+const ATTEND: Needs = Needs::One(Roles::OPERATOR.and(Roles::WORKER));
 
 /// The runtime of a subscription is a worker.
 const SUBSCRIBE: Needs = Needs::One(Roles::OPERATOR.and(Roles::WORKER));

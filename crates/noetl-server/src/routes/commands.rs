@@ -6,7 +6,7 @@ use noetl_api::commands::{ClaimReply, ClaimRequest, Command};
 use noetl_model::CommandId;
 
 use crate::error::{ApiError, not_claimed, unknown_command};
-use crate::http::caller::Scoped;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 use crate::reads;
@@ -21,10 +21,11 @@ use crate::reads;
 )]
 pub(crate) async fn command(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<CommandId>,
 ) -> Result<Json<Command>, ApiError> {
     let missing = || unknown_command(StatusCode::NOT_FOUND, id);
-    reads::command(&app, id).await?.map(Json).ok_or_else(missing)
+    reads::command(&app, &caller.scope(), id).await?.map(Json).ok_or_else(missing)
 }
 
 /// Claim a command
@@ -42,14 +43,16 @@ pub(crate) async fn command(
 )]
 pub(crate) async fn claim(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<CommandId>,
     Json(request): Json<ClaimRequest>,
 ) -> Result<Json<ClaimReply>, ApiError> {
     if request.worker_id.trim().is_empty() {
         return Err(ApiError::invalid("invalid_body", "worker_id must not be empty"));
     }
-    let command = reads::command(&app, id).await?;
+    let scope = caller.scope();
+    let command = reads::command(&app, &scope, id).await?;
     let command = command.ok_or_else(|| unknown_command(StatusCode::CONFLICT, id))?;
-    app.control.reports.claim(id, &request.worker_id).await.map_err(not_claimed)?;
+    app.control.reports.claim(&scope, id, &request.worker_id).await.map_err(not_claimed)?;
     Ok(Json(ClaimReply { status: "ok".to_owned(), event_id: id.into(), command }))
 }

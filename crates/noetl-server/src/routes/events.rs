@@ -4,7 +4,7 @@ use noetl_api::events::{BatchReply, BatchRequest, EventReply, EventRequest};
 
 use super::said;
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, JsonText, decode_text};
 
@@ -21,9 +21,12 @@ use crate::http::extract::{Json, JsonText, decode_text};
 )]
 pub(crate) async fn report(
     Scoped(app): Scoped,
+    caller: Caller,
     Json(request): Json<EventRequest>,
 ) -> Result<Json<EventReply>, ApiError> {
-    let report = said::report(request.execution_id.into(), request.said, said::Flags::SINGLE)?;
+    let execution = request.execution_id.into();
+    let app = app.for_execution(&caller, execution).await?;
+    let report = said::report(execution, request.said, said::Flags::SINGLE)?;
     let event = said::take(&app, report).await?;
     Ok(Json(EventReply { status: "ok".to_owned(), event_id: event.into(), commands_generated: 0 }))
 }
@@ -40,8 +43,10 @@ pub(crate) async fn report(
 )]
 pub(crate) async fn report_batch(
     Scoped(app): Scoped,
+    caller: Caller,
     JsonText(text): JsonText,
 ) -> Result<Json<BatchReply>, ApiError> {
     let request: BatchRequest = decode_text(&text)?;
+    let app = app.for_execution(&caller, request.execution_id.into()).await?;
     said::take_all(&app, request).await.map(Json)
 }

@@ -1,3 +1,4 @@
+use futures::future::join_all;
 use insta::assert_snapshot;
 use noetl_testkit::TestApp;
 use serde_json::{Value, json};
@@ -64,6 +65,7 @@ async fn a_command_is_claimed_by_one_worker() {
         "tool_kind": "python",
         "attempt": 1,
         "max_attempts": 3,
+        "attempts": 3,
         "execution_id": "[id]",
         "catalog_id": "[id]",
         "actionable": true
@@ -94,6 +96,7 @@ async fn a_command_is_claimed_by_one_worker() {
         "tool_kind": "python",
         "attempt": 1,
         "max_attempts": 3,
+        "attempts": 3,
         "execution_id": "[id]",
         "catalog_id": "[id]",
         "actionable": true
@@ -160,5 +163,62 @@ async fn commands_of_a_cancelled_execution_cannot_be_claimed() {
       "message": "Execution has been cancelled"
     }
     "#);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn of_two_hundred_claims_at_once_one_is_granted() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    let path = format!("/api/commands/{}/claim", open_command(&app, id).await);
+    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let claims = (0..200).map(|number| {
+        let body = json!({ "worker_id": format!("w{number}") }).to_string();
+        http.post(format!("{}{path}", app.base))
+            .header("content-type", "application/json")
+            .body(body)
+            .send()
+    });
+    let answers = join_all(claims).await;
+    let mut codes: Vec<u16> =
+        answers.into_iter().map(|answer| answer.expect("an answer").status().as_u16()).collect();
+    drop(http);
+    codes.sort_unstable();
+    assert_eq!(codes[0], 200);
+    assert_eq!(codes[1..], [409; 199]);
+    let rows = app.read_log(noetl_model::ExecutionId::new(id)).await;
+    let claimed = rows.iter().filter(|row| row.event_type.as_deref() == Some("command.claimed"));
+    assert_eq!(claimed.count(), 1);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn an_event_that_is_sent_a_hundred_times_is_kept_once() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    let command = open_command(&app, id).await;
+    let claim = format!("/api/commands/{command}/claim");
+    assert_eq!(post(&app, &claim, r#"{"worker_id":"w"}"#).answer().await.0, 200);
+    let event = command + 1_000_000;
+    let body = json!({
+        "execution_id": id, "event_id": event, "event_type": "command.started", "step": "start",
+        "context": {"command_id": command}, "worker_id": "w",
+    });
+    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let said = (0..100).map(|_| {
+        http.post(format!("{}/api/events", app.base))
+            .header("content-type", "application/json")
+            .body(body.to_string())
+            .send()
+    });
+    for answer in join_all(said).await {
+        let answer: Value = answer.expect("an answer").json().await.expect("JSON");
+        assert_eq!(answer["event_id"], json!(event), "{answer}");
+    }
+    drop(http);
+    let rows = app.read_log(noetl_model::ExecutionId::new(id)).await;
+    assert_eq!(rows.iter().filter(|row| row.event_id.get() == event).count(), 1);
+    let begun = rows.iter().filter(|row| row.event_type.as_deref() == Some("command.started"));
+    assert_eq!(begun.count(), 1);
     app.close().await;
 }

@@ -7,7 +7,7 @@ use reqwest::Method;
 use crate::api::{TOKEN, ask, get, post, post_as_system, system_app};
 
 /// Every internal route with its verb.
-const ROUTES: [(&str, &str); 9] = [
+const ROUTES: [(&str, &str); 10] = [
     ("POST", "/api/internal/outbox/claim"),
     ("POST", "/api/internal/outbox/mark-published"),
     ("POST", "/api/internal/outbox/mark-failed"),
@@ -17,6 +17,7 @@ const ROUTES: [(&str, &str); 9] = [
     ("POST", "/api/internal/projection/advance"),
     ("POST", "/api/internal/cleanup/purge"),
     ("GET", "/api/internal/ingress/orders"),
+    ("POST", "/api/internal/container-callback/1/start"),
 ];
 
 #[tokio::test]

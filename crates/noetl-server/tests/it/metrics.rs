@@ -22,7 +22,7 @@ async fn the_page_tells_what_was_taken() {
         "noetl_events_projected_total 1",
         "noetl_events_rejected_total{route=\"project\"} 1",
         "noetl_outbox_pending 4",
-        "noetl_commands_pending{pool=\"all\"} 1",
+        "noetl_commands_pending{pool=\"shared\"} 1",
         "noetl_subscription_state{state=\"ACTIVE\"} 0",
         "noetl_execute_outcomes_total{entry=\"single\",outcome=\"new\"} 1",
     ] {

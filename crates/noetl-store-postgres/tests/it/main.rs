@@ -2,6 +2,7 @@
 
 mod adoption;
 mod conformance;
+mod console;
 mod faults;
 mod keeping;
 mod partitions;

@@ -64,7 +64,7 @@ fn report(execution: ExecutionId, command: &CommandRow, event_type: &str) -> Rep
 
 /// Runs one command through a replica as a worker elsewhere would.
 pub(crate) async fn work(control: &Control, execution: ExecutionId, command: &CommandRow) {
-    control.reports.claim(command.id, "w").await.expect("a claim");
+    control.reports.claim(&None, command.id, "w").await.expect("a claim");
     let tenant = Tenant::default();
     for event_type in ["command.started", "call.done", "command.completed"] {
         let taken = control.reports.take(&tenant, report(execution, command, event_type));
@@ -117,8 +117,8 @@ async fn of_two_replicas_that_claim_one_command_one_gets_it() {
         let commands = open_commands(&*store).await;
         let command = commands.iter().find(|row| row.execution == execution).expect("a command");
         let (first, second) = tokio::join!(
-            one.reports.claim(command.id, "first"),
-            other.reports.claim(command.id, "second"),
+            one.reports.claim(&None, command.id, "first"),
+            other.reports.claim(&None, command.id, "second"),
         );
         assert_eq!(u8::from(first.is_ok()) + u8::from(second.is_ok()), 1, "{first:?} {second:?}");
         let log = store.read(execution, Seq::START, 100).await.expect("a log");

@@ -257,3 +257,19 @@ async fn unfinished(store: &dyn Store, after: i64, limit: usize) -> Vec<i64> {
     let ids = ids.expect("a page");
     ids.iter().map(|id| id.get()).collect()
 }
+
+pub async fn executions_are_counted_by_status(store: Arc<dyn Store>) {
+    for number in 10..13 {
+        let mut story = Story::new(number);
+        write(&*store, story.start()).await;
+        if number == 10 {
+            write(&*store, story.then(vec![done()])).await;
+        }
+    }
+    write(&*store, Story::new(13).of("acme").start()).await;
+    let counts = store.executions_by_status(&Tenant::default()).await.expect("counts");
+    let expected = [(ExecutionStatus::Completed, 1), (ExecutionStatus::Running, 2)];
+    assert_eq!(counts, expected);
+    let none = store.executions_by_status(&Tenant::new("nobody")).await.expect("counts");
+    assert_eq!(none, []);
+}

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_model::{Clock, ExecutionId, Tenant};
+use noetl_model::{Clock, CommandId, ExecutionId, Tenant};
 
 use super::clock::HandClock;
 use super::due::{due, with};
+use super::holdings::ended;
 use super::keychain::entry;
 use super::leases::take;
 use super::outbox_on;
@@ -15,9 +16,10 @@ use super::retention::shortest;
 use super::runtimes::runtime;
 use super::schedules::schedule;
 use super::secret_audit::used;
-use super::story::{Story, done, write};
+use super::story::{Story, began, claimed, done, unlimited, write};
 use super::subscriptions::{new, reserve, stamp};
 use super::transient::variable;
+use crate::holdings::{HELD_MAX, SILENCE_MAX, START_WITHIN};
 use crate::retention::{Policy, Removed};
 use crate::{
     Advanced, NewDue, NewKeychainEntry, NewSchedule, NewVariable, Reserved, RuntimeFilter,
@@ -237,4 +239,65 @@ pub async fn an_execution_goes_when_its_window_is_over(store: Arc<dyn Store>, cl
     assert_eq!(purged().await, 0);
     clock.pass(INSTANT);
     assert_eq!(purged().await, 1);
+}
+
+pub async fn a_worker_elsewhere_begins_in_time_and_then_is_heard_of(
+    store: Arc<dyn Store>,
+    clock: &HandClock,
+) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let id = story.command_at(4);
+    write(&*store, story.then(vec![unlimited("b"), claimed(id, "w")])).await;
+    clock.pass(START_WITHIN - INSTANT);
+    // A sign of life is none of a beginning.
+    assert_eq!(store.heard_of(None, "w").await.expect("an answer"), 0);
+    assert_eq!(ended(&*store).await, []);
+    write(&*store, story.then(vec![began(id, "w")])).await;
+    clock.pass(SILENCE_MAX - INSTANT);
+    assert_eq!(ended(&*store).await, []);
+    assert_eq!(store.heard_of(None, "w").await.expect("an answer"), 1);
+    clock.pass(SILENCE_MAX - INSTANT);
+    assert_eq!(ended(&*store).await, []);
+    clock.pass(INSTANT);
+    assert_eq!(ended(&*store).await, [id]);
+}
+
+pub async fn a_worker_elsewhere_that_never_begins_is_lost(
+    store: Arc<dyn Store>,
+    clock: &HandClock,
+) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let id = story.command_at(3);
+    write(&*store, story.then(vec![claimed(id, "w")])).await;
+    clock.pass(START_WITHIN);
+    assert_eq!(ended(&*store).await, [id]);
+}
+
+pub async fn a_worker_known_by_name_holds_to_a_limit_and_one_that_renews_without(
+    store: Arc<dyn Store>,
+    clock: &HandClock,
+) {
+    // The tool of the first has a limit of 1.5 s.
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let ids = [story.command_at(3), story.command_at(4), story.command_at(5)];
+    let mut facts = vec![unlimited("b"), unlimited("c")];
+    for id in ids {
+        facts.extend([claimed(id, "w"), began(id, "w")]);
+    }
+    write(&*store, story.then(facts)).await;
+    store.renew_held(None, "w", &ids[2..], HELD_MAX * 3).await.expect("an answer");
+    let mut lost = Vec::new();
+    let step = Duration::from_secs(30);
+    for _ in 0..=HELD_MAX.as_secs() / step.as_secs() {
+        clock.pass(step);
+        store.heard_of(None, "w").await.expect("an answer");
+        lost.push(ended(&*store).await);
+    }
+    let when = |id: CommandId| lost.iter().position(|ids| ids.contains(&id));
+    assert_eq!(when(ids[0]), Some(2), "after the limit of its tool, and a while");
+    assert_eq!(when(ids[1]), Some(119), "after the longest time there is");
+    assert_eq!(when(ids[2]), None, "it is named");
 }

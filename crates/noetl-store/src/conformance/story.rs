@@ -179,7 +179,21 @@ pub fn entered(step: &str) -> Fact {
 
 /// A command was issued.
 pub fn issued(step: &str) -> Fact {
-    Fact::CommandIssued(Arc::new(Issued {
+    issued_for(step, None)
+}
+
+/// A command was issued for a pool.
+pub fn issued_for(step: &str, pool: Option<&str>) -> Fact {
+    Fact::CommandIssued(Arc::new(Issued { pool: pool.map(Arc::from), ..work(step) }))
+}
+
+/// A command was issued whose tool has no limit.
+pub fn unlimited(step: &str) -> Fact {
+    Fact::CommandIssued(Arc::new(Issued { timeout_ms: None, ..work(step) }))
+}
+
+fn work(step: &str) -> Issued {
+    Issued {
         step: Arc::from(step),
         generation: 1,
         attempt: 2,
@@ -190,7 +204,8 @@ pub fn issued(step: &str) -> Fact {
         scope: None,
         item: None,
         idempotent: true,
-    }))
+        pool: None,
+    }
 }
 
 /// A worker took a command.

@@ -82,6 +82,9 @@ macro_rules! lapse_suite {
                 a_schedule_is_ready_at_its_time,
                 every_table_is_purged_by_its_own_window,
                 an_execution_goes_when_its_window_is_over,
+                a_worker_elsewhere_begins_in_time_and_then_is_heard_of,
+                a_worker_elsewhere_that_never_begins_is_lost,
+                a_worker_known_by_name_holds_to_a_limit_and_one_that_renews_without,
             }
         }
     };

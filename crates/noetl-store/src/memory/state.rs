@@ -15,6 +15,7 @@ use super::schedules::ScheduleTable;
 use super::snapshots::SnapshotTable;
 use super::subscriptions::SubscriptionTable;
 use super::tail::Positions;
+use crate::holdings::{Holding, lease_in};
 use crate::{
     Append, CatalogEntry, CommandChange, CommandRow, Committed, ExecutionRow, Import,
     ImportedExecution, Malformed, NewEntry, Start, StoreError,
@@ -25,6 +26,7 @@ use crate::{
 pub(super) struct State {
     pub(super) executions: BTreeMap<ExecutionId, Execution>,
     pub(super) commands: BTreeMap<CommandId, CommandRow>,
+    pub(super) holdings: BTreeMap<CommandId, Holding>,
     pub(super) newest: Option<EventId>,
     pub(super) positions: Positions,
     pub(super) due: DueTable,
@@ -153,7 +155,7 @@ impl State {
         let execution = row.id;
         self.kept.references.extend(blobs.into_iter().map(|to| (execution, to)));
         for change in CommandChange::of_all(events.iter().map(AsRef::as_ref)) {
-            self.change(change);
+            self.change(change, now);
         }
         let newest = events.iter().map(|event| event.id).max();
         self.newest = self.newest.max(newest);
@@ -193,16 +195,33 @@ impl State {
         self.due.remove(&delivered);
     }
 
-    fn change(&mut self, change: CommandChange) {
+    fn change(&mut self, change: CommandChange, now: Timestamp) {
         match change {
             CommandChange::Insert(row) => {
+                self.hold(&row, now);
                 self.commands.insert(row.id, row);
             }
             CommandChange::Move { id, state, worker, ended_at } => {
-                if let Some(row) = self.commands.get_mut(&id) {
-                    row.go_on(state, worker.as_ref(), ended_at);
+                let Some(row) = self.commands.get_mut(&id) else { return };
+                let before = row.state;
+                row.go_on(state, worker.as_ref(), ended_at);
+                if row.state != before {
+                    let row = row.clone();
+                    self.hold(&row, now);
                 }
             }
+            CommandChange::Release { id } => {
+                self.holdings.remove(&id);
+            }
+        }
+    }
+
+    /// Gives a command the lease of the state it came into.
+    fn hold(&mut self, row: &CommandRow, now: Timestamp) {
+        let before = self.holdings.remove(&row.id);
+        if let Some(lasts) = lease_in(row.state, row.worker.as_deref()) {
+            let holding = Holding::moved(before, lasts, row.limit_ms, now);
+            self.holdings.insert(row.id, holding);
         }
     }
 

@@ -1,13 +1,18 @@
 //! Rows of executions and commands: one shard, or all of them put together.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::{FuturesUnordered, StreamExt};
 use noetl_model::{CommandId, ExecutionId, Tenant};
 
 use super::{Part, Sharded};
-use crate::{CommandRow, Commands, ExecutionFilter, ExecutionRow, Executions, StoreError};
+use crate::{
+    CommandRow, Commands, ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, StoreError,
+    Wanted,
+};
 
 #[async_trait]
 impl Executions for Sharded {
@@ -37,6 +42,18 @@ impl Executions for Sharded {
         let mut rows = rows.concat();
         rows.sort_by_key(|row| Reverse((row.started_at, row.id)));
         Ok(rows.into_iter().skip(filter.offset).take(filter.limit).collect())
+    }
+
+    async fn executions_by_status(
+        &self,
+        tenant: &Tenant,
+    ) -> Result<Vec<(ExecutionStatus, u64)>, StoreError> {
+        let mut counts = BTreeMap::new();
+        for (status, more) in self.all(|store| store.executions_by_status(tenant)).await?.concat() {
+            let (_, count) = counts.entry(status.as_str()).or_insert((status, 0));
+            *count += more;
+        }
+        Ok(counts.into_values().collect())
     }
 
     async fn every_execution(
@@ -91,7 +108,22 @@ impl Commands for Sharded {
         Ok(rows)
     }
 
-    async fn waiting_commands(&self) -> Result<u64, StoreError> {
-        Ok(self.all(|store| store.waiting_commands()).await?.into_iter().sum())
+    async fn pending_commands(
+        &self,
+        wanted: &Wanted,
+        limit: usize,
+    ) -> Result<Vec<CommandRow>, StoreError> {
+        let mut rows = self.all(|store| store.pending_commands(wanted, limit)).await?.concat();
+        rows.sort_by_key(|row| row.id);
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
+    async fn pending_by_pool(&self) -> Result<Vec<(Arc<str>, u64)>, StoreError> {
+        let mut pools = BTreeMap::new();
+        for (pool, count) in self.all(|store| store.pending_by_pool()).await?.concat() {
+            *pools.entry(pool).or_default() += count;
+        }
+        Ok(pools.into_iter().collect())
     }
 }

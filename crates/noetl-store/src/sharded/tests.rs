@@ -46,6 +46,12 @@ mod on_two {
         commands::{
             open_commands_come_in_pages_oldest_first,
         },
+        holdings::{
+            a_lease_that_is_ended_is_taken_once,
+            a_worker_renews_what_it_names_and_holds,
+            concurrent_takers_never_share_an_ended_lease,
+            pending_commands_are_told_by_pool_tool_execution_and_tenant,
+        },
         executions::{
             another_tenant_sees_nothing,
             a_list_is_ordered_by_start_and_cut_by_offset_and_limit,

@@ -109,6 +109,7 @@ pub(crate) fn command(tool: &str, config: Value, scope: Option<CommandScope>) ->
         scope: scope.map(Box::new),
         item: None,
         idempotent: true,
+        pool: None,
     };
     Command {
         execution: ExecutionId::new(7),

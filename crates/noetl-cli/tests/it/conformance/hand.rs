@@ -32,7 +32,7 @@ impl Hand {
     }
 
     pub(super) async fn claim(&self, command: CommandId) {
-        self.stage.control.reports.claim(command, "w").await.unwrap();
+        self.stage.control.reports.claim(&None, command, "w").await.unwrap();
     }
 
     pub(super) async fn say(&self, event_type: &str, command: CommandId, mut payload: Value) {

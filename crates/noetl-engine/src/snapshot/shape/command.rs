@@ -28,6 +28,8 @@ pub(super) struct Command {
     #[serde(default = "super::yes", skip_serializing_if = "super::is_true")]
     idempotent: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pool: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     parked: Option<Parked>,
     state: String,
     worker: Option<Arc<str>>,
@@ -56,6 +58,7 @@ impl Command {
             scope: issued.scope.clone(),
             item: issued.item.clone(),
             idempotent: issued.idempotent,
+            pool: issued.pool.clone(),
             parked: open.parked.clone(),
             state: open.state.as_str().to_owned(),
             worker: open.worker.clone(),
@@ -80,6 +83,7 @@ impl Command {
             scope: self.scope,
             item: self.item,
             idempotent: self.idempotent,
+            pool: self.pool,
         };
         let mut open = OpenCommand::new(Arc::new(issued), Timestamp::from_micros(self.since));
         open.state = state;

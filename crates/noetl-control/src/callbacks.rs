@@ -1,0 +1,203 @@
+//! Answers of jobs that a worker started and did not wait for.
+//!
+//! A container's watcher knows the execution and the step, and nothing of commands. The answer is for
+//! the command of that step that waits for one, or, when the watcher was quicker than the worker, for
+//! the one that is still being started. Anything else is late: it is counted and changes nothing.
+
+use std::sync::Arc;
+
+use noetl_engine::{Answer, AnswerFrom, Complete, DueKind, Fail, Input, Refusal};
+use noetl_model::{CommandId, CommandState, EventId, ExecutionId, Fact, Failure, Map, Seq, Value};
+use noetl_store::{CommandRow, Store, StoreError};
+
+use crate::journal::{Accepted, Journal, SubmitError};
+use crate::redaction::{Redaction, unmark, unmark_failure};
+use crate::results::Results;
+
+/// How much of a log is looked at for a command that does not wait for an answer yet: it was issued
+/// a moment ago.
+const WINDOW: u64 = 2000;
+
+/// What a job came to.
+#[derive(Debug, Clone)]
+pub struct Called {
+    /// The execution.
+    pub execution: ExecutionId,
+    /// The step that started the job.
+    pub step: String,
+    /// Its result, or why it failed.
+    pub outcome: Result<Value, Failure>,
+}
+
+/// Why an answer was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum CallbackError {
+    /// The journal did not take it.
+    #[error("the answer was not taken")]
+    Submit(#[source] SubmitError),
+    /// The store did not answer.
+    #[error("the store did not answer")]
+    Store(#[source] StoreError),
+}
+
+/// The callback service. Cheap to clone.
+#[derive(Clone)]
+pub struct Callbacks {
+    store: Arc<dyn Store>,
+    journal: Journal,
+    results: Results,
+    redaction: Redaction,
+}
+
+impl Callbacks {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        journal: Journal,
+        results: Results,
+        redaction: Redaction,
+    ) -> Self {
+        Self { store, journal, results, redaction }
+    }
+
+    /// Takes an answer; the event it led to, or `None` when nothing waits for it.
+    pub async fn take(&self, called: Called) -> Result<Option<EventId>, CallbackError> {
+        let Called { execution, step, mut outcome } = called;
+        let tenant = self.store.tenant_of(execution).await.map_err(CallbackError::Store)?;
+        let Some(tenant) = tenant else { return Ok(None) };
+        match &mut outcome {
+            Ok(data) => {
+                unmark(data);
+                self.redaction.value(&tenant, data);
+            }
+            Err(failure) => {
+                unmark_failure(failure);
+                self.redaction.failure(&tenant, failure);
+            }
+        }
+        if let Some(row) = self.parked(execution, &step).await? {
+            let event = self.answer(&row, outcome.clone()).await?;
+            if event.is_some() {
+                return Ok(event);
+            }
+        }
+        match self.starting(execution, &step).await? {
+            Some(row) => self.ahead(&row, outcome).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The oldest command of a step that waits for an answer: what it waits for has a deadline, and
+    /// that is a due row.
+    async fn parked(
+        &self,
+        execution: ExecutionId,
+        step: &str,
+    ) -> Result<Option<CommandRow>, CallbackError> {
+        let due = self.store.due_of(execution).await.map_err(CallbackError::Store)?;
+        let wakes = due.iter().filter_map(|row| {
+            match serde_json::from_value::<DueKind>(row.payload.clone()) {
+                Ok(DueKind::Wake { command, .. }) => Some(command),
+                Ok(_) | Err(_) => None,
+            }
+        });
+        let mut waiting: Vec<CommandId> = wakes.collect();
+        waiting.sort_unstable();
+        for command in waiting {
+            if let Some(row) = self.open(command, step).await? {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The newest command of a step that a worker is still starting.
+    async fn starting(
+        &self,
+        execution: ExecutionId,
+        step: &str,
+    ) -> Result<Option<CommandRow>, CallbackError> {
+        let tenant = self.store.tenant_of(execution).await.map_err(CallbackError::Store)?;
+        let Some(tenant) = tenant else { return Ok(None) };
+        let row = self.store.execution(&tenant, execution).await.map_err(CallbackError::Store)?;
+        let Some(row) = row else { return Ok(None) };
+        let from = Seq(row.version.0.saturating_sub(WINDOW));
+        let window = usize::try_from(WINDOW).unwrap_or(usize::MAX);
+        let events = self.store.read(execution, from, window).await;
+        let events = events.map_err(CallbackError::Store)?;
+        let issued = events.iter().rev().find_map(|event| match &event.fact {
+            Fact::CommandIssued(issued) if &*issued.step == step => Some(event.id.into()),
+            _ => None,
+        });
+        let Some(command) = issued else { return Ok(None) };
+        let open = self.open(command, step).await?;
+        Ok(open.filter(|row| row.state != CommandState::Pending))
+    }
+
+    async fn open(
+        &self,
+        command: CommandId,
+        step: &str,
+    ) -> Result<Option<CommandRow>, CallbackError> {
+        let row = self.store.command(command).await.map_err(CallbackError::Store)?;
+        Ok(row.filter(|row| &*row.step == step && !row.state.is_terminal()))
+    }
+
+    async fn answer(
+        &self,
+        row: &CommandRow,
+        outcome: Result<Value, Failure>,
+    ) -> Result<Option<EventId>, CallbackError> {
+        let (outcome, reference) = match outcome {
+            Ok(mut data) => {
+                let kept = self.results.keep(&mut data).await;
+                (Ok(data), kept.map_err(CallbackError::Submit)?)
+            }
+            Err(failure) => (Err(failure), None),
+        };
+        let from = AnswerFrom::Trusted;
+        let answer = Answer { command: row.id, from, outcome, reference };
+        first(self.journal.submit(row.execution, Input::Answer(Box::new(answer))).await)
+    }
+
+    /// The answer is there before the worker has said that it does not wait for it.
+    async fn ahead(
+        &self,
+        row: &CommandRow,
+        outcome: Result<Value, Failure>,
+    ) -> Result<Option<EventId>, CallbackError> {
+        let command = row.id;
+        let input = match outcome {
+            Ok(mut data) => {
+                let kept = self.results.keep(&mut data).await;
+                let reference = kept.map_err(CallbackError::Submit)?;
+                let data = Some(data);
+                Input::Complete(Complete {
+                    command,
+                    data,
+                    reference,
+                    is_final: false,
+                    ctx: Map::new(),
+                    step: Map::new(),
+                })
+            }
+            Err(failure) => {
+                Input::Fail(Fail { command, failure, ctx: Map::new(), step: Map::new() })
+            }
+        };
+        first(self.journal.submit(row.execution, input).await)
+    }
+}
+
+/// The first event that an answer led to; none when it came too late.
+fn first(taken: Result<Accepted, SubmitError>) -> Result<Option<EventId>, CallbackError> {
+    match taken {
+        Ok(accepted) => Ok(accepted.events.first().map(|event| event.id)),
+        Err(SubmitError::Refused(
+            Refusal::NotAwaited
+            | Refusal::CommandFinished
+            | Refusal::NotFound
+            | Refusal::AlreadyFinished(_),
+        )) => Ok(None),
+        Err(error) => Err(CallbackError::Submit(error)),
+    }
+}

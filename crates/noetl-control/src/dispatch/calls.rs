@@ -1,0 +1,243 @@
+//! Workers elsewhere that wait for a command, and what they are to stop.
+//!
+//! A caller that finds nothing waits here. A commit that leaves a command to be taken calls one that
+//! would take it, so that a hundred waiting workers do not all run for one command. Who is called and
+//! goes away, or finds nothing, passes the call on.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use noetl_model::CommandId;
+use noetl_store::Wanted;
+use tokio::sync::Notify;
+
+/// How often a call that led to nothing is passed on. What it was about has most likely been taken by
+/// somebody else; whoever waits looks by itself now and then.
+const PASSED_ON_MAX: u8 = 8;
+
+/// Commands to be stopped that are remembered, oldest forgotten first: those of failing executions
+/// end within half a minute.
+const STOPS_MAX: usize = 4096;
+
+/// Who waits. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Calls(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Arc<Caller>>,
+    stopped: HashSet<CommandId>,
+    stops: VecDeque<CommandId>,
+}
+
+struct Caller {
+    wanted: Wanted,
+    /// How often the call that is for it has been passed on; none when it is not called.
+    called: Mutex<Option<u8>>,
+    notify: Notify,
+}
+
+impl Caller {
+    fn called(&self) -> std::sync::MutexGuard<'_, Option<u8>> {
+        self.called.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls it, unless it is called already.
+    fn call(&self, passed_on: u8) -> bool {
+        let mut called = self.called();
+        if called.is_some() {
+            return false;
+        }
+        *called = Some(passed_on);
+        self.notify.notify_one();
+        true
+    }
+}
+
+impl Calls {
+    /// Waits in line.
+    pub(crate) fn wait_for(&self, wanted: Wanted) -> InLine {
+        let caller = Arc::new(Caller { wanted, called: Mutex::default(), notify: Notify::new() });
+        self.lock().waiting.push_back(caller.clone());
+        InLine { calls: self.clone(), caller }
+    }
+
+    /// Whether anybody waits.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.lock().waiting.is_empty()
+    }
+
+    /// Calls the first that would take a command of this pool with this tool.
+    pub(crate) fn offer(&self, pool: &str, tool: &str) {
+        let state = self.lock();
+        let mut fitting = state.waiting.iter().filter(|caller| caller.wanted.takes(pool, tool));
+        let _ = fitting.find(|caller| caller.call(0));
+    }
+
+    /// Remembers that a command that runs elsewhere is not wanted any more.
+    pub(crate) fn stop(&self, command: CommandId) {
+        let mut state = self.lock();
+        if !state.stopped.insert(command) {
+            return;
+        }
+        state.stops.push_back(command);
+        if state.stops.len() > STOPS_MAX
+            && let Some(oldest) = state.stops.pop_front()
+        {
+            state.stopped.remove(&oldest);
+        }
+    }
+
+    /// Whether a command that runs elsewhere is not wanted any more, as far as is known here.
+    pub(crate) fn is_stopped(&self, command: CommandId) -> bool {
+        self.lock().stopped.contains(&command)
+    }
+
+    /// Calls the next in line after one, for the same pool.
+    fn pass_on(&self, from: &Arc<Caller>, passed_on: u8) {
+        if passed_on >= PASSED_ON_MAX {
+            return;
+        }
+        let state = self.lock();
+        let place = state.waiting.iter().position(|caller| Arc::ptr_eq(caller, from));
+        let after = state.waiting.iter().skip(place.map_or(0, |place| place + 1));
+        let mut fitting = after.filter(|caller| caller.wanted.pool() == from.wanted.pool());
+        let _ = fitting.find(|caller| caller.call(passed_on + 1));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // Every critical section is a few assignments that cannot panic half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place in line. Dropping it leaves the line.
+pub(crate) struct InLine {
+    calls: Calls,
+    caller: Arc<Caller>,
+}
+
+impl InLine {
+    /// Resolves when called.
+    pub(crate) async fn called(&self) {
+        self.caller.notify.notified().await;
+    }
+
+    /// What was called for is looked for now; a later call is another one.
+    pub(crate) fn looks(&self) -> Looking<'_> {
+        Looking { line: self, call: self.caller.called().take() }
+    }
+}
+
+/// A look after a call.
+pub(crate) struct Looking<'l> {
+    line: &'l InLine,
+    call: Option<u8>,
+}
+
+impl Looking<'_> {
+    /// It found something.
+    pub(crate) fn found(mut self) {
+        self.call = None;
+    }
+}
+
+impl Drop for Looking<'_> {
+    /// A look that found nothing, or was given up, was somebody else's to make.
+    fn drop(&mut self) {
+        if let Some(passed_on) = self.call {
+            self.line.calls.pass_on(&self.line.caller, passed_on);
+        }
+    }
+}
+
+impl Drop for InLine {
+    fn drop(&mut self) {
+        // Not held while the line is locked: who calls has the line first.
+        let call = self.caller.called().take();
+        if let Some(passed_on) = call {
+            self.calls.pass_on(&self.caller, passed_on);
+        }
+        self.calls.lock().waiting.retain(|caller| !Arc::ptr_eq(caller, &self.caller));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    fn wanting(pool: &str, kinds: &[&str]) -> Wanted {
+        let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+        Wanted { pool: Some(Arc::from(pool)), kinds: Some(kinds), ..Wanted::default() }
+    }
+
+    fn is_called(line: &InLine) -> bool {
+        line.called().now_or_never().is_some()
+    }
+
+    #[test]
+    fn the_first_that_would_take_a_command_is_called_and_no_other() {
+        let calls = Calls::default();
+        let gpu = calls.wait_for(wanting("gpu", &["python"]));
+        let http = calls.wait_for(wanting("shared", &["http"]));
+        let first = calls.wait_for(wanting("shared", &["python", "http"]));
+        let second = calls.wait_for(wanting("shared", &["python"]));
+        calls.offer("shared", "python");
+        assert!(is_called(&first));
+        assert!(!is_called(&gpu) && !is_called(&http) && !is_called(&second));
+        calls.offer("shared", "python");
+        assert!(is_called(&second), "the first is called already");
+    }
+
+    #[test]
+    fn who_goes_away_passes_its_call_on() {
+        let calls = Calls::default();
+        let first = calls.wait_for(wanting("shared", &["python"]));
+        let second = calls.wait_for(wanting("shared", &["python"]));
+        calls.offer("shared", "python");
+        drop(first);
+        assert!(is_called(&second));
+        drop(second);
+        assert!(!calls.is_awaited());
+    }
+
+    #[test]
+    fn a_look_that_finds_nothing_passes_the_call_on_and_one_that_finds_does_not() {
+        let calls = Calls::default();
+        let first = calls.wait_for(wanting("shared", &["python"]));
+        let second = calls.wait_for(wanting("shared", &["python"]));
+        calls.offer("shared", "python");
+        drop(first.looks());
+        assert!(is_called(&second));
+        second.looks().found();
+        drop(first);
+        assert!(!is_called(&second));
+    }
+
+    #[test]
+    fn a_call_is_not_passed_on_for_ever() {
+        let calls = Calls::default();
+        let line: Vec<InLine> =
+            (0..20).map(|_| calls.wait_for(wanting("shared", &["python"]))).collect();
+        calls.offer("shared", "python");
+        let called = line.iter().take_while(|caller| {
+            let is_called = is_called(caller);
+            drop(caller.looks());
+            is_called
+        });
+        assert_eq!(called.count(), 1 + usize::from(PASSED_ON_MAX));
+    }
+
+    #[test]
+    fn stops_are_remembered_and_not_for_ever() {
+        let calls = Calls::default();
+        for number in 0..=i64::try_from(STOPS_MAX).unwrap() {
+            calls.stop(CommandId::new(number));
+            calls.stop(CommandId::new(number));
+        }
+        assert!(!calls.is_stopped(CommandId::new(0)));
+        assert!(calls.is_stopped(CommandId::new(1)));
+    }
+}

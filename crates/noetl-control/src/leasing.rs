@@ -1,0 +1,329 @@
+//! Commands for workers elsewhere that renew what they hold.
+//!
+//! A worker asks for commands and waits until there are some; a claim is an input of the journal like
+//! any other. While it runs them, one call in a while names all it holds: that renews their leases and
+//! tells it which are not wanted any more. What is claimed for a caller that has vanished comes back
+//! when its lease ends.
+
+mod fair;
+mod look;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::join_all;
+use noetl_engine::{Claim, Input};
+use noetl_model::event::Issued;
+use noetl_model::{CommandId, CommandState, Event, ExecutionId, Fact, Seq, Tenant};
+use noetl_store::{CommandRow, Store, StoreError, Wanted};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use self::fair::in_turn;
+pub(crate) use self::look::LeaseLook;
+use crate::dispatch::calls::Calls;
+use crate::journal::{Journal, SubmitError};
+use crate::workers::{Scope, WorkerError, Workers};
+
+/// How long a lease lasts that its holder renews: three times as long as it is asked to wait between
+/// two renewals, so that two of them may be lost.
+pub const LEASE: Duration = Duration::from_secs(45);
+
+/// The longest a caller waits. Proxies give up on calls of a minute.
+pub const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// The most commands of one answer, and of one renewal.
+pub const BATCH_MAX: usize = 1000;
+
+/// How often a caller that waits looks by itself. It is called when there is something; this is for
+/// calls that were lost, and for what other processes leave.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Commands looked at a time: enough to take turns between executions.
+const PAGE: usize = 256;
+
+/// Pools whose last turn is remembered; whoever starts an execution can name another.
+const POOLS_MAX: usize = 1000;
+
+/// How often a look that lost every command to others is made again at once.
+const LOOKS_MAX: usize = 4;
+
+/// What a worker asks for.
+#[derive(Debug, Clone)]
+pub struct LeaseRequest {
+    /// Its name.
+    pub worker: String,
+    /// The pool it is of; the default one when `None`.
+    pub pool: Option<String>,
+    /// The kinds of tools it has; all when `None`.
+    pub kinds: Option<Vec<String>>,
+    /// How many commands it takes at most.
+    pub max: usize,
+    /// How long it waits for the first.
+    pub wait: Duration,
+    /// Its public key: another one under the same name is another process.
+    pub public_key: Option<String>,
+}
+
+/// A command that was handed out.
+#[derive(Debug, Clone)]
+pub struct Leased {
+    /// Its row as it was before.
+    pub row: CommandRow,
+    /// Its `command.issued`.
+    pub event: Event,
+    /// What to run.
+    pub issued: Arc<Issued>,
+}
+
+/// What a worker is told of the commands it holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Renewed {
+    /// Not wanted any more: to be stopped.
+    pub cancel: Vec<CommandId>,
+    /// Held by it no more: whatever it says of them changes nothing.
+    pub lost: Vec<CommandId>,
+}
+
+/// Why a worker got no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// It cannot be such a worker.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    /// Too much is asked for at a time.
+    #[error("{what} must be from {least} to {BATCH_MAX}, not {found}")]
+    Amount {
+        /// What is too much or too little.
+        what: &'static str,
+        /// The least.
+        least: usize,
+        /// What was asked for.
+        found: usize,
+    },
+    /// The journal did not take a claim.
+    #[error("no command was claimed")]
+    Submit(#[source] SubmitError),
+    /// The store did not answer.
+    #[error("the store did not answer")]
+    Store(#[source] StoreError),
+}
+
+/// The leasing service. Cheap to clone.
+#[derive(Clone)]
+pub struct Leasing {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) journal: Journal,
+    pub(crate) workers: Workers,
+    pub(crate) calls: Calls,
+    pub(crate) draining: CancellationToken,
+    /// By pool: whose command was handed out last.
+    pub(crate) last: Arc<Mutex<HashMap<String, ExecutionId>>>,
+}
+
+impl Leasing {
+    /// Hands out commands, as soon as there are some; none when the wait is over.
+    pub async fn lease(
+        &self,
+        tenant: &Tenant,
+        scope: &Scope,
+        request: LeaseRequest,
+    ) -> Result<Vec<Leased>, LeaseError> {
+        crate::workers::check_name(&request.worker)?;
+        amount("max", 1, request.max)?;
+        let pool = request.pool.clone().filter(|pool| !pool.is_empty());
+        let wanted = Wanted {
+            tenant: scope.clone(),
+            pool: pool.map(Arc::from),
+            kinds: request.kinds.clone(),
+            not_of: None,
+        };
+        let key = request.public_key.as_deref();
+        self.workers.asks(tenant, scope, &request.worker, wanted.pool(), key).await?;
+        let until = Instant::now() + request.wait.min(WAIT_MAX);
+        let line = self.calls.wait_for(wanted.clone());
+        loop {
+            let looking = line.looks();
+            let taken = self.take(scope, &wanted, &request).await?;
+            if !taken.is_empty() {
+                looking.found();
+                return Ok(taken);
+            }
+            drop(looking);
+            let next = until.min(Instant::now() + LOOK_EVERY);
+            tokio::select! {
+                () = line.called() => {}
+                () = tokio::time::sleep_until(next) => {}
+                () = self.draining.cancelled() => return Ok(Vec::new()),
+            }
+            if Instant::now() >= until {
+                return Ok(Vec::new());
+            }
+        }
+    }
+
+    /// Renews the leases of what a worker says it holds, and tells it what it need not run any more.
+    pub async fn renew(
+        &self,
+        tenant: &Tenant,
+        scope: &Scope,
+        worker: &str,
+        commands: &[CommandId],
+    ) -> Result<Renewed, LeaseError> {
+        amount("the number of commands", 0, commands.len())?;
+        let kind = noetl_store::RuntimeKind::WorkerPool;
+        self.workers.heartbeat(tenant, scope, kind, worker).await?;
+        let held = self.store.renew_held(scope.as_ref(), worker, commands, LEASE).await;
+        let held = held.map_err(LeaseError::Store)?;
+        let mut renewed = Renewed::default();
+        for command in commands {
+            if held.binary_search(command).is_ok() {
+                if self.calls.is_stopped(*command) {
+                    renewed.cancel.push(*command);
+                }
+                continue;
+            }
+            match self.store.command(*command).await.map_err(LeaseError::Store)? {
+                Some(row) if row.state == CommandState::Cancelled => renewed.cancel.push(*command),
+                // It waits for an answer from elsewhere, or is being changed just now.
+                Some(row) if !row.state.is_terminal() && row.worker.as_deref() == Some(worker) => {}
+                Some(_) | None => renewed.lost.push(*command),
+            }
+        }
+        Ok(renewed)
+    }
+
+    /// Deals with leases that have ended by now, rather than at the next look. How many.
+    pub async fn end_overdue(&self) -> Result<usize, StoreError> {
+        let look = LeaseLook {
+            store: self.store.clone(),
+            journal: self.journal.clone(),
+            closing: self.draining.clone(),
+        };
+        look.look().await
+    }
+
+    async fn take(
+        &self,
+        scope: &Scope,
+        wanted: &Wanted,
+        request: &LeaseRequest,
+    ) -> Result<Vec<Leased>, LeaseError> {
+        for _ in 0..LOOKS_MAX {
+            let (waiting, is_all) = self.waiting(wanted, request.max).await?;
+            let taken = self.claim(waiting, request).await?;
+            if !taken.is_empty() {
+                self.began(scope, request, &taken).await;
+                return Ok(taken);
+            }
+            if is_all {
+                break;
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Commands to be claimed, in the order of their turns, and whether these are all there are.
+    async fn waiting(
+        &self,
+        wanted: &Wanted,
+        max: usize,
+    ) -> Result<(Vec<CommandRow>, bool), LeaseError> {
+        let page = PAGE.max(max);
+        let found = self.store.pending_commands(wanted, page).await;
+        let mut found = found.map_err(LeaseError::Store)?;
+        let is_all = found.len() < page;
+        if let Some(first) = found.first().map(|row| row.execution)
+            && !is_all
+            && found.iter().all(|row| row.execution == first)
+        {
+            // Those of others are behind it, however many it has.
+            let others = Wanted { not_of: Some(first), ..wanted.clone() };
+            let others = self.store.pending_commands(&others, page).await;
+            found.extend(others.map_err(LeaseError::Store)?);
+        }
+        let last = self.lock().get(wanted.pool()).copied();
+        Ok((in_turn(found, last), is_all))
+    }
+
+    /// Claims up to as many as are asked for. What others were quicker to take is passed over.
+    async fn claim(
+        &self,
+        waiting: Vec<CommandRow>,
+        request: &LeaseRequest,
+    ) -> Result<Vec<Leased>, LeaseError> {
+        let worker: Arc<str> = Arc::from(request.worker.as_str());
+        let mut taken = Vec::new();
+        let mut waiting = waiting.into_iter();
+        loop {
+            let next: Vec<CommandRow> = waiting.by_ref().take(request.max - taken.len()).collect();
+            if next.is_empty() {
+                return Ok(taken);
+            }
+            let claims = next.into_iter().map(|row| self.claim_one(row, worker.clone()));
+            for claimed in join_all(claims).await {
+                match claimed {
+                    Ok(leased) => taken.extend(leased),
+                    Err(error) if taken.is_empty() => return Err(error),
+                    // What was claimed is handed out; the rest stays where it is.
+                    Err(error) => {
+                        warn!(%error, "fewer commands were handed out than wait");
+                        return Ok(taken);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Claims a command; `None` when it is another's or over. What is to be run is read first: once
+    /// it is claimed, it has to be handed out.
+    async fn claim_one(
+        &self,
+        row: CommandRow,
+        worker: Arc<str>,
+    ) -> Result<Option<Leased>, LeaseError> {
+        let before = Seq(row.issued.0.saturating_sub(1));
+        let read = self.store.read(row.execution, before, 1).await.map_err(LeaseError::Store)?;
+        let Some(event) = read.into_iter().next() else { return Ok(None) };
+        let Fact::CommandIssued(issued) = &event.fact else { return Ok(None) };
+        let issued = issued.clone();
+        let input = Input::Claim(Claim { command: row.id, worker });
+        match self.journal.submit(row.execution, input).await {
+            // Without an event another call of this worker has it.
+            Ok(accepted) if accepted.events.is_empty() => Ok(None),
+            Ok(_) => Ok(Some(Leased { row, event, issued })),
+            Err(SubmitError::Refused(_)) => Ok(None),
+            Err(error) => Err(LeaseError::Submit(error)),
+        }
+    }
+
+    /// From here on the worker names what it holds. If that is not noted now, it is when it does so.
+    async fn began(&self, scope: &Scope, request: &LeaseRequest, taken: &[Leased]) {
+        let ids: Vec<CommandId> = taken.iter().map(|leased| leased.row.id).collect();
+        let noted = self.store.renew_held(scope.as_ref(), &request.worker, &ids, LEASE).await;
+        if let Err(error) = noted {
+            warn!(%error, "new leases are as short as those of workers known by name");
+        }
+        if let Some(last) = taken.last() {
+            let mut turns = self.lock();
+            if turns.len() >= POOLS_MAX {
+                turns.clear();
+            }
+            turns.insert(last.row.pool.to_string(), last.row.execution);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, ExecutionId>> {
+        // Every critical section is one call that cannot panic half-way.
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn amount(what: &'static str, least: usize, found: usize) -> Result<(), LeaseError> {
+    if (least..=BATCH_MAX).contains(&found) {
+        return Ok(());
+    }
+    Err(LeaseError::Amount { what, least, found })
+}

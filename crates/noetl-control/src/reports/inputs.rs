@@ -1,0 +1,95 @@
+//! What a worker says of a command, as an input to the engine.
+
+use noetl_engine::{Complete, Fail, Input};
+use noetl_model::{CommandId, Failure, FailureKind, Map, Value};
+
+use super::Report;
+
+/// `call.done`: the answer now, the end with `command.completed`.
+pub(super) fn answered(command: CommandId, payload: Option<&Value>) -> Input {
+    let result = payload.and_then(|payload| payload.get("result"));
+    let context = result.and_then(|result| result.get("context"));
+    let status = result.and_then(|result| result.get("status")).and_then(Value::as_str);
+    if matches!(status, Some("error" | "timeout")) {
+        return Input::Fail(Fail {
+            command,
+            failure: failure_in(context.or(result)),
+            ctx: Map::new(),
+            step: Map::new(),
+        });
+    }
+    let data = context
+        .and_then(|context| context.get("data"))
+        .or(context)
+        .or(result)
+        .cloned()
+        .unwrap_or(Value::Null);
+    let (data, Updates { ctx, step }) = without_updates(data);
+    let data = Some(data);
+    Input::Complete(Complete { command, data, reference: None, is_final: false, ctx, step })
+}
+
+/// What the tasks of a pipeline set.
+#[derive(Default)]
+struct Updates {
+    ctx: Map,
+    step: Map,
+}
+
+/// A pipeline's data without the variables its tasks set, which the published worker puts among it.
+/// What was set for an iteration was for its tasks alone.
+fn without_updates(mut data: Value) -> (Value, Updates) {
+    let mut split = Updates::default();
+    let updates = data.as_object_mut().and_then(|map| map.remove("_context_updates"));
+    let Some(Value::Object(updates)) = updates else { return (data, split) };
+    for (name, value) in updates {
+        match name.split_once('.') {
+            Some(("step", path)) => split.step.insert(path.to_owned(), value),
+            Some(("iter", _)) => None,
+            Some(("ctx", path)) => split.ctx.insert(path.to_owned(), value),
+            _ => split.ctx.insert(name, value),
+        };
+    }
+    (data, split)
+}
+
+/// `command.completed`: a tool that returned an error is one, whatever the event is called.
+pub(super) fn ended(command: CommandId, report: &Report) -> Input {
+    let said = report.payload.as_ref().and_then(|payload| payload.get("status"));
+    let status = said.and_then(Value::as_str).or(report.status.as_deref());
+    if status.is_some_and(|status| status.eq_ignore_ascii_case("error")) {
+        return Input::Fail(Fail {
+            command,
+            failure: failure_in(report.payload.as_ref()),
+            ctx: Map::new(),
+            step: Map::new(),
+        });
+    }
+    Input::Complete(Complete {
+        command,
+        data: None,
+        reference: None,
+        is_final: true,
+        ctx: Map::new(),
+        step: Map::new(),
+    })
+}
+
+pub(super) fn failure_in(said: Option<&Value>) -> Failure {
+    let error = said.and_then(|said| said.get("error")).or(said);
+    let message = match error {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => {
+            let text = other.get("message").and_then(Value::as_str).map(str::to_owned);
+            text.unwrap_or_else(|| other.to_string())
+        }
+        None => "the worker reported a failure without a reason".to_owned(),
+    };
+    let kind = error.and_then(|error| error.get("kind")).and_then(Value::as_str);
+    let kind = kind.map_or(FailureKind::Unknown, |kind| FailureKind::from(kind.to_owned()));
+    let failure = Failure::new(kind, message);
+    match said {
+        Some(details @ Value::Object(_)) => failure.with_details(details.clone()),
+        _ => failure,
+    }
+}

@@ -1,0 +1,321 @@
+//! Workers elsewhere: the programs that said they are there, and the signs of life they give.
+//!
+//! A worker that is known by its name only holds what it began for as long as it is heard of. Any word
+//! of it counts: a heartbeat, a claim, a report. A name that registers with another key is another
+//! process; what the one before it held is held by nobody.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use noetl_model::command::is_elsewhere;
+use noetl_model::{ExecutionId, RuntimeId, Tenant, Value};
+use noetl_store::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Store, StoreError};
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use crate::ids::Ids;
+
+/// How often a sign of life of one worker is written down. Reports come by the thousand; a lease that
+/// ends so much sooner harms nobody.
+const NOTED_EVERY: Duration = Duration::from_secs(10);
+
+/// Workers remembered here. Beyond it all are forgotten, and noted once more than needed.
+const REMEMBERED_MAX: usize = 10_000;
+
+/// The longest name of a worker.
+const NAME_MAX: usize = 200;
+
+/// What a worker says when it registers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Registration {
+    /// Its name.
+    pub name: String,
+    /// Where it is reached.
+    pub uri: Option<String>,
+    /// How it stands.
+    pub status: String,
+    /// Its labels.
+    pub labels: Option<Value>,
+    /// What it can do.
+    pub capabilities: Option<Value>,
+    /// How much it can do at once.
+    pub capacity: Option<i32>,
+    /// What else it says; its public key is at `worker_public_key`.
+    pub runtime: Option<Value>,
+}
+
+/// Why nothing was done for a worker.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// Its name is none that a worker elsewhere can have.
+    #[error("'{name}' is no name for a worker: {why}")]
+    Name {
+        /// The name, or its beginning.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// No such runtime has registered.
+    #[error("Runtime not found: {kind} {name}")]
+    Unknown {
+        /// Its kind.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// The store did not answer.
+    #[error("the store did not answer")]
+    Store(#[source] StoreError),
+}
+
+/// Checks that a worker elsewhere can have this name.
+pub(crate) fn check_name(name: &str) -> Result<(), WorkerError> {
+    let why = if name.trim().is_empty() {
+        "it is empty"
+    } else if name.len() > NAME_MAX {
+        "it is longer than 200 bytes"
+    } else if name.contains('\0') {
+        "it holds a NUL character"
+    } else if !is_elsewhere(name) {
+        "workers inside the control plane have such names"
+    } else {
+        return Ok(());
+    };
+    Err(WorkerError::Name { name: name.chars().take(NAME_MAX).collect(), why })
+}
+
+/// Whose commands a caller speaks of: those of its tenant, or all.
+pub type Scope = Option<Tenant>;
+
+#[derive(Default)]
+struct Remembered {
+    /// When each was last noted.
+    noted: HashMap<(Scope, String), Instant>,
+    /// The key each was last known by.
+    keys: HashMap<(Tenant, String), String>,
+}
+
+/// The workers service. Cheap to clone.
+#[derive(Clone)]
+pub struct Workers {
+    store: Arc<dyn Store>,
+    ids: Ids,
+    remembered: Arc<Mutex<Remembered>>,
+}
+
+impl Workers {
+    pub(crate) fn new(store: Arc<dyn Store>, ids: Ids) -> Self {
+        Self { store, ids, remembered: Arc::default() }
+    }
+
+    /// Registers a runtime, or takes over what a known one says now. Two callers at once make one row.
+    pub async fn register(
+        &self,
+        tenant: &Tenant,
+        scope: &Scope,
+        kind: RuntimeKind,
+        said: Registration,
+    ) -> Result<RuntimeRow, WorkerError> {
+        check_name(&said.name)?;
+        if let (RuntimeKind::WorkerPool, Some(key)) = (kind, key_of(said.runtime.as_ref())) {
+            // First: whoever registers has begun just now, so that what its name held is lost in any
+            // case; and if this is cut short, it is done when it registers again.
+            self.end_process_before(tenant, scope, &said.name, key).await?;
+            self.remember(tenant, &said.name, key);
+        }
+        self.write(tenant, kind, said).await
+    }
+
+    /// Notes that a runtime is there. One that is not known is from now on: a published worker never
+    /// registers twice.
+    pub async fn heartbeat(
+        &self,
+        tenant: &Tenant,
+        scope: &Scope,
+        kind: RuntimeKind,
+        name: &str,
+    ) -> Result<(), WorkerError> {
+        check_name(name)?;
+        if !self.store.heartbeat(tenant, kind, name).await.map_err(WorkerError::Store)? {
+            let (name, status) = (name.to_owned(), "ready".to_owned());
+            let said = Registration { name, status, ..Registration::default() };
+            self.write(tenant, kind, said).await?;
+        }
+        if kind == RuntimeKind::WorkerPool {
+            self.note(scope, name).await.map_err(WorkerError::Store)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a runtime. What it still holds it may still report.
+    pub async fn deregister(
+        &self,
+        tenant: &Tenant,
+        kind: RuntimeKind,
+        name: &str,
+    ) -> Result<(), WorkerError> {
+        let gone = self.store.deregister(tenant, kind, name).await.map_err(WorkerError::Store)?;
+        self.lock().keys.remove(&(tenant.clone(), name.to_owned()));
+        match gone {
+            true => Ok(()),
+            false => Err(WorkerError::Unknown { kind: kind.as_str(), name: name.to_owned() }),
+        }
+    }
+
+    /// Runtimes of a tenant.
+    pub async fn list(
+        &self,
+        tenant: &Tenant,
+        filter: &RuntimeFilter,
+    ) -> Result<Vec<RuntimeRow>, StoreError> {
+        self.store.runtimes(tenant, filter).await
+    }
+
+    /// Whose execution it is, for callers that work for every tenant.
+    pub async fn tenant_of(&self, execution: ExecutionId) -> Result<Option<Tenant>, StoreError> {
+        self.store.tenant_of(execution).await
+    }
+
+    /// Takes a word of a worker as a sign of life. Never fails: the word itself counts for more.
+    pub(crate) async fn heard(&self, scope: &Scope, worker: &str) {
+        if !is_elsewhere(worker) || !self.is_due(scope, worker) {
+            return;
+        }
+        if let Err(error) = self.note(scope, worker).await {
+            self.lock().noted.remove(&(scope.clone(), worker.to_owned()));
+            warn!(%error, "a worker's sign of life is not noted");
+        }
+    }
+
+    /// Takes up a worker that asks for commands: it is listed, and if its key is another than before,
+    /// what its name held is lost.
+    pub(crate) async fn asks(
+        &self,
+        tenant: &Tenant,
+        scope: &Scope,
+        name: &str,
+        pool: &str,
+        key: Option<&str>,
+    ) -> Result<(), WorkerError> {
+        let known = self.lock().keys.get(&(tenant.clone(), name.to_owned())).cloned();
+        if known.as_deref().is_some_and(|known| key.is_none_or(|key| key == known)) {
+            return Ok(());
+        }
+        let kind = RuntimeKind::WorkerPool;
+        // Who gives no key is asked for none: what it said when it registered stays.
+        if key.is_none()
+            && self.store.heartbeat(tenant, kind, name).await.map_err(WorkerError::Store)?
+        {
+            self.remember(tenant, name, "");
+            return Ok(());
+        }
+        let said = Registration {
+            name: name.to_owned(),
+            status: "ready".to_owned(),
+            labels: Some(serde_json::json!({ "pool_name": pool })),
+            runtime: key.map(|key| serde_json::json!({ "kind": "rust", KEY: key })),
+            ..Registration::default()
+        };
+        self.register(tenant, scope, kind, said).await?;
+        self.remember(tenant, name, key.unwrap_or_default());
+        Ok(())
+    }
+
+    fn remember(&self, tenant: &Tenant, name: &str, key: &str) {
+        let mut remembered = self.lock();
+        if remembered.keys.len() >= REMEMBERED_MAX {
+            remembered.keys.clear();
+        }
+        remembered.keys.insert((tenant.clone(), name.to_owned()), key.to_owned());
+    }
+
+    /// Ends the leases of the process that had this name before, if it was another.
+    async fn end_process_before(
+        &self,
+        tenant: &Tenant,
+        scope: &Scope,
+        name: &str,
+        key: &str,
+    ) -> Result<(), WorkerError> {
+        let kind = Some(RuntimeKind::WorkerPool);
+        let filter =
+            RuntimeFilter { kind, name: Some(name.to_owned()), ..RuntimeFilter::default() };
+        let listed = self.store.runtimes(tenant, &filter).await.map_err(WorkerError::Store)?;
+        let before = listed.iter().find(|row| row.said.name == name);
+        if before.is_some_and(|row| key_of(row.said.runtime.as_ref()) == Some(key)) {
+            return Ok(());
+        }
+        let ended = self.store.end_held(scope.as_ref(), name).await;
+        let ended = ended.map_err(WorkerError::Store)?;
+        if ended > 0 {
+            info!(worker = name, commands = ended, "a worker began anew and lost what it held");
+        }
+        Ok(())
+    }
+
+    async fn write(
+        &self,
+        tenant: &Tenant,
+        kind: RuntimeKind,
+        said: Registration,
+    ) -> Result<RuntimeRow, WorkerError> {
+        self.ids.leased().map_err(WorkerError::Store)?;
+        let runtime = NewRuntime {
+            id: RuntimeId::new(self.ids.event().get()),
+            kind,
+            name: said.name,
+            uri: said.uri,
+            status: said.status,
+            labels: said.labels,
+            capabilities: said.capabilities,
+            capacity: said.capacity,
+            runtime: said.runtime,
+        };
+        self.store.register_runtime(tenant, runtime).await.map_err(WorkerError::Store)
+    }
+
+    async fn note(&self, scope: &Scope, worker: &str) -> Result<(), StoreError> {
+        self.store.heard_of(scope.as_ref(), worker).await.map(|_| ())
+    }
+
+    /// Whether a sign of life of this worker is to be written down; it counts as written.
+    fn is_due(&self, scope: &Scope, worker: &str) -> bool {
+        let mut remembered = self.lock();
+        let (key, now) = ((scope.clone(), worker.to_owned()), Instant::now());
+        if remembered.noted.get(&key).is_some_and(|last| now < *last + NOTED_EVERY) {
+            return false;
+        }
+        if remembered.noted.len() >= REMEMBERED_MAX {
+            remembered.noted.clear();
+        }
+        remembered.noted.insert(key, now);
+        true
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
+        // Every critical section is a few assignments that cannot panic half-way.
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a registration has the worker's public key.
+const KEY: &str = "worker_public_key";
+
+fn key_of(runtime: Option<&Value>) -> Option<&str> {
+    runtime?.get(KEY)?.as_str().filter(|key| !key.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_workers_inside_are_not_for_others() {
+        for wrong in ["", " ", "local", "local:machine/1:2", "control-plane", "a\0b"] {
+            assert!(check_name(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(check_name(&"w".repeat(NAME_MAX + 1)).is_err());
+        assert!(check_name("worker-1").is_ok());
+    }
+}

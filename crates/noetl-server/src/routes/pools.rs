@@ -1,0 +1,145 @@
+//! Runtimes: the programs that say they are there.
+
+use noetl_api::Id;
+use noetl_api::workers::{RegisterRequest, RuntimeNamed, RuntimeQuery, RuntimeReply, RuntimeView};
+use noetl_control::Registration;
+use noetl_store::{RuntimeFilter, RuntimeKind, RuntimeRow};
+
+use crate::error::ApiError;
+use crate::http::caller::{Caller, Scoped};
+use crate::http::document::Failures;
+use crate::http::extract::{Json, Query};
+
+/// Register a runtime
+///
+/// One that is known takes over what is said now, its key too. A worker that registers with another key
+/// than before is another process: what it held before is handed out again.
+#[utoipa::path(
+    post,
+    path = "/api/worker/pool/register",
+    operation_id = "worker_pool_register",
+    tag = "workers",
+    request_body = RegisterRequest,
+    responses((status = 200, body = RuntimeView), Failures),
+)]
+pub(crate) async fn register(
+    Scoped(app): Scoped,
+    caller: Caller,
+    Json(request): Json<RegisterRequest>,
+) -> Result<Json<RuntimeView>, ApiError> {
+    let kind = kind(&request.kind)?;
+    let said = Registration {
+        name: request.name,
+        uri: request.uri,
+        status: request.status,
+        labels: request.labels,
+        capabilities: request.capabilities,
+        capacity: request.capacity,
+        runtime: request.runtime,
+    };
+    let row = app.control.workers.register(&app.tenant, &caller.scope(), kind, said).await?;
+    Ok(Json(view(row)))
+}
+
+/// Say that a runtime is there
+///
+/// One that is not known is from now on.
+#[utoipa::path(
+    post,
+    path = "/api/worker/pool/heartbeat",
+    operation_id = "worker_pool_heartbeat",
+    tag = "workers",
+    request_body = RuntimeNamed,
+    responses((status = 200, body = RuntimeReply), Failures),
+)]
+pub(crate) async fn heartbeat(
+    Scoped(app): Scoped,
+    caller: Caller,
+    Json(named): Json<RuntimeNamed>,
+) -> Result<Json<RuntimeReply>, ApiError> {
+    let kind = kind(&named.kind)?;
+    app.control.workers.heartbeat(&app.tenant, &caller.scope(), kind, &named.name).await?;
+    Ok(Json(done("Heartbeat recorded".to_owned())))
+}
+
+/// Say that a runtime is going
+#[utoipa::path(
+    delete,
+    path = "/api/worker/pool/deregister",
+    operation_id = "worker_pool_deregister",
+    tag = "workers",
+    request_body = RuntimeNamed,
+    responses((status = 200, body = RuntimeReply), Failures),
+)]
+pub(crate) async fn deregister(
+    Scoped(app): Scoped,
+    Json(named): Json<RuntimeNamed>,
+) -> Result<Json<RuntimeReply>, ApiError> {
+    let kind = kind(&named.kind)?;
+    app.control.workers.deregister(&app.tenant, kind, &named.name).await?;
+    Ok(Json(done(format!("Runtime {} {} deregistered", kind.as_str(), named.name))))
+}
+
+/// Say that a runtime is going, as published workers do
+#[utoipa::path(
+    post,
+    path = "/api/worker/pool/deregister",
+    operation_id = "worker_pool_deregister_posted",
+    tag = "workers",
+    request_body = RuntimeNamed,
+    responses((status = 200, body = RuntimeReply), Failures),
+)]
+pub(crate) async fn deregister_posted(
+    scoped: Scoped,
+    named: Json<RuntimeNamed>,
+) -> Result<Json<RuntimeReply>, ApiError> {
+    deregister(scoped, named).await
+}
+
+/// List runtimes
+#[utoipa::path(
+    get,
+    path = "/api/worker/pools",
+    operation_id = "worker_pools",
+    tag = "workers",
+    params(RuntimeQuery),
+    responses((status = 200, body = [RuntimeView]), Failures),
+)]
+pub(crate) async fn list(
+    Scoped(app): Scoped,
+    Query(query): Query<RuntimeQuery>,
+) -> Result<Json<Vec<RuntimeView>>, ApiError> {
+    let asked = query.kind.as_deref().unwrap_or(RuntimeKind::WorkerPool.as_str());
+    let filter = RuntimeFilter { kind: Some(kind(asked)?), status: query.status, name: query.name };
+    let rows = app.control.workers.list(&app.tenant, &filter).await?;
+    Ok(Json(rows.into_iter().map(view).collect()))
+}
+
+fn kind(text: &str) -> Result<RuntimeKind, ApiError> {
+    RuntimeKind::from_text(text).ok_or_else(|| {
+        let message = format!("kind must be worker_pool, server_api or broker, not '{text}'");
+        ApiError::invalid("invalid_kind", message)
+    })
+}
+
+fn done(message: String) -> RuntimeReply {
+    RuntimeReply { status: "ok".to_owned(), message }
+}
+
+fn view(row: RuntimeRow) -> RuntimeView {
+    let RuntimeRow { said, heartbeat, created_at, updated_at } = row;
+    RuntimeView {
+        runtime_id: Id::number(said.id.get()),
+        name: said.name,
+        kind: said.kind.as_str().to_owned(),
+        uri: said.uri,
+        status: said.status,
+        labels: said.labels,
+        capabilities: said.capabilities,
+        capacity: said.capacity,
+        runtime: said.runtime,
+        heartbeat,
+        created_at,
+        updated_at,
+    }
+}

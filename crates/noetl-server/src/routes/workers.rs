@@ -1,0 +1,106 @@
+//! Workers elsewhere that renew what they hold: taking commands, and saying which they still run.
+
+use std::time::Duration;
+
+use noetl_api::Id;
+use noetl_api::workers::{
+    HeartbeatReply, HeartbeatRequest, IssuedRow, LeaseReply, LeaseRequest, LeasedCommand,
+};
+use noetl_control::{LEASE, Leased, WAIT_MAX};
+use noetl_model::CommandId;
+use noetl_model::row::EventRow;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::http::caller::{Caller, Scoped};
+use crate::http::document::Failures;
+use crate::http::extract::Json;
+use crate::{reads, shape};
+
+/// Take commands
+///
+/// Answers as soon as there are some, with up to `max`; with none when the wait is over. What is handed
+/// out is held until a heartbeat does not name it any more.
+#[utoipa::path(
+    post,
+    path = "/api/worker/lease",
+    operation_id = "worker_lease",
+    tag = "workers",
+    request_body = LeaseRequest,
+    responses((status = 200, body = LeaseReply), Failures),
+)]
+pub(crate) async fn lease(
+    Scoped(app): Scoped,
+    caller: Caller,
+    Json(request): Json<LeaseRequest>,
+) -> Result<Json<LeaseReply>, ApiError> {
+    let request = noetl_control::LeaseRequest {
+        worker: request.worker_id,
+        pool: request.pool,
+        kinds: request.kinds,
+        max: request.max,
+        wait: wait(request.wait_seconds)?,
+        public_key: request.public_key.filter(|key| !key.is_empty()),
+    };
+    let leased = app.control.leasing.lease(&app.tenant, &caller.scope(), request).await?;
+    let mut commands = Vec::with_capacity(leased.len());
+    for leased in leased {
+        commands.extend(shown(&app, leased).await?);
+    }
+    Ok(Json(LeaseReply { commands, lease_seconds: LEASE.as_secs() }))
+}
+
+/// Say which commands still run
+///
+/// Renews them all, and answers which of them are not wanted or not held any more.
+#[utoipa::path(
+    post,
+    path = "/api/worker/heartbeat",
+    operation_id = "worker_heartbeat",
+    tag = "workers",
+    request_body = HeartbeatRequest,
+    responses((status = 200, body = HeartbeatReply), Failures),
+)]
+pub(crate) async fn heartbeat(
+    Scoped(app): Scoped,
+    caller: Caller,
+    Json(request): Json<HeartbeatRequest>,
+) -> Result<Json<HeartbeatReply>, ApiError> {
+    let commands: Vec<CommandId> = request.commands.into_iter().map(Into::into).collect();
+    let leasing = &app.control.leasing;
+    let renewed =
+        leasing.renew(&app.tenant, &caller.scope(), &request.worker_id, &commands).await?;
+    let ids = |commands: Vec<CommandId>| commands.into_iter().map(Id::from).collect();
+    Ok(Json(HeartbeatReply {
+        status: "ok".to_owned(),
+        cancel: ids(renewed.cancel),
+        lost: ids(renewed.lost),
+        lease_seconds: LEASE.as_secs(),
+    }))
+}
+
+fn wait(seconds: f64) -> Result<Duration, ApiError> {
+    let most = WAIT_MAX.as_secs_f64();
+    if (0.0..=most).contains(&seconds) {
+        return Ok(Duration::from_secs_f64(seconds));
+    }
+    let message = format!("wait_seconds must be from 0 to {most}, not {seconds}");
+    Err(ApiError::invalid("invalid_wait", message))
+}
+
+/// A command as its worker gets it; `None` when its execution is gone, which takes it along.
+async fn shown(app: &App, leased: Leased) -> Result<Option<LeasedCommand>, ApiError> {
+    let Leased { row, event, issued } = leased;
+    let Some(of) = reads::execution_of(app, row.execution).await? else { return Ok(None) };
+    let kept = EventRow::from(&event);
+    Ok(Some(LeasedCommand {
+        event_id: row.id.into(),
+        command: shape::command(&row, &issued, &of),
+        issued: IssuedRow {
+            seq: event.seq.0,
+            created_at: event.at,
+            context: kept.context.and_then(shape::raw),
+            meta: kept.meta.and_then(shape::raw),
+        },
+    }))
+}

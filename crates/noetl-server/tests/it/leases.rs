@@ -1,0 +1,459 @@
+//! Workers elsewhere: leases that end, are renewed and are waited for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use insta::assert_snapshot;
+use noetl_model::{ExecutionId, Tenant};
+use noetl_store::{MemoryStore, StoreClock};
+use noetl_testkit::{FrailStore, SimClock, TestApp};
+use serde_json::{Value, json};
+
+use crate::api::{TOKEN, get, open_command, post, post_as_system, started};
+
+/// An app without a worker of its own, and the clock of its store.
+async fn app() -> (TestApp, Arc<SimClock>) {
+    let clock = Arc::new(SimClock::default());
+    let store = MemoryStore::new().with_clock(StoreClock::new(clock.clone()));
+    let store = Arc::new(FrailStore::over(Arc::new(store)));
+    let app = TestApp::builder().slots(0).store(store).internal_token(TOKEN).start().await;
+    (app, clock)
+}
+
+async fn claim(app: &TestApp, command: i64, worker: &str) {
+    let body = json!({ "worker_id": worker }).to_string();
+    let (status, body) = post(app, &format!("/api/commands/{command}/claim"), body).answer().await;
+    assert_eq!(status, 200, "{body}");
+}
+
+async fn say(app: &TestApp, id: i64, event_type: &str, command: i64, mut context: Value) -> Value {
+    context["command_id"] = json!(command);
+    let body = json!({
+        "execution_id": id, "event_type": event_type, "step": "start", "context": context,
+        "worker_id": "w",
+    });
+    let (status, answer) = post(app, "/api/events", body.to_string()).answer().await;
+    assert_eq!(status, 200, "{event_type}: {answer}");
+    answer
+}
+
+fn done(message: &str) -> Value {
+    json!({"result": {"status": "success", "context": {"data": {"message": message}}}})
+}
+
+async fn beat(app: &TestApp, worker: &str) {
+    let body = json!({ "name": worker }).to_string();
+    assert_eq!(post(app, "/api/worker/pool/heartbeat", body).answer().await.0, 200);
+}
+
+async fn status(app: &TestApp, id: i64) -> Value {
+    get(app, &format!("/api/executions/{id}/status")).answer().await.1
+}
+
+/// The types of a log with who is named, from a place on.
+async fn told(app: &TestApp, id: i64, from: usize) -> Vec<String> {
+    let rows = app.read_log(ExecutionId::new(id)).await;
+    let told = rows.iter().skip(from).map(|row| {
+        let worker = row.worker_id.as_deref().map(|worker| format!(" {worker}"));
+        let node = row.node_name.as_deref().unwrap_or_default();
+        let kind = row.event_type.as_deref().unwrap_or_default();
+        format!("{kind} {node}{}", worker.unwrap_or_default())
+    });
+    told.collect()
+}
+
+async fn lease(app: &TestApp, body: Value) -> Vec<i64> {
+    let (status, answer) = post(app, "/api/worker/lease", body.to_string()).answer().await;
+    assert_eq!(status, 200, "{answer}");
+    let commands = answer["commands"].as_array().expect("a list");
+    commands.iter().filter_map(|command| command["event_id"].as_i64()).collect()
+}
+
+#[tokio::test]
+async fn what_a_dead_worker_held_is_handed_out_again_and_its_late_word_changes_nothing() {
+    let (app, clock) = app().await;
+    let id = started(&app).await;
+    let first = open_command(&app, id).await;
+    claim(&app, first, "w").await;
+    say(&app, id, "command.started", first, json!({})).await;
+    clock.advance(Duration::from_secs(80));
+    beat(&app, "w").await;
+    clock.advance(Duration::from_secs(80));
+    assert_eq!(app.control.leasing.end_overdue().await.unwrap(), 0, "it was heard of");
+    clock.advance(Duration::from_secs(10));
+    assert_eq!(app.control.leasing.end_overdue().await.unwrap(), 1);
+    assert_eq!(app.control.leasing.end_overdue().await.unwrap(), 0, "once");
+    let second = open_command(&app, id).await;
+    assert_ne!(first, second);
+    let (_, again) = get(&app, &format!("/api/commands/{second}")).answer().await;
+    assert_eq!(again["meta"]["attempt"], 2);
+    say(&app, id, "call.done", first, done("late")).await;
+    say(&app, id, "command.completed", first, json!({"status": "success"})).await;
+    assert_eq!(open_command(&app, id).await, second, "nothing went on");
+    claim(&app, second, "other").await;
+    say(&app, id, "call.done", second, done("in time")).await;
+    say(&app, id, "command.completed", second, json!({"status": "success"})).await;
+    assert_snapshot!(told(&app, id, 2).await.join("\n"), @r"
+    command.issued start
+    command.claimed start w
+    command.started start w
+    command.expired start
+    command.issued start
+    call.done start w
+    command.completed start w
+    command.claimed start other
+    call.done start
+    command.completed start
+    step.exit start
+    step.enter end
+    command.issued end
+    ");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_claim_without_a_beginning_is_lost_after_a_minute_whatever_else_is_heard() {
+    let (app, clock) = app().await;
+    let id = started(&app).await;
+    claim(&app, open_command(&app, id).await, "w").await;
+    for _ in 0..5 {
+        clock.advance(Duration::from_secs(12));
+        beat(&app, "w").await;
+    }
+    assert_eq!(app.control.leasing.end_overdue().await.unwrap(), 1);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_step_whose_workers_are_all_lost_fails() {
+    let (app, clock) = app().await;
+    let id = started(&app).await;
+    for _ in 0..3 {
+        claim(&app, open_command(&app, id).await, "w").await;
+        clock.advance(Duration::from_secs(61));
+        assert_eq!(app.control.leasing.end_overdue().await.unwrap(), 1);
+    }
+    let status = status(&app, id).await;
+    assert_eq!(status["status"], "FAILED", "{status}");
+    let error = status["error"].as_str().unwrap_or_default();
+    assert!(error.contains("lost its worker 3 times"), "{error}");
+    assert!(error.contains("worker 'w' claimed it and did not begin"), "{error}");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_before_the_end_of_the_lease_decides_the_step() {
+    let (app, clock) = app().await;
+    let id = started(&app).await;
+    let command = open_command(&app, id).await;
+    claim(&app, command, "w").await;
+    say(&app, id, "command.started", command, json!({})).await;
+    say(&app, id, "call.done", command, done("hi")).await;
+    clock.advance(Duration::from_secs(91));
+    assert_eq!(app.control.leasing.end_overdue().await.unwrap(), 1);
+    let next = open_command(&app, id).await;
+    let (_, next) = get(&app, &format!("/api/commands/{next}")).answer().await;
+    assert_eq!((&next["node_name"], &next["meta"]["attempt"]), (&"end".into(), &1.into()));
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_begins_anew_has_lost_what_its_name_held() {
+    let (app, _) = app().await;
+    let register = async |key: &str| {
+        let runtime = json!({"kind": "rust", "worker_public_key": key});
+        let body = json!({"name": "w", "component_type": "worker_pool", "runtime": runtime});
+        let (status, body) =
+            post(&app, "/api/worker/pool/register", body.to_string()).answer().await;
+        assert_eq!(status, 200, "{body}");
+    };
+    register("one").await;
+    let id = started(&app).await;
+    let first = open_command(&app, id).await;
+    claim(&app, first, "w").await;
+    say(&app, id, "command.started", first, json!({})).await;
+    register("one").await;
+    assert_eq!(app.control.leasing.end_overdue().await.unwrap(), 0, "the same process");
+    register("two").await;
+    assert_eq!(app.control.leasing.end_overdue().await.unwrap(), 1);
+    assert_ne!(open_command(&app, id).await, first);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn commands_are_handed_out_in_batches_by_pool_and_kind() {
+    let (app, _) = app().await;
+    let first = started(&app).await;
+    let second = started(&app).await;
+    let ask = |max: u32, pool: &str, kinds: &[&str]| json!({"worker_id": "w", "max": max, "pool": pool, "kinds": kinds});
+    assert_eq!(lease(&app, ask(9, "gpu", &["python"])).await, [0_i64; 0]);
+    assert_eq!(lease(&app, ask(9, "shared", &["http"])).await, [0_i64; 0]);
+    let taken = lease(&app, ask(9, "shared", &["http", "python"])).await;
+    let expected = [open_command(&app, first).await, open_command(&app, second).await];
+    assert_eq!(taken, expected, "oldest first");
+    assert_eq!(lease(&app, ask(9, "shared", &["python"])).await, [0_i64; 0], "they are held");
+    let body = r#"{"path": "tests/greet", "execution_pool": "gpu"}"#;
+    assert_eq!(post(&app, "/api/execute", body).answer().await.0, 200);
+    assert_eq!(lease(&app, ask(1, "gpu", &["python"])).await.len(), 1);
+    let document = crate::api::GREET.replace("tests/greet", "system/greet");
+    assert_eq!(crate::api::register(&app, &document).await.0, 200);
+    let body = r#"{"path": "system/greet"}"#;
+    assert_eq!(post(&app, "/api/execute", body).answer().await.0, 200);
+    assert_eq!(lease(&app, ask(9, "shared", &["python"])).await, [0_i64; 0]);
+    assert_eq!(lease(&app, ask(9, "system", &["python"])).await.len(), 1);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_leased_command_has_all_that_is_to_be_known() {
+    let (app, _) = app().await;
+    started(&app).await;
+    let body = json!({"worker_id": "w", "public_key": "k"}).to_string();
+    assert_snapshot!(post(&app, "/api/worker/lease", body).shown().await, @r#"
+    200
+    {
+      "commands": [
+        {
+          "event_id": "[id number]",
+          "execution_id": "[id number]",
+          "node_id": "start",
+          "node_name": "start",
+          "action": "python",
+          "context": {
+            "tool_config": {
+              "code": "result = message"
+            },
+            "args": {
+              "message": "Hello, world!"
+            },
+            "render_context": {}
+          },
+          "meta": {
+            "command_id": "[id]:start:[id]",
+            "step": "start",
+            "tool_kind": "python",
+            "attempt": 1,
+            "max_attempts": 3,
+            "attempts": 3,
+            "execution_id": "[id]",
+            "catalog_id": "[id]",
+            "actionable": true
+          },
+          "issued": {
+            "seq": 3,
+            "created_at": "[time]",
+            "context": {
+              "tool_config": {
+                "code": "result = message"
+              },
+              "args": {
+                "message": "Hello, world!"
+              }
+            },
+            "meta": {
+              "generation": 1,
+              "attempt": 1
+            }
+          }
+        }
+      ],
+      "lease_seconds": 45
+    }
+    "#);
+    assert_snapshot!(get(&app, "/api/worker/pools").shown().await, @r#"
+    200
+    [
+      {
+        "runtime_id": "[id number]",
+        "name": "w",
+        "kind": "worker_pool",
+        "uri": null,
+        "status": "ready",
+        "labels": {
+          "pool_name": "shared"
+        },
+        "capabilities": null,
+        "capacity": null,
+        "runtime": {
+          "kind": "rust",
+          "worker_public_key": "k"
+        },
+        "heartbeat": "[time]",
+        "created_at": "[time]",
+        "updated_at": "[time]"
+      }
+    ]
+    "#);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_call_waits_until_a_command_is_there() {
+    let (app, _) = app().await;
+    let body = json!({"worker_id": "w", "max": 5, "wait_seconds": 30});
+    let (taken, id) = tokio::join!(lease(&app, body), async {
+        // Whichever comes first, the call is answered once there is a command.
+        tokio::task::yield_now().await;
+        started(&app).await
+    });
+    assert_eq!(taken, [open_command(&app, id).await]);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn workers_that_wait_share_what_comes_and_nobody_gets_it_twice() {
+    let (app, _) = app().await;
+    started(&app).await;
+    let waiting = (0..12).map(|number| {
+        lease(&app, json!({"worker_id": format!("w{number}"), "max": 1, "wait_seconds": 30}))
+    });
+    let starting = async {
+        for _ in 0..11 {
+            started(&app).await;
+        }
+    };
+    let (taken, ()) = tokio::join!(join_all(waiting), starting);
+    let mut taken = taken.concat();
+    assert_eq!(taken.len(), 12);
+    taken.sort_unstable();
+    taken.dedup();
+    assert_eq!(taken.len(), 12);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_while_it_waits_claims_nothing() {
+    let (app, _) = app().await;
+    let body = json!({"worker_id": "gone", "wait_seconds": 30}).to_string();
+    let url = format!("{}/api/worker/lease", app.base);
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let waiting =
+        tokio::spawn(http.post(url).header("content-type", "application/json").body(body).send());
+    // It is listed once it asks.
+    while get(&app, "/api/worker/pools?name=gone").answer().await.1 == json!([]) {
+        tokio::task::yield_now().await;
+    }
+    waiting.abort();
+    assert!(waiting.await.unwrap_err().is_cancelled());
+    let id = started(&app).await;
+    let taken = lease(&app, json!({"worker_id": "w", "wait_seconds": 30})).await;
+    assert_eq!(taken, [open_command(&app, id).await]);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn executions_take_turns() {
+    let (app, _) = app().await;
+    let content = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: wide, path: tests/wide}\n\
+        workflow:\n  - step: start\n    loop: {in: [1, 2, 3, 4], iterator: n, mode: parallel}\n    \
+        tool: {kind: python, code: x}\n";
+    let (code, body) = crate::api::register(&app, content).await;
+    assert_eq!(code, 200, "{body}");
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let (_, body) = post(&app, "/api/execute", r#"{"path": "tests/wide"}"#).answer().await;
+        ids.push(body["execution_id"].as_str().unwrap().to_owned());
+    }
+    let mut turns = Vec::new();
+    for _ in 0..4 {
+        let body = json!({"worker_id": "w", "max": 1}).to_string();
+        let (_, answer) = post(&app, "/api/worker/lease", body).answer().await;
+        let of = answer["commands"][0]["execution_id"].to_string();
+        turns.push(ids.iter().position(|id| *id == of).unwrap());
+    }
+    assert_eq!(turns, [0, 1, 0, 1]);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_heartbeat_renews_what_it_names_and_says_what_is_lost_or_not_wanted() {
+    let (app, clock) = app().await;
+    let (first, second) = (started(&app).await, started(&app).await);
+    let ids = lease(&app, json!({"worker_id": "w", "max": 2})).await;
+    let beat = async |commands: &[i64]| {
+        let body = json!({"worker_id": "w", "commands": commands}).to_string();
+        let (status, answer) = post(&app, "/api/worker/heartbeat", body).answer().await;
+        assert_eq!(status, 200, "{answer}");
+        answer
+    };
+    for _ in 0..4 {
+        clock.advance(Duration::from_secs(30));
+        assert_eq!(
+            beat(&ids).await,
+            json!({"status": "ok", "cancel": [], "lost": [], "lease_seconds": 45})
+        );
+    }
+    assert_eq!(app.control.leasing.end_overdue().await.unwrap(), 0);
+    clock.advance(Duration::from_secs(30));
+    beat(&ids[..1]).await;
+    clock.advance(Duration::from_secs(20));
+    assert_eq!(app.control.leasing.end_overdue().await.unwrap(), 1, "only one was named");
+    assert_ne!(open_command(&app, second).await, ids[1]);
+    let cancel = format!("/api/executions/{first}/cancel");
+    assert_eq!(post(&app, &cancel, "").answer().await.0, 200);
+    let answer = beat(&[ids[0], ids[1], 7]).await;
+    assert_eq!(answer["cancel"], json!([ids[0]]), "{answer}");
+    assert_eq!(answer["lost"], json!([ids[1], 7]), "{answer}");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused() {
+    let (app, _) = app().await;
+    let wrong = [
+        ("/api/worker/lease", json!({"worker_id": ""})),
+        ("/api/worker/lease", json!({"worker_id": "local"})),
+        ("/api/worker/lease", json!({"worker_id": "w", "max": 0})),
+        ("/api/worker/lease", json!({"worker_id": "w", "max": 1001})),
+        ("/api/worker/lease", json!({"worker_id": "w", "wait_seconds": -1})),
+        ("/api/worker/lease", json!({"worker_id": "w", "wait_seconds": 31})),
+        ("/api/worker/heartbeat", json!({"worker_id": " "})),
+        ("/api/worker/heartbeat", json!({"worker_id": "w", "commands": vec![1; 1001]})),
+        ("/api/commands/7/claim", json!({"worker_id": ""})),
+    ];
+    let mut said = Vec::new();
+    for (path, body) in wrong {
+        let (status, answer) = post(&app, path, body.to_string()).answer().await;
+        said.push(format!("{status} {}: {}", answer["code"], answer["error"]));
+    }
+    assert_snapshot!(said.join("\n"), @r#"
+    422 "invalid_worker": "'' is no name for a worker: it is empty"
+    422 "invalid_worker": "'local' is no name for a worker: workers inside the control plane have such names"
+    422 "invalid_amount": "max must be from 1 to 1000, not 0"
+    422 "invalid_amount": "max must be from 1 to 1000, not 1001"
+    422 "invalid_wait": "wait_seconds must be from 0 to 30, not -1"
+    422 "invalid_wait": "wait_seconds must be from 0 to 30, not 31"
+    422 "invalid_worker": "' ' is no name for a worker: it is empty"
+    422 "invalid_amount": "the number of commands must be from 0 to 1000, not 1001"
+    422 "invalid_body": "worker_id must not be empty"
+    "#);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn the_internal_token_works_for_every_tenant_and_nobody_else_does() {
+    let (app, _) = app().await;
+    let acme = Tenant::new("acme");
+    let document = crate::api::GREET.to_owned();
+    app.control.catalog.register(&acme, document, "playbook", false).await.unwrap();
+    let request = noetl_control::StartRequest {
+        path: Some("tests/greet".to_owned()),
+        ..noetl_control::StartRequest::default()
+    };
+    let id = app.control.executions.start(&acme, request).await.unwrap().execution.get();
+    let rows = app.read_log(ExecutionId::new(id)).await;
+    let command = rows.last().unwrap().event_id.get();
+    let path = format!("/api/commands/{command}");
+    let body = json!({"worker_id": "w"}).to_string();
+    assert_eq!(get(&app, &path).answer().await.0, 404);
+    assert_eq!(post(&app, &format!("{path}/claim"), body.clone()).answer().await.0, 409);
+    assert_eq!(lease(&app, json!({"worker_id": "w"})).await, [0_i64; 0]);
+    let event = json!({"execution_id": id, "step": "start", "event_type": "note"}).to_string();
+    assert_eq!(post(&app, "/api/events", event.clone()).answer().await.0, 404);
+    let claimed = post_as_system(&app, &format!("{path}/claim"), body).answer().await;
+    assert_eq!(claimed.0, 200, "{}", claimed.1);
+    assert_eq!(crate::api::get_as_system(&app, &path).answer().await.0, 200);
+    assert_eq!(post_as_system(&app, "/api/events", event).answer().await.0, 200);
+    app.close().await;
+}

@@ -1,0 +1,15 @@
+-- Renews what a worker that is known by its name only has begun with, to the end of its limit at most.
+-- What an append is changing just now is passed over: it has a while left, and nobody waits in a circle.
+update noetl.command c set lease_until = least(now() + $3, c.lease_max)
+from (
+    select execution_id, command_id from noetl.command h
+    where lease_until is not null
+        and worker_id = $2
+        and lease_max is not null
+        and status = 'RUNNING'
+        and ($1::text is null or exists (
+            select from noetl.execution e where e.execution_id = h.execution_id and e.tenant_id = $1
+        ))
+    order by command_id for update skip locked
+) held
+where c.execution_id = held.execution_id and c.command_id = held.command_id

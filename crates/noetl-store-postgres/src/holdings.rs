@@ -1,0 +1,69 @@
+//! Leases of commands that workers elsewhere hold: columns of `command`.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::{CommandId, Tenant};
+use noetl_store::holdings::SILENCE_MAX;
+use noetl_store::{CommandRow, Holdings, StoreError};
+use sqlx::Row;
+
+use crate::PostgresStore;
+use crate::arrays::{plain, rows};
+use crate::column::{At, interval};
+use crate::commands::command;
+
+#[async_trait]
+impl Holdings for PostgresStore {
+    async fn renew_held(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+        commands: &[CommandId],
+        lasts: Duration,
+    ) -> Result<Vec<CommandId>, StoreError> {
+        let sql = include_str!("../queries/command_renew_held.sql");
+        let commands: Vec<i64> = commands.iter().map(|id| id.get()).collect();
+        let make = || {
+            sqlx::query(sql)
+                .bind(scope.map(Tenant::as_str))
+                .bind(plain(worker))
+                .bind(commands.clone())
+                .bind(interval(lasts))
+        };
+        let renewed = self
+            .change("renew leases of commands", make, |row| Ok(CommandId::new(row.try_get(0)?)));
+        let mut renewed = renewed.await?;
+        renewed.sort_unstable();
+        Ok(renewed)
+    }
+
+    async fn heard_of(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+        let sql = include_str!("../queries/command_heard_of.sql");
+        let scope = scope.map(Tenant::as_str);
+        let make = || sqlx::query(sql).bind(scope).bind(plain(worker)).bind(interval(SILENCE_MAX));
+        self.touch("note a sign of life", make).await
+    }
+
+    async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+        let sql = include_str!("../queries/command_end_held.sql");
+        let scope = scope.map(Tenant::as_str);
+        let make = || sqlx::query(sql).bind(scope).bind(plain(worker));
+        self.touch("end leases of commands", make).await
+    }
+
+    async fn take_ended(
+        &self,
+        limit: usize,
+        again: Duration,
+    ) -> Result<Vec<CommandRow>, StoreError> {
+        let sql = include_str!("../queries/command_take_ended.sql");
+        let make = || sqlx::query(sql).bind(rows(limit)).bind(interval(again));
+        let taken = self.change("take ended leases", make, |row| {
+            Ok((row.try_get::<At, _>(12)?.0, command(row)?))
+        });
+        let mut taken = taken.await?;
+        taken.sort_by_key(|(ended, row)| (*ended, row.id));
+        Ok(taken.into_iter().map(|(_, row)| row).collect())
+    }
+}

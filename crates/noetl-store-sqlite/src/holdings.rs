@@ -1,0 +1,89 @@
+//! Leases of commands that workers elsewhere hold: columns of `command`.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::{CommandId, Tenant};
+use noetl_store::holdings::SILENCE_MAX;
+use noetl_store::{CommandRow, Holdings, StoreError};
+use rusqlite::params;
+
+use crate::SqliteStore;
+use crate::commands::command;
+use crate::item::rows;
+
+#[async_trait]
+impl Holdings for SqliteStore {
+    async fn renew_held(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+        commands: &[CommandId],
+        lasts: Duration,
+    ) -> Result<Vec<CommandId>, StoreError> {
+        let (scope, worker) = (scope.cloned(), worker.to_owned());
+        let commands: Vec<i64> = commands.iter().map(|id| id.get()).collect();
+        let commands = serde_json::json!(commands).to_string();
+        self.write("renew leases of commands", move |connection, now| {
+            let sql = include_str!("../queries/command_renew_held.sql");
+            let mut renew = connection.prepare_cached(sql)?;
+            let scope = scope.as_ref().map(Tenant::as_str);
+            let asked = params![scope, worker, commands, now.plus(lasts).as_micros()];
+            let renewed = renew.query_map(asked, |row| Ok(CommandId::new(row.get(0)?)))?;
+            let mut renewed = renewed.collect::<rusqlite::Result<Vec<_>>>()?;
+            renewed.sort_unstable();
+            Ok(renewed)
+        })
+        .await
+    }
+
+    async fn heard_of(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+        let (scope, worker) = (scope.cloned(), worker.to_owned());
+        self.write("note a sign of life", move |connection, now| {
+            let sql = include_str!("../queries/command_heard_of.sql");
+            let scope = scope.as_ref().map(Tenant::as_str);
+            let until = now.plus(SILENCE_MAX).as_micros();
+            connection.prepare_cached(sql)?.execute(params![scope, worker, until])
+        })
+        .await
+    }
+
+    async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+        let (scope, worker) = (scope.cloned(), worker.to_owned());
+        self.write("end leases of commands", move |connection, now| {
+            let sql = include_str!("../queries/command_end_held.sql");
+            let scope = scope.as_ref().map(Tenant::as_str);
+            connection.prepare_cached(sql)?.execute(params![scope, worker, now.as_micros()])
+        })
+        .await
+    }
+
+    async fn take_ended(
+        &self,
+        limit: usize,
+        again: Duration,
+    ) -> Result<Vec<CommandRow>, StoreError> {
+        let now = self.clock().now();
+        let sql = include_str!("../queries/command_ended.sql");
+        // Nearly always there are none, and finding that out writes nothing.
+        let any = self.read("look for ended leases", move |connection| {
+            let mut list = connection.prepare_cached(sql)?;
+            list.exists(params![now.as_micros(), rows(limit)])
+        });
+        if !any.await? {
+            return Ok(Vec::new());
+        }
+        self.write("take ended leases", move |connection, now| {
+            let mut list = connection.prepare_cached(sql)?;
+            let ended = list.query_map(params![now.as_micros(), rows(limit)], command)?;
+            let ended = ended.collect::<rusqlite::Result<Vec<_>>>()?;
+            let sql = "update command set lease_until = ?2 where id = ?1";
+            let mut put_off = connection.prepare_cached(sql)?;
+            for row in &ended {
+                put_off.execute([row.id.get(), now.plus(again).as_micros()])?;
+            }
+            Ok(ended)
+        })
+        .await
+    }
+}

@@ -1,0 +1,90 @@
+//! Leases of commands that workers elsewhere hold.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::{CommandId, CommandState, ExecutionId, Tenant};
+
+use super::MemoryStore;
+use super::state::State;
+use crate::holdings::{Holding, SILENCE_MAX};
+use crate::{CommandRow, Holdings, StoreError};
+
+impl State {
+    /// Whether an execution is of this tenant, or any is meant.
+    pub(super) fn is_of(&self, execution: ExecutionId, tenant: Option<&Tenant>) -> bool {
+        let of = || self.executions.get(&execution).map(|known| &known.tenant);
+        tenant.is_none_or(|tenant| of() == Some(tenant))
+    }
+
+    /// The commands with a lease that a worker has, and whether it has begun with each.
+    fn held_by(&self, scope: Option<&Tenant>, worker: &str) -> Vec<(CommandId, bool)> {
+        let rows = self.holdings.keys().filter_map(|id| self.commands.get(id));
+        let held = rows.filter(|row| {
+            row.worker.as_deref() == Some(worker) && self.is_of(row.execution, scope)
+        });
+        held.map(|row| (row.id, row.state == CommandState::Running)).collect()
+    }
+}
+
+#[async_trait]
+impl Holdings for MemoryStore {
+    async fn renew_held(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+        commands: &[CommandId],
+        lasts: Duration,
+    ) -> Result<Vec<CommandId>, StoreError> {
+        let now = self.clock.now();
+        let mut state = self.state();
+        let mut held = state.held_by(scope, worker);
+        held.retain(|(id, _)| commands.contains(id));
+        for (id, _) in &held {
+            state.holdings.insert(*id, Holding { until: now.plus(lasts), at_most: None });
+        }
+        Ok(held.into_iter().map(|(id, _)| id).collect())
+    }
+
+    async fn heard_of(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+        let now = self.clock.now();
+        let mut state = self.state();
+        let mut renewed = 0;
+        for (id, has_begun) in state.held_by(scope, worker) {
+            let Some(holding) = state.holdings.get_mut(&id) else { continue };
+            let Some(at_most) = holding.at_most.filter(|_| has_begun) else { continue };
+            holding.until = now.plus(SILENCE_MAX).min(at_most);
+            renewed += 1;
+        }
+        Ok(renewed)
+    }
+
+    async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+        let now = self.clock.now();
+        let mut state = self.state();
+        let held = state.held_by(scope, worker);
+        for (id, _) in &held {
+            state.holdings.insert(*id, Holding { until: now, at_most: Some(now) });
+        }
+        Ok(held.len())
+    }
+
+    async fn take_ended(
+        &self,
+        limit: usize,
+        again: Duration,
+    ) -> Result<Vec<CommandRow>, StoreError> {
+        let now = self.clock.now();
+        let mut state = self.state();
+        let over = state.holdings.iter().filter(|(_, holding)| holding.until <= now);
+        let mut over: Vec<_> = over.map(|(id, holding)| (holding.until, *id)).collect();
+        over.sort_unstable();
+        over.truncate(limit);
+        for (_, id) in &over {
+            if let Some(holding) = state.holdings.get_mut(id) {
+                holding.until = now.plus(again);
+            }
+        }
+        Ok(over.iter().filter_map(|(_, id)| state.commands.get(id).cloned()).collect())
+    }
+}

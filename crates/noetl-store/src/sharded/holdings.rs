@@ -1,0 +1,59 @@
+//! Leases of commands, in the shard of their execution; and the database below all of them.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::{CommandId, Map, Tenant};
+
+use super::Sharded;
+use crate::{CommandRow, Connections, Database, Holdings, Sql, SqlError, StoreError};
+
+#[async_trait]
+impl Holdings for Sharded {
+    async fn renew_held(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+        commands: &[CommandId],
+        lasts: Duration,
+    ) -> Result<Vec<CommandId>, StoreError> {
+        let renewed = self.all(|store| store.renew_held(scope, worker, commands, lasts)).await?;
+        let mut renewed = renewed.concat();
+        renewed.sort_unstable();
+        Ok(renewed)
+    }
+
+    async fn heard_of(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+        Ok(self.all(|store| store.heard_of(scope, worker)).await?.into_iter().sum())
+    }
+
+    async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+        Ok(self.all(|store| store.end_held(scope, worker)).await?.into_iter().sum())
+    }
+
+    async fn take_ended(
+        &self,
+        limit: usize,
+        again: Duration,
+    ) -> Result<Vec<CommandRow>, StoreError> {
+        let taken = self.spread(limit, Vec::len, |store, share| store.take_ended(share, again));
+        let taken = taken.await.work()?;
+        Ok(taken.into_iter().flat_map(|(_, rows)| rows).collect())
+    }
+}
+
+/// The cluster store's: that is where an operator's statement about all of them belongs.
+#[async_trait]
+impl Database for Sharded {
+    async fn run_sql(&self, sql: &Sql) -> Result<Vec<Map>, SqlError> {
+        self.cluster.store.run_sql(sql).await
+    }
+
+    async fn table_names(&self) -> Result<Vec<String>, StoreError> {
+        self.cluster.named(self.cluster.store.table_names().await)
+    }
+
+    fn connections(&self) -> Option<Connections> {
+        self.cluster.store.connections()
+    }
+}

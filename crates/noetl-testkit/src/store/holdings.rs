@@ -1,0 +1,59 @@
+//! Leases of commands in the frail store, and the database below it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::{CommandId, Map, Tenant};
+use noetl_store::{CommandRow, Connections, Database, Holdings, Sql, SqlError, StoreError};
+
+use super::FrailStore;
+
+#[async_trait]
+impl Holdings for FrailStore {
+    async fn renew_held(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+        commands: &[CommandId],
+        lasts: Duration,
+    ) -> Result<Vec<CommandId>, StoreError> {
+        self.answer()?;
+        self.inner.renew_held(scope, worker, commands, lasts).await
+    }
+
+    async fn heard_of(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+        self.answer()?;
+        self.inner.heard_of(scope, worker).await
+    }
+
+    async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+        self.answer()?;
+        self.inner.end_held(scope, worker).await
+    }
+
+    async fn take_ended(
+        &self,
+        limit: usize,
+        again: Duration,
+    ) -> Result<Vec<CommandRow>, StoreError> {
+        self.answer()?;
+        self.inner.take_ended(limit, again).await
+    }
+}
+
+#[async_trait]
+impl Database for FrailStore {
+    async fn run_sql(&self, sql: &Sql) -> Result<Vec<Map>, SqlError> {
+        self.answer().map_err(SqlError::Store)?;
+        self.inner.run_sql(sql).await
+    }
+
+    async fn table_names(&self) -> Result<Vec<String>, StoreError> {
+        self.answer()?;
+        self.inner.table_names().await
+    }
+
+    fn connections(&self) -> Option<Connections> {
+        self.inner.connections()
+    }
+}
