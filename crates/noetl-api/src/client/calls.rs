@@ -22,6 +22,7 @@ use crate::replay::ReplayQuery;
 use crate::subscriptions::{SubscribeRequest, SubscriptionList, SubscriptionStatus};
 use crate::tokens::{MadeToken, NewToken, TokenList, TokenRevoked, Whoami};
 use crate::why::WhyReply;
+use crate::workers::RuntimeView;
 
 /// Whether the control plane is well. One that says it is not is an answer, not a refusal.
 pub fn health() -> Call<Health> {
@@ -229,7 +230,7 @@ pub fn move_subscription(id: i64, action: &str) -> Call<SubscriptionStatus> {
 }
 
 /// Workers that registered.
-pub fn workers(status: Option<&str>, name: Option<&str>) -> Call<Value> {
+pub fn workers(status: Option<&str>, name: Option<&str>) -> Call<Vec<RuntimeView>> {
     Call::get(["api", "worker", "pools"]).with("status", status).with("name", name)
 }
 

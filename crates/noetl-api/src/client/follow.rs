@@ -146,3 +146,93 @@ impl Follow {
         Err(refused(status, &body))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use noetl_model::ExecutionId;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::calls;
+
+    const STREAM: &str =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    const END: &str = "event: end\ndata: {\"execution_id\": \"7\", \"status\": \"COMPLETED\", \"error\": null, \"events\": 3}\n\n";
+
+    /// One who gives each caller the next of these answers, and tells what it was asked.
+    async fn server(answers: Vec<String>) -> (Client, mpsc::Receiver<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (told, asked) = mpsc::channel(answers.len());
+        tokio::spawn(async move {
+            for answer in answers {
+                let (mut stream, _) = listener.accept().await.expect("a caller");
+                let mut request = vec![0; 8192];
+                let size = stream.read(&mut request).await.expect("a request");
+                let request = String::from_utf8_lossy(&request[..size]).to_lowercase();
+                stream.write_all(answer.as_bytes()).await.expect("an answer");
+                stream.shutdown().await.expect("an end");
+                told.send(request).await.expect("a test that listens");
+            }
+        });
+        (Client::new(&format!("http://{address}")).expect("an address"), asked)
+    }
+
+    fn refusal(status: &str, body: &str) -> String {
+        let size = body.len();
+        format!("HTTP/1.1 {status}\r\ncontent-length: {size}\r\nconnection: close\r\n\r\n{body}")
+    }
+
+    async fn items(follow: &mut Follow) -> (Vec<u64>, Result<StreamEnd, ClientError>) {
+        let mut places = Vec::new();
+        loop {
+            match follow.next().await {
+                Ok(Heard::Item(place, _)) => places.push(place),
+                Ok(Heard::End(end)) => return (places, Ok(end)),
+                Ok(Heard::Lost(_)) => {}
+                Err(error) => return (places, Err(error)),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_is_read_on_where_it_was_cut_and_nothing_is_heard_twice() {
+        let first = "retry: 1\nid: 1\ndata: {}\n\nid: 2\ndata: {}\n\nid: 3\ndata: {\"cut";
+        let again = format!("id: 2\ndata: {{}}\n\nid: 3\ndata: {{}}\n\n{END}");
+        let answers = vec![
+            format!("{STREAM}{first}"),
+            refusal("503 Service Unavailable", ""),
+            refusal("502 Bad Gateway", "a proxy"),
+            format!("{STREAM}{again}"),
+        ];
+        let (client, mut asked) = server(answers).await;
+        let mut follow = client.follow(calls::stream(ExecutionId::new(7)), 0);
+        let (places, end) = items(&mut follow).await;
+        assert_eq!((places, follow.after()), (vec![1, 2, 3], 3));
+        assert_eq!(end.expect("an end").status, "COMPLETED");
+        let first = asked.recv().await.expect("a request");
+        assert!(first.contains("get /api/executions/7/stream"), "{first}");
+        assert!(first.contains("last-event-id: 0\r\n"), "{first}");
+        let again = asked.recv().await.expect("a request");
+        assert!(again.contains("last-event-id: 2\r\n"), "{again}");
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_the_first_time_or_for_good_is_said_at_once() {
+        let (client, _asked) = server(vec![refusal("503 Service Unavailable", "")]).await;
+        let (places, end) = items(&mut client.follow(calls::stream(ExecutionId::new(7)), 0)).await;
+        assert_eq!((places, end.expect_err("a refusal").status()), (vec![], Some(503)));
+
+        let cut = format!("{STREAM}id: 1\ndata: {{}}\n\n");
+        let (client, _asked) = server(vec![cut, refusal("404 Not Found", "gone")]).await;
+        let (places, end) = items(&mut client.follow(calls::stream(ExecutionId::new(7)), 0)).await;
+        assert_eq!((places, end.expect_err("a refusal").status()), (vec![1], Some(404)));
+
+        let page = refusal("200 OK", "hello");
+        let (client, _asked) = server(vec![page]).await;
+        let (_, end) = items(&mut client.follow(calls::stream(ExecutionId::new(7)), 0)).await;
+        assert!(matches!(end, Err(ClientError::Shape(_))), "{end:?}");
+    }
+}

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use noetl_api::calls;
-use serde_json::Value;
+use noetl_api::workers::RuntimeView;
 
+use super::shown::time;
 use crate::arguments::WorkersArguments;
 use crate::failure::Failure;
 use crate::output::answers::show;
@@ -16,26 +17,21 @@ pub(crate) fn main(arguments: &WorkersArguments) -> Result<ExitCode, Failure> {
         let call = calls::workers(arguments.status.as_deref(), arguments.name.as_deref());
         let answer = remote.ask(call).await?;
         show(remote.form, &answer.body, |style| {
-            table(&answer.body).render(style, "no workers have registered")
+            table(&answer.value).render(style, "no workers have registered")
         })?;
         Ok(ExitCode::SUCCESS)
     })
 }
 
-fn table(body: &Value) -> Table<5> {
-    let text = |value: &Value| match value {
-        Value::Null => Cell::new("-"),
-        Value::String(text) => Cell::new(text),
-        other => Cell::new(other),
-    };
+fn table(workers: &[RuntimeView]) -> Table<5> {
     let mut table = Table::new(["NAME", "STATUS", "CAPACITY", "HEARTBEAT", "ADDRESS"]);
-    for worker in body.as_array().into_iter().flatten() {
+    for worker in workers {
         table.row([
-            text(&worker["name"]),
-            Cell::status(worker["status"].as_str().unwrap_or("-")),
-            text(&worker["capacity"]),
-            text(&worker["heartbeat"]),
-            text(&worker["uri"]),
+            Cell::new(&worker.name),
+            Cell::status(&worker.status),
+            Cell::maybe(worker.capacity),
+            Cell::new(time(worker.heartbeat)),
+            Cell::maybe(worker.uri.as_ref()),
         ]);
     }
     table

@@ -6,6 +6,7 @@ mod executions;
 mod failures;
 mod follow;
 mod keeping;
+mod tls;
 mod tokens;
 
 use std::process::{Command, Stdio};

@@ -126,6 +126,33 @@ fn a_subscription_is_registered_and_moved() {
     assert_eq!(site.raw(&["subscription", "get", &id, "--json"]).json()["path"], "tests/sub");
 }
 
+#[test]
+fn workers_that_registered_are_listed() {
+    let site = Site::new();
+    assert_snapshot!(site.noetl(&["workers"]).transcript(), @r"
+    exit: 0
+    --- stdout
+    no workers have registered
+    --- stderr
+    ");
+    let url = format!("{}api/worker/pool/register", site.dev.client.base());
+    let body = r#"{"name": "far", "capacity": 4, "uri": "http://far:1", "status": "ready"}"#;
+    let mut curl = site.home.other("curl");
+    curl.args(["-sf", &url, "-H", "content-type: application/json", "-d", body]);
+    let told = site.home.end_of(&mut curl);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert_snapshot!(site.noetl(&["workers", "--name", "far"]).transcript(), @r"
+    exit: 0
+    --- stdout
+    NAME  STATUS  CAPACITY  HEARTBEAT             ADDRESS
+    far   ready   4         [time]  http://far:1
+    --- stderr
+    ");
+    let all = site.raw(&["workers", "--json"]).json();
+    assert_eq!((&all[0]["name"], &all[0]["capacity"]), (&"far".into(), &4.into()), "{all}");
+    assert_eq!(site.noetl(&["workers", "--name", "near"]).stdout, "no workers have registered\n");
+}
+
 const SUBSCRIPTION: &str = "apiVersion: noetl.io/v1
 kind: Subscription
 metadata: {name: sub, path: tests/sub}
