@@ -97,10 +97,13 @@ fn line(cells: &[Cell], widths: &[usize], style: Style) -> String {
     let mut text = String::new();
     let mut blanks = 0;
     for (cell, width) in cells.iter().zip(widths) {
-        text.push_str(&" ".repeat(blanks));
-        text.push_str(&cell.tone.paint(style, &cell.text));
-        // Padding comes before the next cell, so a line has no blanks at its end.
-        blanks = width.saturating_sub(cell.text.chars().count()) + 2;
+        // Padding comes before the next cell that says something, so a line has no blanks at its
+        // end.
+        if !cell.text.is_empty() {
+            text.push_str(&" ".repeat(std::mem::take(&mut blanks)));
+            text.push_str(&cell.tone.paint(style, &cell.text));
+        }
+        blanks += width.saturating_sub(cell.text.chars().count()) + 2;
     }
     text.push('\n');
     text
@@ -133,6 +136,14 @@ mod tests {
              380499266977660928  FAILED   é\n\
              7                   RUNNING  -\n"
         );
+    }
+
+    #[test]
+    fn a_line_has_no_blanks_at_its_end() {
+        let mut table = Table::new(["A", "B", "C"]);
+        table.row([Cell::new("a"), Cell::new(""), Cell::new("c")]);
+        table.row([Cell::new("a"), Cell::new(""), Cell::new("")]);
+        assert_eq!(table.render(Style::PLAIN, ""), "A  B  C\na     c\na\n");
     }
 
     #[test]

@@ -18,14 +18,14 @@ fn a_credential_is_kept_listed_read_and_removed() {
     exit: 0
     --- stdout
     NAME  TYPE      CHANGED               ID                  DESCRIPTION
-    db    postgres  [time]  [id]  
+    db    postgres  [time]  [id]
     --- stderr
     ");
     assert_snapshot!(site.noetl(&["list", "credential"]).transcript(), @r"
     exit: 0
     --- stdout
     NAME  TYPE      CHANGED               ID                  DESCRIPTION
-    db    postgres  [time]  [id]  
+    db    postgres  [time]  [id]
     --- stderr
     ");
     let shown = site.noetl(&["get", "credential", "db"]);
