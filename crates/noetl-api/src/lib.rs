@@ -36,7 +36,7 @@ mod version;
 pub mod why;
 pub mod workers;
 
-pub use client::{Client, ClientError};
+pub use client::{Access, Answer, Call, Client, ClientError, Follow, Heard, calls};
 pub use error::{Diagnostic, ErrorBody};
 pub use id::{Id, IdForm};
 pub use version::Version;

@@ -1,9 +1,32 @@
 //! What can be typed after `noetl`.
 
+mod catalog;
+mod contexts;
+mod executions;
+mod keeping;
+mod remote;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use catalog::{
+    CatalogCommand, DocumentsArguments, ListArguments, RegisterCommand, ShowArguments,
+    SourceArguments, ValidateArguments,
+};
+pub(crate) use contexts::{ContextCommand, ContextFields, SetContextArguments};
+pub(crate) use executions::{
+    CancelArguments, CleanupArguments, EventsArguments, ExecuteArguments, ExecutionArguments,
+    ExecutionsArguments, ForkArguments, LogsArguments, ReplayArguments, RerunArguments,
+    RetryArguments, StatusArguments, WorkloadArguments,
+};
+pub(crate) use keeping::{
+    CreateTokenArguments, CredentialCommand, GetCommand, GetCredentialArguments,
+    RevokeTokenArguments, SetCredentialArguments, SubscriptionCommand, TokenCommand,
+    TokensArguments, WorkersArguments,
+};
+pub(crate) use remote::{DoctorArguments, Form, RemoteArguments};
 
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NOETL_COMMIT"), ")");
 
@@ -32,7 +55,59 @@ pub(crate) enum Command {
     /// Look after the database.
     #[command(subcommand)]
     Db(DbCommand),
+    /// Register documents at a server.
+    #[command(subcommand)]
+    Register(RegisterCommand),
+    /// Work with the documents of a server.
+    #[command(subcommand)]
+    Catalog(CatalogCommand),
+    /// List the documents of a kind.
+    List(ListArguments),
+    /// Start a registered playbook at a server.
+    Execute(ExecuteArguments),
+    /// Say how an execution stands.
+    Status(StatusArguments),
+    /// List executions, newest first.
+    Executions(ExecutionsArguments),
+    /// Print the log of an execution.
+    Events(EventsArguments),
+    /// Say what the log of an execution tells, up to any event or time.
+    Replay(ReplayArguments),
+    /// Say what an execution waits for, or why it ended.
+    Why(ExecutionArguments),
+    /// Print what the steps of an execution printed.
+    Logs(LogsArguments),
+    /// Stop an execution.
+    Cancel(CancelArguments),
+    /// Do again what failed in an execution, in a new one that begins with its past.
+    Retry(RetryArguments),
+    /// Start a new execution with the workload of another.
+    Rerun(RerunArguments),
+    /// Start a new execution with the past of another, up to any event.
+    Fork(ForkArguments),
+    /// Stop executions that have run for long.
+    Cleanup(CleanupArguments),
+    /// Keep credentials at a server.
+    #[command(subcommand)]
+    Credential(CredentialCommand),
+    /// Read one thing from a server.
+    #[command(subcommand)]
+    Get(GetCommand),
+    /// Work with subscriptions.
+    #[command(subcommand)]
+    Subscription(SubscriptionCommand),
+    /// List the workers of a server.
+    Workers(WorkersArguments),
+    /// Make, list and end the tokens callers show.
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Say whether server, token and this machine are as they have to be.
+    Doctor(DoctorArguments),
+    /// Keep the addresses of several servers, and choose one.
+    #[command(subcommand)]
+    Context(ContextCommand),
     /// Print a completion script for a shell.
+    #[command(visible_alias = "completion")]
     Completions(CompletionsArguments),
 }
 

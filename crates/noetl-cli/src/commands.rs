@@ -1,13 +1,31 @@
 //! One file per verb.
 
+pub(crate) mod catalog;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod context;
+pub(crate) mod credential;
 mod credentials;
 pub(crate) mod db;
 pub(crate) mod dev;
+pub(crate) mod doctor;
 mod document;
+pub(crate) mod events;
+pub(crate) mod executions;
+mod follow;
+pub(crate) mod logs;
 mod neighbours;
 mod payload;
+pub(crate) mod register;
+pub(crate) mod replay;
 pub(crate) mod run;
 mod serve;
 pub(crate) mod server;
+mod shown;
+pub(crate) mod start;
+pub(crate) mod status;
+pub(crate) mod steer;
+pub(crate) mod subscription;
+pub(crate) mod token;
+pub(crate) mod why;
+pub(crate) mod workers;

@@ -61,6 +61,10 @@ impl Failure {
         })
     }
 
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// The sentence and its causes on one line.
     pub(crate) fn text(&self) -> String {
         let mut parts = vec![self.message.as_str()];

@@ -8,6 +8,7 @@ mod approvals;
 mod arguments;
 mod bus;
 mod commands;
+mod contexts;
 mod database;
 mod edge;
 mod failure;
@@ -15,6 +16,7 @@ mod keys;
 mod notices;
 mod output;
 mod policy;
+mod remote;
 mod results;
 mod runtime;
 mod settings;
@@ -26,7 +28,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::arguments::{Arguments, Command};
+use crate::arguments::{Arguments, Command, GetCommand};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -37,6 +39,28 @@ fn main() -> ExitCode {
         Command::Server(arguments) => commands::server::main(arguments),
         Command::Db(command) => commands::db::main(command),
         Command::Completions(arguments) => commands::completions::main(&arguments),
+        Command::Context(command) => commands::context::main(command),
+        Command::Doctor(arguments) => commands::doctor::main(&arguments),
+        Command::Register(command) => commands::register::main(&command),
+        Command::Catalog(command) => commands::catalog::main(&command),
+        Command::List(arguments) => commands::catalog::list(&arguments),
+        Command::Execute(arguments) => commands::start::execute(&arguments),
+        Command::Retry(arguments) => commands::start::retry(&arguments),
+        Command::Rerun(arguments) => commands::start::rerun(&arguments),
+        Command::Fork(arguments) => commands::start::fork(&arguments),
+        Command::Status(arguments) => commands::status::main(&arguments),
+        Command::Executions(arguments) => commands::executions::main(&arguments),
+        Command::Events(arguments) => commands::events::main(&arguments),
+        Command::Logs(arguments) => commands::logs::main(&arguments),
+        Command::Replay(arguments) => commands::replay::main(&arguments),
+        Command::Why(arguments) => commands::why::main(&arguments),
+        Command::Cancel(arguments) => commands::steer::cancel(&arguments),
+        Command::Cleanup(arguments) => commands::steer::cleanup(&arguments),
+        Command::Credential(command) => commands::credential::main(&command),
+        Command::Get(GetCommand::Credential(arguments)) => commands::credential::get(&arguments),
+        Command::Subscription(command) => commands::subscription::main(&command),
+        Command::Workers(arguments) => commands::workers::main(&arguments),
+        Command::Token(command) => commands::token::main(command),
     };
     outcome.unwrap_or_else(|failure| {
         output::failure(&failure);

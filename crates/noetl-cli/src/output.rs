@@ -2,9 +2,12 @@
 //!
 //! A reader that went away, as `head` does, is no failure: there is nobody left to tell.
 
+pub(crate) mod answers;
 pub(crate) mod diagnostics;
 pub(crate) mod progress;
 pub(crate) mod style;
+pub(crate) mod table;
+pub(crate) mod yaml;
 
 use std::io::{self, Write};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use noetl_control::{Control, CredentialRequest, Credentials, EncryptionKey};
 use noetl_model::{Map, Tenant, Value};
 
-use super::document;
+use super::document::{self, Document};
 use crate::database::Database;
 use crate::failure::{Failure, Kind};
 use crate::keys;
@@ -19,15 +19,20 @@ const FORM: &str = "write `name: my-db`, `type: postgres` and `data: {host: …,
 pub(super) fn read(files: &[PathBuf]) -> Result<Vec<CredentialRequest>, Failure> {
     let mut found = Vec::new();
     for file in files {
-        for (place, entry) in entries(file)? {
-            let wrong = |what: &str| {
-                Failure::new(Kind::User, format!("{}: {place} {what}", document::name(file)))
-                    .hint(FORM)
-            };
-            found.push(request(entry).map_err(|what| wrong(&what))?);
-        }
+        found.extend(of_document(&document::read(file)?)?);
     }
     Ok(found)
+}
+
+/// The credentials of one document.
+pub(super) fn of_document(document: &Document) -> Result<Vec<CredentialRequest>, Failure> {
+    let read = entries(document)?.into_iter().map(|(place, entry)| {
+        let wrong = |what: String| {
+            Failure::new(Kind::User, format!("{}: {place} {what}", document.name)).hint(FORM)
+        };
+        request(entry).map_err(wrong)
+    });
+    read.collect()
 }
 
 /// The key that the credentials of a run are encrypted with. What stays in a database must be
@@ -75,8 +80,7 @@ pub(super) async fn keep(
 }
 
 /// What a file holds, each with its place in it.
-fn entries(file: &Path) -> Result<Vec<(String, Value)>, Failure> {
-    let document = document::read(file)?;
+fn entries(document: &Document) -> Result<Vec<(String, Value)>, Failure> {
     // The line itself is not shown: it may hold a secret.
     let data = noetl_playbook::read_data(&document.text).map_err(|found| {
         let first = found.first();
@@ -90,7 +94,10 @@ fn entries(file: &Path) -> Result<Vec<(String, Value)>, Failure> {
             let named = items.into_iter().enumerate();
             Ok(named.map(|(at, item)| (format!("entry {}", at + 1), item)).collect())
         }
-        Value::Object(map) if map.contains_key("name") || map.contains_key("data") => {
+        Value::Object(mut map) if map.contains_key("name") || map.contains_key("data") => {
+            // What a document says it is has been read already.
+            map.shift_remove("apiVersion");
+            map.shift_remove("kind");
             Ok(vec![("the credential".to_owned(), Value::Object(map))])
         }
         // By name.

@@ -7,7 +7,11 @@ use super::serve::Serve;
 use crate::arguments::DevArguments;
 use crate::database::Database;
 use crate::failure::Failure;
+use crate::output::style;
 use crate::stores::Place;
+
+/// Where the program looks for a server that nobody named.
+const USUAL: &str = "127.0.0.1:8082";
 
 pub(crate) fn main(arguments: DevArguments) -> Result<ExitCode, Failure> {
     let url = arguments.database_url.as_deref();
@@ -25,17 +29,20 @@ pub(crate) fn main(arguments: DevArguments) -> Result<ExitCode, Failure> {
     serve.main()
 }
 
-/// Commands for a second terminal. A document may be sent in base64, which needs no quoting.
+/// Commands for a second terminal, with the program named as it was called here.
 fn what_to_try(address: SocketAddr) -> String {
-    let api = format!("http://{address}/api");
-    let json = "-H 'content-type: application/json'";
+    let program = std::env::args_os().next().unwrap_or_default();
+    let program = match program.to_string_lossy() {
+        name if name.is_empty() => "noetl".into(),
+        name => style::one_line(&name),
+    };
+    // Where the program looks by itself need not be said.
+    let server = match address.to_string() {
+        usual if usual == USUAL => String::new(),
+        other => format!("  export NOETL_SERVER_URL=http://{other}\n"),
+    };
     format!(
-        r#"try in a second terminal:
-  curl {api}/health
-  printf '{{"content": "%s"}}' "$(base64 < examples/hello.yaml | tr -d '\n')" |
-    curl {api}/catalog/register {json} -d @-
-  curl {api}/execute {json} \
-    -d '{{"path": "examples/hello", "payload": {{"who": "Ada"}}}}'
-  curl {api}/executions/<execution_id>"#
+        "try in a second terminal:\n{server}  {program} register playbook -f examples/hello.yaml\n  \
+         {program} execute examples/hello --set who=Ada --follow\n  {program} executions"
     )
 }

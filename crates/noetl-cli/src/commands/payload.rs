@@ -13,10 +13,25 @@ const DEPTH_MAX: usize = 100;
 
 /// The payload file's object with each `--set` laid over it.
 pub(super) fn read(file: Option<&Path>, set: &[String]) -> Result<Map, Failure> {
-    let mut payload = match file {
+    let payload = match file {
         Some(path) => object(path)?,
         None => Map::new(),
     };
+    laid(payload, set)
+}
+
+/// The same where the object itself may be given, too.
+pub(super) fn given(payload: Option<&str>, set: &[String]) -> Result<Map, Failure> {
+    match payload {
+        Some(text) if text.trim_start().starts_with('{') => {
+            laid(parsed("in --payload", text)?, set)
+        }
+        other => read(other.map(Path::new), set),
+    }
+}
+
+/// An object with each `--set` laid over it.
+pub(super) fn laid(mut payload: Map, set: &[String]) -> Result<Map, Failure> {
     for assignment in set {
         let Some((key, value)) = assignment.split_once('=') else {
             let message = format!("--set takes KEY=VALUE, got '{assignment}'");
@@ -37,13 +52,17 @@ pub(super) fn read(file: Option<&Path>, set: &[String]) -> Result<Map, Failure> 
 
 fn object(path: &Path) -> Result<Map, Failure> {
     let document = document::read(path)?;
+    parsed(&document.name, &document.text)
+}
+
+fn parsed(name: &str, text: &str) -> Result<Map, Failure> {
     let wrong = |what: String| {
-        Failure::new(Kind::User, format!("the payload {} {what}", document.name))
+        Failure::new(Kind::User, format!("the payload {name} {what}"))
             .hint("a payload is a JSON object such as {\"who\": \"Ada\"}")
     };
-    match serde_json::from_str(&document.text) {
+    match serde_json::from_str(text) {
         Ok(value @ Value::Object(_)) if depth(&value) > DEPTH_MAX => {
-            Err(too_deep(format!("the payload {}", document.name)))
+            Err(too_deep(format!("the payload {name}")))
         }
         Ok(Value::Object(map)) => Ok(map),
         Ok(_) => Err(wrong("is not a JSON object".into())),

@@ -15,9 +15,18 @@ pub(crate) struct Style {
 
 /// The style of stderr: colour on a terminal, unless `NO_COLOR` is set or the terminal is dumb.
 pub(crate) fn of_stderr() -> Style {
+    Style { coloured: std::io::stderr().is_terminal() && is_wanted() }
+}
+
+/// The style of stdout, by the same rules.
+pub(crate) fn of_stdout() -> Style {
+    Style { coloured: std::io::stdout().is_terminal() && is_wanted() }
+}
+
+fn is_wanted() -> bool {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
         || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    Style { coloured: std::io::stderr().is_terminal() && !unwanted }
+    !unwanted
 }
 
 impl Style {

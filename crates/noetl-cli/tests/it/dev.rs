@@ -43,20 +43,19 @@ async fn its_greeting_says_what_to_try_at_the_address_it_listens_on() {
     let port = format!("127.0.0.1:{}", address(&process).port());
     let (_, said) = process.stop(Signal::TERM);
     let said = said.replace(home.path().to_str().unwrap(), "[home]").replace(&port, "[address]");
-    assert_snapshot!(said, @r#"
+    let said = said.replace(crate::noetl::PROGRAM, "[noetl]");
+    assert_snapshot!(said, @r"
     noetl listens on http://[address]
       database  [home]/data/noetl.db
       slots     8
       stop      Ctrl-C
     try in a second terminal:
-      curl http://[address]/api/health
-      printf '{"content": "%s"}' "$(base64 < examples/hello.yaml | tr -d '\n')" |
-        curl http://[address]/api/catalog/register -H 'content-type: application/json' -d @-
-      curl http://[address]/api/execute -H 'content-type: application/json' \
-        -d '{"path": "examples/hello", "payload": {"who": "Ada"}}'
-      curl http://[address]/api/executions/<execution_id>
+      export NOETL_SERVER_URL=http://[address]
+      [noetl] register playbook -f examples/hello.yaml
+      [noetl] execute examples/hello --set who=Ada --follow
+      [noetl] executions
     stopping: running steps may end, the rest goes on at the next start
-    "#);
+    ");
 }
 
 #[tokio::test]

@@ -33,6 +33,13 @@ impl DevProcess {
         Self::start_as(command)
     }
 
+    /// Starts one on this data directory and this port, where another was before.
+    pub(crate) fn start_at(data: &Path, port: &str) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_noetl"));
+        command.args(["dev", "--port", port, "--slots", "8", "--data"]).arg(data);
+        Self::start_as(command)
+    }
+
     /// Starts one of several on this Postgres database, with these further settings. The others
     /// miss it soon when it dies.
     pub(crate) fn start_on(url: &str, slots: usize, settings: &[(&str, &str)]) -> Self {

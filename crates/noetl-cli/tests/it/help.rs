@@ -18,14 +18,36 @@ fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
     Usage: noetl <COMMAND>
 
     Commands:
-      run          Run a playbook to its end, here and now
-      check        Check playbooks and say what is wrong with them, where, and what would be right
-      dev          Start the control plane with a worker on an embedded database
-      server       Start the control plane alone, on a database that is named; workers are other
-                   processes
-      db           Look after the database
-      completions  Print a completion script for a shell
-      help         Print this message or the help of the given subcommand(s)
+      run           Run a playbook to its end, here and now
+      check         Check playbooks and say what is wrong with them, where, and what would be right
+      dev           Start the control plane with a worker on an embedded database
+      server        Start the control plane alone, on a database that is named; workers are other
+                    processes
+      db            Look after the database
+      register      Register documents at a server
+      catalog       Work with the documents of a server
+      list          List the documents of a kind
+      execute       Start a registered playbook at a server
+      status        Say how an execution stands
+      executions    List executions, newest first
+      events        Print the log of an execution
+      replay        Say what the log of an execution tells, up to any event or time
+      why           Say what an execution waits for, or why it ended
+      logs          Print what the steps of an execution printed
+      cancel        Stop an execution
+      retry         Do again what failed in an execution, in a new one that begins with its past
+      rerun         Start a new execution with the workload of another
+      fork          Start a new execution with the past of another, up to any event
+      cleanup       Stop executions that have run for long
+      credential    Keep credentials at a server
+      get           Read one thing from a server
+      subscription  Work with subscriptions
+      workers       List the workers of a server
+      token         Make, list and end the tokens callers show
+      doctor        Say whether server, token and this machine are as they have to be
+      context       Keep the addresses of several servers, and choose one
+      completions   Print a completion script for a shell [alias: completion]
+      help          Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help
@@ -150,8 +172,8 @@ fn the_help_of_dev_is_stable() {
     Usage: noetl dev [OPTIONS]
 
     Options:
-          --host <HOST>         The address to listen on. There are no users yet, so only a loopback
-                                address is taken [env: NOETL_HOST=] [default: 127.0.0.1]
+          --host <HOST>         The address to listen on. One that is not loopback needs
+                                NOETL_AUTH=token or oidc [env: NOETL_HOST=] [default: 127.0.0.1]
           --port <PORT>         The port to listen on; 0 picks a free one [env: NOETL_PORT=] [default:
                                 8082]
           --data <DIR>          Where the database is kept [env: NOETL_DATA=] [default: noetl-data]
@@ -199,6 +221,161 @@ fn the_help_of_db_names_its_verbs() {
     Options:
       -h, --help  Print help
     ");
+}
+
+#[test]
+fn the_help_of_execute_says_which_server_is_asked() {
+    assert_snapshot!(help(&["execute"]), @r"
+    Start a registered playbook at a server
+
+    Usage: noetl execute [OPTIONS] <PATH>
+
+    Arguments:
+      <PATH>
+              The playbook's path in the catalog
+
+    Options:
+      -V, --version <N>
+              Its version; the highest when left out
+
+          --set <KEY=VALUE>
+              Set a workload value: `--set who=Ada`, `--set limits.max=3`. What reads as JSON is JSON,
+              anything else is text. Wins over --payload
+
+      -i, --payload <JSON|FILE>
+              A JSON object laid over the workload: itself, a file, or `-` for stdin
+
+              [alias: --workload]
+
+          --pool <NAME>
+              Which workers its commands go to
+
+      -f, --follow
+              Print its events until it is over, and end as it does
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Server:
+          --server-url <URL>
+              The server, as http://host:8082. Else NOETL_SERVER_URL, else the current context, else
+              http://localhost:8082
+
+          --host <HOST>
+              The server's host, with --port
+
+      -p, --port <PORT>
+              The server's port, with --host
+
+          --context <NAME>
+              The server of this context; see `noetl context`
+
+          --token <TOKEN>
+              The token to show. Else NOETL_TOKEN, NOETL_SESSION_TOKEN, or the one of the context
+
+    Output:
+          --output <OUTPUT>
+              How to print the answer [default: table]
+
+              Possible values:
+              - table: For people
+              - json:  What the server answered
+              - yaml:  The same as YAML
+
+      -j, --json
+              The same as --output json
+    ");
+}
+
+#[test]
+fn the_help_of_groups_names_their_verbs() {
+    assert_snapshot!(help(&["catalog"]), @r"
+    Work with the documents of a server
+
+    Usage: noetl catalog <COMMAND>
+
+    Commands:
+      register  Register documents of any kind; `-` is stdin
+      list      List documents, the newest version of each
+      get       Print a document
+      validate  Say what is wrong with documents, and keep nothing
+      help      Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help  Print help
+    ");
+    assert_snapshot!(help(&["token"]), @r"
+    Make, list and end the tokens callers show
+
+    Usage: noetl token <COMMAND>
+
+    Commands:
+      create  Make a token. It is printed this once
+      list    List tokens; those that do not count any more, too
+      revoke  End a token
+      help    Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help  Print help
+    ");
+    assert_snapshot!(help(&["context"]), @r"
+    Keep the addresses of several servers, and choose one
+
+    Usage: noetl context <COMMAND>
+
+    Commands:
+      add      Keep a server under a name
+      update   Change what is kept under a name
+      use      Use a context from now on
+      list     List contexts; the current one is marked
+      current  Print the current context
+      delete   Forget a context
+      help     Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help  Print help
+    ");
+    assert_snapshot!(help(&["subscription"]), @r"
+    Work with subscriptions
+
+    Usage: noetl subscription <COMMAND>
+
+    Commands:
+      register    Register a subscription whose document is in the catalog
+      list        List subscriptions; those that are over, too
+      get         Say how a subscription stands
+      activate    Let it take messages
+      pause       Let it take no messages for now
+      resume      Let it go on after a pause
+      drain       Let it finish what it has, and take nothing more
+      deactivate  End it
+      help        Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help  Print help
+    ");
+    assert_snapshot!(help(&["credential"]), @r"
+    Keep credentials at a server
+
+    Usage: noetl credential <COMMAND>
+
+    Commands:
+      set     Keep a credential, in the place of any that has its name
+      list    List credentials, without what is secret
+      get     Print a credential
+      delete  Remove a credential
+      help    Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help  Print help
+    ");
+}
+
+#[test]
+fn completion_is_another_name_for_completions() {
+    let home = Home::new();
+    let (one, other) = (home.noetl(["completions", "bash"]), home.noetl(["completion", "bash"]));
+    assert_eq!((other.code, &other.stdout), (Some(0), &one.stdout));
 }
 
 #[test]

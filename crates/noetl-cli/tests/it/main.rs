@@ -21,6 +21,7 @@ mod kill;
 mod noetl;
 mod patterns;
 mod payload;
+mod remote;
 mod replicas;
 mod resume;
 mod run;

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -155,6 +155,16 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// One that was started by other means.
+    pub(crate) fn of(child: Child) -> Self {
+        Self { child: Some(child) }
+    }
+
+    /// Its stdout, to be read while it runs.
+    pub(crate) fn stdout(&mut self) -> ChildStdout {
+        self.child.as_mut().and_then(|child| child.stdout.take()).unwrap()
+    }
+
     pub(crate) fn send(&self, signal: Signal) {
         send(self.child.as_ref().unwrap(), signal);
     }

@@ -1,0 +1,238 @@
+//! A stream that is read on when its connection is lost.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use noetl_model::Value;
+use reqwest::Response;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+
+use super::messages::{Message, Messages};
+use super::{Call, Client, ClientError, decode, refused};
+use crate::stream::StreamEnd;
+
+/// How long to wait before coming again when the stream does not say.
+const WAIT: Duration = Duration::from_secs(2);
+/// The longest wait a stream can ask for.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+/// How often in a row to come again. With the wait, some minutes: a control plane that is moved to
+/// another machine is back by then, and one that is gone for good must not be waited for.
+const TRIES_MAX: u32 = 150;
+
+/// What is heard from a stream.
+#[derive(Debug)]
+pub enum Heard {
+    /// The next item: its place, and what it is.
+    Item(u64, Value),
+    /// The execution is over and everything was sent. There is nothing after it.
+    End(StreamEnd),
+    /// The connection was lost; asked again, the stream is read on from where it was.
+    Lost(ClientError),
+}
+
+/// Reads one stream.
+#[derive(Debug)]
+pub struct Follow {
+    client: Client,
+    call: Call<()>,
+    after: u64,
+    connection: Option<Response>,
+    messages: Messages,
+    ready: VecDeque<Message>,
+    /// Whether it was ever connected: the first time, what is wrong is said at once.
+    was_there: bool,
+    tries: u32,
+}
+
+impl Follow {
+    pub(super) fn new(client: Client, call: Call<()>, after: u64) -> Self {
+        Self {
+            client,
+            call,
+            after,
+            connection: None,
+            messages: Messages::default(),
+            ready: VecDeque::new(),
+            was_there: false,
+            tries: 0,
+        }
+    }
+
+    /// The place of the last item.
+    pub fn after(&self) -> u64 {
+        self.after
+    }
+
+    /// What comes next. No item is given twice and none is left out, whatever happened to the
+    /// connection in between. It may be dropped while it waits, and called again.
+    pub async fn next(&mut self) -> Result<Heard, ClientError> {
+        loop {
+            while let Some(message) = self.ready.pop_front() {
+                if let Some(heard) = self.hear(&message)? {
+                    return Ok(heard);
+                }
+            }
+            let Some(connection) = &mut self.connection else {
+                self.connect().await?;
+                continue;
+            };
+            match connection.chunk().await {
+                Ok(Some(bytes)) => {
+                    let whole = self.messages.push(&bytes);
+                    let whole = whole.map_err(|error| ClientError::Shape(error.into()))?;
+                    self.ready.extend(whole);
+                }
+                // It ended without a last word, as when the control plane stops.
+                Ok(None) => self.connection = None,
+                Err(error) => {
+                    self.connection = None;
+                    return Ok(Heard::Lost(ClientError::transport(error)));
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, message: &Message) -> Result<Option<Heard>, ClientError> {
+        self.tries = 0;
+        if message.event == "end" {
+            return decode(message.data.as_bytes()).map(|end| Some(Heard::End(end)));
+        }
+        let Some(place) = message.id.as_deref().and_then(|id| id.parse().ok()) else {
+            return Ok(None);
+        };
+        if place <= self.after {
+            return Ok(None);
+        }
+        let item = decode(message.data.as_bytes())?;
+        self.after = place;
+        Ok(Some(Heard::Item(place, item)))
+    }
+
+    /// Connects, or waits to do so again. An error is final.
+    async fn connect(&mut self) -> Result<(), ClientError> {
+        if self.tries > 0 {
+            tokio::time::sleep(self.wait()).await;
+        }
+        self.tries += 1;
+        match self.open().await {
+            Ok(connection) => {
+                self.messages.begin_again();
+                self.connection = Some(connection);
+                self.was_there = true;
+                Ok(())
+            }
+            Err(error) if self.was_there && error.is_passing() && self.tries < TRIES_MAX => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn wait(&self) -> Duration {
+        self.messages.retry_ms.map_or(WAIT, Duration::from_millis).min(WAIT_MAX)
+    }
+
+    async fn open(&self) -> Result<Response, ClientError> {
+        let request = self.call.request(&self.client.streams, &self.client.base)?;
+        let request = request.header(ACCEPT, "text/event-stream");
+        let request = request.header("last-event-id", self.after.to_string());
+        let response = request.send().await.map_err(ClientError::transport)?;
+        let status = response.status();
+        if status.is_success() {
+            let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+            let is_stream = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
+            let otherwise = || ClientError::Shape("it is no stream of events".into());
+            return if is_stream { Ok(response) } else { Err(otherwise()) };
+        }
+        let body = response.bytes().await.map_err(ClientError::transport)?;
+        Err(refused(status, &body))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use noetl_model::ExecutionId;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::calls;
+
+    const STREAM: &str =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    const END: &str = "event: end\ndata: {\"execution_id\": \"7\", \"status\": \"COMPLETED\", \"error\": null, \"events\": 3}\n\n";
+
+    /// One who gives each caller the next of these answers, and tells what it was asked.
+    async fn server(answers: Vec<String>) -> (Client, mpsc::Receiver<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (told, asked) = mpsc::channel(answers.len());
+        tokio::spawn(async move {
+            for answer in answers {
+                let (mut stream, _) = listener.accept().await.expect("a caller");
+                let mut request = vec![0; 8192];
+                let size = stream.read(&mut request).await.expect("a request");
+                let request = String::from_utf8_lossy(&request[..size]).to_lowercase();
+                stream.write_all(answer.as_bytes()).await.expect("an answer");
+                stream.shutdown().await.expect("an end");
+                told.send(request).await.expect("a test that listens");
+            }
+        });
+        (Client::new(&format!("http://{address}")).expect("an address"), asked)
+    }
+
+    fn refusal(status: &str, body: &str) -> String {
+        let size = body.len();
+        format!("HTTP/1.1 {status}\r\ncontent-length: {size}\r\nconnection: close\r\n\r\n{body}")
+    }
+
+    async fn items(follow: &mut Follow) -> (Vec<u64>, Result<StreamEnd, ClientError>) {
+        let mut places = Vec::new();
+        loop {
+            match follow.next().await {
+                Ok(Heard::Item(place, _)) => places.push(place),
+                Ok(Heard::End(end)) => return (places, Ok(end)),
+                Ok(Heard::Lost(_)) => {}
+                Err(error) => return (places, Err(error)),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_is_read_on_where_it_was_cut_and_nothing_is_heard_twice() {
+        let first = "retry: 1\nid: 1\ndata: {}\n\nid: 2\ndata: {}\n\nid: 3\ndata: {\"cut";
+        let again = format!("id: 2\ndata: {{}}\n\nid: 3\ndata: {{}}\n\n{END}");
+        let answers = vec![
+            format!("{STREAM}{first}"),
+            refusal("503 Service Unavailable", ""),
+            refusal("502 Bad Gateway", "a proxy"),
+            format!("{STREAM}{again}"),
+        ];
+        let (client, mut asked) = server(answers).await;
+        let mut follow = client.follow(calls::stream(ExecutionId::new(7)), 0);
+        let (places, end) = items(&mut follow).await;
+        assert_eq!((places, follow.after()), (vec![1, 2, 3], 3));
+        assert_eq!(end.expect("an end").status, "COMPLETED");
+        let first = asked.recv().await.expect("a request");
+        assert!(first.contains("get /api/executions/7/stream"), "{first}");
+        assert!(first.contains("last-event-id: 0\r\n"), "{first}");
+        let again = asked.recv().await.expect("a request");
+        assert!(again.contains("last-event-id: 2\r\n"), "{again}");
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_the_first_time_or_for_good_is_said_at_once() {
+        let (client, _asked) = server(vec![refusal("503 Service Unavailable", "")]).await;
+        let (places, end) = items(&mut client.follow(calls::stream(ExecutionId::new(7)), 0)).await;
+        assert_eq!((places, end.expect_err("a refusal").status()), (vec![], Some(503)));
+
+        let cut = format!("{STREAM}id: 1\ndata: {{}}\n\n");
+        let (client, _asked) = server(vec![cut, refusal("404 Not Found", "gone")]).await;
+        let (places, end) = items(&mut client.follow(calls::stream(ExecutionId::new(7)), 0)).await;
+        assert_eq!((places, end.expect_err("a refusal").status()), (vec![1], Some(404)));
+
+        let page = refusal("200 OK", "hello");
+        let (client, _asked) = server(vec![page]).await;
+        let (_, end) = items(&mut client.follow(calls::stream(ExecutionId::new(7)), 0)).await;
+        assert!(matches!(end, Err(ClientError::Shape(_))), "{end:?}");
+    }
+}

@@ -1,0 +1,181 @@
+//! `noetl context`: several servers, by name.
+
+use std::io::Read as _;
+use std::process::ExitCode;
+
+use noetl_api::Client;
+use serde_json::{Value, json};
+
+use crate::arguments::{ContextCommand, ContextFields, SetContextArguments};
+use crate::contexts::{self, Changing, Context, Contexts};
+use crate::failure::{Failure, Kind};
+use crate::output::answers::show;
+use crate::output::table::{Cell, Table, Tone, fields};
+use crate::output::{self};
+
+/// The longest token that is read.
+const TOKEN_MAX: u64 = 64 * 1024;
+
+pub(crate) fn main(command: ContextCommand) -> Result<ExitCode, Failure> {
+    let file = contexts::file()?;
+    match command {
+        ContextCommand::Add(arguments) => {
+            let mut changing = Changing::begin(file)?;
+            add(&mut changing, arguments)?;
+            changing.write()?;
+        }
+        ContextCommand::Update(arguments) => {
+            let mut changing = Changing::begin(file)?;
+            update(&mut changing, arguments)?;
+            changing.write()?;
+        }
+        ContextCommand::Use(arguments) => {
+            let mut changing = Changing::begin(file)?;
+            let context = changing.contexts.named(&arguments.name)?;
+            changing.set_current(&arguments.name);
+            changing.write()?;
+            note(&context, "is used from now on");
+        }
+        ContextCommand::Delete(arguments) => {
+            let mut changing = Changing::begin(file)?;
+            let context = changing.contexts.named(&arguments.name)?;
+            changing.remove(&arguments.name);
+            changing.write()?;
+            note(&context, "is forgotten");
+        }
+        ContextCommand::List(arguments) => {
+            let contexts = Contexts::read(file)?;
+            let all = contexts.all();
+            let current = contexts.current();
+            let views = all.iter().map(|context| view(context, current)).collect();
+            show(arguments.form(), &Value::Array(views), |style| {
+                table(&all, current).render(style, "no contexts; add one with `noetl context add`")
+            })?;
+        }
+        ContextCommand::Current(arguments) => {
+            let contexts = Contexts::read(file)?;
+            let name = contexts.current().ok_or_else(|| {
+                Failure::new(Kind::User, "no context is current")
+                    .hint("choose one with `noetl context use NAME`")
+            })?;
+            let context = contexts.named(name)?;
+            show(arguments.form(), &view(&context, Some(name)), |style| {
+                let server = Cell::maybe(context.server_url.as_ref());
+                let shown = [
+                    ("context", Cell::new(&context.name)),
+                    ("server", server),
+                    ("token", Cell::new(has_token(&context))),
+                ];
+                fields(&shown, style)
+            })?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn add(changing: &mut Changing, arguments: SetContextArguments) -> Result<(), Failure> {
+    let SetContextArguments { name, fields, set_current } = arguments;
+    if name.trim().is_empty() {
+        return Err(Failure::new(Kind::User, "a context needs a name"));
+    }
+    if changing.contexts.get(&name).is_some() {
+        return Err(Failure::new(Kind::User, format!("there is a context '{name}' already"))
+            .hint(format!("change it with `noetl context update {name}`")));
+    }
+    if fields.server_url.is_none() {
+        return Err(Failure::new(Kind::User, "a context needs a server")
+            .hint(format!("`noetl context add {name} --server-url https://noetl.example`")));
+    }
+    let is_first = changing.contexts.current().is_none();
+    let mut given = given(fields)?;
+    if !given.iter().any(|(key, _)| *key == "runtime") {
+        // Programs that share the file expect one.
+        given.push(("runtime", "auto".to_owned()));
+    }
+    changing.set(&name, &given);
+    if set_current || is_first {
+        changing.set_current(&name);
+    }
+    let context = changing.contexts.named(&name)?;
+    let is_current = changing.contexts.current() == Some(name.as_str());
+    note(&context, if is_current { "is kept and used from now on" } else { "is kept" });
+    Ok(())
+}
+
+fn update(changing: &mut Changing, arguments: SetContextArguments) -> Result<(), Failure> {
+    let SetContextArguments { name, fields, set_current } = arguments;
+    changing.contexts.named(&name)?;
+    let given = given(fields)?;
+    if given.is_empty() && !set_current {
+        return Err(Failure::new(Kind::User, "nothing to change was given")
+            .hint("give --server-url, --token, --runtime or --set-current"));
+    }
+    changing.set(&name, &given);
+    if set_current {
+        changing.set_current(&name);
+    }
+    note(&changing.contexts.named(&name)?, "is changed");
+    Ok(())
+}
+
+/// What to keep, checked.
+fn given(fields: ContextFields) -> Result<Vec<(&'static str, String)>, Failure> {
+    let mut given = Vec::new();
+    if let Some(url) = fields.server_url {
+        Client::new(&url).map_err(|error| {
+            Failure::from_error(Kind::User, &error).hint("write it as https://noetl.example")
+        })?;
+        given.push(("server_url", url));
+    }
+    if let Some(token) = fields.token {
+        given.push(("token", if token == "-" { token_from_stdin()? } else { token }));
+    }
+    given.extend(fields.runtime.map(|runtime| ("runtime", runtime)));
+    Ok(given)
+}
+
+fn token_from_stdin() -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = std::io::stdin().take(TOKEN_MAX).read_to_string(&mut text);
+    read.map_err(|error| {
+        Failure::from_error(Kind::User, &error).about("could not read a token from stdin")
+    })?;
+    match text.trim() {
+        "" => Err(Failure::new(Kind::User, "there was no token on stdin")),
+        token => Ok(token.to_owned()),
+    }
+}
+
+fn has_token(context: &Context) -> &'static str {
+    if context.token.is_some() { "yes" } else { "no" }
+}
+
+/// A context without its token.
+fn view(context: &Context, current: Option<&str>) -> Value {
+    json!({
+        "name": context.name,
+        "current": current == Some(context.name.as_str()),
+        "server_url": context.server_url,
+        "runtime": context.runtime,
+        "has_token": context.token.is_some(),
+    })
+}
+
+fn table(all: &[Context], current: Option<&str>) -> Table<4> {
+    let mut table = Table::new(["", "NAME", "SERVER", "TOKEN"]);
+    for context in all {
+        let is_current = current == Some(context.name.as_str());
+        table.row([
+            Cell::new(if is_current { "*" } else { " " }).toned(Tone::Good),
+            Cell::new(&context.name),
+            Cell::maybe(context.server_url.as_ref()),
+            Cell::new(has_token(context)),
+        ]);
+    }
+    table
+}
+
+fn note(context: &Context, what: &str) {
+    let server = context.server_url.as_deref().unwrap_or("no server");
+    output::note(&format!("context '{}' ({server}) {what}", context.name));
+}

@@ -1,0 +1,139 @@
+//! `noetl credential`: credentials at a server.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use noetl_api::calls;
+use noetl_api::credentials::{CredentialView, PutCredential};
+use serde_json::{Map, Value};
+
+use super::shown::time;
+use super::{document, payload};
+use crate::arguments::{
+    CredentialCommand, GetCredentialArguments, RemoteArguments, SetCredentialArguments,
+};
+use crate::failure::{Failure, Kind};
+use crate::output;
+use crate::output::answers::show;
+use crate::output::style::{Style, one_line};
+use crate::output::table::{Cell, Table, fields};
+use crate::remote;
+
+pub(crate) fn main(command: &CredentialCommand) -> Result<ExitCode, Failure> {
+    match command {
+        CredentialCommand::Set(arguments) => set(arguments),
+        CredentialCommand::List(arguments) => {
+            listed(arguments.kind.as_deref(), arguments.find.as_deref(), &arguments.remote)
+        }
+        CredentialCommand::Get(arguments) => get(arguments),
+        CredentialCommand::Delete(arguments) => delete(&arguments.name, &arguments.remote),
+    }
+}
+
+fn set(arguments: &SetCredentialArguments) -> Result<ExitCode, Failure> {
+    let data = arguments.data.as_deref().map(secrets).transpose()?.unwrap_or_default();
+    let data = payload::laid(data, &arguments.set)?;
+    if data.is_empty() {
+        return Err(Failure::new(Kind::User, "nothing secret was given")
+            .hint("give --data FILE, --data - to read stdin, or --set KEY=VALUE"));
+    }
+    let request = PutCredential {
+        name: arguments.name.clone(),
+        kind: arguments.kind.clone(),
+        data: Value::Object(data),
+        meta: None,
+        tags: None,
+        description: arguments.description.clone(),
+    };
+    remote::run(&arguments.remote, async |remote| {
+        let answer = remote.ask(calls::put_credential(&request)).await?;
+        let view = &answer.value;
+        for warning in &view.warnings {
+            output::note(&one_line(warning));
+        }
+        show(remote.form, &answer.body, |_| {
+            let (kind, name) = (one_line(&view.kind), one_line(&view.name));
+            format!("kept {kind} credential {name} ({})\n", view.id)
+        })?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// What a file holds. The line that is wrong is not shown: it may hold a secret.
+fn secrets(file: &Path) -> Result<Map<String, Value>, Failure> {
+    let document = document::read(file)?;
+    let name = &document.name;
+    let hint = "write an object as {\"host\": \"…\", \"password\": \"…\"}, in JSON or YAML";
+    let wrong = |what: String| Failure::new(Kind::User, what).hint(hint);
+    match noetl_playbook::read_data(&document.text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err(wrong(format!("{name} is not an object"))),
+        Err(found) => {
+            let place = found.first().map(|it| format!(":{}:{}", it.line, it.column));
+            let place = place.unwrap_or_default();
+            Err(wrong(format!("{name}{place}: not readable as JSON or YAML")))
+        }
+    }
+}
+
+/// Lists credentials.
+pub(super) fn listed(
+    kind: Option<&str>,
+    find: Option<&str>,
+    arguments: &RemoteArguments,
+) -> Result<ExitCode, Failure> {
+    remote::run(arguments, async |remote| {
+        let answer = remote.ask(calls::credentials(kind, find)).await?;
+        show(remote.form, &answer.body, |style| {
+            table(&answer.value.items).render(style, "no credentials")
+        })?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn table(items: &[CredentialView]) -> Table<5> {
+    let mut table = Table::new(["NAME", "TYPE", "CHANGED", "ID", "DESCRIPTION"]);
+    for view in items {
+        table.row([
+            Cell::new(&view.name),
+            Cell::new(&view.kind),
+            Cell::new(time(view.updated_at)),
+            Cell::new(view.id),
+            Cell::new(view.description.as_deref().unwrap_or_default()),
+        ]);
+    }
+    table
+}
+
+/// Prints one; what is secret only when that was asked for.
+pub(crate) fn get(arguments: &GetCredentialArguments) -> Result<ExitCode, Failure> {
+    remote::run(&arguments.remote, async |remote| {
+        let call = calls::credential(&arguments.name, arguments.include_data);
+        let answer = remote.ask(call).await?;
+        show(remote.form, &answer.body, |style| one(&answer.value, style))?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn one(view: &CredentialView, style: Style) -> String {
+    let mut shown = vec![
+        ("name", Cell::new(&view.name)),
+        ("type", Cell::new(&view.kind)),
+        ("id", Cell::new(view.id)),
+        ("made", Cell::new(time(view.created_at))),
+        ("changed", Cell::new(time(view.updated_at))),
+    ];
+    let tags = view.tags.as_ref().filter(|tags| !tags.is_empty());
+    shown.extend(tags.map(|tags| ("tags", Cell::new(tags.join(", ")))));
+    shown.extend(view.description.as_ref().map(|text| ("for", Cell::new(text))));
+    shown.extend(view.data.as_ref().map(|data| ("data", Cell::new(data))));
+    fields(&shown, style)
+}
+
+fn delete(name: &str, arguments: &RemoteArguments) -> Result<ExitCode, Failure> {
+    remote::run(arguments, async |remote| {
+        let answer = remote.ask(calls::delete_credential(name)).await?;
+        show(remote.form, &answer.body, |_| format!("{}\n", one_line(&answer.value.message)))?;
+        Ok(ExitCode::SUCCESS)
+    })
+}

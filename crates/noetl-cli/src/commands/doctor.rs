@@ -1,0 +1,226 @@
+//! `noetl doctor`: whether server, token and this machine are as they have to be.
+
+mod local;
+
+use std::process::ExitCode;
+
+use noetl_api::health::Health;
+use noetl_api::{Answer, calls};
+use noetl_model::{Clock as _, Timestamp};
+use noetl_store::SystemClock;
+use serde_json::{Value, json};
+
+use crate::arguments::DoctorArguments;
+use crate::failure::Failure;
+use crate::output::answers::show;
+use crate::output::style::{Style, one_line};
+use crate::output::table::Tone;
+use crate::remote::{self, Remote};
+
+/// Clocks that are further apart than this make times of logs and tokens misleading. HTTP tells
+/// whole seconds only, and the answer takes a while.
+const APART_MAX: u64 = 5;
+
+/// How a command ends that found the surroundings wrong.
+const WRONG: u8 = 3;
+
+/// How a thing was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Ok,
+    /// It works, but somebody should know.
+    Warning,
+    Bad,
+    /// It could not be looked at.
+    Skipped,
+}
+
+impl State {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Bad => "bad",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug)]
+struct Check {
+    name: &'static str,
+    state: State,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Check {
+    fn new(name: &'static str, state: State, message: impl Into<String>) -> Self {
+        Self { name, state, message: message.into(), hint: None }
+    }
+
+    fn failed(name: &'static str, failure: &Failure) -> Self {
+        let check = Self::new(name, State::Bad, failure.text());
+        Self { hint: failure.hint_text().map(str::to_owned), ..check }
+    }
+
+    fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+pub(crate) fn main(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
+    remote::run(&arguments.remote, async |remote| {
+        let mut checks = of_server(&remote).await;
+        checks.extend(local::checks(&arguments.data).await);
+        let is_well = checks.iter().all(|check| check.state != State::Bad);
+        show(remote.form, &body(&checks, is_well), |style| text(&checks, style))?;
+        Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(WRONG) })
+    })
+}
+
+async fn of_server(remote: &Remote) -> Vec<Check> {
+    let health = match remote.ask(calls::health()).await {
+        Ok(health) => health,
+        Err(failure) => {
+            let mut checks = vec![Check::failed("server", &failure)];
+            for name in ["store", "bus", "token", "clock"] {
+                checks.push(Check::new(name, State::Skipped, "the server was not reached"));
+            }
+            return checks;
+        }
+    };
+    let mut checks = vec![server(remote, &health.value), store(&health.value), bus(&health.value)];
+    checks.push(token(remote).await);
+    checks.push(clock(&health));
+    checks
+}
+
+fn server(remote: &Remote, health: &Health) -> Check {
+    let base = remote.client.base().as_str().trim_end_matches('/');
+    let (version, up) = (&health.version, health.uptime_seconds);
+    let origin = &remote.origin;
+    let message = format!("{base} ({origin}) is version {version}, up for {up} s");
+    let own = env!("CARGO_PKG_VERSION");
+    if version == own {
+        return Check::new("server", State::Ok, message);
+    }
+    let hint = format!("this program is version {own}; what one of them lacks will not work");
+    Check::new("server", State::Warning, message).hint(hint)
+}
+
+fn store(health: &Health) -> Check {
+    match health.database.as_str() {
+        "connected" => Check::new("store", State::Ok, "connected"),
+        other => Check::new("store", State::Bad, other)
+            .hint("the server goes on by itself when its database is back"),
+    }
+}
+
+fn bus(health: &Health) -> Check {
+    match health.nats.as_str() {
+        "connected" => Check::new("bus", State::Ok, "connected"),
+        "not_configured" => Check::new("bus", State::Ok, "none is named, and none is needed"),
+        other => Check::new("bus", State::Warning, other)
+            .hint("executions go on; events are published when NATS is back"),
+    }
+}
+
+async fn token(remote: &Remote) -> Check {
+    match remote.ask(calls::whoami()).await {
+        Ok(answer) => {
+            let who = answer.value;
+            let shown = if remote.has_token { "" } else { "no token is shown; " };
+            let roles = who.roles.join(", ");
+            let message =
+                format!("{shown}known as {}, tenant {}, roles: {roles}", who.name, who.tenant);
+            Check::new("token", State::Ok, message)
+        }
+        Err(failure) => Check::failed("token", &failure),
+    }
+}
+
+fn clock(health: &Answer<Health>) -> Check {
+    let date = health.date.as_deref().and_then(http_date);
+    let Some(date) = date else {
+        return Check::new("clock", State::Skipped, "the server did not tell its time");
+    };
+    let now = SystemClock.now();
+    let apart = now.since(date).max(date.since(now)).as_secs();
+    if apart <= APART_MAX {
+        return Check::new("clock", State::Ok, "as the server's");
+    }
+    let which = if now > date { "ahead of" } else { "behind" };
+    let message = format!("this machine's clock is {apart} s {which} the server's");
+    Check::new("clock", State::Warning, message).hint("let both follow a time server")
+}
+
+/// A time as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn http_date(text: &str) -> Option<Timestamp> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut words = text.split(' ').skip(1);
+    let (day, month, year, time) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let month = MONTHS.iter().position(|name| *name == month)? + 1;
+    format!("{year}-{month:02}-{day}T{time}Z").parse().ok()
+}
+
+fn body(checks: &[Check], is_well: bool) -> Value {
+    let shown = checks.iter().map(|Check { name, state, message, hint }| {
+        json!({"name": name, "state": state.as_str(), "message": message, "hint": hint})
+    });
+    json!({"ok": is_well, "checks": shown.collect::<Vec<_>>()})
+}
+
+fn text(checks: &[Check], style: Style) -> String {
+    let mut text = String::new();
+    for Check { name, state, message, hint } in checks {
+        let tone = match state {
+            State::Skipped => Tone::Faint,
+            State::Ok | State::Warning | State::Bad => Tone::of_status(state.as_str()),
+        };
+        let state = tone.paint(style, &format!("{:<8}", state.as_str()));
+        text.push_str(&format!("{state} {name:<7} {}\n", one_line(message)));
+        if let Some(hint) = hint {
+            text.push_str(&format!("{:17}{}: {hint}\n", "", style.faint("help")));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_an_answer_is_read() {
+        let read = |text: &str| http_date(text).map(|at| at.to_string());
+        let expected: Timestamp = "1994-11-06T08:49:37Z".parse().expect("a time");
+        assert_eq!(http_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(expected));
+        for text in ["", "now", "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 99 Nov 1994 08:49:37 GMT"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn clocks_that_are_apart_are_told() {
+        let health = Health {
+            status: "ok".into(),
+            database: "connected".into(),
+            nats: "disconnected".into(),
+            uptime_seconds: 1,
+            version: "0".into(),
+        };
+        let answer = |date: Option<&str>| Answer {
+            value: health.clone(),
+            body: Value::Null,
+            date: date.map(str::to_owned),
+        };
+        let old = clock(&answer(Some("Sun, 06 Nov 1994 08:49:37 GMT")));
+        assert_eq!(old.state, State::Warning);
+        assert!(old.message.contains("ahead of"), "{}", old.message);
+        assert_eq!(clock(&answer(None)).state, State::Skipped);
+        assert_eq!((store(&health).state, bus(&health).state), (State::Ok, State::Warning));
+    }
+}

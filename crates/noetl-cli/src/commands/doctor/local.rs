@@ -1,0 +1,95 @@
+//! What has to be right on this machine for `noetl run` and `noetl dev`.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use super::{Check, State};
+use crate::keys;
+use crate::settings::setting;
+
+/// How long an interpreter may take to say its version.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// All of it.
+pub(super) async fn checks(data: &Path) -> Vec<Check> {
+    vec![python().await, directory(data), key(data)]
+}
+
+async fn python() -> Check {
+    let name = setting("NOETL_PYTHON").unwrap_or_else(|| "python3".to_owned());
+    let hint = "Python steps need it: install Python 3, or name one in NOETL_PYTHON";
+    let bad = |message: String| Check::new("python", State::Bad, message).hint(hint);
+    let mut command = Command::new(&name);
+    command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
+    match tokio::time::timeout(PATIENCE, command.output()).await {
+        Ok(Ok(said)) if said.status.success() => {
+            let version = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+            Check::new("python", State::Ok, format!("{name} is {version}"))
+        }
+        Ok(Ok(said)) => bad(format!("{name} --version ended with {}", said.status)),
+        Ok(Err(error)) => bad(format!("{name} could not be started: {error}")),
+        Err(_) => bad(format!("{name} --version did not end")),
+    }
+}
+
+/// Whether a database can be kept there; nothing is left behind.
+fn directory(data: &Path) -> Check {
+    let name = data.display();
+    let hint = "choose another with --data or NOETL_DATA, or give yourself the right to write";
+    let parents =
+        data.ancestors().map(|path| if path == Path::new("") { Path::new(".") } else { path });
+    let existing = parents.into_iter().find(|path| path.exists());
+    let probed = existing.map(probe);
+    match probed {
+        Some(Ok(())) if data.exists() => {
+            Check::new("data", State::Ok, format!("{name} can be written"))
+        }
+        Some(Ok(())) => Check::new("data", State::Ok, format!("{name} can be made")),
+        Some(Err(error)) => {
+            Check::new("data", State::Bad, format!("{name} cannot be written: {error}")).hint(hint)
+        }
+        None => Check::new("data", State::Bad, format!("{name} cannot be made")).hint(hint),
+    }
+}
+
+fn probe(directory: &Path) -> io::Result<()> {
+    let file = directory.join(format!(".noetl-doctor-{}", std::process::id()));
+    OpenOptions::new().write(true).create_new(true).open(&file)?;
+    fs::remove_file(file)
+}
+
+fn key(data: &Path) -> Check {
+    match keys::from_settings() {
+        Err(failure) => Check::failed("key", &failure),
+        Ok(Some(_)) => Check::new("key", State::Ok, "the environment has one"),
+        Ok(None) if keys::is_in(data) => {
+            Check::new("key", State::Ok, format!("{} has one", data.display()))
+        }
+        Ok(None) => {
+            let message = "there is none yet; `noetl dev` makes one, `noetl server` needs one";
+            Check::new("key", State::Ok, message)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_there_or_can_be_made_is_well_and_stays_empty() {
+        let home = tempfile::TempDir::new().expect("a directory");
+        assert_eq!(directory(home.path()).state, State::Ok);
+        assert_eq!(directory(&home.path().join("a/b")).state, State::Ok);
+        assert_eq!(fs::read_dir(home.path()).expect("a list").count(), 0);
+        let file = home.path().join("file");
+        fs::write(&file, "").expect("a file");
+        assert_eq!(directory(&file).state, State::Bad);
+        assert_eq!(directory(&file.join("below")).state, State::Bad);
+    }
+}

@@ -1,0 +1,50 @@
+//! `noetl executions`: a list of them.
+
+use std::process::ExitCode;
+
+use noetl_api::calls::{self, Which};
+use noetl_api::executions::ExecutionView;
+
+use super::shown::{cut, time};
+use crate::arguments::ExecutionsArguments;
+use crate::failure::Failure;
+use crate::output::answers::show;
+use crate::output::table::{Cell, Table};
+use crate::remote;
+
+/// The most of a failure that stands in a list.
+const ERROR_MAX: usize = 80;
+
+pub(crate) fn main(arguments: &ExecutionsArguments) -> Result<ExitCode, Failure> {
+    let which = Which {
+        status: arguments.status.clone(),
+        path: arguments.path.clone(),
+        parent: arguments.parent,
+        limit: arguments.limit,
+        offset: arguments.offset,
+    };
+    remote::run(&arguments.remote, async |remote| {
+        let answer = remote.ask(calls::executions(&which)).await?;
+        show(remote.form, &answer.body, |style| {
+            table(&answer.value).render(style, "no executions")
+        })?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn table(executions: &[ExecutionView]) -> Table<7> {
+    let head = ["ID", "STATUS", "PATH", "VERSION", "STARTED", "DURATION", "ERROR"];
+    let mut table = Table::new(head);
+    for view in executions {
+        table.row([
+            Cell::new(view.execution_id),
+            Cell::status(&view.status),
+            Cell::maybe(view.path.as_ref()),
+            Cell::new(view.version),
+            Cell::new(time(view.started_at)),
+            Cell::maybe(view.duration_human.as_ref()),
+            Cell::new(view.error.as_deref().map_or(String::new(), |why| cut(why, ERROR_MAX))),
+        ]);
+    }
+    table
+}

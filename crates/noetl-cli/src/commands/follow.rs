@@ -1,0 +1,91 @@
+//! A stream of a server to its end.
+
+use noetl_api::events::EventView;
+use noetl_api::stream::StreamEnd;
+use noetl_api::{Call, ClientError, Heard, calls};
+use noetl_model::ExecutionId;
+use serde_json::Value;
+
+use super::shown::{clock, cut};
+use crate::failure::{Failure, Kind};
+use crate::output::style::Style;
+use crate::output::table::Tone;
+use crate::output::{self, style};
+use crate::remote::Remote;
+use crate::signals::StopRequests;
+
+/// The most of a failure that stands on a line of the log.
+const ERROR_MAX: usize = 200;
+
+/// How following ended.
+pub(super) enum Ended {
+    /// The execution is over.
+    Over(StreamEnd),
+    /// Whoever follows wants no more. The execution goes on.
+    Interrupted,
+}
+
+/// Reads a stream to its end, or until Ctrl-C, handing each item on.
+pub(super) async fn to_end(
+    remote: &Remote,
+    call: Call<()>,
+    after: u64,
+    mut each: impl FnMut(Value) -> Result<(), Failure>,
+) -> Result<Ended, Failure> {
+    let stop = StopRequests::listen();
+    let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    let mut follow = remote.follow(call, after);
+    loop {
+        let heard = tokio::select! {
+            heard = follow.next() => heard,
+            () = stop.next() => return Ok(Ended::Interrupted),
+        };
+        match heard.map_err(|error| remote.failure(&error))? {
+            Heard::Item(_, item) => each(item)?,
+            Heard::End(end) => return Ok(Ended::Over(end)),
+            Heard::Lost(_) => output::note("the connection was lost; trying again"),
+        }
+    }
+}
+
+/// Shows the log of an execution on stderr until it is over.
+pub(super) async fn log_to_end(remote: &Remote, id: ExecutionId) -> Result<Ended, Failure> {
+    let style = style::of_stderr();
+    to_end(remote, calls::stream(id), 0, |item| {
+        output::note(line(&event(remote, &item)?, style).trim_end());
+        Ok(())
+    })
+    .await
+}
+
+/// One event of a stream.
+pub(super) fn event(remote: &Remote, item: &Value) -> Result<EventView, Failure> {
+    use serde::Deserialize as _;
+    EventView::deserialize(item).map_err(|error| remote.failure(&ClientError::Shape(error.into())))
+}
+
+/// One event on a line, its columns where those of others are.
+pub(super) fn line(event: &EventView, style: Style) -> String {
+    let kind = event.event_type.as_deref().unwrap_or("-");
+    let status = event.status.as_deref().unwrap_or("-");
+    let step = event.node_name.as_deref().or(event.node_id.as_deref()).unwrap_or("-");
+    let mut text = format!(
+        "{:>5}  {}  {}  {}  {}",
+        event.seq,
+        style.faint(&clock(event.created_at)),
+        cut(kind, 40) + &" ".repeat(20_usize.saturating_sub(kind.chars().count())),
+        Tone::of_status(status).paint(style, &format!("{:<9}", cut(status, 20))),
+        cut(step, 100),
+    );
+    if let Some(error) = &event.error {
+        text.push_str("  ");
+        text.push_str(&style.bad(&cut(error, ERROR_MAX)));
+    }
+    text.push('\n');
+    text
+}
+
+/// What to say to who does not want to wait.
+pub(super) fn note_interrupted(id: ExecutionId) {
+    output::note(&format!("the execution goes on; see `noetl status {id}`"));
+}

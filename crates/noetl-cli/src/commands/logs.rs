@@ -1,0 +1,94 @@
+//! `noetl logs`: what the steps of an execution printed.
+
+use std::io::{self, IsTerminal as _};
+use std::process::ExitCode;
+
+use noetl_api::logs::LineView;
+use noetl_api::{ClientError, calls};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::follow::{self, Ended};
+use super::shown::count;
+use super::status::{exit_code, interrupted};
+use crate::arguments::{Form, LogsArguments};
+use crate::failure::Failure;
+use crate::output;
+use crate::output::answers::{show, show_item};
+use crate::remote::{self, Remote};
+
+/// Lines asked for at a time: as many as a server gives.
+const PAGE: u64 = 5000;
+
+pub(crate) fn main(arguments: &LogsArguments) -> Result<ExitCode, Failure> {
+    remote::run(&arguments.remote, async |remote| match arguments.follow {
+        true => follow(&remote, arguments).await,
+        false => read(&remote, arguments).await,
+    })
+}
+
+/// For people, page by page until there is no more; else one answer of the server.
+async fn read(remote: &Remote, arguments: &LogsArguments) -> Result<ExitCode, Failure> {
+    let LogsArguments { id, limit, .. } = *arguments;
+    let mut after = arguments.after;
+    let mut left = limit.unwrap_or(u64::MAX);
+    loop {
+        let call = calls::logs(id, arguments.command.as_deref(), after, Some(left.min(PAGE)));
+        let answer = remote.ask(call).await?;
+        let reply = &answer.value;
+        if remote.form != Form::Table {
+            show(remote.form, &answer.body, |_| String::new())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        for line in &reply.lines {
+            let place = reply.gaps.iter().find(|gap| {
+                gap.command_id == line.command_id && gap.lines > 0 && gap.after == line.n
+            });
+            print(line)?;
+            if let Some(gap) = place {
+                let lines = usize::try_from(gap.lines).unwrap_or(usize::MAX);
+                output::note(&format!("… {} not kept", count(lines, "line")));
+            }
+        }
+        let taken = reply.lines.len() as u64;
+        left = left.saturating_sub(taken);
+        if taken == 0 || left == 0 || reply.next_after <= after {
+            return Ok(ExitCode::SUCCESS);
+        }
+        after = reply.next_after;
+    }
+}
+
+async fn follow(remote: &Remote, arguments: &LogsArguments) -> Result<ExitCode, Failure> {
+    let stream = calls::log_stream(arguments.id, arguments.command.as_deref());
+    let ended = follow::to_end(remote, stream, arguments.after, |item| {
+        let line = line(remote, &item)?;
+        match remote.form {
+            Form::Table => print(&line),
+            form => show_item(form, &item, |_| String::new()),
+        }
+    });
+    match ended.await? {
+        Ended::Over(end) => Ok(exit_code(&end.status)),
+        Ended::Interrupted => Ok(interrupted()),
+    }
+}
+
+fn line(remote: &Remote, item: &Value) -> Result<LineView, Failure> {
+    LineView::deserialize(item).map_err(|error| remote.failure(&ClientError::Shape(error.into())))
+}
+
+/// Prints a line where the step printed it. At a terminal, without what would move its cursor.
+fn print(line: &LineView) -> Result<(), Failure> {
+    let shown = |is_terminal: bool| match is_terminal {
+        true => {
+            line.text.chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect()
+        }
+        false => line.text.clone(),
+    };
+    if line.stream == "stderr" {
+        output::note(&shown(io::stderr().is_terminal()));
+        return Ok(());
+    }
+    output::data(format!("{}\n", shown(io::stdout().is_terminal())).as_bytes())
+}

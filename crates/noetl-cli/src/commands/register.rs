@@ -1,0 +1,201 @@
+//! `noetl register` and `noetl catalog register`: documents and credentials to a server.
+
+mod files;
+
+use std::process::ExitCode;
+
+use noetl_api::catalog::RegisterRequest;
+use noetl_api::credentials::PutCredential;
+use noetl_api::{ClientError, calls};
+use noetl_control::CredentialRequest;
+use serde_json::Value;
+
+use super::credentials;
+use super::document::{self, Document};
+use super::shown::{count, diagnostics};
+use crate::arguments::{DocumentsArguments, RegisterCommand, RemoteArguments, SourceArguments};
+use crate::failure::{Failure, Kind};
+use crate::output::answers::show;
+use crate::output::style::one_line;
+use crate::output::{self, style};
+use crate::remote::{self, Remote};
+
+pub(crate) fn main(command: &RegisterCommand) -> Result<ExitCode, Failure> {
+    match command {
+        RegisterCommand::Playbook(arguments) => of_source(arguments, What::Playbooks),
+        RegisterCommand::Credential(arguments) => of_source(arguments, What::Credentials),
+    }
+}
+
+/// Registers documents of any kind.
+pub(crate) fn documents(arguments: &DocumentsArguments) -> Result<ExitCode, Failure> {
+    let files = arguments.files.iter().map(|file| document::read(file));
+    let is_many = arguments.files.len() > 1;
+    send_all(files, What::Anything, is_many, arguments.force, &arguments.remote)
+}
+
+/// What documents are taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Playbooks,
+    Credentials,
+    /// What they say they are.
+    Anything,
+}
+
+fn of_source(arguments: &SourceArguments, what: What) -> Result<ExitCode, Failure> {
+    let SourceArguments { source, force, remote } = arguments;
+    match (&source.file, &source.directory) {
+        (Some(file), _) => send_all([document::read(file)], what, false, *force, remote),
+        (None, Some(directory)) => {
+            let extensions: &[&str] = match what {
+                What::Credentials => &["yaml", "yml", "json"],
+                What::Playbooks | What::Anything => &["yaml", "yml"],
+            };
+            let found = files::below(directory, extensions)?;
+            let documents = found.iter().map(|file: &std::path::PathBuf| document::read(file));
+            send_all(documents, what, true, *force, remote)
+        }
+        (None, None) => Err(Failure::new(Kind::User, "no file was named")),
+    }
+}
+
+/// Sends every document. One that is refused does not keep the others from it; the command then
+/// ends with a failure all the same.
+fn send_all(
+    documents: impl IntoIterator<Item = Result<Document, Failure>>,
+    what: What,
+    is_many: bool,
+    force: bool,
+    arguments: &RemoteArguments,
+) -> Result<ExitCode, Failure> {
+    remote::run(arguments, async |remote| {
+        let mut kept = Vec::new();
+        let mut failed = None;
+        for document in documents {
+            let sent = match &document {
+                Ok(document) => send(&remote, document, what, force).await,
+                Err(_) => Ok(Vec::new()),
+            };
+            match (document, sent) {
+                (Ok(_), Ok(replies)) => kept.extend(replies),
+                // Nothing that follows would be heard either.
+                (Ok(_), Err(failure)) if failure.kind() == Kind::Config => return Err(failure),
+                (Ok(_), Err(failure)) | (Err(failure), _) => {
+                    if !is_many {
+                        return Err(failure);
+                    }
+                    output::failure(&failure);
+                    failed = Some(failure.exit_code());
+                }
+            }
+        }
+        print(&remote, kept, is_many)?;
+        Ok(failed.unwrap_or(ExitCode::SUCCESS))
+    })
+}
+
+/// What became of a document: a sentence, and what the server answered.
+struct Kept {
+    sentence: String,
+    body: Value,
+}
+
+fn print(remote: &Remote, kept: Vec<Kept>, is_many: bool) -> Result<(), Failure> {
+    let text: String = kept.iter().map(|kept| format!("{}\n", kept.sentence)).collect();
+    let mut bodies: Vec<Value> = kept.into_iter().map(|kept| kept.body).collect();
+    let body = match (is_many, bodies.len()) {
+        (false, 1) => bodies.remove(0),
+        _ => Value::Array(bodies),
+    };
+    show(remote.form, &body, |_| text)
+}
+
+async fn send(
+    remote: &Remote,
+    document: &Document,
+    what: What,
+    force: bool,
+) -> Result<Vec<Kept>, Failure> {
+    let kind = kind_of(document);
+    let is_credential = what == What::Credentials
+        || what == What::Anything && kind.as_deref() == Some("credential");
+    if is_credential {
+        let mut kept = Vec::new();
+        for request in credentials::of_document(document)? {
+            kept.push(keep(remote, request).await?);
+        }
+        return Ok(kept);
+    }
+    // A directory of playbooks may hold other files.
+    if what == What::Playbooks && kind.as_deref().is_some_and(|kind| kind != "playbook") {
+        let kind = kind.unwrap_or_default();
+        output::note(&format!("{} is a {kind} and was left out", document.name));
+        return Ok(Vec::new());
+    }
+    register(remote, document, force).await.map(|kept| vec![kept])
+}
+
+async fn register(remote: &Remote, document: &Document, force: bool) -> Result<Kept, Failure> {
+    let request = RegisterRequest::playbook(document.text.clone());
+    let answer = match remote.client.ask(calls::register(&request, force)).await {
+        Ok(answer) => answer,
+        Err(error) => return Err(refused(remote, &document.name, &error)),
+    };
+    let reply = &answer.value;
+    let style = style::of_stderr();
+    let warnings = diagnostics(&document.name, &reply.warnings, style);
+    if !warnings.is_empty() {
+        output::note(warnings.trim_end());
+    }
+    let sentence = format!(
+        "registered {} {} version {} ({})",
+        one_line(&reply.kind),
+        one_line(&reply.path),
+        reply.version,
+        reply.catalog_id,
+    );
+    Ok(Kept { sentence, body: answer.body })
+}
+
+/// Says what was found in a document that is refused.
+pub(super) fn refused(remote: &Remote, name: &str, error: &ClientError) -> Failure {
+    let failure = remote.failure(error);
+    let ClientError::Refused { body, .. } = error else { return failure };
+    let found = diagnostics(name, &body.diagnostics, style::of_stderr());
+    if found.is_empty() {
+        return failure.about(name);
+    }
+    output::note(found.trim_end());
+    let errors = body.diagnostics.iter().filter(|it| it.severity == "error").count();
+    Failure::new(failure.kind(), format!("{name} was not taken: {}", count(errors, "error")))
+}
+
+/// Keeps a credential.
+async fn keep(remote: &Remote, request: CredentialRequest) -> Result<Kept, Failure> {
+    let request = PutCredential {
+        name: request.name,
+        kind: request.kind,
+        data: request.data,
+        meta: request.meta,
+        tags: Some(request.tags),
+        description: request.description,
+    };
+    let answer = remote.ask(calls::put_credential(&request)).await;
+    let answer =
+        answer.map_err(|failure| failure.about(&format!("credential '{}'", request.name)))?;
+    let view = &answer.value;
+    for warning in &view.warnings {
+        output::note(&format!("credential '{}': {}", one_line(&view.name), one_line(warning)));
+    }
+    let (kind, name) = (one_line(&view.kind), one_line(&view.name));
+    let sentence = format!("kept {kind} credential {name} ({})", view.id);
+    Ok(Kept { sentence, body: answer.body })
+}
+
+/// What a document says it is, in lower case. What cannot be read is left to the server, which says
+/// what is wrong with it.
+fn kind_of(document: &Document) -> Option<String> {
+    let data = noetl_playbook::read_data(&document.text).ok()?;
+    data.get("kind").and_then(Value::as_str).map(str::to_ascii_lowercase)
+}

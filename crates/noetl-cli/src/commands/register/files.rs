@@ -1,0 +1,78 @@
+//! Files of a directory and of those below it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Kind};
+
+/// How deep directories are looked through. Nobody keeps playbooks deeper.
+const DEPTH_MAX: usize = 64;
+
+/// Files with one of these extensions, in the order of their paths. Names that begin with a dot are
+/// left out; so are links to directories, which could lead in a circle.
+pub(super) fn below(directory: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    walk(directory, extensions, 0, &mut found).map_err(|(path, error)| {
+        Failure::from_error(Kind::User, &error).about(&format!("could not read {}", path.display()))
+    })?;
+    found.sort();
+    if found.is_empty() {
+        let message = format!("{} holds no file to register", directory.display());
+        let hint = format!("looked for names that end with .{}", extensions.join(", ."));
+        return Err(Failure::new(Kind::User, message).hint(hint));
+    }
+    Ok(found)
+}
+
+fn walk(
+    directory: &Path,
+    extensions: &[&str],
+    depth: usize,
+    found: &mut Vec<PathBuf>,
+) -> Result<(), (PathBuf, io::Error)> {
+    let at = |error| (directory.to_owned(), error);
+    for entry in fs::read_dir(directory).map_err(at)? {
+        let entry = entry.map_err(at)?;
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let path = entry.path();
+        let kind = entry.file_type().map_err(at)?;
+        let extension = path.extension().and_then(|text| text.to_str()).unwrap_or_default();
+        if kind.is_dir() && depth < DEPTH_MAX {
+            walk(&path, extensions, depth + 1, found)?;
+        } else if path.is_file() && extensions.iter().any(|one| one.eq_ignore_ascii_case(extension))
+        {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_all_levels_are_found_in_order_and_circles_are_not_walked() {
+        let home = tempfile::TempDir::new().expect("a directory");
+        let at = |name: &str| home.path().join(name);
+        fs::create_dir_all(at("b/c")).expect("directories");
+        for name in ["z.yaml", "b/a.YML", "b/c/d.yaml", "b/note.txt", ".hidden.yaml"] {
+            fs::write(at(name), "").expect("a file");
+        }
+        std::os::unix::fs::symlink(home.path(), at("b/circle")).expect("a link");
+        let found = below(home.path(), &["yaml", "yml"]).expect("files");
+        assert_eq!(found, [at("b/a.YML"), at("b/c/d.yaml"), at("z.yaml")]);
+    }
+
+    #[test]
+    fn a_directory_without_files_is_said() {
+        let home = tempfile::TempDir::new().expect("a directory");
+        let said = below(home.path(), &["yaml"]).expect_err("nothing").text();
+        assert!(said.ends_with("holds no file to register"), "{said}");
+        let said = below(&home.path().join("x"), &["yaml"]).expect_err("nothing").text();
+        assert!(said.starts_with("could not read "), "{said}");
+    }
+}

@@ -1,0 +1,65 @@
+//! `noetl replay`: what a log tells, up to any event or time.
+
+use std::process::ExitCode;
+
+use noetl_api::calls;
+use noetl_api::replay::ReplayQuery;
+use serde_json::Value;
+
+use crate::arguments::ReplayArguments;
+use crate::failure::Failure;
+use crate::output::answers::show;
+use crate::output::style::Style;
+use crate::output::table::{Cell, Tone, fields};
+use crate::remote;
+
+pub(crate) fn main(arguments: &ReplayArguments) -> Result<ExitCode, Failure> {
+    let query = ReplayQuery {
+        execution_id: Some(arguments.id.to_string()),
+        as_of_event_id: arguments.at_event.clone(),
+        as_of_time: arguments.at_time.clone(),
+        projection: arguments.projection.clone(),
+        ..ReplayQuery::default()
+    };
+    remote::run(&arguments.remote, async |remote| {
+        let answer = remote.ask(calls::replay(&query)).await?;
+        show(remote.form, &answer.body, |style| summary(&answer.body, style))?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// What an answer holds in a few lines: the execution itself, and how much of everything else.
+fn summary(state: &Value, style: Style) -> String {
+    let text = |value: Option<&Value>| match value {
+        None | Some(Value::Null) => Cell::new("-"),
+        Some(Value::String(text)) => Cell::new(text),
+        Some(other) => Cell::new(other),
+    };
+    let execution = &state["execution"];
+    let status = text(execution.get("status"));
+    let tone = Tone::of_status(execution["status"].as_str().unwrap_or_default());
+    let size = |name: &str| Cell::new(state[name].as_object().map_or(0, serde_json::Map::len));
+    let shown = [
+        ("execution", text(state.get("execution_id"))),
+        ("status", status.toned(tone)),
+        ("events", text(state.get("event_count"))),
+        ("last event", text(state.get("last_event_id"))),
+        ("last type", text(state.get("last_event_type"))),
+        ("stages", size("stages")),
+        ("frames", size("frames")),
+        ("commands", size("commands")),
+        ("loops", size("loops")),
+        ("objects", size("business_objects")),
+        ("checksum", checksum(&state["checksum"])),
+    ];
+    let mut out = fields(&shown, style);
+    if state["truncated"] == Value::Bool(true) {
+        out.push_str("only the oldest events were folded; --output json tells how many\n");
+    }
+    out
+}
+
+fn checksum(value: &Value) -> Cell {
+    let text = value.as_str().or_else(|| value.get("value").and_then(Value::as_str));
+    Cell::maybe(text)
+}

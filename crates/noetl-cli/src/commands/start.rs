@@ -1,0 +1,98 @@
+//! `noetl execute`, `retry`, `rerun` and `fork`: starting executions.
+
+use std::process::ExitCode;
+
+use noetl_api::execute::{ExecuteReply, ExecuteRequest};
+use noetl_api::executions::{ForkReply, ForkRequest, RerunRequest, RetryRequest};
+use noetl_api::{Answer, Call, Id, Version, calls};
+use noetl_model::Map;
+
+use super::{payload, status};
+use crate::arguments::{
+    ExecuteArguments, ForkArguments, Form, RemoteArguments, RerunArguments, RetryArguments,
+    WorkloadArguments,
+};
+use crate::failure::Failure;
+use crate::output;
+use crate::output::answers::show;
+use crate::remote::{self, Remote};
+
+pub(crate) fn execute(arguments: &ExecuteArguments) -> Result<ExitCode, Failure> {
+    let request = ExecuteRequest {
+        path: Some(arguments.path.clone()),
+        version: arguments.version.map(Version::Number),
+        payload: workload(&arguments.workload)?,
+        execution_pool: arguments.pool.clone(),
+        ..ExecuteRequest::default()
+    };
+    remote::run(&arguments.remote, async |remote| {
+        let answer = remote.ask(calls::execute(&request)).await?;
+        let id = answer.value.execution_id;
+        if !arguments.follow {
+            print_started(&remote, &answer)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        output::note(&format!("execution {id} {}", answer.value.status));
+        status::follow_and_print(&remote, id.into()).await
+    })
+}
+
+pub(crate) fn rerun(arguments: &RerunArguments) -> Result<ExitCode, Failure> {
+    let request = RerunRequest { workload: workload(&arguments.workload)? };
+    remote::run(&arguments.remote, async |remote| {
+        let answer = remote.ask(calls::rerun(arguments.id, &request)).await?;
+        print_started(&remote, &answer)?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+pub(crate) fn retry(arguments: &RetryArguments) -> Result<ExitCode, Failure> {
+    let request =
+        RetryRequest { from: arguments.from.clone(), workload: workload(&arguments.workload)? };
+    forked(&arguments.remote, || calls::retry(arguments.id, &request))
+}
+
+pub(crate) fn fork(arguments: &ForkArguments) -> Result<ExitCode, Failure> {
+    let request =
+        ForkRequest { at: arguments.at.map(Id::text), workload: workload(&arguments.workload)? };
+    forked(&arguments.remote, || calls::fork(arguments.id, &request))
+}
+
+fn workload(arguments: &WorkloadArguments) -> Result<Map, Failure> {
+    payload::given(arguments.payload.as_deref(), &arguments.set)
+}
+
+/// Starts an execution that has the past of another.
+fn forked(
+    arguments: &RemoteArguments,
+    call: impl FnOnce() -> Call<ForkReply>,
+) -> Result<ExitCode, Failure> {
+    remote::run(arguments, async |remote| {
+        let answer = remote.ask(call()).await?;
+        let ForkReply { execution_id, status, forked_from, .. } = &answer.value;
+        show(remote.form, &answer.body, |_| {
+            let from = forked_from.execution_id;
+            let what = match forked_from.seq {
+                0 => format!("with the workload of {from}"),
+                seq => format!("with the past of {from} up to event {seq}"),
+            };
+            format!("execution {execution_id} {status} {what}\n")
+        })?;
+        hint(&remote, *execution_id);
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn print_started(remote: &Remote, answer: &Answer<ExecuteReply>) -> Result<(), Failure> {
+    let ExecuteReply { execution_id, status, .. } = &answer.value;
+    show(remote.form, &answer.body, |_| format!("execution {execution_id} {status}\n"))?;
+    hint(remote, *execution_id);
+    Ok(())
+}
+
+/// What to do next, for people.
+fn hint(remote: &Remote, id: Id) {
+    if remote.form == Form::Table {
+        output::note(&format!("see `noetl status {id} --follow`"));
+    }
+}

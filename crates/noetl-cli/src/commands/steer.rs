@@ -1,0 +1,59 @@
+//! `noetl cancel` and `noetl cleanup`: stopping executions.
+
+use std::process::ExitCode;
+
+use noetl_api::executions::{CancelRequest, CleanupRequest};
+use noetl_api::{ClientError, calls};
+
+use crate::arguments::{CancelArguments, CleanupArguments};
+use crate::failure::Failure;
+use crate::output::answers::show;
+use crate::output::style::one_line;
+use crate::output::{self, style};
+use crate::remote;
+
+/// The code of a refusal to stop what is over.
+const OVER: &str = "already_finished";
+
+pub(crate) fn cancel(arguments: &CancelArguments) -> Result<ExitCode, Failure> {
+    let request = CancelRequest { reason: arguments.reason.clone(), cascade: arguments.cascade };
+    remote::run(&arguments.remote, async |remote| {
+        let answer = match remote.client.ask(calls::cancel(arguments.id, &request)).await {
+            Ok(answer) => answer,
+            Err(ClientError::Refused { body, .. }) if body.code == OVER => {
+                // There is nothing to stop, which is what was wanted.
+                let label = style::of_stderr().warn("warning");
+                output::note(&format!("{label}: {}", one_line(&body.error)));
+                return Ok(ExitCode::SUCCESS);
+            }
+            Err(error) => return Err(remote.failure(&error)),
+        };
+        let reply = &answer.value;
+        show(remote.form, &answer.body, |style| {
+            let (id, message) = (reply.execution_id, one_line(&reply.message));
+            let mut text = format!("execution {id}: {message}\n");
+            // The execution itself is in the sentence.
+            for id in reply.cancelled_executions.iter().filter(|id| **id != reply.execution_id) {
+                text.push_str(&format!("  {} {id}\n", style.faint("stopped")));
+            }
+            text
+        })?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+pub(crate) fn cleanup(arguments: &CleanupArguments) -> Result<ExitCode, Failure> {
+    let request = CleanupRequest {
+        older_than_minutes: arguments.older_than_minutes,
+        dry_run: arguments.dry_run,
+    };
+    remote::run(&arguments.remote, async |remote| {
+        let answer = remote.ask(calls::cleanup(&request)).await?;
+        let reply = &answer.value;
+        show(remote.form, &answer.body, |_| {
+            let ids = reply.execution_ids.iter().map(|id| format!("  {id}\n"));
+            format!("{}\n{}", one_line(&reply.message), ids.collect::<String>())
+        })?;
+        Ok(ExitCode::SUCCESS)
+    })
+}

@@ -1,0 +1,64 @@
+//! `noetl subscription`: subscriptions of a server.
+
+use std::process::ExitCode;
+
+use noetl_api::subscriptions::SubscriptionStatus;
+use noetl_api::{Call, calls};
+
+use crate::arguments::{RemoteArguments, SubscriptionCommand};
+use crate::failure::Failure;
+use crate::output::answers::show;
+use crate::output::table::{Cell, Table, fields};
+use crate::remote;
+
+pub(crate) fn main(command: &SubscriptionCommand) -> Result<ExitCode, Failure> {
+    use SubscriptionCommand::{Activate, Deactivate, Drain, Get, List, Pause, Register, Resume};
+    let (of, action) = match command {
+        Register(of) => return one(&of.remote, calls::subscribe(&of.path)),
+        List(of) => return list(&of.remote),
+        Get(of) => return one(&of.remote, calls::subscription(of.id)),
+        Activate(of) => (of, "activate"),
+        Pause(of) => (of, "pause"),
+        Resume(of) => (of, "resume"),
+        Drain(of) => (of, "drain"),
+        Deactivate(of) => (of, "deactivate"),
+    };
+    one(&of.remote, calls::move_subscription(of.id, action))
+}
+
+fn one(arguments: &RemoteArguments, call: Call<SubscriptionStatus>) -> Result<ExitCode, Failure> {
+    remote::run(arguments, async |remote| {
+        let answer = remote.ask(call).await?;
+        let status = &answer.value;
+        show(remote.form, &answer.body, |style| {
+            let shown = [
+                ("subscription", Cell::new(status.subscription_id)),
+                ("path", Cell::new(&status.path)),
+                ("state", Cell::status(&status.state)),
+                ("last event", Cell::new(&status.last_event_type)),
+                ("changed", Cell::maybe(status.updated_at.as_ref())),
+            ];
+            fields(&shown, style)
+        })?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn list(arguments: &RemoteArguments) -> Result<ExitCode, Failure> {
+    remote::run(arguments, async |remote| {
+        let answer = remote.ask(calls::subscriptions()).await?;
+        show(remote.form, &answer.body, |style| {
+            let mut table = Table::new(["ID", "STATE", "PATH", "CHANGED"]);
+            for status in &answer.value.subscriptions {
+                table.row([
+                    Cell::new(status.subscription_id),
+                    Cell::status(&status.state),
+                    Cell::new(&status.path),
+                    Cell::maybe(status.updated_at.as_ref()),
+                ]);
+            }
+            table.render(style, "no subscriptions")
+        })?;
+        Ok(ExitCode::SUCCESS)
+    })
+}

@@ -1,0 +1,122 @@
+//! `noetl token`: the tokens callers show. Over HTTP, or straight on the database, where the first
+//! one comes from and a lost one is replaced.
+
+mod direct;
+
+use std::process::ExitCode;
+
+use noetl_api::calls;
+use noetl_api::tokens::{MadeToken, NewToken, TokenView};
+use noetl_model::Timestamp;
+use serde_json::Value;
+
+use super::shown::time;
+use crate::arguments::{
+    CreateTokenArguments, Form, RevokeTokenArguments, TokenCommand, TokensArguments,
+};
+use crate::failure::Failure;
+use crate::output;
+use crate::output::answers::show;
+use crate::output::table::{Cell, Table, Tone};
+use crate::remote;
+
+pub(crate) fn main(command: TokenCommand) -> Result<ExitCode, Failure> {
+    match command {
+        TokenCommand::Create(arguments) => create(arguments),
+        TokenCommand::List(arguments) => list(&arguments),
+        TokenCommand::Revoke(arguments) => revoke(&arguments),
+    }
+}
+
+fn create(arguments: CreateTokenArguments) -> Result<ExitCode, Failure> {
+    let CreateTokenArguments { name, role, expires, direct, remote } = arguments;
+    let request = NewToken { name, role, expires_in: expires };
+    if let Some(url) = &direct.database_url {
+        let form = remote.form();
+        return direct::run(url, direct.tenant.as_deref(), async |tokens| {
+            let made = tokens.create(request).await?;
+            print_made(form, &direct::body(&made)?, &made)
+        });
+    }
+    remote::run(&remote, async |remote| {
+        let answer = remote.ask(calls::create_token(&request)).await?;
+        print_made(remote.form, &answer.body, &answer.value)
+    })
+}
+
+/// The token alone goes to stdout, so that a script can keep it.
+fn print_made(form: Form, body: &Value, made: &MadeToken) -> Result<ExitCode, Failure> {
+    show(form, body, |_| format!("{}\n", made.token))?;
+    if form == Form::Table {
+        let TokenView { id, role, tenant, expires_at, .. } = &made.view;
+        let until = expires_at.map_or("for ever".to_owned(), |at| format!("until {}", time(at)));
+        output::note(&format!("token {id}: {role} of tenant {tenant}, {until}; shown this once"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(arguments: &TokensArguments) -> Result<ExitCode, Failure> {
+    let TokensArguments { direct, remote } = arguments;
+    if let Some(url) = &direct.database_url {
+        let form = remote.form();
+        return direct::run(url, direct.tenant.as_deref(), async |tokens| {
+            let list = tokens.list().await?;
+            print_list(form, &direct::body(&list)?, &list.tokens, direct::now())
+        });
+    }
+    remote::run(remote, async |remote| {
+        let answer = remote.ask(calls::tokens()).await?;
+        print_list(remote.form, &answer.body, &answer.value.tokens, direct::now())
+    })
+}
+
+fn print_list(
+    form: Form,
+    body: &Value,
+    tokens: &[TokenView],
+    now: Timestamp,
+) -> Result<ExitCode, Failure> {
+    show(form, body, |style| table(tokens, now).render(style, "no tokens"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(tokens: &[TokenView], now: Timestamp) -> Table<6> {
+    let mut table = Table::new(["ID", "ROLE", "TENANT", "STATE", "MADE", "NAME"]);
+    for token in tokens {
+        let state = match (token.revoked_at, token.expires_at) {
+            (Some(_), _) => Cell::new("revoked").toned(Tone::Bad),
+            (None, Some(at)) if at <= now => Cell::new("expired").toned(Tone::Bad),
+            (None, Some(at)) => Cell::new(format!("until {}", time(at))).toned(Tone::Good),
+            (None, None) => Cell::new("counts").toned(Tone::Good),
+        };
+        table.row([
+            Cell::new(&token.id),
+            Cell::new(&token.role),
+            Cell::new(&token.tenant),
+            state,
+            Cell::new(time(token.created_at)),
+            Cell::new(&token.name),
+        ]);
+    }
+    table
+}
+
+fn revoke(arguments: &RevokeTokenArguments) -> Result<ExitCode, Failure> {
+    let RevokeTokenArguments { id, direct, remote } = arguments;
+    // Whoever pastes a whole token means its id; the secret has no business in an address.
+    let id = id.strip_prefix("noetl_").and_then(|rest| rest.split('_').next()).unwrap_or(id);
+    let print = |form, body: &Value| {
+        show(form, body, |_| format!("token {id} does not count any more\n"))?;
+        Ok(ExitCode::SUCCESS)
+    };
+    if let Some(url) = &direct.database_url {
+        let form = remote.form();
+        return direct::run(url, direct.tenant.as_deref(), async |tokens| {
+            print(form, &direct::body(&tokens.revoke(id).await?)?)
+        });
+    }
+    remote::run(remote, async |remote| {
+        let answer = remote.ask(calls::revoke_token(id)).await?;
+        print(remote.form, &answer.body)
+    })
+}

@@ -1,0 +1,108 @@
+//! Tokens straight on a database.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_api::tokens::{MadeToken, NewToken, TokenList, TokenRevoked, TokenView};
+use noetl_control::{TokenError, TokenRequest, Tokens, UnknownRole};
+use noetl_model::{Clock as _, Tenant, Timestamp};
+use noetl_store::{StoreError, SystemClock, Token};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::database::Database;
+use crate::failure::{Failure, Kind};
+use crate::stores::Place;
+
+/// The tokens of one tenant.
+pub(super) struct Direct {
+    tokens: Tokens,
+    tenant: Tenant,
+}
+
+/// Works on a database, and closes it.
+pub(super) fn run(
+    url: &str,
+    tenant: Option<&str>,
+    work: impl AsyncFnOnce(&Direct) -> Result<ExitCode, Failure>,
+) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Runtime::new();
+    let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    runtime.block_on(async {
+        // Always named, so the other never counts.
+        let stores = Place::chosen(Some(url), Database::Memory)?.open().await?;
+        let direct = Direct {
+            tokens: Tokens::new(stores.routed.clone(), Arc::new(SystemClock)),
+            tenant: tenant.map(Tenant::new).unwrap_or_default(),
+        };
+        let outcome = work(&direct).await;
+        drop(direct);
+        stores.close().await;
+        outcome
+    })
+}
+
+impl Direct {
+    pub(super) async fn create(&self, request: NewToken) -> Result<MadeToken, Failure> {
+        let role = request.role.parse();
+        let request = TokenRequest {
+            name: request.name,
+            role: role.map_err(|wrong: UnknownRole| Failure::from_error(Kind::User, &wrong))?,
+            lasts: request.expires_in.map(Duration::from_secs),
+        };
+        let made = self.tokens.create(&self.tenant, request).await;
+        let (kept, token) = made.map_err(|error| {
+            let kind = match error {
+                TokenError::Store(_) => Kind::Config,
+                TokenError::Name | TokenError::Lasts => Kind::User,
+            };
+            Failure::from_error(kind, &error)
+        })?;
+        Ok(MadeToken { view: view(kept), token })
+    }
+
+    pub(super) async fn list(&self) -> Result<TokenList, Failure> {
+        let tokens = self.tokens.list(&self.tenant).await.map_err(|error| unanswered(&error))?;
+        Ok(TokenList { tokens: tokens.into_iter().map(view).collect() })
+    }
+
+    pub(super) async fn revoke(&self, id: &str) -> Result<TokenRevoked, Failure> {
+        let found = self.tokens.revoke(&self.tenant, id).await;
+        match found.map_err(|error| unanswered(&error))? {
+            true => Ok(TokenRevoked { id: id.to_owned(), status: "revoked".to_owned() }),
+            false => {
+                let message = format!("tenant {} has no token '{id}'", self.tenant);
+                Err(Failure::new(Kind::User, message)
+                    .hint("`noetl token list` shows the ids there are"))
+            }
+        }
+    }
+}
+
+/// The machine's time.
+pub(super) fn now() -> Timestamp {
+    SystemClock.now()
+}
+
+/// What a server would answer.
+pub(super) fn body(reply: &impl Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(reply).map_err(|error| Failure::from_error(Kind::Internal, &error))
+}
+
+fn unanswered(error: &StoreError) -> Failure {
+    Failure::from_error(Kind::Config, error)
+}
+
+fn view(token: Token) -> TokenView {
+    let Token { tenant, kept, created_at, revoked_at } = token;
+    TokenView {
+        id: kept.id,
+        name: kept.name,
+        role: kept.role,
+        tenant: tenant.to_string(),
+        created_at,
+        expires_at: kept.expires_at,
+        revoked_at,
+    }
+}

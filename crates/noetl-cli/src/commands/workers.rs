@@ -1,0 +1,38 @@
+//! `noetl workers`: who runs the steps of a server's executions.
+
+use std::process::ExitCode;
+
+use noetl_api::calls;
+use noetl_api::workers::RuntimeView;
+
+use super::shown::time;
+use crate::arguments::WorkersArguments;
+use crate::failure::Failure;
+use crate::output::answers::show;
+use crate::output::table::{Cell, Table};
+use crate::remote;
+
+pub(crate) fn main(arguments: &WorkersArguments) -> Result<ExitCode, Failure> {
+    remote::run(&arguments.remote, async |remote| {
+        let call = calls::workers(arguments.status.as_deref(), arguments.name.as_deref());
+        let answer = remote.ask(call).await?;
+        show(remote.form, &answer.body, |style| {
+            table(&answer.value).render(style, "no workers have registered")
+        })?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn table(workers: &[RuntimeView]) -> Table<5> {
+    let mut table = Table::new(["NAME", "STATUS", "CAPACITY", "HEARTBEAT", "ADDRESS"]);
+    for worker in workers {
+        table.row([
+            Cell::new(&worker.name),
+            Cell::status(&worker.status),
+            Cell::maybe(worker.capacity),
+            Cell::new(time(worker.heartbeat)),
+            Cell::maybe(worker.uri.as_ref()),
+        ]);
+    }
+    table
+}

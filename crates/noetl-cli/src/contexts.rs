@@ -1,0 +1,318 @@
+//! The file of contexts: servers by name, and which of them is meant when none is named.
+//!
+//! `~/.noetl/config.yaml` is shared with other programs that know it. What they keep in it stays as
+//! it is, however little of it is of use here.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::failure::{Failure, Kind};
+use crate::output::yaml;
+use crate::settings::setting;
+
+/// What a context is called that tells which server it is.
+const SERVER: &str = "server_url";
+/// Where tokens are looked for, the first one first; the second is another program's.
+const TOKENS: [&str; 2] = ["token", "gateway_session_token"];
+
+/// One context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Context {
+    pub(crate) name: String,
+    pub(crate) server_url: Option<String>,
+    pub(crate) token: Option<String>,
+    pub(crate) runtime: Option<String>,
+}
+
+/// All of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Contexts {
+    file: PathBuf,
+    root: Map<String, Value>,
+}
+
+/// The right to change the file, until it is dropped.
+pub(crate) struct Changing {
+    pub(crate) contexts: Contexts,
+    _lock: File,
+}
+
+/// Where the file is.
+pub(crate) fn file() -> Result<PathBuf, Failure> {
+    let home = setting("HOME").ok_or_else(|| {
+        Failure::new(Kind::Config, "HOME is not set, so there is no file of contexts")
+            .hint("set HOME, or name the server with --server-url")
+    })?;
+    Ok(Path::new(&home).join(".noetl").join("config.yaml"))
+}
+
+impl Contexts {
+    /// Reads the file; one that is not there holds nothing.
+    pub(crate) fn read(file: PathBuf) -> Result<Self, Failure> {
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => {
+                return Err(Failure::from_error(Kind::Config, &error)
+                    .about(&format!("could not read {}", file.display())));
+            }
+        };
+        let root = if text.trim().is_empty() { Map::new() } else { parse(&file, &text)? };
+        Ok(Self { file, root })
+    }
+
+    /// The name of the current context.
+    pub(crate) fn current(&self) -> Option<&str> {
+        self.root.get("current_context").and_then(Value::as_str).filter(|name| !name.is_empty())
+    }
+
+    /// All of them, in the order of the file.
+    pub(crate) fn all(&self) -> Vec<Context> {
+        let names = self.contexts().into_iter().flat_map(Map::keys);
+        names.filter_map(|name| self.get(name)).collect()
+    }
+
+    /// One of them.
+    pub(crate) fn get(&self, name: &str) -> Option<Context> {
+        let fields = self.contexts()?.get(name)?;
+        let text = |key: &str| {
+            let value = fields.get(key).and_then(Value::as_str);
+            value.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        Some(Context {
+            name: name.to_owned(),
+            server_url: text(SERVER),
+            token: TOKENS.into_iter().find_map(text),
+            runtime: text("runtime"),
+        })
+    }
+
+    /// One of them, or which there are.
+    pub(crate) fn named(&self, name: &str) -> Result<Context, Failure> {
+        self.get(name).ok_or_else(|| self.unknown(name))
+    }
+
+    pub(crate) fn unknown(&self, name: &str) -> Failure {
+        let names: Vec<String> = self.all().into_iter().map(|context| context.name).collect();
+        let hint = match names.is_empty() {
+            true => format!("add it with `noetl context add {name} --server-url URL`"),
+            false => format!("there is {}", names.join(", ")),
+        };
+        let message = format!("there is no context '{name}' in {}", self.file.display());
+        Failure::new(Kind::User, message).hint(hint)
+    }
+
+    fn contexts(&self) -> Option<&Map<String, Value>> {
+        self.root.get("contexts").and_then(Value::as_object)
+    }
+}
+
+impl Changing {
+    /// Reads the file, and keeps others who change it waiting.
+    pub(crate) fn begin(file: PathBuf) -> Result<Self, Failure> {
+        // A file that is somewhere else is changed there, not replaced by one that is here.
+        let file = fs::canonicalize(&file).unwrap_or(file);
+        let lock = lock(&file).map_err(|error| not_written(&file, &error))?;
+        Ok(Self { contexts: Contexts::read(file)?, _lock: lock })
+    }
+
+    /// Lays fields over those of a context, which is made when there is none.
+    pub(crate) fn set(&mut self, name: &str, fields: &[(&str, String)]) {
+        let contexts = self.contexts.root.entry("contexts").or_insert(Value::Null);
+        let contexts = object(contexts);
+        let context = object(contexts.entry(name).or_insert(Value::Null));
+        for (key, value) in fields {
+            context.insert((*key).to_owned(), Value::from(value.as_str()));
+        }
+    }
+
+    /// Makes one the current context.
+    pub(crate) fn set_current(&mut self, name: &str) {
+        self.contexts.root.insert("current_context".to_owned(), Value::from(name));
+    }
+
+    /// Forgets one. Whether it was there.
+    pub(crate) fn remove(&mut self, name: &str) -> bool {
+        let contexts = self.contexts.root.get_mut("contexts").and_then(Value::as_object_mut);
+        let removed = contexts.is_some_and(|contexts| contexts.shift_remove(name).is_some());
+        if self.contexts.current() == Some(name) {
+            self.contexts.root.shift_remove("current_context");
+        }
+        removed
+    }
+
+    /// Writes the file, whole or not at all, for its owner alone.
+    pub(crate) fn write(self) -> Result<(), Failure> {
+        let Contexts { file, root } = self.contexts;
+        let text = yaml::document(&Value::Object(root));
+        replace(&file, text.as_bytes()).map_err(|error| not_written(&file, &error))
+    }
+}
+
+fn object(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut().expect("made an object just above")
+}
+
+/// The line is not shown: it may hold a token.
+fn parse(file: &Path, text: &str) -> Result<Map<String, Value>, Failure> {
+    let name = file.display();
+    let hint = "it holds `current_context: NAME` and `contexts: {NAME: {server_url: URL}}`";
+    let wrong = |message: String| Failure::new(Kind::Config, message).hint(hint);
+    let data = noetl_playbook::read_data(text).map_err(|found| {
+        let first = found.first();
+        let place = first.map_or_else(String::new, |it| format!(":{}:{}", it.line, it.column));
+        let why = first.map_or("it is empty", |it| it.message.as_str());
+        wrong(format!("{name}{place}: not readable as YAML: {why}"))
+    })?;
+    let Value::Object(root) = data else {
+        return Err(wrong(format!("{name} is not a map")));
+    };
+    let contexts = root.get("contexts").filter(|contexts| !contexts.is_null());
+    match contexts.map(Value::as_object) {
+        Some(None) => Err(wrong(format!("{name}: contexts is not a map"))),
+        Some(Some(contexts)) => match contexts.iter().find(|(_, fields)| !fields.is_object()) {
+            Some((context, _)) => Err(wrong(format!("{name}: context '{context}' is not a map"))),
+            None => Ok(root),
+        },
+        None => Ok(root),
+    }
+}
+
+fn lock(file: &Path) -> io::Result<File> {
+    let directory = file.parent().unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let path = file.with_extension("lock");
+    let lock =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    lock.lock()?;
+    Ok(lock)
+}
+
+fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let draft = file.with_extension(format!("{}.draft", std::process::id()));
+    // One that a process of the same number left behind is nobody's.
+    match fs::remove_file(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    let kept = written.write_all(bytes).and_then(|()| written.sync_all());
+    let kept = kept.and_then(|()| fs::rename(&draft, file));
+    if kept.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    kept
+}
+
+fn not_written(file: &Path, error: &io::Error) -> Failure {
+    Failure::from_error(Kind::Config, error).about(&format!("could not write {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn home() -> (tempfile::TempDir, PathBuf) {
+        let home = tempfile::TempDir::new().expect("a directory");
+        let file = home.path().join(".noetl").join("config.yaml");
+        (home, file)
+    }
+
+    fn fields(url: &str) -> Vec<(&'static str, String)> {
+        vec![(SERVER, url.to_owned())]
+    }
+
+    #[test]
+    fn what_others_keep_in_the_file_stays() {
+        let (_home, file) = home();
+        fs::create_dir_all(file.parent().expect("a parent")).expect("a directory");
+        let text = "current_context: a\ntheirs: {deep: [1, 'no']}\ncontexts:\n  a:\n    \
+                    server_url: http://a\n    kube_context: kind\n    gateway_session_token: s\n";
+        fs::write(&file, text).expect("a file");
+        let mut changing = Changing::begin(file.clone()).expect("a file");
+        changing.set("a", &fields("http://b"));
+        changing.set("c", &fields("http://c"));
+        changing.write().expect("written");
+        let read = noetl_playbook::read_data(&fs::read_to_string(&file).expect("a file"));
+        let expected = serde_json::json!({
+            "current_context": "a",
+            "theirs": {"deep": [1, "no"]},
+            "contexts": {
+                "a": {
+                    "server_url": "http://b",
+                    "kube_context": "kind",
+                    "gateway_session_token": "s",
+                },
+                "c": {"server_url": "http://c"},
+            },
+        });
+        assert_eq!(read.ok(), Some(expected));
+        let contexts = Contexts::read(file).expect("a file");
+        let token = contexts.named("a").expect("a context").token;
+        assert_eq!((contexts.current(), token.as_deref()), (Some("a"), Some("s")));
+    }
+
+    #[test]
+    fn only_its_owner_reads_the_file_and_no_draft_stays() {
+        let (_home, file) = home();
+        let mut changing = Changing::begin(file.clone()).expect("no file yet");
+        changing.set("a", &fields("http://a"));
+        changing.set_current("a");
+        changing.write().expect("written");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        let directory = file.parent().expect("a parent");
+        assert_eq!((mode(&file), mode(directory)), (0o600, 0o700));
+        let mut names: Vec<_> = fs::read_dir(directory)
+            .expect("a list")
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+            .collect();
+        names.sort();
+        assert_eq!(names, ["config.lock", "config.yaml"]);
+        let mut changing = Changing::begin(file.clone()).expect("a file");
+        assert!(changing.remove("a") && !changing.remove("a"));
+        changing.write().expect("written");
+        assert_eq!(Contexts::read(file).expect("a file").current(), None);
+    }
+
+    #[test]
+    fn nothing_is_lost_when_two_write_at_once() {
+        let (_home, file) = home();
+        let writers: Vec<_> = (0..8)
+            .map(|number| {
+                let file = file.clone();
+                std::thread::spawn(move || {
+                    let mut changing = Changing::begin(file).expect("a file");
+                    changing.set(&format!("c{number}"), &fields("http://a"));
+                    changing.write().expect("written");
+                })
+            })
+            .collect();
+        writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
+        assert_eq!(Contexts::read(file).expect("a file").all().len(), 8);
+    }
+
+    #[test]
+    fn a_file_that_is_wrong_is_named_without_its_lines() {
+        let (_home, file) = home();
+        fs::create_dir_all(file.parent().expect("a parent")).expect("a directory");
+        for (text, expected) in [
+            ("contexts: {a: [", "config.yaml:"),
+            ("- a", "is not a map"),
+            ("contexts: [sesame]", "contexts is not a map"),
+            ("contexts: {a: sesame}", "context 'a' is not a map"),
+        ] {
+            fs::write(&file, text).expect("a file");
+            let said = Contexts::read(file.clone()).expect_err(text).text();
+            assert!(said.contains(expected) && !said.contains("sesame"), "{text}: {said}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What a server answered, in the form that is wanted.
+
+use serde_json::Value;
+
+use super::style::{self, Style};
+use super::{data, json, yaml};
+use crate::arguments::Form;
+use crate::failure::Failure;
+
+/// Prints an answer: for people by `table`, else all the server said.
+pub(crate) fn show(
+    form: Form,
+    body: &Value,
+    table: impl FnOnce(Style) -> String,
+) -> Result<(), Failure> {
+    match form {
+        Form::Table => data(table(style::of_stdout()).as_bytes()),
+        Form::Json => json(body),
+        Form::Yaml => data(yaml::document(body).as_bytes()),
+    }
+}
+
+/// Prints one of many: as JSON on a line of its own, as YAML a document of its own.
+pub(crate) fn show_item(
+    form: Form,
+    body: &Value,
+    line: impl FnOnce(Style) -> String,
+) -> Result<(), Failure> {
+    match form {
+        Form::Table => data(line(style::of_stdout()).as_bytes()),
+        Form::Json => data(format!("{body}\n").as_bytes()),
+        Form::Yaml => data(format!("---\n{}", yaml::document(body)).as_bytes()),
+    }
+}

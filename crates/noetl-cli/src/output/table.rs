@@ -1,0 +1,160 @@
+//! Tables for people: columns in line, ids whole.
+
+use super::style::{Style, one_line};
+
+/// What a cell says by its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    Good,
+    Bad,
+    Warn,
+    Faint,
+}
+
+impl Tone {
+    /// The tone of a status, whatever its case.
+    pub(crate) fn of_status(status: &str) -> Self {
+        match status.to_ascii_uppercase().as_str() {
+            "COMPLETED" | "OK" | "ACTIVE" | "READY" | "CONNECTED" => Self::Good,
+            "FAILED" | "BAD" | "UNHEALTHY" | "DISCONNECTED" | "ERROR" => Self::Bad,
+            "CANCELLED" | "RUNNING" | "PAUSED" | "DRAINING" | "WARNING" => Self::Warn,
+            _ => Self::Plain,
+        }
+    }
+
+    /// The text in this tone.
+    pub(crate) fn paint(self, style: Style, text: &str) -> String {
+        match self {
+            Self::Plain => text.to_owned(),
+            Self::Good => style.good(text),
+            Self::Bad => style.bad(text),
+            Self::Warn => style.warn(text),
+            Self::Faint => style.faint(text),
+        }
+    }
+}
+
+/// One cell.
+#[derive(Debug, Clone)]
+pub(crate) struct Cell {
+    text: String,
+    tone: Tone,
+}
+
+impl Cell {
+    pub(crate) fn new(text: impl ToString) -> Self {
+        Self { text: one_line(&text.to_string()), tone: Tone::Plain }
+    }
+
+    /// A cell for what may not be there.
+    pub(crate) fn maybe(text: Option<impl ToString>) -> Self {
+        text.map_or_else(|| Self::new("-"), Self::new)
+    }
+
+    /// A cell for a status, in its tone.
+    pub(crate) fn status(text: &str) -> Self {
+        Self::new(text).toned(Tone::of_status(text))
+    }
+
+    pub(crate) fn toned(self, tone: Tone) -> Self {
+        Self { tone, ..self }
+    }
+}
+
+/// Rows under a head.
+pub(crate) struct Table<const N: usize> {
+    head: [&'static str; N],
+    rows: Vec<[Cell; N]>,
+}
+
+impl<const N: usize> Table<N> {
+    pub(crate) fn new(head: [&'static str; N]) -> Self {
+        Self { head, rows: Vec::new() }
+    }
+
+    pub(crate) fn row(&mut self, cells: [Cell; N]) {
+        self.rows.push(cells);
+    }
+
+    /// The table, or this sentence when it has no rows.
+    pub(crate) fn render(&self, style: Style, empty: &str) -> String {
+        if self.rows.is_empty() {
+            return format!("{empty}\n");
+        }
+        let width = |column: usize| {
+            let cells = self.rows.iter().map(|row| row[column].text.chars().count());
+            cells.chain([self.head[column].chars().count()]).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..N).map(width).collect();
+        let head = self.head.map(|text| Cell::new(text).toned(Tone::Faint));
+        let lines = std::iter::once(&head).chain(&self.rows);
+        lines.map(|row| line(row, &widths, style)).collect()
+    }
+}
+
+fn line(cells: &[Cell], widths: &[usize], style: Style) -> String {
+    let mut text = String::new();
+    let mut blanks = 0;
+    for (cell, width) in cells.iter().zip(widths) {
+        // Padding comes before the next cell that says something, so a line has no blanks at its
+        // end.
+        if !cell.text.is_empty() {
+            text.push_str(&" ".repeat(std::mem::take(&mut blanks)));
+            text.push_str(&cell.tone.paint(style, &cell.text));
+        }
+        blanks += width.saturating_sub(cell.text.chars().count()) + 2;
+    }
+    text.push('\n');
+    text
+}
+
+/// Names and values below each other, values in line.
+pub(crate) fn fields(fields: &[(&str, Cell)], style: Style) -> String {
+    let width = fields.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (name, cell) in fields {
+        let name = format!("{name:width$}");
+        let value = cell.tone.paint(style, &cell.text);
+        text.push_str(&format!("{}  {value}\n", style.faint(&name)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_in_line_and_ids_whole() {
+        let mut table = Table::new(["ID", "STATUS", "PATH"]);
+        table.row([Cell::new(380_499_266_977_660_928_i64), Cell::status("FAILED"), Cell::new("é")]);
+        table.row([Cell::new(7), Cell::status("RUNNING"), Cell::maybe(None::<&str>)]);
+        assert_eq!(
+            table.render(Style::PLAIN, "nothing"),
+            "ID                  STATUS   PATH\n\
+             380499266977660928  FAILED   é\n\
+             7                   RUNNING  -\n"
+        );
+    }
+
+    #[test]
+    fn a_line_has_no_blanks_at_its_end() {
+        let mut table = Table::new(["A", "B", "C"]);
+        table.row([Cell::new("a"), Cell::new(""), Cell::new("c")]);
+        table.row([Cell::new("a"), Cell::new(""), Cell::new("")]);
+        assert_eq!(table.render(Style::PLAIN, ""), "A  B  C\na     c\na\n");
+    }
+
+    #[test]
+    fn what_others_wrote_moves_no_cursor_and_makes_no_line() {
+        let mut table = Table::new(["NAME"]);
+        table.row([Cell::new("a\x1b[2J\nb")]);
+        assert_eq!(table.render(Style::PLAIN, ""), "NAME\na [2J b\n");
+    }
+
+    #[test]
+    fn a_table_without_rows_is_a_sentence() {
+        assert_eq!(Table::new(["ID"]).render(Style::PLAIN, "no executions"), "no executions\n");
+    }
+}

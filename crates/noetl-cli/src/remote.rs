@@ -1,0 +1,263 @@
+//! A server that is asked: which one, as whom, and what its refusals mean.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use noetl_api::{Access, Answer, Call, Client, ClientError, Follow};
+use serde::de::DeserializeOwned;
+
+use crate::arguments::{Form, RemoteArguments};
+use crate::contexts::{self, Contexts};
+use crate::failure::{Failure, Kind};
+use crate::settings::setting;
+
+/// Where a server is looked for that nobody named: where `noetl dev` listens.
+const DEFAULT: &str = "http://localhost:8082";
+
+const AUTHORITIES: &str = "NOETL_TLS_CA";
+const CERTIFICATE: &str = "NOETL_TLS_CLIENT_CERT";
+const KEY: &str = "NOETL_TLS_CLIENT_KEY";
+
+/// A server, and how its answers are printed.
+pub(crate) struct Remote {
+    pub(crate) client: Client,
+    pub(crate) form: Form,
+    /// Who named the server.
+    pub(crate) origin: String,
+    /// Whether a token is shown.
+    pub(crate) has_token: bool,
+}
+
+/// Asks the server that is meant.
+pub(crate) fn run(
+    arguments: &RemoteArguments,
+    work: impl AsyncFnOnce(Remote) -> Result<ExitCode, Failure>,
+) -> Result<ExitCode, Failure> {
+    let remote = Remote::open(arguments)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    runtime.block_on(work(remote))
+}
+
+impl Remote {
+    /// The server that is meant, with what opens it.
+    pub(crate) fn open(arguments: &RemoteArguments) -> Result<Self, Failure> {
+        let Target { url, token, origin } =
+            Target::chosen(arguments, setting, || contexts::file().and_then(Contexts::read))?;
+        let access = Access { token, authorities: authorities()?, identity: identity()? };
+        let has_token = access.token.is_some();
+        let client = Client::with(&url, &access).map_err(|error| {
+            let failure = Failure::from_error(Kind::User, &error);
+            match error {
+                ClientError::Address(_) => {
+                    failure.about(&origin).hint(format!("write an address as {DEFAULT}"))
+                }
+                _ => failure,
+            }
+        })?;
+        Ok(Self { client, form: arguments.form(), origin, has_token })
+    }
+
+    /// Makes a call.
+    pub(crate) async fn ask<T: DeserializeOwned>(
+        &self,
+        call: Call<T>,
+    ) -> Result<Answer<T>, Failure> {
+        self.client.ask(call).await.map_err(|error| self.failure(&error))
+    }
+
+    /// Reads a stream.
+    pub(crate) fn follow(&self, call: Call<()>, after: u64) -> Follow {
+        self.client.follow(call, after)
+    }
+
+    /// What a failed call means for whoever made it.
+    pub(crate) fn failure(&self, error: &ClientError) -> Failure {
+        let base = self.client.base().as_str().trim_end_matches('/');
+        match error {
+            ClientError::Transport(_) => Failure::from_error(Kind::Config, error).about(base).hint(
+                "start a server with `noetl dev`, or name another with --server-url or \
+                     `noetl context use`",
+            ),
+            ClientError::Shape(_) => Failure::from_error(Kind::Config, error)
+                .about(base)
+                .hint("something else may listen there, or a server of another version"),
+            ClientError::Address(_) | ClientError::Access(_) => {
+                Failure::from_error(Kind::User, error)
+            }
+            ClientError::Refused { status, body } => {
+                let kind = if matches!(status, 429 | 500..) { Kind::Config } else { Kind::User };
+                let failure = Failure::new(kind, body.error.clone());
+                match (status, self.has_token) {
+                    (401, false) => failure.hint(
+                        "give a token with --token, NOETL_TOKEN or `noetl context update NAME \
+                         --token -`; an admin makes one with `noetl token create`",
+                    ),
+                    (401, true) => failure.hint(
+                        "the token is not one of this server, or does not count any more; an \
+                         admin makes another with `noetl token create`",
+                    ),
+                    (403, _) => failure.hint(
+                        "`noetl doctor` says which role you have; an admin makes a token of \
+                         another with `noetl token create --role ROLE`",
+                    ),
+                    (429 | 502..=504, _) => failure.hint("try again in a moment"),
+                    _ => failure,
+                }
+            }
+        }
+    }
+}
+
+/// Which server, and as whom.
+#[derive(Debug, PartialEq, Eq)]
+struct Target {
+    url: String,
+    token: Option<String>,
+    origin: String,
+}
+
+impl Target {
+    /// Flags, then the environment, then the current context. A context's token is shown to the
+    /// server of that context and to no other.
+    fn chosen(
+        arguments: &RemoteArguments,
+        setting: impl Fn(&str) -> Option<String>,
+        contexts: impl FnOnce() -> Result<Contexts, Failure>,
+    ) -> Result<Self, Failure> {
+        let given = arguments.token.clone();
+        let given = given.or_else(|| setting("NOETL_TOKEN"));
+        let given = given.or_else(|| setting("NOETL_SESSION_TOKEN"));
+        let plain = |url: String, origin: &str| Self {
+            url,
+            token: given.clone(),
+            origin: origin.to_owned(),
+        };
+        if let Some(url) = &arguments.server_url {
+            return Ok(plain(url.clone(), "--server-url"));
+        }
+        if let (Some(host), Some(port)) = (&arguments.host, arguments.port) {
+            let host = if host.contains(':') && !host.starts_with('[') {
+                format!("[{host}]")
+            } else {
+                host.clone()
+            };
+            return Ok(plain(format!("http://{host}:{port}"), "--host and --port"));
+        }
+        if arguments.context.is_none()
+            && let Some(url) = setting("NOETL_SERVER_URL")
+        {
+            return Ok(plain(url, "NOETL_SERVER_URL"));
+        }
+        let context = match &arguments.context {
+            Some(name) => Some(contexts()?.named(name)?),
+            // Without a home there are no contexts, which is no failure for who asks for none.
+            None if setting("HOME").is_none() => None,
+            None => {
+                let contexts = contexts()?;
+                contexts.current().map(|name| contexts.named(name)).transpose()?
+            }
+        };
+        let Some(context) = context else { return Ok(plain(DEFAULT.to_owned(), "default")) };
+        let url = context.server_url.ok_or_else(|| {
+            let name = &context.name;
+            Failure::new(Kind::Config, format!("the context '{name}' has no server_url"))
+                .hint(format!("set it with `noetl context update {name} --server-url URL`"))
+        })?;
+        let origin = format!("context '{}'", context.name);
+        Ok(Self { url, token: given.or(context.token), origin })
+    }
+}
+
+fn authorities() -> Result<Option<Vec<u8>>, Failure> {
+    setting(AUTHORITIES).map(|path| read(AUTHORITIES, &path)).transpose()
+}
+
+fn identity() -> Result<Option<Vec<u8>>, Failure> {
+    match (setting(CERTIFICATE), setting(KEY)) {
+        (None, None) => Ok(None),
+        (Some(certificate), Some(key)) => {
+            let mut pem = read(CERTIFICATE, &certificate)?;
+            pem.push(b'\n');
+            pem.extend(read(KEY, &key)?);
+            Ok(Some(pem))
+        }
+        (one, _) => {
+            let (has, lacks) = if one.is_some() { (CERTIFICATE, KEY) } else { (KEY, CERTIFICATE) };
+            let message = format!("{has} is set and {lacks} is not");
+            Err(Failure::new(Kind::Config, message).hint("a client's certificate needs both"))
+        }
+    }
+}
+
+fn read(name: &str, path: &str) -> Result<Vec<u8>, Failure> {
+    std::fs::read(Path::new(path)).map_err(|error| {
+        Failure::new(Kind::Config, format!("{name}: {path} cannot be read: {error}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "current_context: a\ncontexts:\n  a: {server_url: 'http://a', token: ta}\n  \
+                        b: {server_url: 'http://b'}\n  c: {}\n";
+
+    fn chosen(
+        arguments: &RemoteArguments,
+        variables: &[(&str, &str)],
+    ) -> Result<(String, Option<String>), String> {
+        let home = tempfile::TempDir::new().expect("a directory");
+        let file = home.path().join("config.yaml");
+        std::fs::write(&file, FILE).expect("a file");
+        let setting = |name: &str| {
+            let found = variables.iter().chain(&[("HOME", "/h")]).find(|(key, _)| *key == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let target = Target::chosen(arguments, setting, || Contexts::read(file));
+        target.map(|target| (target.url, target.token)).map_err(|failure| failure.text())
+    }
+
+    fn is(url: &str, token: Option<&str>) -> Result<(String, Option<String>), String> {
+        Ok((url.to_owned(), token.map(str::to_owned)))
+    }
+
+    #[test]
+    fn flags_win_over_the_environment_and_that_over_the_current_context() {
+        let none = RemoteArguments::default();
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(chosen(&none, &[]), is("http://a", Some("ta")));
+        let variable = [("NOETL_SERVER_URL", "http://v")];
+        assert_eq!(chosen(&none, &variable), is("http://v", None));
+        let context = RemoteArguments { context: text("b"), ..none.clone() };
+        assert_eq!(chosen(&context, &variable), is("http://b", None));
+        let host = RemoteArguments { host: text("::1"), port: Some(1), ..none.clone() };
+        assert_eq!(chosen(&host, &variable), is("http://[::1]:1", None));
+        let url = RemoteArguments { server_url: text("http://u"), ..none };
+        assert_eq!(chosen(&url, &variable), is("http://u", None));
+    }
+
+    #[test]
+    fn the_token_of_a_context_is_shown_to_its_server_only() {
+        let text = |text: &str| Some(text.to_owned());
+        let url = RemoteArguments { server_url: text("http://u"), ..RemoteArguments::default() };
+        assert_eq!(chosen(&url, &[]), is("http://u", None));
+        assert_eq!(chosen(&url, &[("NOETL_SESSION_TOKEN", "s")]), is("http://u", Some("s")));
+        let both = [("NOETL_SESSION_TOKEN", "s"), ("NOETL_TOKEN", "t")];
+        assert_eq!(chosen(&url, &both), is("http://u", Some("t")));
+        let given = RemoteArguments { token: text("g"), ..RemoteArguments::default() };
+        assert_eq!(chosen(&given, &both), is("http://a", Some("g")));
+    }
+
+    #[test]
+    fn a_context_that_is_not_there_or_names_no_server_is_said() {
+        let named = |name: &str| RemoteArguments {
+            context: Some(name.to_owned()),
+            ..RemoteArguments::default()
+        };
+        let said = chosen(&named("x"), &[]).expect_err("no such context");
+        assert!(said.starts_with("there is no context 'x' in "), "{said}");
+        let said = chosen(&named("c"), &[]).expect_err("no server");
+        assert_eq!(said, "the context 'c' has no server_url");
+    }
+}
