@@ -27,10 +27,13 @@ bench: ## measure the release build; JSON lines on stdout (options in ARGS)
 test-long: ## the tests with 500 kills and many more generated cases (NOETL_KILLS, PROPTEST_CASES)
 	@scripts/test-long.sh
 
+fuzz-api: ## ask a running server everything its OpenAPI document allows, and more (EXAMPLES per route, 200)
+	@scripts/fuzz-api.sh $(or $(EXAMPLES),200)
+
 soak: ## two servers and a database under load, killed at random for MINUTES (10); then every log is verified
 	@scripts/soak.sh
 
 clean: ## remove what was built
 	cargo clean
 
-.PHONY: help run build test verify bench test-long soak clean
+.PHONY: help run build test verify bench test-long fuzz-api soak clean

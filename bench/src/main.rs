@@ -4,6 +4,7 @@
 //! ratio says how close the engine is to what the disk allows. The method is in `bench/README.md`.
 
 mod chain;
+mod http;
 mod language;
 mod postgres;
 mod raw;
@@ -86,6 +87,9 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         if wanted("tailer") {
             report::print(&tailer::tailer(&medium, steps / 4).await?);
         }
+        if wanted("http") {
+            http::http(&medium).await?.iter().for_each(|line| report::print(line));
+        }
     }
     if on("postgres") {
         let mut server = Server::start()?;
@@ -115,6 +119,9 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         }
         if wanted("tailer") {
             report::print(&tailer::tailer(&fresh()?, steps / 4).await?);
+        }
+        if wanted("http") {
+            http::http(&fresh()?).await?.iter().for_each(|line| report::print(line));
         }
         if wanted("replicas") {
             report::print(&store::replicas(&fresh()?, &fresh()?, steps / 4).await?);

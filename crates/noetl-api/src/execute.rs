@@ -2,6 +2,7 @@
 
 use noetl_model::Map;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::{Id, Version};
@@ -69,4 +70,48 @@ pub struct ExecuteReply {
     pub status: String,
     /// How many commands its first step led to.
     pub commands_generated: usize,
+}
+
+/// The body of `POST /api/execute/batch`. Its items are decoded one by one, so that one that is wrong
+/// does not take the others with it.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = ExecuteBatchRequest)]
+pub struct BatchRequest {
+    /// What to start, 1 to 1000 of what `POST /api/execute` takes.
+    #[schema(value_type = Vec<ExecuteRequest>, min_items = 1, max_items = 1000)]
+    pub executions: Vec<Box<RawValue>>,
+}
+
+/// The reply to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ExecuteBatchReply)]
+pub struct BatchReply {
+    /// How many were asked for.
+    pub count: usize,
+    /// How many were started.
+    pub started: usize,
+    /// How many had been started before.
+    pub duplicates: usize,
+    /// How many were not started.
+    pub failed: usize,
+    /// What became of each, in the order asked.
+    pub results: Vec<BatchResult>,
+}
+
+/// What became of one of a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ExecuteBatchResult)]
+pub struct BatchResult {
+    /// Its place in the request, from 0.
+    pub index: usize,
+    /// `started`, `duplicate` or `error`.
+    pub status: String,
+    /// The execution, as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_id: Option<Id>,
+    /// How many commands its first step led to.
+    pub commands_generated: usize,
+    /// Why it was not started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }

@@ -100,7 +100,6 @@ impl ApiError {
     }
 
     /// The status.
-    #[cfg(test)]
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }

@@ -17,7 +17,7 @@ use crate::http::{access, authorize, counted, limits, panics};
 use crate::routes::executions::steer;
 use crate::routes::{
     callback, catalog, cleanup, commands, credentials, dashboard, database, events, execute,
-    executions, fallback, health, ingress, intake, logs, metrics, outbox, pools, projection,
+    executions, fallback, health, ingress, intake, logs, metrics, outbox, page, pools, projection,
     replay, runtime, stream, subscriptions, system, tokens, why, workers,
 };
 
@@ -27,6 +27,7 @@ pub fn router(app: App) -> Router {
     let described = axum::Json(whole);
     keeping::absent_routes(routes)
         .route("/api/openapi.json", get(move || async move { described }))
+        .route("/api/docs", get(page::page))
         // A published runtime asks under a name of its own.
         .route("/api/subscriptions/register", post(subscriptions::register))
         .route_layer(from_fn_with_state(app.clone(), authorize::check))
@@ -88,6 +89,7 @@ fn catalog_routes() -> OpenApiRouter<App> {
 fn execution_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(execute::execute))
+        .routes(routes!(execute::batch::execute_batch))
         .routes(routes!(executions::list))
         .routes(routes!(executions::detail))
         .routes(routes!(executions::status))

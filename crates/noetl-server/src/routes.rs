@@ -23,6 +23,7 @@ pub(crate) mod logs;
 pub(crate) mod metrics;
 pub(crate) mod objects;
 pub(crate) mod outbox;
+pub(crate) mod page;
 pub(crate) mod pools;
 pub(crate) mod projection;
 pub(crate) mod replay;

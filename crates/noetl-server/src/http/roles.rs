@@ -116,6 +116,7 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (GET, "/api/health", Needs::Nothing),
     (GET, "/metrics", Needs::Nothing),
     (GET, "/api/openapi.json", Needs::Nothing),
+    (GET, "/api/docs", Needs::Nothing),
 
     (POST, "/api/catalog/register", WRITE),
     (POST, "/api/catalog/list", LOOK),
@@ -137,6 +138,7 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (DELETE, "/api/playbook-tests/suites/{*id}", WRITE),
 
     (POST, "/api/execute", START),
+    (POST, "/api/execute/batch", START),
     (GET, "/api/executions", LOOK),
     (GET, "/api/executions/{id}", LOOK),
     (GET, "/api/executions/{id}/status", LOOK),
@@ -284,8 +286,9 @@ mod tests {
     use crate::http::document::operations;
     use crate::router::keeping::shown;
 
-    /// Routes that the document leaves out: itself, and a second name of a route.
-    const UNDESCRIBED: [&str; 2] = ["/api/openapi.json", "/api/subscriptions/register"];
+    /// Routes that the document leaves out: itself, its page, and a second name of a route.
+    const UNDESCRIBED: [&str; 3] =
+        ["/api/openapi.json", "/api/docs", "/api/subscriptions/register"];
 
     #[test]
     fn the_table_and_the_document_name_the_same_routes() {

@@ -1,5 +1,7 @@
 //! Starting executions.
 
+pub(crate) mod batch;
+
 use std::time::Duration;
 
 use noetl_api::Id;
@@ -30,13 +32,17 @@ pub(crate) async fn execute(
     Json(request): Json<ExecuteRequest>,
 ) -> Result<Json<ExecuteReply>, ApiError> {
     let outcome = start(&app, request).await;
-    let label = match &outcome {
+    count(&app, "single", &outcome);
+    outcome.map(Json)
+}
+
+fn count(app: &App, entry: &str, outcome: &Result<ExecuteReply, ApiError>) {
+    let label = match outcome {
         Ok(reply) if reply.status == DUPLICATE => "duplicate",
         Ok(_) => "new",
         Err(_) => "error",
     };
-    app.control.metrics.execute_outcomes.with_label_values(&["single", label]).inc();
-    outcome.map(Json)
+    app.control.metrics.execute_outcomes.with_label_values(&[entry, label]).inc();
 }
 
 /// What a start answers with that was one before.

@@ -3,6 +3,7 @@
 mod absent;
 mod access;
 mod api;
+mod batches;
 mod callbacks;
 mod catalog;
 mod cleanup;

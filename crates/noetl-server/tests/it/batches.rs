@@ -1,0 +1,71 @@
+//! Many starts with one request.
+
+use insta::assert_snapshot;
+use noetl_testkit::TestApp;
+use serde_json::{Value, json};
+
+use crate::api::{GREET, get, post};
+
+async fn registered() -> TestApp {
+    let app = TestApp::start(2).await;
+    let body = json!({"content": GREET}).to_string();
+    assert_eq!(post(&app, "/api/catalog/register", body).answer().await.0, 200);
+    app
+}
+
+async fn batch(app: &TestApp, items: Value) -> (u16, Value) {
+    post(app, "/api/execute/batch", json!({"executions": items}).to_string()).answer().await
+}
+
+#[tokio::test]
+async fn each_item_is_started_or_says_why_not() {
+    let app = registered().await;
+    let body = json!({"executions": [
+        {"path": "tests/greet"},
+        {"path": "nope"},
+        {"path": "tests/greet", "dedup": {"key": "k"}},
+        {"path": "tests/greet", "dedup": {"key": "k"}},
+        {"path": 7},
+        {},
+        {"path": "tests/greet", "dedup": {"key": ""}},
+    ]});
+    let answered = post(&app, "/api/execute/batch", body.to_string()).shown().await;
+    assert_snapshot!(answered, @"");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_thousand_are_started_and_no_more() {
+    let app = registered().await;
+    let item = json!({"path": "tests/greet"});
+    let (status, answer) = batch(&app, Value::Array(vec![item.clone(); 1000])).await;
+    assert_eq!((status, &answer["started"], &answer["failed"]), (200, &json!(1000), &json!(0)));
+    let results = answer["results"].as_array().expect("results");
+    let ids: std::collections::BTreeSet<&str> =
+        results.iter().filter_map(|result| result["execution_id"].as_str()).collect();
+    assert_eq!(ids.len(), 1000);
+    assert!(results.iter().enumerate().all(|(index, result)| result["index"] == index));
+    for wrong in [Value::Array(vec![item; 1001]), json!([])] {
+        let (status, answer) = batch(&app, wrong).await;
+        assert_eq!((status, &answer["code"]), (422, &json!("invalid_batch")));
+    }
+    let (_, list) = get(&app, "/api/executions?limit=1").answer().await;
+    assert_eq!(list.as_array().map(Vec::len), Some(1));
+    app.close().await;
+}
+
+#[tokio::test]
+async fn of_one_key_the_first_item_starts() {
+    let app = registered().await;
+    let items: Vec<Value> = (0..100)
+        .map(|number| json!({"path": "tests/greet", "dedup": {"key": format!("k{}", number % 10)}}))
+        .collect();
+    let (_, answer) = batch(&app, Value::Array(items)).await;
+    assert_eq!((&answer["started"], &answer["duplicates"]), (&json!(10), &json!(90)));
+    let results = answer["results"].as_array().expect("results");
+    for (index, result) in results.iter().enumerate() {
+        assert_eq!(result["status"] == "started", index < 10, "{result}");
+        assert_eq!(result["execution_id"], results[index % 10]["execution_id"]);
+    }
+    app.close().await;
+}
