@@ -30,7 +30,59 @@ async fn each_item_is_started_or_says_why_not() {
         {"path": "tests/greet", "dedup": {"key": ""}},
     ]});
     let answered = post(&app, "/api/execute/batch", body.to_string()).shown().await;
-    assert_snapshot!(answered, @"");
+    assert_snapshot!(answered, @r#"
+    200
+    {
+      "count": 7,
+      "started": 2,
+      "duplicates": 1,
+      "failed": 4,
+      "results": [
+        {
+          "index": 0,
+          "status": "started",
+          "execution_id": "[id]",
+          "commands_generated": 1
+        },
+        {
+          "index": 1,
+          "status": "error",
+          "commands_generated": 0,
+          "error": "Resource not found: Playbook not found: nope"
+        },
+        {
+          "index": 2,
+          "status": "started",
+          "execution_id": "[id]",
+          "commands_generated": 1
+        },
+        {
+          "index": 3,
+          "status": "duplicate",
+          "execution_id": "[id]",
+          "commands_generated": 0
+        },
+        {
+          "index": 4,
+          "status": "error",
+          "commands_generated": 0,
+          "error": "Validation error: Failed to deserialize the JSON body into the target type: path: invalid type: integer `7`, expected a string at line 1 column 9"
+        },
+        {
+          "index": 5,
+          "status": "error",
+          "commands_generated": 0,
+          "error": "Validation error: name the playbook by path or catalog_id"
+        },
+        {
+          "index": 6,
+          "status": "error",
+          "commands_generated": 0,
+          "error": "Validation error: dedup.key must not be empty"
+        }
+      ]
+    }
+    "#);
     app.close().await;
 }
 

@@ -47,6 +47,8 @@ async fn a_dashboard_counts_what_there_is() {
           "start_time": "[time]",
           "end_time": null,
           "duration_seconds": null,
+          "duration_human": null,
+          "progress": 0,
           "event_count": 3,
           "parent_execution_id": null,
           "error": null
@@ -62,6 +64,8 @@ async fn a_dashboard_counts_what_there_is() {
           "start_time": "[time]",
           "end_time": "[time]",
           "duration_seconds": "[seconds]",
+          "duration_human": "[length]",
+          "progress": 100,
           "event_count": 5,
           "parent_execution_id": null,
           "error": null
