@@ -421,8 +421,11 @@ create or replace function noetl.event_partition_make_1(wanted text, first_id bi
 returns text
 language plpgsql as $$
 declare
+    -- More than this would keep writers from the default partition for too long.
+    strays_max constant integer := 100000;
     name text := wanted;
     number integer := 1;
+    strays bigint;
 begin
     while to_regclass('noetl.' || quote_ident(name)) is not null loop
         number := number + 1;
@@ -433,11 +436,36 @@ begin
             'create table noetl.%I partition of noetl.event for values from (%s) to (%s)',
             name, first_id, end_id
         );
+        return name;
     exception when check_violation then
-        -- Rows of this range are in the default partition already, and stay there.
-        raise warning 'no partition %: the default partition holds rows of its range', name;
-        return null;
+        -- Rows of this range came before their partition, as imported ones do, and are in the
+        -- default partition. They move, and nobody writes there meanwhile.
+        null;
     end;
+    execute 'lock table noetl.event_default in access exclusive mode';
+    select count(*) into strays
+    from (
+        select from noetl.event_default d
+        where d.execution_id >= first_id and d.execution_id < end_id
+        limit strays_max + 1
+    ) s;
+    if strays > strays_max then
+        raise warning 'no partition %: the default partition holds too many rows of its range', name;
+        return null;
+    end if;
+    execute format('create table noetl.%I (like noetl.event including all)', name);
+    execute format(
+        'with moved as (
+             delete from noetl.event
+             where execution_id >= %s and execution_id < %s returning *
+         )
+         insert into noetl.%I select * from moved',
+        first_id, end_id, name
+    );
+    execute format(
+        'alter table noetl.event attach partition noetl.%I for values from (%s) to (%s)',
+        name, first_id, end_id
+    );
     return name;
 end
 $$;

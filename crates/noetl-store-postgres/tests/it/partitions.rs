@@ -28,6 +28,26 @@ async fn this_quarter_and_four_more_have_their_partitions() {
 }
 
 #[tokio::test]
+async fn rows_that_came_before_their_partition_move_into_it() {
+    let database = TestDatabase::new();
+    drop(open(&database).await);
+    let end = "(select max(upper_bound) from noetl.event_bounds_1())";
+    let stray = format!(
+        "insert into noetl.event (execution_id, event_id, seq, event_type)
+         select {end} + 7, {end} + 7 + n, n, 'told' from generate_series(1, 5) n"
+    );
+    database.psql(&stray);
+    let places = "select tableoid::regclass || ' ' || count(*) from noetl.event group by tableoid";
+    assert_eq!(database.psql(places), "event_default 5");
+    let ahead = "select noetl.event_partitions_ahead_1(now() + interval '3 months')";
+    let made = database.psql(ahead);
+    assert_eq!(database.psql(places), format!("{made} 5"));
+    assert_eq!(database.psql(ahead), "", "once");
+    let rows = "select string_agg(seq || event_type, ' ' order by seq) from noetl.event";
+    assert_eq!(database.psql(rows), "1told 2told 3told 4told 5told");
+}
+
+#[tokio::test]
 async fn an_old_partition_goes_when_it_is_empty_and_not_before() {
     let database = TestDatabase::new();
     let store = open(&database).await;
