@@ -34,7 +34,7 @@ pub(crate) struct SetContextArguments {
 /// What is kept of a server.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ContextFields {
-    /// The server, as https://noetl.example.
+    /// The server, as `https://noetl.example`.
     #[arg(long, value_name = "URL")]
     pub(crate) server_url: Option<String>,
     /// The token to show there; `-` reads it from stdin, which keeps it out of the shell's history.
