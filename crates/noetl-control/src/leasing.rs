@@ -6,6 +6,7 @@
 //! when its lease ends.
 
 mod fair;
+mod held;
 mod look;
 
 use std::collections::HashMap;
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use self::fair::in_turn;
+pub(crate) use self::held::Held;
 pub(crate) use self::look::LeaseLook;
 use crate::dispatch::calls::Calls;
 use crate::journal::{Journal, SubmitError};
@@ -39,7 +41,7 @@ pub const BATCH_MAX: usize = 1000;
 
 /// How often a caller that waits looks by itself. It is called when there is something; this is for
 /// calls that were lost, and for what other processes leave.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 /// Commands looked at a time: enough to take turns between executions.
 const PAGE: usize = 256;
@@ -177,6 +179,9 @@ impl Leasing {
         self.workers.heartbeat(tenant, scope, kind, worker).await?;
         let held = self.store.renew_held(scope.as_ref(), worker, commands, LEASE).await;
         let held = held.map_err(LeaseError::Store)?;
+        if !held.is_empty() {
+            self.workers.held().seen();
+        }
         let mut renewed = Renewed::default();
         for command in commands {
             if held.binary_search(command).is_ok() {
@@ -200,6 +205,7 @@ impl Leasing {
         let look = LeaseLook {
             store: self.store.clone(),
             journal: self.journal.clone(),
+            held: self.workers.held().clone(),
             closing: self.draining.clone(),
         };
         look.look().await
@@ -301,6 +307,7 @@ impl Leasing {
 
     /// From here on the worker names what it holds. If that is not noted now, it is when it does so.
     async fn began(&self, scope: &Scope, request: &LeaseRequest, taken: &[Leased]) {
+        self.workers.held().seen();
         let ids: Vec<CommandId> = taken.iter().map(|leased| leased.row.id).collect();
         let noted = self.store.renew_held(scope.as_ref(), &request.worker, &ids, LEASE).await;
         if let Err(error) = noted {

@@ -150,7 +150,10 @@ impl Reports {
         let claimed = self.journal.submit(row.execution, input).await;
         self.workers.heard(scope, worker).await;
         match claimed {
-            Ok(_) => Ok(row),
+            Ok(_) => {
+                self.workers.held().seen();
+                Ok(row)
+            }
             Err(SubmitError::Refused(Refusal::ClaimedBy(holder))) => {
                 Err(ReportError::ClaimedBy(holder))
             }

@@ -24,7 +24,7 @@ use crate::ids::Ids;
 use crate::intake::Intake;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
 use crate::keychain::Keychains;
-use crate::leasing::{LeaseLook, Leasing};
+use crate::leasing::{Held, LeaseLook, Leasing};
 use crate::listeners::Listeners;
 use crate::local::{LocalCommands, LocalParts};
 use crate::logs::LogLines;
@@ -218,6 +218,7 @@ impl Control {
             closing.clone(),
         );
         let mut tasks = vec![tokio::spawn(write_logs)];
+        let held = Held::default();
         for (shard, (queue, database)) in queues.into_iter().zip(&shards).enumerate() {
             let (snapshots, keep) = Snapshots::new(database.clone(), closing.clone());
             tasks.push(tokio::spawn(keep));
@@ -258,6 +259,7 @@ impl Control {
             let leases = LeaseLook {
                 store: database.clone(),
                 journal: journal.clone(),
+                held: held.clone(),
                 closing: closing.clone(),
             };
             tasks.push(tokio::spawn(leases.run()));
@@ -295,7 +297,7 @@ impl Control {
             };
             tasks.push(tokio::spawn(retainer.run()));
         }
-        let workers = Workers::new(store.clone(), ids.clone());
+        let workers = Workers::new(store.clone(), ids.clone(), held);
         let callbacks =
             Callbacks::new(store.clone(), journal.clone(), results.clone(), redaction.clone());
         let leasing = Leasing {

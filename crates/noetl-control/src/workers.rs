@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::ids::Ids;
+use crate::leasing::Held;
 
 /// How often a sign of life of one worker is written down. Reports come by the thousand; a lease that
 /// ends so much sooner harms nobody.
@@ -102,11 +103,12 @@ pub struct Workers {
     store: Arc<dyn Store>,
     ids: Ids,
     remembered: Arc<Mutex<Remembered>>,
+    held: Held,
 }
 
 impl Workers {
-    pub(crate) fn new(store: Arc<dyn Store>, ids: Ids) -> Self {
-        Self { store, ids, remembered: Arc::default() }
+    pub(crate) fn new(store: Arc<dyn Store>, ids: Ids, held: Held) -> Self {
+        Self { store, ids, remembered: Arc::default(), held }
     }
 
     /// Registers a runtime, or takes over what a known one says now. Two callers at once make one row.
@@ -222,6 +224,11 @@ impl Workers {
         Ok(())
     }
 
+    /// Whether workers elsewhere hold anything.
+    pub(crate) const fn held(&self) -> &Held {
+        &self.held
+    }
+
     fn remember(&self, tenant: &Tenant, name: &str, key: &str) {
         let mut remembered = self.lock();
         if remembered.keys.len() >= REMEMBERED_MAX {
@@ -276,7 +283,10 @@ impl Workers {
     }
 
     async fn note(&self, scope: &Scope, worker: &str) -> Result<(), StoreError> {
-        self.store.heard_of(scope.as_ref(), worker).await.map(|_| ())
+        if self.store.heard_of(scope.as_ref(), worker).await? > 0 {
+            self.held.seen();
+        }
+        Ok(())
     }
 
     /// Whether a sign of life of this worker is to be written down; it counts as written.

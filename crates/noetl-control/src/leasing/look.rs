@@ -15,10 +15,15 @@ use noetl_store::{CommandRow, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::Held;
 use crate::journal::{Journal, SubmitError};
 
-/// How often to look. A lease is longer by far.
+/// How often to look while workers elsewhere hold something. A lease is longer by far.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// How often to look when this process has seen no lease for a while: another one that gave some may
+/// be gone.
+const LOOK_IDLE: Duration = Duration::from_secs(60);
 
 /// How long after a start: while nobody was here, nobody could be heard of.
 const FIRST_LOOK: Duration = Duration::from_secs(45);
@@ -35,22 +40,30 @@ const TOGETHER: usize = 32;
 pub(crate) struct LeaseLook {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) journal: Journal,
+    pub(crate) held: Held,
     pub(crate) closing: CancellationToken,
 }
 
 impl LeaseLook {
     /// Looks now and then until the control plane closes.
     pub(crate) async fn run(self) {
-        let mut pause = FIRST_LOOK;
+        let mut rest = FIRST_LOOK;
+        let mut seen = self.held.subscribe();
         loop {
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(rest) => {}
+                // None that begins now ends sooner than the next look would be.
+                Ok(()) = seen.changed(), if rest == LOOK_IDLE => {
+                    rest = LOOK_EVERY;
+                    continue;
+                }
                 () = self.closing.cancelled() => return,
             }
-            pause = LOOK_EVERY;
             if let Err(error) = self.look().await {
                 warn!(%error, "ended leases are not looked for yet");
             }
+            seen.mark_unchanged();
+            rest = if self.held.is_likely() { LOOK_EVERY } else { LOOK_IDLE };
         }
     }
 
