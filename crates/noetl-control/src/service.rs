@@ -318,7 +318,7 @@ impl Control {
             workers.clone(),
         );
         let metrics = Arc::new(Metrics::new());
-        let replay = Replay::new(store.clone(), results.clone());
+        let replay = Replay::new(store.clone(), results.clone(), stored_results.clone());
         Ok(Self {
             starts: Starts::new(
                 store.clone(),
