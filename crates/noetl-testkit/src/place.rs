@@ -22,7 +22,8 @@ pub(crate) struct Place {
 
 /// An empty store of the kind that is asked for.
 pub(crate) async fn place(outbox: OutboxOptions) -> Place {
-    match std::env::var(VARIABLE).ok().as_deref() {
+    let named = std::env::var_os(VARIABLE).map(|name| name.to_string_lossy().into_owned());
+    match named.as_deref() {
         None | Some("memory") => {
             Place { store: Arc::new(MemoryStore::new().with_outbox(outbox)), holds: None }
         }
