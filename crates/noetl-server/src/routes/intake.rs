@@ -58,7 +58,7 @@ pub(crate) async fn project(
     post,
     path = "/api/internal/events/materialize",
     tag = "internal",
-    request_body = ProjectRequest,
+    request_body = Vec<EventRequest>,
     responses((status = 200, body = MaterializeReply), Failures),
 )]
 pub(crate) async fn materialize(

@@ -3,6 +3,7 @@
 mod absent;
 mod access;
 mod api;
+mod bad_input;
 mod batches;
 mod callbacks;
 mod catalog;
