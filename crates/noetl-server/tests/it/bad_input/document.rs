@@ -17,6 +17,8 @@ pub(super) struct Operation {
     pub(super) path_names: Vec<String>,
     /// Its parameters after `?`.
     pub(super) query_names: Vec<String>,
+    /// Those of them that it cannot do without.
+    pub(super) query_required: Vec<String>,
     pub(super) body: Option<Body>,
     /// Whether only the internal token opens it.
     pub(super) is_internal: bool,
@@ -70,11 +72,10 @@ impl Whole {
     }
 
     fn read(&self, path: &str, verb: &str, operation: &Value) -> Operation {
-        let named = |place: &str| {
-            let all = operation["parameters"].as_array().into_iter().flatten();
-            let found = all.filter(|one| one["in"] == place).filter_map(|one| one["name"].as_str());
-            found.map(str::to_owned).collect()
-        };
+        let all = || operation["parameters"].as_array().into_iter().flatten();
+        let name = |one: &Value| one["name"].as_str().unwrap_or_default().to_owned();
+        let named = |place: &str| all().filter(|one| one["in"] == place).map(name).collect();
+        let required = all().filter(|one| one["in"] == "query" && one["required"] == true);
         let roles = operation["x-roles"].as_array().into_iter().flatten();
         let statuses = operation["responses"].as_object().into_iter().flatten();
         let content = operation["requestBody"]["content"].as_object();
@@ -83,6 +84,7 @@ impl Whole {
             path: path.to_owned(),
             path_names: named("path"),
             query_names: named("query"),
+            query_required: required.map(name).collect(),
             body: content.map(|content| match content.get("application/json") {
                 Some(json) => self.body(&json["schema"]),
                 None => Body::Raw,
