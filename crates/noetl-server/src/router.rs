@@ -20,7 +20,7 @@ use crate::routes::executions::steer;
 use crate::routes::{
     callback, catalog, cleanup, commands, credentials, dashboard, database, events, execute,
     executions, fallback, health, ingress, intake, logs, metrics, outbox, page, pools, projection,
-    replay, runtime, stream, subscriptions, system, tokens, why, workers,
+    replay, runtime, session, stream, subscriptions, system, tokens, why, workers,
 };
 
 /// All routes of the control plane.
@@ -34,6 +34,8 @@ pub fn router(app: App) -> Router {
         .route("/api/docs", get(page::page))
         // A published runtime asks under a name of its own.
         .route("/api/subscriptions/register", post(subscriptions::register))
+        // So does a published page that asks without a gateway.
+        .route("/api/auth/validate", post(session::validate))
         .route_layer(from_fn_with_state(app.clone(), authorize::check))
         .route_layer(from_fn_with_state(app.clone(), limits::bound))
         .fallback(fallback::unknown_path)

@@ -211,6 +211,8 @@ mod tests {
             nats: "disconnected".into(),
             uptime_seconds: 1,
             version: "0".into(),
+            message: String::new(),
+            timestamp: None,
         };
         let answer = |date: Option<&str>| Answer {
             value: health.clone(),

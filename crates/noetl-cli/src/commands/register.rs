@@ -1,6 +1,6 @@
 //! `noetl register` and `noetl catalog register`: documents and credentials to a server.
 
-mod files;
+pub(super) mod files;
 
 use std::process::ExitCode;
 

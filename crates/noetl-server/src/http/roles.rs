@@ -220,6 +220,7 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
 
     // Whoever shows a token may hear whether it is good.
     (POST, "/api/auth/session/validate", Needs::Nothing),
+    (POST, "/api/auth/validate", Needs::Nothing),
 
     (GET, "/api/vars/{execution_id}", LOOK),
     (POST, "/api/vars/{execution_id}", SUBSCRIBE),
@@ -289,9 +290,9 @@ mod tests {
     use crate::http::document::operations;
     use crate::router::keeping::shown;
 
-    /// Routes that the document leaves out: itself, its page, and a second name of a route.
-    const UNDESCRIBED: [&str; 3] =
-        ["/api/openapi.json", "/api/docs", "/api/subscriptions/register"];
+    /// Routes that the document leaves out: itself, its page, and second names of routes.
+    const UNDESCRIBED: [&str; 4] =
+        ["/api/openapi.json", "/api/docs", "/api/subscriptions/register", "/api/auth/validate"];
 
     #[test]
     fn the_table_and_the_document_name_the_same_routes() {
@@ -324,6 +325,7 @@ mod tests {
             "/api/catalog/validate",
             "/api/catalog/playbooks/validate",
             "/api/auth/session/validate",
+            "/api/auth/validate",
         ];
         for (verb, path, needs) in ROUTES {
             if *verb != Method::GET && !reads.contains(path) {

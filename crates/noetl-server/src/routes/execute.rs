@@ -46,6 +46,11 @@ fn count(app: &App, entry: &str, outcome: &Result<ExecuteReply, ApiError>) {
     app.control.metrics.execute_outcomes.with_label_values(&[entry, label]).inc();
 }
 
+/// The longest key a message is known by, and the longest name of a pool: databases keep both in
+/// order, which they cannot do with more.
+const KEY_MAX: usize = 500;
+const POOL_MAX: usize = 200;
+
 /// What a start answers with that was one before.
 const DUPLICATE: &str = "duplicate";
 
@@ -60,7 +65,7 @@ async fn start(
         None => app,
     };
     let dedup = request.dedup.take();
-    let request = wanted(request);
+    let request = wanted(request)?;
     let Some(dedup) = dedup else {
         return Ok(started(app.control.executions.start(&app.tenant, request).await?));
     };
@@ -87,6 +92,10 @@ fn once(dedup: Dedup, request: &StartRequest) -> Result<Once, ApiError> {
     if dedup.key.is_empty() {
         return Err(ApiError::invalid("invalid_dedup", "dedup.key must not be empty"));
     }
+    if dedup.key.chars().count() > KEY_MAX {
+        let message = format!("dedup.key has at most {KEY_MAX} characters");
+        return Err(ApiError::invalid("invalid_dedup", message));
+    }
     let window = Duration::from_secs(dedup.window_secs);
     if window.is_zero() || window > WINDOW_MAX {
         let most = WINDOW_MAX.as_secs();
@@ -97,13 +106,17 @@ fn once(dedup: Dedup, request: &StartRequest) -> Result<Once, ApiError> {
     Ok(Once { scope, key: dedup.key, window })
 }
 
-fn wanted(request: ExecuteRequest) -> StartRequest {
-    StartRequest {
+fn wanted(request: ExecuteRequest) -> Result<StartRequest, ApiError> {
+    if request.execution_pool.as_ref().is_some_and(|pool| pool.chars().count() > POOL_MAX) {
+        let message = format!("execution_pool has at most {POOL_MAX} characters");
+        return Err(ApiError::invalid("invalid_pool", message));
+    }
+    Ok(StartRequest {
         catalog: request.catalog_id.map(Into::into),
         path: request.path,
         version: request.version.unwrap_or_default().number(),
         payload: request.payload,
         parent: request.parent_execution_id.map(Into::into),
         pool: request.execution_pool,
-    }
+    })
 }
