@@ -9,6 +9,7 @@ pub mod nats;
 pub mod postgres;
 mod store;
 mod tools;
+pub mod twin;
 
 pub use app::{TestApp, TestAppBuilder, worker};
 pub use clock::SimClock;

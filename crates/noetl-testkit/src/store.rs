@@ -39,6 +39,7 @@ pub struct FrailStore {
     no_audit: AtomicBool,
     commits: AtomicUsize,
     row_reads: AtomicUsize,
+    command_looks: AtomicUsize,
     faults: Mutex<BTreeMap<usize, CommitFault>>,
     /// From which commit on they are under way without an end, if any are.
     holds: watch::Sender<Option<usize>>,
@@ -59,6 +60,7 @@ impl FrailStore {
             no_audit: AtomicBool::new(false),
             commits: AtomicUsize::default(),
             row_reads: AtomicUsize::default(),
+            command_looks: AtomicUsize::default(),
             faults: Mutex::default(),
             holds: watch::Sender::default(),
         }
@@ -97,6 +99,11 @@ impl FrailStore {
     /// How many pages of rows were asked for.
     pub fn row_reads(&self) -> usize {
         self.row_reads.load(Ordering::SeqCst)
+    }
+
+    /// How often it was asked which commands are open, or how many wait.
+    pub fn command_looks(&self) -> usize {
+        self.command_looks.load(Ordering::SeqCst)
     }
 
     fn answer(&self) -> Result<(), StoreError> {
@@ -262,6 +269,7 @@ impl Commands for FrailStore {
         limit: usize,
     ) -> Result<Vec<CommandRow>, StoreError> {
         self.answer()?;
+        self.command_looks.fetch_add(1, Ordering::SeqCst);
         self.inner.open_commands(after, limit).await
     }
 
@@ -276,6 +284,7 @@ impl Commands for FrailStore {
 
     async fn pending_by_pool(&self) -> Result<Vec<(Arc<str>, u64)>, StoreError> {
         self.answer()?;
+        self.command_looks.fetch_add(1, Ordering::SeqCst);
         self.inner.pending_by_pool().await
     }
 }
