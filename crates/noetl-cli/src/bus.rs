@@ -1,4 +1,4 @@
-//! The bus that events are published to, and how, from flags and the environment.
+//! The bus that commands are announced and events are published on, from flags and the environment.
 
 use std::sync::Arc;
 use std::time::Duration;

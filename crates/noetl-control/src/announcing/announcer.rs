@@ -69,6 +69,8 @@ struct Memory {
     /// Pools whose readers were made on this connection.
     ensured: HashSet<Arc<str>>,
     failures: u32,
+    /// Readers that somebody was told of.
+    warned: HashSet<String>,
 }
 
 impl Announcer {
@@ -265,7 +267,20 @@ impl Announcer {
                 self.ensure_readers(memory, pool).await;
             }
         }
-        Ok(self.bus.consumers(STREAM).await?.unwrap_or_default())
+        let readers = self.bus.consumers(STREAM).await?.unwrap_or_default();
+        for pool in waiting.keys() {
+            if let Some(misled) = self.routes.misled(pool, &readers)
+                && memory.warned.insert(misled.name.clone())
+            {
+                let (consumer, filters) = (&misled.name, misled.filters.join(", "));
+                warn!(
+                    %pool, consumer, filters,
+                    "a reader on the bus hears nothing: somebody made it with another filter; delete \
+                     it, and it is made anew"
+                );
+            }
+        }
+        Ok(readers)
     }
 
     /// Announces what waits in one database in pools that are short of announcements.

@@ -148,6 +148,18 @@ impl Routes {
         self.consumers(pool).iter().all(is_there)
     }
 
+    /// A reader that has the name of one of a pool's and reads nothing that is announced there.
+    pub(super) fn misled<'r>(
+        &self,
+        pool: &str,
+        readers: &'r [ConsumerState],
+    ) -> Option<&'r ConsumerState> {
+        self.consumers(pool).into_iter().find_map(|wanted| {
+            let subject = wanted.filter.replace('>', "0");
+            readers.iter().find(|found| found.name == wanted.name && !found.reads(&subject))
+        })
+    }
+
     /// Pools whose readers are made from the start.
     pub(super) const fn pools() -> [&'static str; 3] {
         POOLS
@@ -269,5 +281,15 @@ mod tests {
         assert_eq!(routes.backlog("system", &[of(0, 2), of(1, 3)]), 5);
         assert!(routes.has_readers("system", &[of(0, 2), of(1, 3)]));
         assert!(!routes.has_readers("system", &[of(0, 2)]));
+    }
+
+    #[test]
+    fn a_reader_that_hears_nothing_is_told() {
+        let bare = reader("worker-pool", "noetl.commands", 0, 0);
+        let readers = [bare.clone(), reader("own", "noetl.commands", 0, 0)];
+        assert_eq!(routes(1).misled("shared", &readers), Some(&bare));
+        let wide = reader("worker-pool", "noetl.commands.>", 0, 0);
+        assert_eq!(routes(1).misled("shared", &[wide]), None);
+        assert_eq!(routes(1).misled("shared", &[]), None);
     }
 }

@@ -186,9 +186,9 @@ fn credentials_are_named_by_their_alias() {
 
 #[test]
 fn databases_get_their_names() {
-    let config = json!({"connection": "postgres://x", "commands": ["select 1", "select 2"]});
+    let config = json!({"connection": "postgres://x", "commands": ["first", "second"]});
     let made = lowered(&issued("postgres", config, json!({})));
-    let expected = json!({"connection_string": "postgres://x", "query": "select 1;\nselect 2"});
+    let expected = json!({"connection_string": "postgres://x", "query": "first;\nsecond"});
     assert_eq!(made.tool_config, expected);
     let config = json!({"action": "publish", "subject": "a", "payload": "hi"});
     let made = lowered(&issued("nats", config, json!({})));
