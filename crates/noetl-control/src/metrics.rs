@@ -128,6 +128,10 @@ pub struct Metrics {
     pub container_callbacks: IntCounterVec,
     /// Those of them that nothing waited for.
     pub container_callbacks_stale: IntCounterVec,
+    /// Announcements of commands that the bus took.
+    pub commands_announced: IntCounter,
+    /// Commands that were announced again because nothing was left of an announcement.
+    pub commands_announced_again: IntCounter,
     /// Commands that wait for a worker, by pool.
     pub commands_pending: IntGaugeVec,
     /// Subscriptions by state.
@@ -250,6 +254,12 @@ impl Metrics {
                 .counter("noetl_outbox_relay_published_total", "Rows the relay published"),
             outbox_pending: made
                 .whole_gauge("noetl_outbox_pending", "Rows of the outbox that can be claimed"),
+            commands_announced: made
+                .counter("noetl_commands_announced_total", "Announcements of commands"),
+            commands_announced_again: made.counter(
+                "noetl_commands_announced_again_total",
+                "Commands that were announced again",
+            ),
             container_callbacks: made.counters(
                 "noetl_container_callback_total",
                 "Answers of containers",

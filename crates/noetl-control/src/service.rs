@@ -2,11 +2,12 @@
 
 mod closing;
 mod measure;
+mod parts;
 
 use std::sync::Arc;
 
-use noetl_model::{Clock, Timestamp};
-use noetl_store::{Blobs, Policy, Store, StoreError};
+use noetl_model::Clock;
+use noetl_store::{Blobs, Store, StoreError};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::SecretUses;
 use crate::callbacks::Callbacks;
 use crate::catalog::{Catalog, Playbooks};
+use crate::claiming::Claims;
 use crate::credentials::{Credentials, LocalSecrets};
 use crate::dispatch::Dispatch;
 use crate::due::Deliverer;
@@ -40,7 +42,7 @@ use crate::redaction::Redaction;
 use crate::replay::Replay;
 use crate::reports::Reports;
 use crate::results::Results;
-use crate::retention::{PurgeError, Purged, Retainer};
+use crate::retention::Retainer;
 use crate::rotation::Keys;
 use crate::snapshots::Snapshots;
 use crate::stored_results::StoredResults;
@@ -85,6 +87,8 @@ pub struct Control {
     pub overview: Overview,
     /// Workers elsewhere.
     pub workers: Workers,
+    /// Commands for published workers, which claim each by itself.
+    pub claims: Claims,
     /// Commands for those that renew what they hold.
     pub leasing: Leasing,
     /// Answers of jobs that were started and not waited for.
@@ -316,7 +320,16 @@ impl Control {
             subscriptions.clone(),
             redaction,
             workers.clone(),
+            stored_results.clone(),
         );
+        let claims = Claims {
+            store: store.clone(),
+            journal: journal.clone(),
+            reports: reports.clone(),
+            results: results.clone(),
+            credentials: credentials.clone(),
+            keychain: keychain.clone(),
+        };
         let replay = Replay::new(store.clone(), results.clone(), stored_results.clone());
         Ok(Self {
             starts: Starts::new(
@@ -336,6 +349,7 @@ impl Control {
             listeners,
             overview: Overview { store: store.clone() },
             workers,
+            claims,
             leasing,
             callbacks,
             local: LocalCommands::new(
@@ -374,20 +388,5 @@ impl Control {
             leaving,
             identity: Mutex::new(Some(identity)),
         })
-    }
-
-    /// Removes what a policy lets go, and says what went and what stayed. A dry run changes nothing.
-    pub async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Purged, PurgeError> {
-        crate::retention::purge(&*self.store, &*self.blobs, policy, dry_run).await
-    }
-
-    /// The time, by the clock that new events get.
-    pub fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    /// How many appends met one of another process first, and were decided again.
-    pub fn conflicts(&self) -> u64 {
-        self.metrics.conflicts.get()
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_api::Client;
-use noetl_control::{Control, EncryptionKey};
+use noetl_bus::CommandBus;
+use noetl_control::{Announcing, AnnouncingOptions, Control, EncryptionKey};
 use noetl_model::row::EventRow;
 use noetl_model::{Clock, ExecutionId, Seq};
 use noetl_server::App;
@@ -38,6 +39,7 @@ pub struct TestAppBuilder {
     encryption_key: Option<EncryptionKey>,
     audit_required: bool,
     options: noetl_server::Options,
+    bus: Option<(Arc<dyn CommandBus>, Duration)>,
 }
 
 impl TestAppBuilder {
@@ -113,6 +115,13 @@ impl TestAppBuilder {
         self
     }
 
+    /// Announces commands on a bus, and looks this often for what was lost.
+    #[must_use]
+    pub fn announcing(mut self, bus: Arc<dyn CommandBus>, look_every: Duration) -> Self {
+        self.bus = Some((bus, look_every));
+        self
+    }
+
     /// Starts it.
     pub async fn start(self) -> TestApp {
         let Self {
@@ -125,6 +134,7 @@ impl TestAppBuilder {
             encryption_key,
             audit_required,
             options,
+            bus,
         } = self;
         let store = match store {
             Some(store) => store,
@@ -154,7 +164,11 @@ impl TestAppBuilder {
         });
         let base = format!("http://{address}");
         let client = Client::new(&base).expect("an address");
-        TestApp { client, base, store, shared, control, stop, server, worker }
+        let announcing = bus.map(|(bus, look_every)| {
+            let options = AnnouncingOptions { look_every, ..AnnouncingOptions::new(&base) };
+            Announcing::start(&options, vec![shared.clone()], bus, &control)
+        });
+        TestApp { client, base, store, shared, control, stop, server, worker, announcing }
     }
 }
 
@@ -172,6 +186,7 @@ pub struct TestApp {
     stop: oneshot::Sender<()>,
     server: JoinHandle<()>,
     worker: JoinHandle<()>,
+    announcing: Option<Announcing>,
 }
 
 impl TestApp {
@@ -187,6 +202,7 @@ impl TestApp {
             encryption_key: None,
             audit_required: false,
             options: noetl_server::Options::default(),
+            bus: None,
         }
     }
 
@@ -203,7 +219,10 @@ impl TestApp {
 
     /// Stops taking requests, answers those under way, commits what was submitted, and stops.
     pub async fn close(self) {
-        let Self { client, control, stop, server, worker, .. } = self;
+        let Self { client, control, stop, server, worker, announcing, .. } = self;
+        if let Some(announcing) = announcing {
+            announcing.close().await;
+        }
         // Connections kept for later would hold the server open.
         drop(client);
         let _ = stop.send(());

@@ -10,6 +10,7 @@ mod place;
 pub mod postgres;
 mod store;
 mod tools;
+pub mod twin;
 
 pub use app::{TestApp, TestAppBuilder, worker};
 pub use clock::SimClock;

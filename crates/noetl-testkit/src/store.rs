@@ -42,6 +42,7 @@ pub struct FrailStore {
     no_audit: AtomicBool,
     commits: AtomicUsize,
     row_reads: AtomicUsize,
+    command_looks: AtomicUsize,
     faults: Mutex<BTreeMap<usize, CommitFault>>,
     /// From which commit on they are under way without an end, if any are.
     holds: watch::Sender<Option<usize>>,
@@ -68,6 +69,7 @@ impl FrailStore {
             no_audit: AtomicBool::new(false),
             commits: AtomicUsize::default(),
             row_reads: AtomicUsize::default(),
+            command_looks: AtomicUsize::default(),
             faults: Mutex::default(),
             holds: watch::Sender::default(),
             _place: place.holds,
@@ -107,6 +109,11 @@ impl FrailStore {
     /// How many pages of rows were asked for.
     pub fn row_reads(&self) -> usize {
         self.row_reads.load(Ordering::SeqCst)
+    }
+
+    /// How often it was asked which commands are open, or how many wait.
+    pub fn command_looks(&self) -> usize {
+        self.command_looks.load(Ordering::SeqCst)
     }
 
     fn answer(&self) -> Result<(), StoreError> {
@@ -272,6 +279,7 @@ impl Commands for FrailStore {
         limit: usize,
     ) -> Result<Vec<CommandRow>, StoreError> {
         self.answer()?;
+        self.command_looks.fetch_add(1, Ordering::SeqCst);
         self.inner.open_commands(after, limit).await
     }
 
@@ -286,6 +294,7 @@ impl Commands for FrailStore {
 
     async fn pending_by_pool(&self) -> Result<Vec<(Arc<str>, u64)>, StoreError> {
         self.answer()?;
+        self.command_looks.fetch_add(1, Ordering::SeqCst);
         self.inner.pending_by_pool().await
     }
 }

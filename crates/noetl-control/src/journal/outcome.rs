@@ -12,8 +12,10 @@ use super::SubmitError;
 use super::again::decide_again;
 use super::batch::{LocalClaim, Pending};
 use super::writer::{STORE_REST, Waiters, Writer};
+use crate::announcing::Note;
 use crate::dispatch::Waiting;
 use crate::local::Assignment;
+use crate::lower;
 
 impl Writer {
     pub(super) async fn committed(
@@ -112,7 +114,8 @@ impl Writer {
         for claim in claims {
             self.assign(claim);
         }
-        if self.parts.dispatch.calls().is_awaited() {
+        let dispatch = &self.parts.dispatch;
+        if dispatch.calls().is_awaited() || dispatch.announcements().is_on() {
             self.offer(execution, &events, &effects);
         }
         for effect in effects {
@@ -127,7 +130,8 @@ impl Writer {
         Pending::answer(replies, &events);
     }
 
-    /// Calls workers elsewhere for what nobody has claimed.
+    /// Calls workers elsewhere for what nobody has claimed, and leaves it to be announced to those
+    /// that listen on a bus, if they have the tools.
     fn offer(&self, execution: ExecutionId, events: &[Arc<Event>], effects: &[Effect]) {
         let tenant = self.cache.tenant(execution);
         let mut open = effects.iter().filter_map(|effect| match effect {
@@ -142,6 +146,10 @@ impl Writer {
             {
                 let pool = issued.pool.as_deref().unwrap_or(DEFAULT_POOL);
                 self.parts.dispatch.calls().offer(pool, &issued.tool, tenant);
+                let announcements = self.parts.dispatch.announcements();
+                if announcements.is_on() && lower::lacking(issued).is_none() {
+                    announcements.leave(Note::issued(event.execution, event.id.into(), issued));
+                }
                 next = open.next();
             }
         }
