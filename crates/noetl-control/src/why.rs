@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use noetl_engine::{Awaited, Execution, Outstanding, outstanding};
 use noetl_model::{
-    Event, EventId, ExecutionId, Fact, FailureKind, Outcome, Seq, Tenant, Timestamp,
+    CommandId, Event, EventId, ExecutionId, Fact, FailureKind, Outcome, Seq, Tenant, Timestamp,
 };
 use noetl_store::{ExecutionRow, ExecutionStatus, Lease, RuntimeFilter, RuntimeKind, StoreError};
 
@@ -91,6 +91,8 @@ struct Around {
     /// Workers that registered and were heard of lately.
     workers: Vec<String>,
     live: Vec<Lease>,
+    /// When the leases of workers elsewhere end.
+    held: HashMap<CommandId, Timestamp>,
     children: HashMap<ExecutionId, ExecutionStatus>,
 }
 
@@ -160,6 +162,9 @@ impl Executions {
         }
         if has(|awaited| matches!(awaited, Awaited::Report { .. })) {
             around.live = self.store.live(LEASES).await?;
+            let commands: Vec<CommandId> = found.iter().filter_map(reported).collect();
+            let held = self.store.held(&commands).await?;
+            around.held = held.into_iter().map(|held| (held.id, held.until)).collect();
         }
         for one in found {
             if let Awaited::Child { execution, .. } = one.awaited
@@ -197,6 +202,11 @@ impl Executions {
         }
         Ok(ended(row, end.as_ref(), failed.as_ref()))
     }
+}
+
+/// The command whose worker is to report.
+fn reported(one: &Outstanding) -> Option<CommandId> {
+    one.command.filter(|_| matches!(one.awaited, Awaited::Report { .. }))
 }
 
 fn is_unhandled(event: &Event) -> bool {
