@@ -8,6 +8,7 @@ use std::time::Duration;
 use noetl_bus::EventStream;
 use noetl_control::{Caps, Control, EncryptionKey, OpenError, Options, Publishing, SubmitError};
 use noetl_model::MachineId;
+use noetl_otlp::Exporter;
 use noetl_store::{Policy, SystemClock};
 use noetl_tools::Registry;
 use noetl_worker::Worker;
@@ -17,7 +18,7 @@ use crate::bus::BusSetup;
 use crate::failure::{Failure, Kind};
 use crate::settings::{number, setting, switch};
 use crate::stores::{Place, Stores};
-use crate::{notices, results, signals};
+use crate::{notices, results, signals, traces};
 
 /// A control plane with its worker.
 pub(crate) struct Runtime {
@@ -25,6 +26,7 @@ pub(crate) struct Runtime {
     /// Where events are published, if that was named.
     pub(crate) bus: Option<Arc<dyn EventStream>>,
     publishing: Option<Publishing>,
+    exporter: Option<Exporter>,
     stores: Stores,
     worker: JoinHandle<()>,
 }
@@ -50,6 +52,7 @@ pub(crate) struct Setup {
 impl Runtime {
     pub(crate) async fn open(setup: Setup) -> Result<Self, Failure> {
         signals::survive_file_size_limit();
+        let (traces, exporter) = traces::open()?;
         let stores = setup.place.open().await?;
         let options = Options {
             slots: setup.slots,
@@ -63,6 +66,7 @@ impl Runtime {
             lease: lease()?,
             caps: caps()?,
             notices: notices::notices(tools())?,
+            traces,
             ..Options::default()
         };
         let (routed, shards) = (stores.routed.clone(), stores.shards.clone());
@@ -72,7 +76,7 @@ impl Runtime {
         let worker = tokio::spawn(worker.run(setup.grace));
         let bus = setup.bus.open();
         let publishing = setup.bus.publish(bus.as_ref(), &stores, &control);
-        Ok(Self { control, bus, publishing, stores, worker })
+        Ok(Self { control, bus, publishing, exporter, stores, worker })
     }
 
     /// Stops taking commands, lets running ones end, and closes the database.
@@ -86,6 +90,9 @@ impl Runtime {
             publishing.close().await;
         }
         self.stores.close().await;
+        if let Some(exporter) = self.exporter {
+            exporter.close().await;
+        }
     }
 }
 

@@ -48,6 +48,7 @@ mod stretches;
 mod subscriptions;
 mod tailer;
 mod tokens;
+mod traces;
 mod variables;
 mod verify;
 mod watch;
@@ -60,7 +61,7 @@ pub use callbacks::{CallbackError, Callbacks, Called};
 pub use catalog::{Catalog, Checkup, PlaybookError, RegisterError};
 pub use credentials::{CredentialError, CredentialRequest, Credentials, OpenCredential};
 pub use executions::{
-    CLEANED_MAX, Executions, ForkError, ForkRequest, Forked, RetryRequest, StartError,
+    CLEANED_MAX, Executions, ForkError, ForkRequest, ForkVersion, Forked, RetryRequest, StartError,
     StartRequest, Started,
 };
 pub use identity::IdentityError;
@@ -100,6 +101,7 @@ pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults};
 pub use stretches::{Stretch, Stretches};
 pub use subscriptions::{SubscriptionError, Subscriptions};
 pub use tokens::{Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole};
+pub use traces::{Received, TraceOf, Traces};
 pub use variables::{KeepError, Variables};
 pub use verify::{Problem, Verified, verify};
 pub use watch::{Follow, Watch};

@@ -4,7 +4,7 @@ mod closing;
 mod measure;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use noetl_model::{Clock, Timestamp};
 use noetl_store::{Blobs, Policy, Store, StoreError};
@@ -48,6 +48,7 @@ use crate::stored_results::StoredResults;
 use crate::stretches::Stretches;
 use crate::subscriptions::Subscriptions;
 use crate::tokens::Tokens;
+use crate::traces::Traces;
 use crate::variables::Variables;
 use crate::watch::Watch;
 use crate::workers::Workers;
@@ -118,6 +119,8 @@ pub struct Control {
     pub outbox: Outgoing,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// Where spans go.
+    pub traces: Traces,
     /// What was committed, as it happens.
     pub watch: Watch,
     /// Commands for a worker in this process.
@@ -208,6 +211,7 @@ impl Control {
             watch: watch.clone(),
             redaction: redaction.clone(),
             clock: clock.clone(),
+            traces: options.traces.clone(),
             has_worker: dispatch.has_worker(),
         };
         let (logs, write_logs) = LogLines::new(
@@ -239,6 +243,7 @@ impl Control {
                 env: options.env.clone(),
                 caps: options.caps,
                 notify: options.notices.clone(),
+                traces: options.traces.clone(),
                 assignments: assignments.clone(),
                 conflicts: conflicts.clone(),
                 cache_bytes: options.cache_bytes / shards.len().max(1),
@@ -331,6 +336,7 @@ impl Control {
             outbox: Outgoing::new(store.clone()),
             projections: Projections::new(store.clone(), replay.clone(), metrics.clone()),
             metrics,
+            traces: options.traces,
             replay,
             reports,
             subscriptions,
@@ -386,10 +392,5 @@ impl Control {
     /// The time, by the clock that new events get.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
-    }
-
-    /// How many appends met one of another process first, and were decided again.
-    pub fn conflicts(&self) -> u64 {
-        self.conflicts.load(Ordering::Relaxed)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_api::Client;
-use noetl_control::{Control, EncryptionKey};
+use noetl_control::{Control, EncryptionKey, Traces};
 use noetl_model::row::EventRow;
 use noetl_model::{Clock, ExecutionId, Seq};
 use noetl_server::App;
@@ -36,6 +36,7 @@ pub struct TestAppBuilder {
     encryption_key: Option<EncryptionKey>,
     audit_required: bool,
     options: noetl_server::Options,
+    traces: Traces,
 }
 
 impl TestAppBuilder {
@@ -112,14 +113,31 @@ impl TestAppBuilder {
         self
     }
 
+    /// Where spans go.
+    #[must_use]
+    pub fn traces(mut self, traces: Traces) -> Self {
+        self.traces = traces;
+        self
+    }
+
     /// Starts it.
     pub async fn start(self) -> TestApp {
-        let Self { slots, tools, clock, store, over, encryption_key, audit_required, options } =
-            self;
+        let Self {
+            slots,
+            tools,
+            clock,
+            store,
+            over,
+            encryption_key,
+            audit_required,
+            options,
+            traces,
+        } = self;
         let settings = noetl_control::Options {
             slots,
             encryption_key,
             audit_required,
+            traces,
             ..noetl_control::Options::default()
         };
         let shared = over.unwrap_or_else(|| store.clone());
@@ -172,6 +190,7 @@ impl TestApp {
             encryption_key: None,
             audit_required: false,
             options: noetl_server::Options::default(),
+            traces: Traces::default(),
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod app;
 mod clock;
+mod collector;
 pub mod nats;
 pub mod postgres;
 mod store;
@@ -12,5 +13,6 @@ mod tools;
 
 pub use app::{TestApp, TestAppBuilder, worker};
 pub use clock::SimClock;
+pub use collector::{Answer, Collected, Collector, attribute};
 pub use store::{CommitFault, FrailStore};
 pub use tools::{Echo, Noop};

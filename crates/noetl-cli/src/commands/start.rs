@@ -47,14 +47,20 @@ pub(crate) fn rerun(arguments: &RerunArguments) -> Result<ExitCode, Failure> {
 }
 
 pub(crate) fn retry(arguments: &RetryArguments) -> Result<ExitCode, Failure> {
-    let request =
-        RetryRequest { from: arguments.from.clone(), workload: workload(&arguments.workload)? };
+    let request = RetryRequest {
+        from: arguments.from.clone(),
+        workload: workload(&arguments.workload)?,
+        version: None,
+    };
     forked(&arguments.remote, || calls::retry(arguments.id, &request))
 }
 
 pub(crate) fn fork(arguments: &ForkArguments) -> Result<ExitCode, Failure> {
-    let request =
-        ForkRequest { at: arguments.at.map(Id::text), workload: workload(&arguments.workload)? };
+    let request = ForkRequest {
+        at: arguments.at.map(Id::text),
+        workload: workload(&arguments.workload)?,
+        version: None,
+    };
     forked(&arguments.remote, || calls::fork(arguments.id, &request))
 }
 

@@ -11,6 +11,7 @@ use noetl_store::{ExecutionFilter, ExecutionStatus, StoreError};
 
 use super::{Executions, ForkError, StartRequest, Started};
 use crate::journal::SubmitError;
+use crate::traces::TraceOf;
 
 /// How many executions below one are stopped by one call. Those beyond it are stopped all the same,
 /// by the messages that the end of their parents sends.
@@ -127,6 +128,7 @@ impl Executions {
         tenant: &Tenant,
         id: ExecutionId,
         mut workload: Map,
+        trace: TraceOf,
     ) -> Result<Started, ForkError> {
         let row = self.get(tenant, id).await.map_err(ForkError::Store)?;
         row.ok_or(ForkError::NotFound(id))?;
@@ -139,6 +141,7 @@ impl Executions {
             catalog: Some(began.catalog),
             payload,
             pool: began.pool.map(|pool| pool.to_string()),
+            trace,
             ..StartRequest::default()
         };
         let ready = self.find_and_compile(tenant, request).await.map_err(ForkError::Start)?;

@@ -105,8 +105,9 @@ impl Writer {
     }
 
     fn appended(&mut self, pending: Pending) {
-        let Pending { execution, events, effects, replies, claims, has_due, snapshot, .. } =
-            pending;
+        let Pending {
+            execution, events, effects, replies, claims, has_due, snapshot, spans, ..
+        } = pending;
         self.parts.watch.committed(&events);
         // Before the effects: one of them may be to stop what is assigned here.
         for claim in claims {
@@ -117,6 +118,9 @@ impl Writer {
         }
         for effect in effects {
             self.perform(execution, effect);
+        }
+        for span in spans {
+            self.parts.traces.tell(span);
         }
         if let Some(snapshot) = snapshot {
             self.parts.snapshots.keep(execution, snapshot);

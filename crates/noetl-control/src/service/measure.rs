@@ -1,13 +1,21 @@
-//! What is counted in the store rather than here.
+//! What is counted.
+
+use std::sync::atomic::Ordering;
 
 use noetl_store::SubscriptionState;
 
 use super::Control;
 
 impl Control {
+    /// How many appends met one of another process first, and were decided again.
+    pub fn conflicts(&self) -> u64 {
+        self.conflicts.load(Ordering::Relaxed)
+    }
+
     /// Reads what is counted in the store rather than here. What cannot be read keeps its last
     /// value.
     pub async fn measure(&self) {
+        self.metrics.set_spans(self.traces.counts());
         match self.store.pending().await {
             Ok(pending) => {
                 self.metrics.outbox_pending.set(i64::try_from(pending).unwrap_or(i64::MAX));

@@ -14,12 +14,14 @@ use crate::error::ApiError;
 use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::Json;
+use crate::http::traced::Traced;
 
 /// Start an execution
 ///
 /// With `dedup`, a key that was used within its window starts nothing again.
 /// When this answers, the beginning is durable and the execution will go on, whatever becomes of
-/// this process.
+/// this process. The trace that `trace` names, else the request's own, goes with the execution, its
+/// commands and what they call.
 #[utoipa::path(
     post,
     path = "/api/execute",
@@ -29,9 +31,10 @@ use crate::http::extract::Json;
 )]
 pub(crate) async fn execute(
     Scoped(app): Scoped,
+    traced: Traced,
     Json(request): Json<ExecuteRequest>,
 ) -> Result<Json<ExecuteReply>, ApiError> {
-    let outcome = start(&app, request).await;
+    let outcome = start(&app, &traced, request).await;
     count(&app, "single", &outcome);
     outcome.map(Json)
 }
@@ -48,9 +51,13 @@ fn count(app: &App, entry: &str, outcome: &Result<ExecuteReply, ApiError>) {
 /// What a start answers with that was one before.
 const DUPLICATE: &str = "duplicate";
 
-async fn start(app: &App, mut request: ExecuteRequest) -> Result<ExecuteReply, ApiError> {
+async fn start(
+    app: &App,
+    traced: &Traced,
+    mut request: ExecuteRequest,
+) -> Result<ExecuteReply, ApiError> {
     let dedup = request.dedup.take();
-    let request = wanted(request);
+    let request = wanted(traced, request);
     let Some(dedup) = dedup else {
         return Ok(started(app.control.executions.start(&app.tenant, request).await?));
     };
@@ -87,8 +94,9 @@ fn once(dedup: Dedup, request: &StartRequest) -> Result<Once, ApiError> {
     Ok(Once { scope, key: dedup.key, window })
 }
 
-fn wanted(request: ExecuteRequest) -> StartRequest {
+fn wanted(traced: &Traced, request: ExecuteRequest) -> StartRequest {
     StartRequest {
+        trace: traced.start(request.trace.as_ref()),
         catalog: request.catalog_id.map(Into::into),
         path: request.path,
         version: request.version.unwrap_or_default().number(),

@@ -40,5 +40,6 @@ mod stores;
 mod stream;
 mod subscriptions;
 mod tls;
+mod traces;
 mod vars;
 mod why;
