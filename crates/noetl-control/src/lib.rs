@@ -51,6 +51,7 @@ mod stretches;
 mod subscriptions;
 mod tailer;
 mod tokens;
+mod traces;
 mod variables;
 mod verify;
 mod watch;
@@ -65,7 +66,7 @@ pub use catalog::{Catalog, Checkup, PlaybookError, RegisterError};
 pub use claiming::{ClaimError, Claimed, Claims};
 pub use credentials::{CredentialError, CredentialRequest, Credentials, OpenCredential};
 pub use executions::{
-    CLEANED_MAX, Executions, ForkError, ForkRequest, Forked, RetryRequest, StartError,
+    CLEANED_MAX, Executions, ForkError, ForkRequest, ForkVersion, Forked, RetryRequest, StartError,
     StartRequest, Started,
 };
 pub use identity::IdentityError;
@@ -105,6 +106,7 @@ pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults, e
 pub use stretches::{Stretch, Stretches};
 pub use subscriptions::{SubscriptionError, Subscriptions};
 pub use tokens::{Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole};
+pub use traces::{Received, TraceOf, Traces};
 pub use variables::{KeepError, Variables};
 pub use verify::{Problem, Verified, verify};
 pub use watch::{Follow, Watch};

@@ -5,6 +5,7 @@
 
 use noetl_engine::Status;
 use noetl_model::command::DEFAULT_POOL;
+use noetl_model::trace::SpanCounts;
 use prometheus::{
     Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry, TextEncoder,
@@ -136,6 +137,8 @@ pub struct Metrics {
     pub commands_pending: IntGaugeVec,
     /// Subscriptions by state.
     pub subscription_state: IntGaugeVec,
+    /// Spans of traces, by what became of them.
+    pub spans: IntCounterVec,
     /// Times a reading for this page failed.
     pub scrape_errors: IntCounter,
 }
@@ -280,6 +283,11 @@ impl Metrics {
                 "Subscriptions by state",
                 &["state"],
             ),
+            spans: made.counters(
+                "noetl_trace_spans_total",
+                "Spans of traces: exported, dropped for want of room, or failed to be taken",
+                &["outcome"],
+            ),
             scrape_errors: made.counter(
                 "noetl_scrape_errors_total",
                 "Readings for this page that the database did not answer",
@@ -312,6 +320,15 @@ impl Metrics {
         if !rest.is_empty() {
             let pending = rest.iter().map(|(_, pending)| pending).sum();
             self.commands_pending.with_label_values(&["other"]).set(count(pending));
+        }
+    }
+
+    /// Notes what became of spans.
+    pub fn set_spans(&self, counts: SpanCounts) {
+        let SpanCounts { exported, dropped, failed } = counts;
+        for (outcome, count) in [("exported", exported), ("dropped", dropped), ("failed", failed)] {
+            let counter = self.spans.with_label_values(&[outcome]);
+            counter.inc_by(count.saturating_sub(counter.get()));
         }
     }
 

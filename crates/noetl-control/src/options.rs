@@ -10,6 +10,7 @@ use noetl_store::{Blobs, Policy};
 
 use crate::notices::Notices;
 use crate::sealing::EncryptionKey;
+use crate::traces::Traces;
 
 /// Settings of one control plane.
 #[derive(Clone)]
@@ -39,6 +40,8 @@ pub struct Options {
     pub notices: Notices,
     /// How long what is kept, applied once a day; everything stays when `None`.
     pub retention: Option<Policy>,
+    /// Where spans go; nowhere by default.
+    pub traces: Traces,
 }
 
 impl Default for Options {
@@ -56,6 +59,7 @@ impl Default for Options {
             caps: Caps::default(),
             notices: Notices::default(),
             retention: None,
+            traces: Traces::default(),
         }
     }
 }

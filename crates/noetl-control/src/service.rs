@@ -49,6 +49,7 @@ use crate::stored_results::StoredResults;
 use crate::stretches::Stretches;
 use crate::subscriptions::Subscriptions;
 use crate::tokens::Tokens;
+use crate::traces::Traces;
 use crate::variables::Variables;
 use crate::watch::Watch;
 use crate::workers::Workers;
@@ -121,6 +122,8 @@ pub struct Control {
     pub outbox: Outgoing,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// Where spans go.
+    pub traces: Traces,
     /// What was committed, as it happens.
     pub watch: Watch,
     /// Commands for a worker in this process.
@@ -210,6 +213,7 @@ impl Control {
             watch: watch.clone(),
             redaction: redaction.clone(),
             clock: clock.clone(),
+            traces: options.traces.clone(),
             has_worker: dispatch.has_worker(),
         };
         let (logs, write_logs) = LogLines::new(
@@ -241,6 +245,7 @@ impl Control {
                 env: options.env.clone(),
                 caps: options.caps,
                 notify: options.notices.clone(),
+                traces: options.traces.clone(),
                 assignments: assignments.clone(),
                 metrics: metrics.clone(),
                 cache_bytes: options.cache_bytes / shards.len().max(1),
@@ -343,6 +348,7 @@ impl Control {
             outbox: Outgoing::new(store.clone()),
             projections: Projections::new(store.clone(), replay.clone(), metrics.clone()),
             metrics,
+            traces: options.traces,
             replay,
             reports,
             subscriptions,

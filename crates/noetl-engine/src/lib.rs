@@ -20,6 +20,7 @@ pub mod replay;
 mod scope;
 mod slice;
 mod snapshot;
+mod spans;
 #[cfg(test)]
 mod tests;
 mod trail;
@@ -38,5 +39,6 @@ pub use loaded::Loaded;
 pub use noetl_playbook::template::Place;
 pub use places::places_needed;
 pub use snapshot::{SNAPSHOT_LOG_BYTES_MIN, SnapshotError, snapshot_is_due};
+pub use spans::{Ending, may_end, spans_of};
 pub use values::{Limits, VALUE_BYTES_MAX, VALUES_BYTES_MAX};
 pub use why::{Awaited, Outstanding, outstanding};

@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::app::{App, Options};
 use crate::http::document::{self, Document};
-use crate::http::{access, authorize, counted, limits, panics};
+use crate::http::{access, authorize, counted, limits, panics, traced};
 use crate::routes::executions::steer;
 use crate::routes::{
     callback, catalog, cleanup, commands, credentials, dashboard, database, events, execute,
@@ -43,6 +43,7 @@ pub fn router(app: App) -> Router {
         .layer(from_fn_with_state(app.clone(), counted::count))
         .layer(from_fn(panics::caught))
         .layer(from_fn_with_state(app.clone(), access::guard))
+        .layer(from_fn_with_state(app.clone(), traced::follow))
         .with_state(app)
 }
 

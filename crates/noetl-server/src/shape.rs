@@ -12,6 +12,7 @@ use noetl_model::command::ATTEMPTS_MAX;
 use noetl_model::event::{BlobRef, Issued};
 use noetl_model::row::EventRow;
 use noetl_model::scope::CommandScope;
+use noetl_model::trace::{SpanId, TraceContext};
 use noetl_model::{Event, Fact, Failure, Map, Origin, Value, command_name};
 use noetl_playbook::Severity;
 use noetl_store::{CatalogEntry, CommandRow, ExecutionRow, ExecutionStatus};
@@ -321,6 +322,10 @@ pub(crate) fn command(row: &CommandRow, issued: &Issued, of: &ExecutionRow) -> C
             catalog_id: Id::text(of.catalog.get()),
             actionable: true,
             iteration_index: issued.item.as_ref().map(|item| item.index),
+            trace: issued
+                .trace
+                .as_ref()
+                .map(|trace| TraceContext::new(trace.clone(), SpanId::of_command(row.id))),
         },
     }
 }

@@ -57,13 +57,13 @@ pub use event_log::{
     Append, Committed, EventLog, Held, Malformed, Start, Unshared, Until, first_after, row_bytes,
 };
 pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, path_contains};
-pub use holdings::{Holdings, Wanted};
+pub use holdings::{HeldCommand, Holdings, Wanted};
 pub use imports::{Import, ImportOutcome, ImportedExecution, Imports};
 pub use keychain::{
     CacheKind, Keychain, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry,
 };
 pub use leases::{Lease, Leases};
-pub use logs::{LogGap, LogLine, LogQuery, LogStream, Logs, NewLine};
+pub use logs::{LogGap, LogLine, LogQuery, LogStream, Logs, NewLine, PassedOver};
 pub use memory::MemoryStore;
 pub use objects::{Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins};
 pub use outbox::{Outbox, OutboxOptions, OutboxRow};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use noetl_api::Client;
 use noetl_bus::CommandBus;
-use noetl_control::{Announcing, AnnouncingOptions, Control, EncryptionKey};
+use noetl_control::{Announcing, AnnouncingOptions, Control, EncryptionKey, Traces};
 use noetl_model::row::EventRow;
 use noetl_model::{Clock, ExecutionId, Seq};
 use noetl_server::App;
@@ -40,6 +40,7 @@ pub struct TestAppBuilder {
     audit_required: bool,
     options: noetl_server::Options,
     bus: Option<(Arc<dyn CommandBus>, Duration)>,
+    traces: Traces,
 }
 
 impl TestAppBuilder {
@@ -122,6 +123,13 @@ impl TestAppBuilder {
         self
     }
 
+    /// Where spans go.
+    #[must_use]
+    pub fn traces(mut self, traces: Traces) -> Self {
+        self.traces = traces;
+        self
+    }
+
     /// Starts it.
     pub async fn start(self) -> TestApp {
         let Self {
@@ -135,6 +143,7 @@ impl TestAppBuilder {
             audit_required,
             options,
             bus,
+            traces,
         } = self;
         let store = match store {
             Some(store) => store,
@@ -144,6 +153,7 @@ impl TestAppBuilder {
             slots,
             encryption_key,
             audit_required,
+            traces,
             ..noetl_control::Options::default()
         };
         let shared = over.unwrap_or_else(|| store.clone());
@@ -203,6 +213,7 @@ impl TestApp {
             audit_required: false,
             options: noetl_server::Options::default(),
             bus: None,
+            traces: Traces::default(),
         }
     }
 

@@ -58,6 +58,7 @@ pub(crate) fn retry(arguments: &RetryArguments) -> Result<ExitCode, Failure> {
     let request = RetryRequest {
         from: arguments.from.clone(),
         workload: payload::workload(&arguments.workload)?,
+        version: None,
     };
     forked(&arguments.remote, || calls::retry(arguments.id, &request))
 }
@@ -66,6 +67,7 @@ pub(crate) fn fork(arguments: &ForkArguments) -> Result<ExitCode, Failure> {
     let request = ForkRequest {
         at: arguments.at.map(Id::text),
         workload: payload::workload(&arguments.workload)?,
+        version: None,
     };
     forked(&arguments.remote, || calls::fork(arguments.id, &request))
 }

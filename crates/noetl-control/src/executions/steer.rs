@@ -11,6 +11,7 @@ use noetl_store::{ExecutionFilter, ExecutionStatus, StoreError};
 
 use super::{Executions, ForkError, StartRequest, Started};
 use crate::journal::SubmitError;
+use crate::traces::TraceOf;
 
 /// How many executions below one are looked at by one call. A step that waits for a child beyond them
 /// stops it all the same, by the message that its own end sends.
@@ -145,6 +146,7 @@ impl Executions {
         tenant: &Tenant,
         id: ExecutionId,
         mut workload: Map,
+        trace: TraceOf,
     ) -> Result<Started, ForkError> {
         let row = self.get(tenant, id).await.map_err(ForkError::Store)?;
         row.ok_or(ForkError::NotFound(id))?;
@@ -157,6 +159,7 @@ impl Executions {
             catalog: Some(began.catalog),
             payload,
             pool: began.pool.map(|pool| pool.to_string()),
+            trace,
             ..StartRequest::default()
         };
         let ready = self.find_and_compile(tenant, request).await.map_err(ForkError::Start)?;

@@ -106,8 +106,9 @@ impl Writer {
     }
 
     fn appended(&mut self, pending: Pending) {
-        let Pending { execution, events, effects, replies, claims, has_due, snapshot, .. } =
-            pending;
+        let Pending {
+            execution, events, effects, replies, claims, has_due, snapshot, spans, ..
+        } = pending;
         self.parts.watch.committed(&events);
         self.parts.metrics.events_appended.inc_by(events.len() as u64);
         // Before the effects: one of them may be to stop what is assigned here.
@@ -120,6 +121,9 @@ impl Writer {
         }
         for effect in effects {
             self.perform(execution, effect);
+        }
+        for span in spans {
+            self.parts.traces.tell(span);
         }
         if let Some(snapshot) = snapshot {
             self.parts.snapshots.keep(execution, snapshot);

@@ -13,7 +13,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
 use lru::LruCache;
-use noetl_engine::{Caps, Execution, Input, Refusal};
+use noetl_engine::{Caps, Execution, Input, Refusal, may_end, spans_of};
 use noetl_model::{Clock, Event, EventId, ExecutionId};
 use noetl_store::{Committed, Start, Store, StoreError};
 use tokio::sync::{Notify, mpsc};
@@ -35,6 +35,7 @@ use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::results::Results;
 use crate::snapshots::Snapshots;
+use crate::traces::Traces;
 use crate::watch::Watch;
 
 /// Inputs decided per transaction: enough to spread an fsync over many, few enough that the first
@@ -74,6 +75,7 @@ pub(crate) struct WriterParts {
     pub(crate) caps: Caps,
     /// Who is told of what.
     pub(crate) notify: Notices,
+    pub(crate) traces: Traces,
     pub(crate) assignments: mpsc::Sender<Assignment>,
     pub(crate) cache_bytes: usize,
     pub(crate) metrics: Arc<Metrics>,
@@ -385,10 +387,14 @@ impl Writer {
         let under_way = self.under_way.get(&execution);
         let under_way = under_way.map_or(&[][..], |under_way| &under_way.events);
         let here = [under_way, &item.events];
+        let endings = self.parts.traces.is_recording().then(|| may_end(&item.cached.state, &input));
         let decided = decide_on(&self.parts, &mut item.cached, here, input, first_id);
         let events = decided.await?;
         if let Some(id) = id {
             self.reported.put((execution, id), ());
+        }
+        if let Some(endings) = endings {
+            item.spans.extend(spans_of(&item.cached.state, &endings, &events));
         }
         let range = item.add(events);
         claim_new(&self.parts, item, range.start);

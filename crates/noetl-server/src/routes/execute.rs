@@ -14,12 +14,14 @@ use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::Json;
+use crate::http::traced::Traced;
 
 /// Start an execution
 ///
 /// With `dedup`, a key that was used within its window starts nothing again.
 /// When this answers, the beginning is durable and the execution will go on, whatever becomes of
-/// this process.
+/// this process. The trace that `trace` names, else the request's own, goes with the execution, its
+/// commands and what they call.
 #[utoipa::path(
     post,
     path = "/api/execute",
@@ -30,9 +32,10 @@ use crate::http::extract::Json;
 pub(crate) async fn execute(
     Scoped(app): Scoped,
     caller: Caller,
+    traced: Traced,
     Json(request): Json<ExecuteRequest>,
 ) -> Result<Json<ExecuteReply>, ApiError> {
-    let outcome = start(&app, &caller, request).await;
+    let outcome = start(&app, &caller, &traced, request).await;
     count(&app, "single", &outcome);
     outcome.map(Json)
 }
@@ -57,6 +60,7 @@ const DUPLICATE: &str = "duplicate";
 async fn start(
     app: &App,
     caller: &Caller,
+    traced: &Traced,
     mut request: ExecuteRequest,
 ) -> Result<ExecuteReply, ApiError> {
     // What a step starts is its own tenant's, whoever runs the step.
@@ -65,7 +69,7 @@ async fn start(
         None => app,
     };
     let dedup = request.dedup.take();
-    let request = wanted(request)?;
+    let request = wanted(traced, request)?;
     let Some(dedup) = dedup else {
         return Ok(started(app.control.executions.start(&app.tenant, request).await?));
     };
@@ -106,12 +110,13 @@ fn once(dedup: Dedup, request: &StartRequest) -> Result<Once, ApiError> {
     Ok(Once { scope, key: dedup.key, window })
 }
 
-fn wanted(request: ExecuteRequest) -> Result<StartRequest, ApiError> {
+fn wanted(traced: &Traced, request: ExecuteRequest) -> Result<StartRequest, ApiError> {
     if request.execution_pool.as_ref().is_some_and(|pool| pool.chars().count() > POOL_MAX) {
         let message = format!("execution_pool has at most {POOL_MAX} characters");
         return Err(ApiError::invalid("invalid_pool", message));
     }
     Ok(StartRequest {
+        trace: traced.start(request.trace.as_ref()),
         catalog: request.catalog_id.map(Into::into),
         path: request.path,
         version: request.version.unwrap_or_default().number(),

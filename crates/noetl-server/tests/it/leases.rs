@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use insta::assert_snapshot;
-use noetl_model::{ExecutionId, Tenant};
+use noetl_model::{Clock as _, ExecutionId, Tenant};
 use noetl_store::{MemoryStore, Runtimes, StoreClock};
 use noetl_testkit::{FrailStore, SimClock, TestApp};
 use serde_json::{Value, json};
@@ -238,7 +238,10 @@ async fn a_leased_command_has_all_that_is_to_be_known() {
             "attempts": 3,
             "execution_id": "[id]",
             "catalog_id": "[id]",
-            "actionable": true
+            "actionable": true,
+            "trace": {
+              "traceparent": "[span]"
+            }
           },
           "issued": {
             "seq": 3,
@@ -253,7 +256,10 @@ async fn a_leased_command_has_all_that_is_to_be_known() {
             },
             "meta": {
               "generation": 1,
-              "attempt": 1
+              "attempt": 1,
+              "trace": {
+                "traceparent": "[span]"
+              }
             }
           }
         }
@@ -544,5 +550,26 @@ async fn the_internal_token_works_for_every_tenant_and_nobody_else_does() {
     assert_eq!(claimed.0, 200, "{}", claimed.1);
     assert_eq!(crate::api::get_as_system(&app, &path).answer().await.0, 200);
     assert_eq!(post_as_system(&app, "/api/events", event).answer().await.0, 200);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn why_tells_when_the_lease_of_a_worker_elsewhere_ends() {
+    let (app, clock) = app().await;
+    let id = started(&app).await;
+    let command = open_command(&app, id).await;
+    let wait = async || {
+        let (_, why) = get(&app, &format!("/api/executions/{id}/why")).answer().await;
+        why["waits"][0].clone()
+    };
+    assert_eq!(wait().await["lease_until"], Value::Null, "nobody has it");
+    claim(&app, command, "w").await;
+    let until = |seconds| json!(clock.now().plus(Duration::from_secs(seconds)));
+    assert_eq!(wait().await["lease_until"], until(60), "it has not begun");
+    say(&app, id, "command.started", command, json!({})).await;
+    let told = wait().await;
+    assert_eq!(told["lease_until"], until(90));
+    let moves = told["would_move_it"].as_str().expect("a sentence");
+    assert!(moves.contains("the command is handed out again"), "{moves}");
     app.close().await;
 }

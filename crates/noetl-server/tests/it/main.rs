@@ -47,5 +47,6 @@ mod stores;
 mod stream;
 mod subscriptions;
 mod tls;
+mod traces;
 mod vars;
 mod why;

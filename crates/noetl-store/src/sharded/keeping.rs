@@ -9,11 +9,21 @@ use noetl_model::{CommandId, ExecutionId, ResultId, Tenant, Timestamp, Value};
 use super::Sharded;
 use crate::{
     BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, LogGap, LogLine, LogQuery, Logs,
-    NewLine, NewResult, NewVariable, ResultStore, ResultSummary, StoreError, Transient, Variable,
+    NewLine, NewResult, NewVariable, PassedOver, ResultStore, ResultSummary, StoreError, Transient,
+    Variable,
 };
 
 #[async_trait]
 impl Logs for Sharded {
+    async fn pass_over_lines(
+        &self,
+        execution: ExecutionId,
+        lost: Vec<PassedOver>,
+    ) -> Result<bool, StoreError> {
+        let shard = self.of_execution(execution);
+        shard.named(shard.store.pass_over_lines(execution, lost).await)
+    }
+
     async fn append_lines(
         &self,
         execution: ExecutionId,

@@ -6,14 +6,23 @@ use noetl_store::{
     BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Credential, CredentialFilter, Credentials,
     Digest, Keychain, KeychainEntry, KeychainFilter, LogGap, LogLine, LogQuery, Logs,
     NewCredential, NewKeychainEntry, NewLine, NewResult, NewVariable, Object, ObjectSummary,
-    Objects, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary, StoreError, Transient,
-    Variable,
+    Objects, PassedOver, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary, StoreError,
+    Transient, Variable,
 };
 
 use super::FrailStore;
 
 #[async_trait]
 impl Logs for FrailStore {
+    async fn pass_over_lines(
+        &self,
+        execution: ExecutionId,
+        lost: Vec<PassedOver>,
+    ) -> Result<bool, StoreError> {
+        self.answer()?;
+        self.inner.pass_over_lines(execution, lost).await
+    }
+
     async fn append_lines(
         &self,
         execution: ExecutionId,

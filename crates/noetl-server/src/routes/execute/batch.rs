@@ -12,6 +12,7 @@ use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, JsonText, decode, decode_text};
+use crate::http::traced::Traced;
 
 /// The most executions one request starts.
 const ITEMS_MAX: usize = 1000;
@@ -34,6 +35,7 @@ const AT_ONCE: usize = 64;
 pub(crate) async fn execute_batch(
     Scoped(app): Scoped,
     caller: Caller,
+    traced: Traced,
     JsonText(text): JsonText,
 ) -> Result<Json<BatchReply>, ApiError> {
     let request: BatchRequest = decode_text(&text)?;
@@ -47,7 +49,8 @@ pub(crate) async fn execute_batch(
     let mut results = Vec::with_capacity(request.executions.len());
     // Whether an item is a repeat of another is known when that one has started.
     for part in [first, later] {
-        let started = stream::iter(part).map(|(index, item)| taken(&app, &caller, index, item));
+        let started =
+            stream::iter(part).map(|(index, item)| taken(&app, &caller, &traced, index, item));
         results.extend(started.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await);
     }
     results.sort_by_key(|result| result.index);
@@ -74,11 +77,12 @@ fn parted(items: impl Iterator<Item = Result<ExecuteRequest, ApiError>>) -> (Vec
 async fn taken(
     app: &App,
     caller: &Caller,
+    traced: &Traced,
     index: usize,
     item: Result<ExecuteRequest, ApiError>,
 ) -> BatchResult {
     let outcome = match item {
-        Ok(request) => start(app, caller, request).await,
+        Ok(request) => start(app, caller, traced, request).await,
         Err(wrong) => Err(wrong),
     };
     count(app, "batch", &outcome);
