@@ -17,7 +17,6 @@ impl Ratio {
         // The lower 63 bits are random in every kind of id; as many as a share can tell apart count.
         let [.., a, b, c, d, e, f, g, h] = id.bytes();
         let low = u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 1;
-        #[expect(clippy::cast_precision_loss, reason = "a share is no more precise than that")]
         let place = low as f64 / (1_u64 << 63) as f64;
         place < self.0
     }
