@@ -1,6 +1,6 @@
 //! Commands: what a worker claims and runs.
 
-use noetl_model::Map;
+use noetl_model::{Map, Value};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -11,6 +11,10 @@ use crate::Id;
 pub struct ClaimRequest {
     /// Who claims.
     pub worker_id: String,
+    /// How the command is to be told: `native` as it was issued, else in the words of published
+    /// workers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<String>,
 }
 
 /// A claimed command.
@@ -45,9 +49,9 @@ pub struct Command {
 /// What the tool of a command gets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CommandContext {
-    /// The tool's settings, without its kind.
+    /// The tool's settings, without its kind: a map, or the labelled tasks of a pipeline in a list.
     #[schema(value_type = Object)]
-    pub tool_config: Map,
+    pub tool_config: Value,
     /// Its named arguments.
     #[schema(value_type = Object)]
     pub args: Map,

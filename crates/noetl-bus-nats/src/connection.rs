@@ -1,7 +1,7 @@
 //! One connection after the other, for as long as the stream lives.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use async_nats::jetstream::Context;
@@ -105,6 +105,7 @@ impl Keeper {
             match connect(&self.address, gone.clone()).await {
                 Ok(session) => {
                     info!(servers = %self.address, "connected to NATS");
+                    warn_of_version(&session.client.server_info().version);
                     failed = 0;
                     self.session.send_replace(Some(session));
                     gone.notified().await;
@@ -120,6 +121,32 @@ impl Keeper {
             }
             tokio::time::sleep(pause(failed)).await;
         }
+    }
+}
+
+/// The first version that keeps its streams over restarts and crashes.
+const VERSION_MIN: (u64, u64, u64) = (2, 12, 3);
+
+/// Says once in the life of the process that a server is too old to be trusted with streams.
+fn warn_of_version(version: &str) {
+    static SAID: Once = Once::new();
+    if is_too_old(version) {
+        SAID.call_once(|| {
+            warn!(
+                version,
+                "JetStream before 2.12.3 is known to lose streams; nothing of ours is lost with \
+                 them, but other readers of the event stream miss what was in it"
+            );
+        });
+    }
+}
+
+/// Whether a version is before the first that is known to be good. One that cannot be read is not.
+fn is_too_old(version: &str) -> bool {
+    let mut parts = version.split(['.', '-', '+']).map(str::parse::<u64>);
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch))) => (major, minor, patch) < VERSION_MIN,
+        _ => false,
     }
 }
 
@@ -181,6 +208,16 @@ fn auth(credentials: &Credentials) -> Auth {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn old_versions_are_told_from_new_ones() {
+        for old in ["2.9.24", "2.12.2", "2.12.2-RC.1", "1.99.99"] {
+            assert!(is_too_old(old), "{old}");
+        }
+        for good in ["2.12.3", "2.12.10", "2.15.1", "3.0.0-beta", "", "unknown"] {
+            assert!(!is_too_old(good), "{good}");
+        }
+    }
 
     #[test]
     fn pauses_grow_to_a_limit() {

@@ -1,7 +1,7 @@
 //! The stream itself.
 
 use async_nats::jetstream::consumer::pull;
-use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy};
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, Info};
 use async_nats::jetstream::context::{
     CreateStreamErrorKind, GetStreamErrorKind, PublishAckFuture, PublishErrorKind,
 };
@@ -9,8 +9,12 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
 use async_nats::jetstream::{ErrorCode, context};
 use async_trait::async_trait;
+use futures::TryStreamExt;
 use futures::future::join_all;
-use noetl_bus::{BusError, Consumer, EventStream, Message, PublishError, Stored, StreamSettings};
+use noetl_bus::{
+    BusError, CommandBus, Consumer, ConsumerState, EventStream, Message, PublishError, Stored,
+    StreamSettings,
+};
 use tokio::time::timeout;
 
 use crate::address::Address;
@@ -79,6 +83,43 @@ impl EventStream for NatsStream {
     }
 }
 
+#[async_trait]
+impl CommandBus for NatsStream {
+    async fn consumers(&self, stream: &str) -> Result<Option<Vec<ConsumerState>>, BusError> {
+        let session = self.session().ok_or_else(|| BusError::Away(NOT_CONNECTED.to_owned()))?;
+        let stream = match session.context.get_stream(stream).await {
+            Ok(stream) => stream,
+            Err(error) if is_missing(&error) => return Ok(None),
+            Err(error) => return Err(away(&error)),
+        };
+        let listed = timeout(TIMEOUT, stream.consumers().try_collect::<Vec<_>>()).await;
+        let listed = match listed {
+            Ok(listed) => listed.map_err(|error| away(&error))?,
+            Err(_) => {
+                session.doubt();
+                return Err(BusError::Away("it takes too long to list the consumers".to_owned()));
+            }
+        };
+        Ok(Some(listed.into_iter().map(state_of).collect()))
+    }
+}
+
+fn state_of(info: Info) -> ConsumerState {
+    let mut filters = info.config.filter_subjects;
+    filters.extend(Some(info.config.filter_subject).filter(|filter| !filter.is_empty()));
+    ConsumerState {
+        name: info.name,
+        filters,
+        pending: info.num_pending,
+        unacknowledged: info.num_ack_pending as u64,
+    }
+}
+
+fn is_missing(error: &context::GetStreamError) -> bool {
+    matches!(error.kind(), GetStreamErrorKind::JetStream(error)
+        if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
+}
+
 fn payload_max(session: &Session) -> usize {
     session.client.server_info().max_payload.saturating_sub(HEADERS_MAX)
 }
@@ -90,10 +131,8 @@ async fn stream(session: &Session, settings: &StreamSettings) -> Result<Stream, 
         Ok(stream) => return Ok(stream),
         Err(error) => error,
     };
-    match missing.kind() {
-        GetStreamErrorKind::JetStream(error)
-            if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {}
-        _ => return Err(away(&missing)),
+    if !is_missing(&missing) {
+        return Err(away(&missing));
     }
     match session.context.create_stream(stream_config(settings)).await {
         Ok(stream) => Ok(stream),

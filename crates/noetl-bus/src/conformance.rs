@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::{Consumer, EventStream, Kept, Message, PublishError, Stored, StreamSettings};
+use crate::{
+    CommandBus, Consumer, ConsumerState, Kept, Message, PublishError, Stored, StreamSettings,
+};
 
 /// What a case sees of a stream from the other side.
 #[async_trait]
@@ -19,16 +21,30 @@ pub trait Inspect: Send + Sync {
 
     /// Deletes the stream.
     async fn delete(&self);
+
+    /// Gives a consumer its next message, if there is one, and lets it answer.
+    async fn give(&self, consumer: &str, answer: Answer) -> Option<Kept>;
+}
+
+/// What a consumer says of a message it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// It is done with it.
+    Done,
+    /// It wants it once more.
+    Again,
+    /// Nothing.
+    None,
 }
 
 /// The stream a case runs on, and its other side.
 pub struct Subject {
-    pub stream: Arc<dyn EventStream>,
+    pub stream: Arc<dyn CommandBus>,
     pub inspect: Arc<dyn Inspect>,
 }
 
 impl Subject {
-    pub fn new(stream: Arc<dyn EventStream>, inspect: Arc<dyn Inspect>) -> Self {
+    pub fn new(stream: Arc<dyn CommandBus>, inspect: Arc<dyn Inspect>) -> Self {
         Self { stream, inspect }
     }
 }
@@ -80,6 +96,10 @@ macro_rules! event_stream_suite {
                 a_deleted_stream_is_made_again,
                 a_message_that_is_too_large_keeps_no_other,
                 who_is_connected_says_so,
+                what_a_consumer_has_not_dealt_with_is_told,
+                a_consumer_reads_its_own_subjects_only,
+                consumers_are_added_to_a_stream_that_is_there,
+                no_stream_has_no_consumers,
             }
         }
     };
@@ -162,6 +182,74 @@ pub async fn a_message_that_is_too_large_keeps_no_other(subject: &Subject) {
 pub async fn who_is_connected_says_so(subject: &Subject) {
     subject.stream.connected().await;
     assert!(subject.stream.is_connected());
+}
+
+pub async fn what_a_consumer_has_not_dealt_with_is_told(subject: &Subject) {
+    subject.stream.ensure(&settings()).await.expect("a stream");
+    assert_eq!(waiting(subject, "reader").await, (0, 0));
+    assert_eq!(subject.stream.publish(messages(["a", "b"])).await, vec![Ok(Stored::New); 2]);
+    assert_eq!(waiting(subject, "reader").await, (2, 0));
+    let given = async |answer| subject.inspect.give("reader", answer).await.map(|kept| kept.id);
+    assert_eq!(given(Answer::None).await.as_deref(), Some("a"));
+    assert_eq!(waiting(subject, "reader").await, (1, 1));
+    assert_eq!(given(Answer::Again).await.as_deref(), Some("b"));
+    assert_eq!(waiting(subject, "reader").await, (0, 2));
+    assert_eq!(given(Answer::Done).await.as_deref(), Some("b"));
+    assert_eq!(waiting(subject, "reader").await, (0, 1));
+}
+
+pub async fn a_consumer_reads_its_own_subjects_only(subject: &Subject) {
+    let narrow = Consumer { name: "narrow".to_owned(), ..consumer("cases.y.>") };
+    let both = StreamSettings { consumers: vec![narrow, consumer("cases.>")], ..settings() };
+    subject.stream.ensure(&both).await.expect("a stream");
+    let mut batch = messages(["a", "b"]);
+    batch[1].subject = "cases.y.1".to_owned();
+    assert_eq!(subject.stream.publish(batch).await, vec![Ok(Stored::New); 2]);
+    assert_eq!(waiting(subject, "narrow").await, (1, 0));
+    assert_eq!(waiting(subject, "reader").await, (2, 0));
+    let found = states(subject).await;
+    let narrow = found.iter().find(|state| state.name == "narrow").expect("it is there");
+    assert!(narrow.reads("cases.y.2") && !narrow.reads("cases.x"), "{narrow:?}");
+    let given = subject.inspect.give("narrow", Answer::Done).await.map(|kept| kept.id);
+    assert_eq!(given.as_deref(), Some("b"));
+    assert_eq!(subject.inspect.give("narrow", Answer::Done).await, None);
+}
+
+pub async fn consumers_are_added_to_a_stream_that_is_there(subject: &Subject) {
+    subject.stream.ensure(&StreamSettings { consumers: Vec::new(), ..settings() }).await.expect("");
+    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::New)]);
+    assert_eq!(states(subject).await, []);
+    subject.stream.ensure(&settings()).await.expect("a consumer");
+    assert_eq!(waiting(subject, "reader").await, (1, 0), "it begins with the oldest");
+    assert_eq!(
+        subject.inspect.give("reader", Answer::Done).await.map(|kept| kept.id).as_deref(),
+        Some("a")
+    );
+    subject.stream.ensure(&settings()).await.expect("the same consumer");
+    assert_eq!(waiting(subject, "reader").await, (0, 0), "it stays as it is");
+}
+
+pub async fn no_stream_has_no_consumers(subject: &Subject) {
+    assert_eq!(subject.stream.consumers(&settings().name).await, Ok(None));
+    subject.stream.ensure(&settings()).await.expect("a stream");
+    subject.inspect.delete().await;
+    assert_eq!(subject.stream.consumers(&settings().name).await, Ok(None));
+}
+
+fn consumer(filter: &str) -> Consumer {
+    Consumer { filter: filter.to_owned(), ..settings().consumers.remove(0) }
+}
+
+async fn states(subject: &Subject) -> Vec<ConsumerState> {
+    let found = subject.stream.consumers(&settings().name).await.expect("an answer");
+    found.expect("the stream is there")
+}
+
+/// What a consumer has not been given, and what it has not answered for.
+async fn waiting(subject: &Subject, consumer: &str) -> (u64, u64) {
+    let found = states(subject).await;
+    let state = found.into_iter().find(|state| state.name == consumer).expect("it is there");
+    (state.pending, state.unacknowledged)
 }
 
 async fn ids(subject: &Subject) -> Vec<String> {

@@ -1,12 +1,15 @@
-//! What the services ask of a bus: one stream that keeps messages for those who read it.
+//! What the services ask of a bus: streams that keep messages for those who read them.
 //!
-//! [`EventStream`] is the seam, its guarantees are in the doc comments, and the conformance suite is
-//! their specification. [`MemoryStream`] keeps everything in one process and can be made to fail;
-//! the adapters talk to a server.
+//! [`EventStream`] is the seam, and [`CommandBus`] what is asked beside it of a bus that wakes workers.
+//! Their guarantees are in the doc comments, and the conformance suite is their specification.
+//! [`MemoryStream`] keeps everything in one process and can be made to fail; the adapters talk to a
+//! server.
 
 mod memory;
 mod settings;
 mod stream;
+pub mod subject;
+mod waiting;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -14,3 +17,4 @@ pub mod conformance;
 pub use memory::{Kept, MemoryStream};
 pub use settings::{Consumer, StreamSettings};
 pub use stream::{BusError, EventStream, Message, PublishError, Stored};
+pub use waiting::{CommandBus, ConsumerState};

@@ -1,4 +1,6 @@
-//! A stream in one process, which can be made to fail.
+//! A bus in one process, which can be made to fail.
+
+mod kept;
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,7 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use crate::{BusError, EventStream, Message, PublishError, Stored, StreamSettings};
+use self::kept::KeptStream;
+use crate::{
+    BusError, CommandBus, ConsumerState, EventStream, Message, PublishError, Stored, StreamSettings,
+};
 
 /// A message a stream has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,18 +24,17 @@ pub struct Kept {
     pub payload: Vec<u8>,
 }
 
-/// A stream in memory. Ids are known for ever, and nothing gets too old: made for tests.
+/// Streams in memory. Ids are known for ever, and nothing gets too old: made for tests.
 #[derive(Debug)]
 pub struct MemoryStream {
     state: Mutex<State>,
     connected: watch::Sender<bool>,
+    published: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    settings: Option<StreamSettings>,
-    kept: Vec<Kept>,
-    ids: HashSet<String>,
+    streams: Vec<KeptStream>,
     payload_max: Option<usize>,
     refused: HashSet<String>,
     /// After so many answers the bus goes away, with what is kept and not answered.
@@ -39,7 +43,11 @@ struct State {
 
 impl Default for MemoryStream {
     fn default() -> Self {
-        Self { state: Mutex::default(), connected: watch::Sender::new(true) }
+        Self {
+            state: Mutex::default(),
+            connected: watch::Sender::new(true),
+            published: watch::Sender::new(0),
+        }
     }
 }
 
@@ -56,14 +64,14 @@ impl MemoryStream {
         self
     }
 
-    /// Every message there is, oldest first.
+    /// Every message there is, oldest first within its stream.
     pub fn kept(&self) -> Vec<Kept> {
-        self.state().kept.clone()
+        self.state().streams.iter().flat_map(|stream| stream.kept.clone()).collect()
     }
 
-    /// What the stream was made with.
+    /// What the first stream was made with.
     pub fn settings(&self) -> Option<StreamSettings> {
-        self.state().settings.clone()
+        self.state().streams.first().map(|stream| stream.settings.clone())
     }
 
     /// Lets the bus be away, or back.
@@ -85,12 +93,26 @@ impl MemoryStream {
         self.state().refused.insert(id.to_owned());
     }
 
-    /// Deletes the stream with everything in it.
+    /// Deletes all streams with everything in them.
     pub fn delete(&self) {
-        let mut state = self.state();
-        state.settings = None;
-        state.kept.clear();
-        state.ids.clear();
+        self.state().streams.clear();
+    }
+
+    /// Gives a consumer its next message, to be answered for with [`MemoryStream::answer`].
+    pub fn give(&self, consumer: &str) -> Option<(usize, Kept)> {
+        self.state().streams.iter_mut().find_map(|stream| stream.give(consumer))
+    }
+
+    /// Says of a message that a consumer was given whether it is done with; else it is given again.
+    pub fn answer(&self, consumer: &str, place: usize, is_done: bool) {
+        for stream in &mut self.state().streams {
+            stream.answer(consumer, place, is_done);
+        }
+    }
+
+    /// Changes whenever something was published.
+    pub fn published(&self) -> watch::Receiver<u64> {
+        self.published.subscribe()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -104,44 +126,37 @@ impl State {
         if self.payload_max.is_some_and(|most| bytes > most) {
             return Err(PublishError::TooLarge { bytes });
         }
-        let is_taken = |settings: &StreamSettings| {
-            settings.subjects.iter().any(|pattern| matches(pattern, &message.subject))
-        };
-        if !self.settings.as_ref().is_some_and(is_taken) {
-            return Err(PublishError::NoStream);
-        }
+        let taking = self.streams.iter_mut().find(|stream| stream.takes(&message.subject));
+        let Some(stream) = taking else { return Err(PublishError::NoStream) };
         if self.refused.contains(&message.id) {
             return Err(PublishError::Refused("a message with this id".to_owned()));
         }
-        if !self.ids.insert(message.id.clone()) {
-            return Ok(Stored::Known);
-        }
-        let Message { subject, id, payload } = message;
-        self.kept.push(Kept { subject, id, payload });
-        Ok(Stored::New)
+        Ok(stream.keep(message))
     }
 }
 
-/// Whether a subject is one of a pattern's: equal, or below what stands before its `.>`.
-fn matches(pattern: &str, subject: &str) -> bool {
-    match pattern.strip_suffix('>') {
-        Some(prefix) => subject.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty()),
-        None => pattern == subject,
-    }
-}
+const AWAY: &str = "it was told to be away";
 
 #[async_trait]
 impl EventStream for MemoryStream {
     async fn ensure(&self, settings: &StreamSettings) -> Result<(), BusError> {
         if !self.is_connected() {
-            return Err(BusError::Away("it was told to be away".to_owned()));
+            return Err(BusError::Away(AWAY.to_owned()));
         }
-        self.state().settings.get_or_insert_with(|| settings.clone());
+        let mut state = self.state();
+        let known = state.streams.iter().position(|stream| stream.settings.name == settings.name);
+        let place = known.unwrap_or_else(|| {
+            state.streams.push(KeptStream::new(settings));
+            state.streams.len() - 1
+        });
+        for consumer in &settings.consumers {
+            state.streams[place].ensure(consumer);
+        }
         Ok(())
     }
 
     async fn publish(&self, batch: Vec<Message>) -> Vec<Result<Stored, PublishError>> {
-        let away = || Err(PublishError::Away("it was told to be away".to_owned()));
+        let away = || Err(PublishError::Away(AWAY.to_owned()));
         if !self.is_connected() {
             return batch.iter().map(|_| away()).collect();
         }
@@ -161,6 +176,8 @@ impl EventStream for MemoryStream {
         if state.answers_left == Some(0) {
             self.connected.send_replace(false);
         }
+        drop(state);
+        self.published.send_modify(|count| *count += 1);
         answers
     }
 
@@ -179,12 +196,24 @@ impl EventStream for MemoryStream {
     }
 }
 
+#[async_trait]
+impl CommandBus for MemoryStream {
+    async fn consumers(&self, stream: &str) -> Result<Option<Vec<ConsumerState>>, BusError> {
+        if !self.is_connected() {
+            return Err(BusError::Away(AWAY.to_owned()));
+        }
+        let state = self.state();
+        let found = state.streams.iter().find(|known| known.settings.name == stream);
+        Ok(found.map(KeptStream::states))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::conformance::{Inspect, Subject};
+    use crate::conformance::{Answer, Inspect, Subject};
 
     #[async_trait]
     impl Inspect for MemoryStream {
@@ -194,6 +223,16 @@ mod tests {
 
         async fn delete(&self) {
             Self::delete(self);
+        }
+
+        async fn give(&self, consumer: &str, answer: Answer) -> Option<Kept> {
+            let (place, message) = Self::give(self, consumer)?;
+            match answer {
+                Answer::Done => self.answer(consumer, place, true),
+                Answer::Again => self.answer(consumer, place, false),
+                Answer::None => {}
+            }
+            Some(message)
         }
     }
 

@@ -179,8 +179,9 @@ pub(crate) struct DevArguments {
 /// Where events are published.
 #[derive(Debug, Default, Args)]
 pub(crate) struct BusArguments {
-    /// The NATS server events are published to, `nats://user:password@host:port`; several of a
-    /// cluster are parted by commas. NOETL_EVENT_STREAM_ENABLED or NOETL_OUTBOX_RELAY says how.
+    /// The NATS server commands are announced and events are published on,
+    /// `nats://user:password@host:port`; several of a cluster are parted by commas. Events are
+    /// published when NOETL_EVENT_STREAM_ENABLED or NOETL_OUTBOX_RELAY says how.
     #[arg(long, env = "NOETL_NATS_URL", value_name = "URL", hide_env_values = true)]
     pub(crate) nats_url: Option<String>,
 }

@@ -1,17 +1,17 @@
-//! The bus that events are published to, and how, from flags and the environment.
+//! The bus that commands are announced and events are published on, from flags and the environment.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_bus::EventStream;
+use noetl_bus::{CommandBus, EventStream};
 use noetl_bus_nats::{Address, NatsStream};
-use noetl_control::{Control, Publishing, PublishingOptions};
+use noetl_control::{Announcing, AnnouncingOptions, Control, Publishing, PublishingOptions};
 use noetl_model::Clock;
 use noetl_store::{OutboxOptions, SystemClock};
 
 use crate::arguments::BusArguments;
 use crate::failure::{Failure, Kind};
-use crate::settings::{number, switch};
+use crate::settings::{number, setting, switch};
 use crate::stores::Stores;
 
 /// Whether committed rows are published as the log has them.
@@ -22,6 +22,9 @@ const OUTBOX: &str = "NOETL_OUTBOX_ENABLED";
 
 /// Whether this program empties the outbox itself.
 const RELAY: &str = "NOETL_OUTBOX_RELAY";
+
+/// Where workers reach this server, when that is not where it listens.
+const PUBLIC_URL: &str = "NOETL_PUBLIC_SERVER_URL";
 
 /// What the settings say of the bus.
 #[derive(Debug, Default)]
@@ -74,9 +77,37 @@ impl BusArguments {
 
 impl BusSetup {
     /// Begins to connect, if there is anything to connect to.
-    pub(crate) fn open(&self) -> Option<Arc<dyn EventStream>> {
+    pub(crate) fn open(&self) -> Option<Arc<dyn CommandBus>> {
         let address = self.address.clone()?;
         Some(Arc::new(NatsStream::open(address)))
+    }
+
+    /// Begins to announce commands to workers that listen on the bus, if there is one. `reached_at` is
+    /// this server's address as far as it knows itself.
+    pub(crate) fn announce(
+        &self,
+        bus: Option<&Arc<dyn CommandBus>>,
+        stores: &Stores,
+        control: &Control,
+        reached_at: &str,
+    ) -> Result<Option<Announcing>, Failure> {
+        let Some(bus) = bus else { return Ok(None) };
+        let server_url = match setting(PUBLIC_URL) {
+            None => reached_at.to_owned(),
+            Some(url) if url.starts_with("http://") || url.starts_with("https://") => url,
+            Some(url) => {
+                let message = format!("{PUBLIC_URL}: '{url}' is no address");
+                return Err(Failure::new(Kind::Config, message)
+                    .hint("use http://host:port, as workers reach this server"));
+            }
+        };
+        let count = number("NOETL_COMMAND_SHARD_COUNT", 1..=1024)?;
+        let count = count.and_then(|count| u32::try_from(count).ok()).unwrap_or(1);
+        let is_spread = switch("NOETL_SHARD_SUBJECT_ROUTE")?;
+        let system_shards = if is_spread { count } else { 1 };
+        let options = AnnouncingOptions { system_shards, ..AnnouncingOptions::new(&server_url) };
+        let databases = stores.shards.clone();
+        Ok(Some(Announcing::start(&options, databases, bus.clone(), control)))
     }
 
     /// Begins to publish, if that is wanted.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_bus::EventStream;
-use noetl_control::{Caps, Control, EncryptionKey, OpenError, Options, Publishing, SubmitError};
+use noetl_control::{
+    Announcing, Caps, Control, EncryptionKey, OpenError, Options, Publishing, SubmitError,
+};
 use noetl_model::MachineId;
 use noetl_store::{Policy, SystemClock};
 use noetl_tools::Registry;
@@ -25,6 +27,7 @@ pub(crate) struct Runtime {
     /// Where events are published, if that was named.
     pub(crate) bus: Option<Arc<dyn EventStream>>,
     publishing: Option<Publishing>,
+    announcing: Option<Announcing>,
     stores: Stores,
     worker: JoinHandle<()>,
 }
@@ -43,8 +46,10 @@ pub(crate) struct Setup {
     pub(crate) encryption_key: Option<EncryptionKey>,
     /// How long what is kept; everything stays when there is none.
     pub(crate) retention: Option<Policy>,
-    /// Where events are published.
+    /// Where events are published and commands are announced.
     pub(crate) bus: BusSetup,
+    /// Where this server listens; empty when nobody can reach it.
+    pub(crate) reached_at: String,
 }
 
 impl Runtime {
@@ -70,9 +75,15 @@ impl Runtime {
         let control = Arc::new(control.map_err(|error| not_started(&error))?);
         let worker = Worker::new(control.local.clone(), Registry::standard(tools()));
         let worker = tokio::spawn(worker.run(setup.grace));
-        let bus = setup.bus.open();
+        let commands = setup.bus.open();
+        let bus: Option<Arc<dyn EventStream>> = match &commands {
+            Some(bus) => Some(bus.clone()),
+            None => None,
+        };
         let publishing = setup.bus.publish(bus.as_ref(), &stores, &control);
-        Ok(Self { control, bus, publishing, stores, worker })
+        let announcing =
+            setup.bus.announce(commands.as_ref(), &stores, &control, &setup.reached_at)?;
+        Ok(Self { control, bus, publishing, announcing, stores, worker })
     }
 
     /// Stops taking commands, lets running ones end, and closes the database.
@@ -82,6 +93,9 @@ impl Runtime {
         let _ = self.worker.await;
         self.control.close().await;
         drop(self.control);
+        if let Some(announcing) = self.announcing {
+            announcing.close().await;
+        }
         if let Some(publishing) = self.publishing {
             publishing.close().await;
         }

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use self::calls::Calls;
+use crate::announcing::Announcements;
 use crate::journal::shard_of;
 
 /// References kept in memory; beyond it they are read back from the store when the rest is done.
@@ -45,8 +46,10 @@ pub(crate) struct Dispatch {
     state: Arc<Mutex<State>>,
     /// By shard.
     freed: Arc<[Notify]>,
-    /// Workers elsewhere.
+    /// Workers elsewhere that wait.
     calls: Calls,
+    /// Those that listen on a bus.
+    announcements: Announcements,
 }
 
 /// The right to run one command. Dropping it frees the slot.
@@ -92,7 +95,18 @@ impl Dispatch {
             ..State::default()
         };
         let freed = (0..shards).map(|_| Notify::new()).collect();
-        Self { slots, state: Arc::new(Mutex::new(state)), freed, calls: Calls::default() }
+        Self {
+            slots,
+            state: Arc::new(Mutex::new(state)),
+            freed,
+            calls: Calls::default(),
+            announcements: Announcements::default(),
+        }
+    }
+
+    /// What is left to be announced on a bus.
+    pub(crate) fn announcements(&self) -> &Announcements {
+        &self.announcements
     }
 
     /// Workers elsewhere that wait.

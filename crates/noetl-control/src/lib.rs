@@ -4,10 +4,12 @@
 //! batch in one transaction. [`Executions`] and [`Catalog`] are what programs call; [`local`]
 //! hands commands to a worker in this process. Nothing here names a database, a bus or a route.
 
+mod announcing;
 mod audit;
 mod cache;
 mod callbacks;
 mod catalog;
+mod claiming;
 mod credentials;
 mod dispatch;
 mod due;
@@ -22,6 +24,7 @@ mod listeners;
 pub mod local;
 mod logs;
 mod look;
+pub mod lower;
 pub mod metrics;
 mod notices;
 mod objects;
@@ -55,9 +58,11 @@ mod why;
 mod worker_seal;
 mod workers;
 
+pub use announcing::{Announcing, AnnouncingOptions};
 pub use audit::{Asking, Given, SecretUses};
 pub use callbacks::{CallbackError, Callbacks, Called};
 pub use catalog::{Catalog, Checkup, PlaybookError, RegisterError};
+pub use claiming::{ClaimError, Claimed, Claims};
 pub use credentials::{CredentialError, CredentialRequest, Credentials, OpenCredential};
 pub use executions::{
     CLEANED_MAX, Executions, ForkError, ForkRequest, Forked, RetryRequest, StartError,
@@ -96,7 +101,7 @@ pub use sealing::{
     EncryptionKey, KEY_VARIABLE, KEY_VERSION_VARIABLE, KeyError, PREVIOUS_KEY_VARIABLE, SealError,
 };
 pub use service::{Control, OpenError};
-pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults};
+pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults, execution_in};
 pub use stretches::{Stretch, Stretches};
 pub use subscriptions::{SubscriptionError, Subscriptions};
 pub use tokens::{Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole};

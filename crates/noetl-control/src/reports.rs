@@ -21,6 +21,7 @@ use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError};
 use crate::redaction::{Redaction, unmark};
 use crate::results::Results;
+use crate::stored_results::{ResolveError, Resolved, StoredResults};
 use crate::subscriptions::Subscriptions;
 use crate::workers::{Scope, WorkerError, Workers, check_name};
 
@@ -84,6 +85,7 @@ pub struct Reports {
     subscriptions: Subscriptions,
     redaction: Redaction,
     workers: Workers,
+    stored: StoredResults,
 }
 
 impl Reports {
@@ -95,8 +97,9 @@ impl Reports {
         subscriptions: Subscriptions,
         redaction: Redaction,
         workers: Workers,
+        stored: StoredResults,
     ) -> Self {
-        Self { store, journal, ids, results, subscriptions, redaction, workers }
+        Self { store, journal, ids, results, subscriptions, redaction, workers, stored }
     }
 
     /// Takes one report. A repeat answers as the first did and changes nothing.
@@ -124,7 +127,7 @@ impl Reports {
             }
         }
         match self.command_of(&report).await? {
-            Some(command) => self.about_command(command, report).await,
+            Some(row) => self.about_command(tenant, row, report).await,
             None => self.keep(report).await,
         }
     }
@@ -167,15 +170,43 @@ impl Reports {
         command: CommandId,
     ) -> Result<Option<(CommandRow, Arc<noetl_model::event::Issued>)>, StoreError> {
         let Some(row) = self.store.command(command).await? else { return Ok(None) };
+        Ok(self.issued(&row).await?.map(|issued| (row, issued)))
+    }
+
+    /// What was issued with a command.
+    async fn issued(
+        &self,
+        row: &CommandRow,
+    ) -> Result<Option<Arc<noetl_model::event::Issued>>, StoreError> {
         let before = Seq(row.issued.0.saturating_sub(1));
         let events = self.store.read(row.execution, before, 1).await?;
         Ok(events.into_iter().next().and_then(|event| match event.fact {
-            Fact::CommandIssued(issued) => Some((row, issued)),
+            Fact::CommandIssued(issued) => Some(issued),
             _ => None,
         }))
     }
 
-    async fn command_of(&self, report: &Report) -> Result<Option<CommandId>, ReportError> {
+    /// Puts a result that was handed in apart in the place of the reference to it. One that cannot be
+    /// found stays what it is: the reference is all there is of it.
+    async fn fetch(&self, tenant: &Tenant, report: &mut Report) -> Result<(), ReportError> {
+        let result = report.payload.as_mut().and_then(|payload| payload.get_mut("result"));
+        let Some(Value::Object(result)) = result else { return Ok(()) };
+        let named = result.get("reference").and_then(|reference| reference.get("ref"));
+        let Some(uri) = named.and_then(Value::as_str) else { return Ok(()) };
+        match self.stored.resolve(tenant, uri).await {
+            Ok(Resolved(bytes)) => {
+                if let Ok(whole) = serde_json::from_slice(&bytes) {
+                    result.insert("context".to_owned(), whole);
+                    result.remove("reference");
+                }
+                Ok(())
+            }
+            Err(ResolveError::Store(error)) => Err(ReportError::Store(error)),
+            Err(ResolveError::Malformed(_) | ResolveError::NotFound) => Ok(()),
+        }
+    }
+
+    async fn command_of(&self, report: &Report) -> Result<Option<CommandRow>, ReportError> {
         let is_about = matches!(
             report.event_type.as_str(),
             types::COMMAND_CLAIMED
@@ -191,22 +222,31 @@ impl Reports {
             .find_map(command_named);
         let (true, Some(command)) = (is_about, named) else { return Ok(None) };
         let row = self.store.command(command).await.map_err(ReportError::Store)?;
-        Ok(row.filter(|row| row.execution == report.execution).map(|row| row.id))
+        Ok(row.filter(|row| row.execution == report.execution))
     }
 
     async fn about_command(
         &self,
-        command: CommandId,
-        report: Report,
+        tenant: &Tenant,
+        row: CommandRow,
+        mut report: Report,
     ) -> Result<EventId, ReportError> {
+        let command = row.id;
         let worker: Arc<str> = Arc::from(report.worker.as_deref().unwrap_or("unknown"));
         let mut input = match report.event_type.as_str() {
             types::COMMAND_CLAIMED => {
                 check_name(&worker).map_err(ReportError::Worker)?;
                 Input::Claim(Claim { command, worker })
             }
-            types::COMMAND_STARTED => Input::Begin(Begin { command, worker }),
-            types::CALL_DONE => answered(command, report.payload.as_ref()),
+            types::COMMAND_STARTED => {
+                check_name(&worker).map_err(ReportError::Worker)?;
+                Input::Begin(Begin { command, worker })
+            }
+            types::CALL_DONE => {
+                let issued = self.issued(&row).await.map_err(ReportError::Store)?;
+                self.fetch(tenant, &mut report).await?;
+                answered(command, report.payload.as_ref(), issued.as_deref())
+            }
             // The failure that `call.error` names comes again with `command.failed`.
             types::CALL_ERROR => return self.keep(report).await,
             types::COMMAND_COMPLETED => ended(command, &report),
@@ -312,11 +352,19 @@ fn check_type(event_type: &str) -> Result<(), ReportError> {
     Ok(())
 }
 
-/// The command a report names: `<execution>:<step>:<event>`, or the number alone.
+/// The command a report names: `<execution>:<step>:<event>`, with `:i<index>` after it for an item of a
+/// loop, or the number alone.
 fn command_named(value: &Value) -> Option<CommandId> {
     match value {
         Value::Number(number) => number.as_i64().map(CommandId::new),
-        Value::String(text) => text.rsplit(':').next()?.parse().ok(),
+        Value::String(text) => {
+            let is_item = |part: &&str| {
+                let index = part.strip_prefix('i');
+                index.is_some_and(|index| index.bytes().all(|byte| byte.is_ascii_digit()))
+            };
+            let mut parts = text.rsplit(':');
+            parts.find(|part| !is_item(part))?.parse().ok()
+        }
         _ => None,
     }
 }

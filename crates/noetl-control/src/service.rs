@@ -2,12 +2,12 @@
 
 mod closing;
 mod measure;
+mod parts;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use noetl_model::{Clock, Timestamp};
-use noetl_store::{Blobs, Policy, Store, StoreError};
+use noetl_model::Clock;
+use noetl_store::{Blobs, Store, StoreError};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::SecretUses;
 use crate::callbacks::Callbacks;
 use crate::catalog::{Catalog, Playbooks};
+use crate::claiming::Claims;
 use crate::credentials::{Credentials, LocalSecrets};
 use crate::dispatch::Dispatch;
 use crate::due::Deliverer;
@@ -41,7 +42,7 @@ use crate::redaction::Redaction;
 use crate::replay::Replay;
 use crate::reports::Reports;
 use crate::results::Results;
-use crate::retention::{PurgeError, Purged, Retainer};
+use crate::retention::Retainer;
 use crate::rotation::Keys;
 use crate::snapshots::Snapshots;
 use crate::stored_results::StoredResults;
@@ -86,6 +87,8 @@ pub struct Control {
     pub overview: Overview,
     /// Workers elsewhere.
     pub workers: Workers,
+    /// Commands for published workers, which claim each by itself.
+    pub claims: Claims,
     /// Commands for those that renew what they hold.
     pub leasing: Leasing,
     /// Answers of jobs that were started and not waited for.
@@ -130,7 +133,6 @@ pub struct Control {
     dispatch: Dispatch,
     draining: CancellationToken,
     closing: CancellationToken,
-    conflicts: Arc<AtomicU64>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
     leaving: CancellationToken,
     identity: Mutex<Option<JoinHandle<()>>>,
@@ -173,7 +175,7 @@ impl Control {
         let watch = Watch::new();
         let (draining, closing) = (CancellationToken::new(), CancellationToken::new());
         let (assignments, assigned) = mpsc::channel(options.slots.max(1));
-        let conflicts = Arc::new(AtomicU64::new(0));
+        let metrics = Arc::new(Metrics::new());
         let subscriptions = Subscriptions::new(store.clone(), clock.clone(), ids.clone());
         let redaction = Redaction::default();
         let uses = SecretUses::new(store.clone(), ids.clone(), options.audit_required);
@@ -240,7 +242,7 @@ impl Control {
                 caps: options.caps,
                 notify: options.notices.clone(),
                 assignments: assignments.clone(),
-                conflicts: conflicts.clone(),
+                metrics: metrics.clone(),
                 cache_bytes: options.cache_bytes / shards.len().max(1),
                 closing: closing.clone(),
             });
@@ -260,6 +262,7 @@ impl Control {
                 store: database.clone(),
                 journal: journal.clone(),
                 held: held.clone(),
+                metrics: metrics.clone(),
                 closing: closing.clone(),
             };
             tasks.push(tokio::spawn(leases.run()));
@@ -305,6 +308,7 @@ impl Control {
             journal: journal.clone(),
             workers: workers.clone(),
             calls: dispatch.calls().clone(),
+            metrics: metrics.clone(),
             draining: draining.clone(),
             last: Arc::default(),
         };
@@ -316,9 +320,17 @@ impl Control {
             subscriptions.clone(),
             redaction,
             workers.clone(),
+            stored_results.clone(),
         );
-        let metrics = Arc::new(Metrics::new());
-        let replay = Replay::new(store.clone(), results.clone());
+        let claims = Claims {
+            store: store.clone(),
+            journal: journal.clone(),
+            reports: reports.clone(),
+            results: results.clone(),
+            credentials: credentials.clone(),
+            keychain: keychain.clone(),
+        };
+        let replay = Replay::new(store.clone(), results.clone(), stored_results.clone());
         Ok(Self {
             starts: Starts::new(
                 store.clone(),
@@ -337,6 +349,7 @@ impl Control {
             listeners,
             overview: Overview { store: store.clone() },
             workers,
+            claims,
             leasing,
             callbacks,
             local: LocalCommands::new(
@@ -371,25 +384,9 @@ impl Control {
             dispatch,
             draining,
             closing,
-            conflicts,
             tasks: Mutex::new(tasks),
             leaving,
             identity: Mutex::new(Some(identity)),
         })
-    }
-
-    /// Removes what a policy lets go, and says what went and what stayed. A dry run changes nothing.
-    pub async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Purged, PurgeError> {
-        crate::retention::purge(&*self.store, &*self.blobs, policy, dry_run).await
-    }
-
-    /// The time, by the clock that new events get.
-    pub fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    /// How many appends met one of another process first, and were decided again.
-    pub fn conflicts(&self) -> u64 {
-        self.conflicts.load(Ordering::Relaxed)
     }
 }

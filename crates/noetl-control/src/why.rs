@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use noetl_engine::{Awaited, Execution, Outstanding, outstanding};
 use noetl_model::{
-    Event, EventId, ExecutionId, Fact, FailureKind, Outcome, Seq, Tenant, Timestamp,
+    CommandId, Event, EventId, ExecutionId, Fact, FailureKind, Outcome, Seq, Tenant, Timestamp,
 };
 use noetl_store::{ExecutionRow, ExecutionStatus, Lease, RuntimeFilter, RuntimeKind, StoreError};
 
 use self::words::explained;
 use crate::executions::Executions;
 use crate::identity::LEASES;
+use crate::lower;
 use crate::snapshots;
 
 /// How many things are named; the rest is counted.
@@ -92,6 +93,8 @@ struct Around {
     workers: Vec<String>,
     live: Vec<Lease>,
     children: HashMap<ExecutionId, ExecutionStatus>,
+    /// Why published workers cannot run a command that waits.
+    lacking: HashMap<CommandId, String>,
 }
 
 impl Executions {
@@ -157,6 +160,13 @@ impl Executions {
             let is_there = |at: Timestamp| now.since(at) < GONE_AFTER;
             let there = known.into_iter().filter(|worker| is_there(worker.heartbeat));
             around.workers = there.map(|worker| worker.said.name).collect();
+        }
+        for one in found.iter().filter(|one| matches!(one.awaited, Awaited::Worker { .. })) {
+            let open = one.command.and_then(|command| state.open_command(command));
+            if let (Some(command), Some(open)) = (one.command, open) {
+                let lacking = lower::lacking(&open.issued);
+                around.lacking.extend(lacking.map(|why| (command, why)));
+            }
         }
         if has(|awaited| matches!(awaited, Awaited::Report { .. })) {
             around.live = self.store.live(LEASES).await?;

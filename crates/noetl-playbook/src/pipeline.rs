@@ -43,7 +43,7 @@ use crate::template::{Guard, Mention, SyntaxError, Template, ValueTemplate};
 pub use call::TaskCall;
 pub use judge::{Judged, Trouble, judge};
 pub use looped::loop_result;
-pub use outcome::{failed_value, select};
+pub use outcome::{failed_value, merged_result, select};
 pub use run::{Run, TASK_RUNS_MAX};
 pub use scope::scope_of;
 pub use turn::{PipelineEnd, Turn};

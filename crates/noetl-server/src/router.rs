@@ -3,7 +3,9 @@
 pub(crate) mod keeping;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::DefaultBodyLimit;
+use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use utoipa::OpenApi as _;
@@ -24,9 +26,11 @@ use crate::routes::{
 /// All routes of the control plane.
 pub fn router(app: App) -> Router {
     let (routes, whole) = described(&app.options);
-    let described = axum::Json(whole);
+    // Written once: it is large, and anybody may ask for it.
+    let text = whole.to_json().unwrap_or_default();
+    let described = ([(CONTENT_TYPE, "application/json")], Bytes::from(text));
     keeping::absent_routes(routes)
-        .route("/api/openapi.json", get(move || async move { described }))
+        .route("/api/openapi.json", get(move || async move { described.clone() }))
         .route("/api/docs", get(page::page))
         // A published runtime asks under a name of its own.
         .route("/api/subscriptions/register", post(subscriptions::register))

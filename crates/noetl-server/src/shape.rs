@@ -7,6 +7,7 @@ use noetl_api::commands::{Command, CommandContext, CommandMeta};
 use noetl_api::events::EventView;
 use noetl_api::executions::{ExecutionView, Progress, StatusReply};
 use noetl_api::{Diagnostic, Id, IdForm};
+use noetl_control::Claimed;
 use noetl_model::command::ATTEMPTS_MAX;
 use noetl_model::event::{BlobRef, Issued};
 use noetl_model::row::EventRow;
@@ -305,7 +306,7 @@ pub(crate) fn command(row: &CommandRow, issued: &Issued, of: &ExecutionRow) -> C
         node_name: row.step.to_string(),
         action: row.tool.to_string(),
         context: CommandContext {
-            tool_config: issued.config.clone(),
+            tool_config: Value::Object(issued.config.clone()),
             args: issued.input.clone(),
             render_context: scope.map(|scope| names(scope, row)).unwrap_or_default(),
         },
@@ -321,6 +322,20 @@ pub(crate) fn command(row: &CommandRow, issued: &Issued, of: &ExecutionRow) -> C
             actionable: true,
             iteration_index: issued.item.as_ref().map(|item| item.index),
         },
+    }
+}
+
+/// A command as a published worker gets it.
+pub(crate) fn claimed(claimed: &Claimed) -> Command {
+    let Claimed { row, of, issued, lowered } = claimed;
+    Command {
+        action: lowered.action.clone(),
+        context: CommandContext {
+            tool_config: lowered.tool_config.clone(),
+            args: lowered.args.clone(),
+            render_context: lowered.render_context.clone(),
+        },
+        ..command(row, issued, of)
     }
 }
 

@@ -4,17 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_api::Client;
-use noetl_control::{Control, EncryptionKey};
+use noetl_bus::CommandBus;
+use noetl_control::{Announcing, AnnouncingOptions, Control, EncryptionKey};
 use noetl_model::row::EventRow;
 use noetl_model::{Clock, ExecutionId, Seq};
 use noetl_server::App;
-use noetl_store::{MemoryStore, OutboxOptions, Store, SystemClock};
+use noetl_store::{OutboxOptions, Store, SystemClock};
 use noetl_tools::Registry;
 use noetl_worker::Worker;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::place::place;
 use crate::store::FrailStore;
 use crate::tools::{Echo, Noop};
 
@@ -31,11 +33,13 @@ pub struct TestAppBuilder {
     slots: usize,
     tools: Registry,
     clock: Arc<dyn Clock>,
-    store: Arc<FrailStore>,
+    store: Option<Arc<FrailStore>>,
+    outbox: OutboxOptions,
     over: Option<Arc<dyn Store>>,
     encryption_key: Option<EncryptionKey>,
     audit_required: bool,
     options: noetl_server::Options,
+    bus: Option<(Arc<dyn CommandBus>, Duration)>,
 }
 
 impl TestAppBuilder {
@@ -63,16 +67,15 @@ impl TestAppBuilder {
     /// The store of an earlier app, to go on with what it left.
     #[must_use]
     pub fn store(mut self, store: Arc<FrailStore>) -> Self {
-        self.store = store;
+        self.store = Some(store);
         self
     }
 
     /// A store with its outbox on.
     #[must_use]
-    pub fn outbox(self) -> Self {
-        let options = OutboxOptions { is_on: true, ..OutboxOptions::default() };
-        let store = MemoryStore::new().with_outbox(options);
-        self.store(Arc::new(FrailStore::over(Arc::new(store))))
+    pub fn outbox(mut self) -> Self {
+        self.outbox.is_on = true;
+        self
     }
 
     /// The token of the internal routes.
@@ -112,10 +115,31 @@ impl TestAppBuilder {
         self
     }
 
+    /// Announces commands on a bus, and looks this often for what was lost.
+    #[must_use]
+    pub fn announcing(mut self, bus: Arc<dyn CommandBus>, look_every: Duration) -> Self {
+        self.bus = Some((bus, look_every));
+        self
+    }
+
     /// Starts it.
     pub async fn start(self) -> TestApp {
-        let Self { slots, tools, clock, store, over, encryption_key, audit_required, options } =
-            self;
+        let Self {
+            slots,
+            tools,
+            clock,
+            store,
+            outbox,
+            over,
+            encryption_key,
+            audit_required,
+            options,
+            bus,
+        } = self;
+        let store = match store {
+            Some(store) => store,
+            None => Arc::new(FrailStore::at(place(outbox).await)),
+        };
         let settings = noetl_control::Options {
             slots,
             encryption_key,
@@ -140,7 +164,11 @@ impl TestAppBuilder {
         });
         let base = format!("http://{address}");
         let client = Client::new(&base).expect("an address");
-        TestApp { client, base, store, shared, control, stop, server, worker }
+        let announcing = bus.map(|(bus, look_every)| {
+            let options = AnnouncingOptions { look_every, ..AnnouncingOptions::new(&base) };
+            Announcing::start(&options, vec![shared.clone()], bus, &control)
+        });
+        TestApp { client, base, store, shared, control, stop, server, worker, announcing }
     }
 }
 
@@ -158,6 +186,7 @@ pub struct TestApp {
     stop: oneshot::Sender<()>,
     server: JoinHandle<()>,
     worker: JoinHandle<()>,
+    announcing: Option<Announcing>,
 }
 
 impl TestApp {
@@ -167,11 +196,13 @@ impl TestApp {
             slots: 4,
             tools: Registry::default().with(Echo).with(Noop),
             clock: Arc::new(SystemClock),
-            store: Arc::default(),
+            store: None,
+            outbox: OutboxOptions::default(),
             over: None,
             encryption_key: None,
             audit_required: false,
             options: noetl_server::Options::default(),
+            bus: None,
         }
     }
 
@@ -188,7 +219,10 @@ impl TestApp {
 
     /// Stops taking requests, answers those under way, commits what was submitted, and stops.
     pub async fn close(self) {
-        let Self { client, control, stop, server, worker, .. } = self;
+        let Self { client, control, stop, server, worker, announcing, .. } = self;
+        if let Some(announcing) = announcing {
+            announcing.close().await;
+        }
         // Connections kept for later would hold the server open.
         drop(client);
         let _ = stop.send(());

@@ -6,9 +6,11 @@
 mod app;
 mod clock;
 pub mod nats;
+mod place;
 pub mod postgres;
 mod store;
 mod tools;
+pub mod twin;
 
 pub use app::{TestApp, TestAppBuilder, worker};
 pub use clock::SimClock;

@@ -6,6 +6,7 @@ mod retention;
 mod secrets;
 mod traffic;
 
+use std::any::Any;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,6 +20,8 @@ use noetl_store::{
     ImportOutcome, Imports, MemoryStore, NewEntry, Store, StoreError, Unshared, Until, Wanted,
 };
 use tokio::sync::watch;
+
+use crate::place::Place;
 
 /// How a commit goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,9 +42,12 @@ pub struct FrailStore {
     no_audit: AtomicBool,
     commits: AtomicUsize,
     row_reads: AtomicUsize,
+    command_looks: AtomicUsize,
     faults: Mutex<BTreeMap<usize, CommitFault>>,
     /// From which commit on they are under way without an end, if any are.
     holds: watch::Sender<Option<usize>>,
+    /// What has to live as long as the store inside.
+    _place: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl Default for FrailStore {
@@ -53,14 +59,20 @@ impl Default for FrailStore {
 impl FrailStore {
     /// One that keeps everything in another store.
     pub fn over(inner: Arc<dyn Store>) -> Self {
+        Self::at(Place { store: inner, holds: None })
+    }
+
+    pub(crate) fn at(place: Place) -> Self {
         Self {
-            inner,
+            inner: place.store,
             is_down: AtomicBool::default(),
             no_audit: AtomicBool::new(false),
             commits: AtomicUsize::default(),
             row_reads: AtomicUsize::default(),
+            command_looks: AtomicUsize::default(),
             faults: Mutex::default(),
             holds: watch::Sender::default(),
+            _place: place.holds,
         }
     }
 
@@ -97,6 +109,11 @@ impl FrailStore {
     /// How many pages of rows were asked for.
     pub fn row_reads(&self) -> usize {
         self.row_reads.load(Ordering::SeqCst)
+    }
+
+    /// How often it was asked which commands are open, or how many wait.
+    pub fn command_looks(&self) -> usize {
+        self.command_looks.load(Ordering::SeqCst)
     }
 
     fn answer(&self) -> Result<(), StoreError> {
@@ -262,6 +279,7 @@ impl Commands for FrailStore {
         limit: usize,
     ) -> Result<Vec<CommandRow>, StoreError> {
         self.answer()?;
+        self.command_looks.fetch_add(1, Ordering::SeqCst);
         self.inner.open_commands(after, limit).await
     }
 
@@ -276,6 +294,7 @@ impl Commands for FrailStore {
 
     async fn pending_by_pool(&self) -> Result<Vec<(Arc<str>, u64)>, StoreError> {
         self.answer()?;
+        self.command_looks.fetch_add(1, Ordering::SeqCst);
         self.inner.pending_by_pool().await
     }
 }

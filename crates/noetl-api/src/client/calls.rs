@@ -189,9 +189,10 @@ pub fn command(id: CommandId) -> Call<Command> {
     Call::get(["api", "commands", &id.to_string()])
 }
 
-/// Takes a command for a worker.
+/// Takes a command for a worker that knows our words.
 pub fn claim(id: CommandId, worker_id: &str) -> Call<ClaimReply> {
-    let request = ClaimRequest { worker_id: worker_id.to_owned() };
+    let dialect = Some("native".to_owned());
+    let request = ClaimRequest { worker_id: worker_id.to_owned(), dialect };
     Call::post(["api", "commands", &id.to_string(), "claim"], &request)
 }
 

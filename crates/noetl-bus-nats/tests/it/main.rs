@@ -6,8 +6,11 @@ mod settings;
 
 use std::time::Duration;
 
+use async_nats::jetstream::AckKind;
+use async_nats::jetstream::consumer::PullConsumer;
 use async_trait::async_trait;
-use noetl_bus::conformance::{Inspect, settings};
+use futures::StreamExt;
+use noetl_bus::conformance::{Answer, Inspect, settings};
 use noetl_bus::{EventStream, Kept};
 use noetl_bus_nats::{Address, NatsStream};
 use noetl_testkit::nats::TestNats;
@@ -32,5 +35,27 @@ impl Inspect for Server {
 
     async fn delete(&self) {
         self.0.delete(&settings().name).await;
+    }
+
+    async fn give(&self, consumer: &str, answer: Answer) -> Option<Kept> {
+        let stream = self.0.context().await.get_stream(settings().name).await.expect("a stream");
+        let consumer: PullConsumer = stream.get_consumer(consumer).await.expect("a consumer");
+        let mut batch = consumer.fetch().max_messages(1).messages().await.expect("messages");
+        let message = batch.next().await?.expect("a message");
+        match answer {
+            Answer::Done => message.double_ack().await.expect("it is answered"),
+            Answer::Again => {
+                message.ack_with(AckKind::Nak(None)).await.expect("it is answered");
+                // The next question is asked on another connection: this one is to be heard first.
+                message.context.client().flush().await.expect("it is sent");
+            }
+            Answer::None => {}
+        }
+        let id = message.headers.as_ref().and_then(|headers| headers.get("Nats-Msg-Id"));
+        Some(Kept {
+            subject: message.subject.to_string(),
+            id: id.expect("an id").to_string(),
+            payload: message.payload.to_vec(),
+        })
     }
 }

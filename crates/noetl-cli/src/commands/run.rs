@@ -99,6 +99,7 @@ async fn run(
         encryption_key,
         retention: None,
         bus: BusSetup::default(),
+        reached_at: String::new(),
     };
     // Before the first step: whatever a step starts is told to stop before this process ends.
     let stop = StopRequests::listen();

@@ -79,11 +79,18 @@ impl Serve {
         let name = self.place.name();
         let (place, slots) = (self.place, self.slots);
         let (resume, grace) = (true, GRACE);
-        let setup = Setup { place, slots, resume, grace, encryption_key, retention, bus };
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        // One that listens everywhere is reached here at least.
+        let host = match address.ip() {
+            ip if ip.is_unspecified() => format!("localhost:{}", address.port()),
+            _ => address.to_string(),
+        };
+        let reached_at = format!("{scheme}://{host}");
+        let setup =
+            Setup { place, slots, resume, grace, encryption_key, retention, bus, reached_at };
         let stop = StopRequests::listen();
         let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
         let runtime = Runtime::open(setup).await?;
-        let scheme = if tls.is_some() { "https" } else { "http" };
         greet(&name, slots, &format!("{scheme}://{address}"), runtime.control.resumed);
         if !is_open {
             show_first_token(&runtime).await?;

@@ -220,10 +220,10 @@ fn the_help_of_dev_is_stable() {
                                 `postgres://user:password@host:port/database` [env: NOETL_DATABASE_URL]
           --slots <N>           How many steps the worker in this process runs at a time; 0 for those
                                 who bring their own [env: NOETL_SLOTS=] [default: 16]
-          --nats-url <URL>      The NATS server events are published to,
+          --nats-url <URL>      The NATS server commands are announced and events are published on,
                                 `nats://user:password@host:port`; several of a cluster are parted by
-                                commas. NOETL_EVENT_STREAM_ENABLED or NOETL_OUTBOX_RELAY says how [env:
-                                NOETL_NATS_URL]
+                                commas. Events are published when NOETL_EVENT_STREAM_ENABLED or
+                                NOETL_OUTBOX_RELAY says how [env: NOETL_NATS_URL]
       -h, --help                Print help
 
     What is removed once a day, if any of these is given:

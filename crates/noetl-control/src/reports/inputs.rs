@@ -1,19 +1,28 @@
 //! What a worker says of a command, as an input to the engine.
 
 use noetl_engine::{Complete, Fail, Input};
+use noetl_model::event::Issued;
 use noetl_model::{CommandId, Failure, FailureKind, Map, Value};
 
 use super::Report;
+use crate::lower::{raised, raised_failure};
 
 /// `call.done`: the answer now, the end with `command.completed`.
-pub(super) fn answered(command: CommandId, payload: Option<&Value>) -> Input {
+pub(super) fn answered(
+    command: CommandId,
+    payload: Option<&Value>,
+    issued: Option<&Issued>,
+) -> Input {
     let result = payload.and_then(|payload| payload.get("result"));
     let context = result.and_then(|result| result.get("context"));
     let status = result.and_then(|result| result.get("status")).and_then(Value::as_str);
     if matches!(status, Some("error" | "timeout")) {
         return Input::Fail(Fail {
             command,
-            failure: failure_in(context.or(result)),
+            failure: match published(context) {
+                Some(answer) => raised_failure(answer),
+                None => failure_in(context.or(result)),
+            },
             ctx: Map::new(),
             step: Map::new(),
         });
@@ -25,8 +34,18 @@ pub(super) fn answered(command: CommandId, payload: Option<&Value>) -> Input {
         .cloned()
         .unwrap_or(Value::Null);
     let (data, Updates { ctx, step }) = without_updates(data);
+    let data = match (issued, published(context)) {
+        (Some(issued), Some(_)) => raised(issued, data),
+        _ => data,
+    };
     let data = Some(data);
     Input::Complete(Complete { command, data, reference: None, is_final: false, ctx, step })
+}
+
+/// A tool's answer as published workers wrap it: with a status of its own.
+fn published(context: Option<&Value>) -> Option<&Map> {
+    let answer = context?.as_object()?;
+    answer.get("status").is_some_and(Value::is_string).then_some(answer)
 }
 
 /// What the tasks of a pipeline set.

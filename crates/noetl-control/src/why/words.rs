@@ -28,7 +28,11 @@ pub(super) fn explained(outstanding: Outstanding, around: &Around) -> Wait {
             let what = format!(
                 "{step} waits for a worker of pool '{pool_name}' with tool '{tool}'{tries}"
             );
-            (what, who_could_take_it(around, &pool_name, &workers))
+            let lacking = outstanding.command.and_then(|command| around.lacking.get(&command));
+            let lacking = lacking.filter(|_| !around.has_worker);
+            let lacking = lacking.map(|why| format!("; it is not announced, since {why}"));
+            let who = who_could_take_it(around, &pool_name, &workers);
+            (what, who + &lacking.unwrap_or_default())
         }
         Awaited::Report { worker, began, stopping } => {
             lease_until = identity::lease_of(worker, &around.live);

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod announcing;
 mod calls;
 mod dispatch;
 mod faults;
+mod lower;
 mod minting;
 mod own;
 mod pipelines;

@@ -68,6 +68,12 @@ pub(super) struct Left {
     pub(super) failed: bool,
 }
 
+/// A pipeline's result from what its tasks answered by label, in the order they ran; all went well.
+pub fn merged_result(answers: Vec<(String, Value)>) -> Value {
+    let left = |(label, data)| Left { label, data, failed: false };
+    merged(answers.into_iter().map(left).collect())
+}
+
 /// A pipeline's result from what its tasks left, in the order they ran: the data of the only one,
 /// or a map of everything.
 ///

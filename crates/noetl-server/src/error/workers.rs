@@ -1,10 +1,10 @@
 //! What workers elsewhere and operators can meet.
 
 use axum::http::StatusCode;
-use noetl_control::{CallbackError, LeaseError, WorkerError};
+use noetl_control::{CallbackError, ClaimError, LeaseError, WorkerError};
 use noetl_store::SqlError;
 
-use super::ApiError;
+use super::{ApiError, not_claimed, unknown_command};
 
 impl From<WorkerError> for ApiError {
     fn from(failure: WorkerError) -> Self {
@@ -25,6 +25,19 @@ impl From<LeaseError> for ApiError {
             LeaseError::Amount { .. } => Self::invalid("invalid_amount", message),
             LeaseError::Submit(failure) => failure.into(),
             LeaseError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<ClaimError> for ApiError {
+    fn from(failure: ClaimError) -> Self {
+        let message = failure.to_string();
+        match failure {
+            ClaimError::Unknown(id) => unknown_command(StatusCode::CONFLICT, id),
+            ClaimError::Lacking(_) => Self::conflict("command_not_portable", message),
+            ClaimError::Failed(_) => Self::conflict("command_failed", message),
+            ClaimError::Report(failure) => not_claimed(failure),
+            ClaimError::Store(failure) => failure.into(),
         }
     }
 }

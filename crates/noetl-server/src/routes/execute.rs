@@ -11,7 +11,7 @@ use noetl_model::{ExecutionId, SubscriptionId};
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::Json;
 
@@ -29,9 +29,10 @@ use crate::http::extract::Json;
 )]
 pub(crate) async fn execute(
     Scoped(app): Scoped,
+    caller: Caller,
     Json(request): Json<ExecuteRequest>,
 ) -> Result<Json<ExecuteReply>, ApiError> {
-    let outcome = start(&app, request).await;
+    let outcome = start(&app, &caller, request).await;
     count(&app, "single", &outcome);
     outcome.map(Json)
 }
@@ -53,7 +54,16 @@ const POOL_MAX: usize = 200;
 /// What a start answers with that was one before.
 const DUPLICATE: &str = "duplicate";
 
-async fn start(app: &App, mut request: ExecuteRequest) -> Result<ExecuteReply, ApiError> {
+async fn start(
+    app: &App,
+    caller: &Caller,
+    mut request: ExecuteRequest,
+) -> Result<ExecuteReply, ApiError> {
+    // What a step starts is its own tenant's, whoever runs the step.
+    let app = match request.parent_execution_id {
+        Some(parent) => &app.clone().for_execution(caller, parent.into()).await?,
+        None => app,
+    };
     let dedup = request.dedup.take();
     let request = wanted(request)?;
     let Some(dedup) = dedup else {

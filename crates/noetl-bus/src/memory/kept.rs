@@ -1,0 +1,100 @@
+//! One stream in memory, with those who read it.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use crate::subject::is_of;
+use crate::{Consumer, ConsumerState, Kept, Message, Stored, StreamSettings};
+
+/// A stream with its messages.
+#[derive(Debug)]
+pub(super) struct KeptStream {
+    pub(super) settings: StreamSettings,
+    pub(super) kept: Vec<Kept>,
+    ids: HashSet<String>,
+    readers: BTreeMap<String, Reader>,
+}
+
+/// How far a consumer came.
+#[derive(Debug)]
+struct Reader {
+    filter: String,
+    /// The place of the next message it has not been given.
+    next: usize,
+    /// Places of what it was given and has not answered for.
+    given: BTreeSet<usize>,
+    /// The same, to be given once more.
+    again: BTreeSet<usize>,
+}
+
+impl KeptStream {
+    pub(super) fn new(settings: &StreamSettings) -> Self {
+        Self {
+            settings: settings.clone(),
+            kept: Vec::new(),
+            ids: HashSet::new(),
+            readers: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn takes(&self, subject: &str) -> bool {
+        self.settings.subjects.iter().any(|pattern| is_of(subject, pattern))
+    }
+
+    pub(super) fn ensure(&mut self, consumer: &Consumer) {
+        self.readers.entry(consumer.name.clone()).or_insert_with(|| Reader {
+            filter: consumer.filter.clone(),
+            next: 0,
+            given: BTreeSet::new(),
+            again: BTreeSet::new(),
+        });
+    }
+
+    pub(super) fn keep(&mut self, message: Message) -> Stored {
+        if !self.ids.insert(message.id.clone()) {
+            return Stored::Known;
+        }
+        let Message { subject, id, payload } = message;
+        self.kept.push(Kept { subject, id, payload });
+        Stored::New
+    }
+
+    /// Gives a reader its next message.
+    pub(super) fn give(&mut self, consumer: &str) -> Option<(usize, Kept)> {
+        let reader = self.readers.get_mut(consumer)?;
+        if let Some(place) = reader.again.pop_first() {
+            reader.given.insert(place);
+            return Some((place, self.kept[place].clone()));
+        }
+        while let Some(message) = self.kept.get(reader.next) {
+            let place = reader.next;
+            reader.next += 1;
+            if is_of(&message.subject, &reader.filter) {
+                reader.given.insert(place);
+                return Some((place, message.clone()));
+            }
+        }
+        None
+    }
+
+    /// Notes what a reader says of a message it was given.
+    pub(super) fn answer(&mut self, consumer: &str, place: usize, is_done: bool) {
+        let Some(reader) = self.readers.get_mut(consumer) else { return };
+        if reader.given.remove(&place) && !is_done {
+            reader.again.insert(place);
+        }
+    }
+
+    pub(super) fn states(&self) -> Vec<ConsumerState> {
+        let state = |(name, reader): (&String, &Reader)| {
+            let later = self.kept.iter().skip(reader.next);
+            let pending = later.filter(|kept| is_of(&kept.subject, &reader.filter)).count();
+            ConsumerState {
+                name: name.clone(),
+                filters: vec![reader.filter.clone()],
+                pending: pending as u64,
+                unacknowledged: (reader.given.len() + reader.again.len()) as u64,
+            }
+        };
+        self.readers.iter().map(state).collect()
+    }
+}

@@ -1,0 +1,55 @@
+//! Patterns of subjects.
+
+/// Whether a subject is one of a pattern's: token by token equal, where `*` stands for one token and
+/// `>` at the end for one or more.
+pub fn is_of(subject: &str, pattern: &str) -> bool {
+    let mut tokens = subject.split('.');
+    let mut wanted = pattern.split('.');
+    loop {
+        match (tokens.next(), wanted.next()) {
+            (Some(_), Some(">")) => return wanted.next().is_none(),
+            (Some(token), Some(want)) if want == "*" || token == want => {}
+            (None, None) => return true,
+            (Some(_) | None, _) => return false,
+        }
+    }
+}
+
+/// Whether a text can be one token of a subject that others may match by name.
+pub fn is_token(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':');
+    !text.is_empty() && text.chars().all(is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_takes_what_it_names() {
+        for (subject, pattern) in
+            [("a.b", "a.b"), ("a.b", "a.*"), ("a.b", "a.>"), ("a.b.c", "a.>"), ("a", ">")]
+        {
+            assert!(is_of(subject, pattern), "{subject} {pattern}");
+        }
+        for (subject, pattern) in [
+            ("a", "a.>"),
+            ("a.b", "a"),
+            ("a", "a.b"),
+            ("a.b.c", "a.*"),
+            ("a.bc", "a.b"),
+            ("ab.c", "a.>"),
+            ("a.b.c", "a.>.c"),
+        ] {
+            assert!(!is_of(subject, pattern), "{subject} {pattern}");
+        }
+    }
+
+    #[test]
+    fn a_token_has_nothing_that_parts_or_matches() {
+        assert!(is_token("shared") && is_token("gpu-2_a:b"));
+        for wrong in ["", "a.b", "a b", "*", ">", "ü", "a/b"] {
+            assert!(!is_token(wrong), "{wrong:?}");
+        }
+    }
+}

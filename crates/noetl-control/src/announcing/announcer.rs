@@ -1,0 +1,352 @@
+//! The task that announces, and looks for what was lost.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use noetl_bus::{BusError, CommandBus, ConsumerState, PublishError, Stored};
+use noetl_model::{CommandId, CommandState};
+use noetl_store::{Store, StoreError};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::STREAM;
+use super::message::Routes;
+use super::notes::Note;
+use super::tries::{DOUBT, Tries};
+use crate::lower;
+use crate::metrics::Metrics;
+use crate::publishing::pause;
+
+/// Commands announced at a time.
+const BATCH: usize = 256;
+
+/// Commands read at a time when something was lost.
+const PAGE: usize = 1000;
+
+/// Pools with readers of their own. Whoever starts an execution can name another; those of further
+/// pools are announced without one.
+const POOLS_MAX: usize = 256;
+
+/// How often a number that an earlier process used is passed over in one look.
+const TAKEN_MAX: usize = 8;
+
+pub(super) struct Announcer {
+    pub(super) routes: Routes,
+    pub(super) every: Duration,
+    pub(super) databases: Vec<Arc<dyn Store>>,
+    pub(super) bus: Arc<dyn CommandBus>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) notes: mpsc::Receiver<Note>,
+    pub(super) missed: Arc<AtomicBool>,
+}
+
+/// Why a look came to nothing.
+enum Trouble {
+    Bus(BusError),
+    Store(StoreError),
+}
+
+impl From<BusError> for Trouble {
+    fn from(error: BusError) -> Self {
+        Self::Bus(error)
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// What is known between looks.
+#[derive(Default)]
+struct Memory {
+    tries: Tries,
+    /// Pools whose readers were made on this connection.
+    ensured: HashSet<Arc<str>>,
+    failures: u32,
+    /// Readers that somebody was told of.
+    warned: HashSet<String>,
+}
+
+impl Announcer {
+    /// Announces until this is told to close.
+    pub(super) async fn run(mut self, closing: CancellationToken) {
+        tokio::select! {
+            () = self.announce_all() => {}
+            () = closing.cancelled() => {}
+        }
+    }
+
+    async fn announce_all(&mut self) {
+        let mut memory = Memory::default();
+        loop {
+            self.connected().await;
+            memory.ensured.clear();
+            if let Err(error) = self.bus.ensure(&self.routes.settings()).await {
+                memory.failures += 1;
+                complain(memory.failures, &error);
+                tokio::time::sleep(pause(memory.failures)).await;
+                continue;
+            }
+            memory.ensured.extend(Routes::pools().map(Arc::from));
+            self.serve(&mut memory).await;
+        }
+    }
+
+    /// Waits for the bus. What is left meanwhile is found by the look that comes first then.
+    async fn connected(&mut self) {
+        let (bus, notes) = (self.bus.clone(), &mut self.notes);
+        let mut connected = std::pin::pin!(bus.connected());
+        loop {
+            tokio::select! {
+                () = &mut connected => return,
+                note = notes.recv() => if note.is_none() {
+                    connected.await;
+                    return;
+                },
+            }
+        }
+    }
+
+    /// Announces while the bus is reached.
+    async fn serve(&mut self, memory: &mut Memory) {
+        let mut next = Instant::now();
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            tokio::select! {
+                biased;
+                count = self.notes.recv_many(&mut batch, BATCH) => {
+                    // Nobody leaves anything any more; what is there is still looked for.
+                    if count == 0 {
+                        tokio::time::sleep_until(next).await;
+                    }
+                    let first = batch.drain(..).map(|note| (note, 1)).collect();
+                    let is_lost = !self.announce(memory, first).await.is_empty();
+                    if is_lost || self.missed.swap(false, Ordering::AcqRel) {
+                        next = next.min(Instant::now() + DOUBT);
+                    }
+                    if count > 0 && Instant::now() < next {
+                        continue;
+                    }
+                }
+                () = tokio::time::sleep_until(next) => {}
+            }
+            if !self.bus.is_connected() {
+                return;
+            }
+            next = match self.look(memory).await {
+                Ok(sooner) => {
+                    memory.failures = 0;
+                    let usual = Instant::now() + self.every;
+                    sooner.map_or(usual, |sooner| sooner.min(usual))
+                }
+                Err(trouble) => {
+                    memory.failures += 1;
+                    match &trouble {
+                        Trouble::Bus(error) => complain(memory.failures, error),
+                        Trouble::Store(error) => complain(memory.failures, error),
+                    }
+                    Instant::now() + pause(memory.failures).max(DOUBT)
+                }
+            };
+        }
+    }
+
+    /// Publishes announcements. Those that came to nothing, and those whose number was used before.
+    async fn announce(&self, memory: &mut Memory, wanted: Vec<(Note, u32)>) -> Vec<(Note, Answer)> {
+        let mut left = Vec::new();
+        for (note, _) in &wanted {
+            self.ensure_readers(memory, &note.pool).await;
+        }
+        for batch in wanted.chunks(BATCH) {
+            let message = |(note, number): &(Note, u32)| self.routes.message(note, *number);
+            let mut answers = self.bus.publish(batch.iter().map(message).collect()).await;
+            if answers.contains(&Err(PublishError::NoStream)) {
+                warn!("the stream of commands is gone; it is made again");
+                if self.bus.ensure(&self.routes.settings()).await.is_ok() {
+                    // What was kept before is known by its id.
+                    answers = self.bus.publish(batch.iter().map(message).collect()).await;
+                }
+            }
+            for ((note, _), answer) in batch.iter().zip(answers) {
+                match answer {
+                    Ok(Stored::New) => self.metrics.commands_announced.inc(),
+                    Ok(Stored::Known) => left.push((note.clone(), Answer::Taken)),
+                    Err(error) => {
+                        if error.is_own_fault() {
+                            let command = note.command;
+                            warn!(command.id = %command, %error, "a command is not announced");
+                        }
+                        left.push((note.clone(), Answer::Lost));
+                    }
+                }
+            }
+        }
+        left
+    }
+
+    /// Makes the readers of a pool that was not heard of before.
+    async fn ensure_readers(&self, memory: &mut Memory, pool: &Arc<str>) {
+        if memory.ensured.contains(pool) || memory.ensured.len() >= POOLS_MAX {
+            return;
+        }
+        match self.bus.ensure(&self.routes.settings_for(pool)).await {
+            Ok(()) => drop(memory.ensured.insert(pool.clone())),
+            Err(error) => warn!(%pool, %error, "a pool has no reader on the bus yet"),
+        }
+    }
+
+    /// Compares what waits with what is announced, and announces what is not. When to look again, if
+    /// that is sooner than usual.
+    async fn look(&self, memory: &mut Memory) -> Result<Option<Instant>, Trouble> {
+        let waiting = self.waiting().await?;
+        if waiting.is_empty() {
+            memory.tries.clear();
+            return Ok(None);
+        }
+        let readers = self.readers(memory, &waiting).await?;
+        let short: HashMap<&str, u64> = waiting
+            .iter()
+            .map(|(pool, count)| (&**pool, *count, self.routes.backlog(pool, &readers)))
+            .filter(|(_, count, backlog)| backlog < count)
+            .map(|(pool, _, backlog)| (pool, backlog))
+            .collect();
+        if short.is_empty() {
+            return Ok(None);
+        }
+        let now = Instant::now();
+        for database in &self.databases {
+            self.announce_waiting(memory, &**database, &short, now).await?;
+        }
+        Ok(memory.tries.end(now))
+    }
+
+    /// How many commands wait, by pool.
+    async fn waiting(&self) -> Result<BTreeMap<Arc<str>, u64>, StoreError> {
+        let mut waiting: BTreeMap<Arc<str>, u64> = BTreeMap::new();
+        let (mut answered, mut failed) = (false, None);
+        for database in &self.databases {
+            match database.pending_by_pool().await {
+                Ok(pools) => {
+                    answered = true;
+                    for (pool, count) in pools {
+                        *waiting.entry(pool).or_default() += count;
+                    }
+                }
+                // Those of the others are announced all the same.
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed {
+            Some(error) if !answered => Err(error),
+            Some(_) | None => Ok(waiting),
+        }
+    }
+
+    /// Who reads, after what is missing was made again.
+    async fn readers(
+        &self,
+        memory: &mut Memory,
+        waiting: &BTreeMap<Arc<str>, u64>,
+    ) -> Result<Vec<ConsumerState>, BusError> {
+        let found = self.bus.consumers(STREAM).await?;
+        let readers = found.as_deref().unwrap_or_default();
+        let is_whole = Routes::pools().iter().all(|pool| self.routes.has_readers(pool, readers));
+        if found.is_none() || !is_whole {
+            info!("the stream of commands, or a reader of it, is made again");
+            self.bus.ensure(&self.routes.settings()).await?;
+        }
+        for pool in waiting.keys() {
+            if !self.routes.has_readers(pool, readers) {
+                memory.ensured.remove(pool);
+                self.ensure_readers(memory, pool).await;
+            }
+        }
+        let readers = self.bus.consumers(STREAM).await?.unwrap_or_default();
+        for pool in waiting.keys() {
+            if let Some(misled) = self.routes.misled(pool, &readers)
+                && memory.warned.insert(misled.name.clone())
+            {
+                let (consumer, filters) = (&misled.name, misled.filters.join(", "));
+                warn!(
+                    %pool, consumer, filters,
+                    "a reader on the bus hears nothing: somebody made it with another filter; delete \
+                     it, and it is made anew"
+                );
+            }
+        }
+        Ok(readers)
+    }
+
+    /// Announces what waits in one database in pools that are short of announcements.
+    async fn announce_waiting(
+        &self,
+        memory: &mut Memory,
+        database: &dyn Store,
+        short: &HashMap<&str, u64>,
+        now: Instant,
+    ) -> Result<(), StoreError> {
+        let mut after = CommandId::new(i64::MIN);
+        loop {
+            let open = database.open_commands(after, PAGE).await?;
+            let Some(last) = open.last() else { return Ok(()) };
+            after = last.id;
+            let mut due = Vec::new();
+            for row in open.iter().filter(|row| row.state == CommandState::Pending) {
+                if !short.contains_key(&*row.pool) || !lower::has_kind(&row.tool) {
+                    continue;
+                }
+                if let Some(number) = memory.tries.due(row.id, now) {
+                    due.push((Note::of(row), number));
+                }
+            }
+            self.announce_due(memory, due, short).await;
+        }
+    }
+
+    /// Announces again. A number that somebody used before is passed over where nothing is left of
+    /// that announcement; where something is, it may be this one, and its turn comes.
+    async fn announce_due(
+        &self,
+        memory: &mut Memory,
+        mut due: Vec<(Note, u32)>,
+        short: &HashMap<&str, u64>,
+    ) {
+        self.metrics.commands_announced_again.inc_by(due.len() as u64);
+        for _ in 0..TAKEN_MAX {
+            if due.is_empty() {
+                return;
+            }
+            let left = self.announce(memory, due).await;
+            let is_over = |note: &Note| short.get(&*note.pool) == Some(&0);
+            due = left
+                .into_iter()
+                .filter(|(note, answer)| *answer == Answer::Taken && is_over(note))
+                .map(|(note, _)| {
+                    let number = memory.tries.skip(note.command);
+                    (note, number)
+                })
+                .collect();
+        }
+    }
+}
+
+/// What became of an announcement that the stream does not have as a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// One with its number was kept before.
+    Taken,
+    /// It is not kept, or nobody knows.
+    Lost,
+}
+
+fn complain(failures: u32, error: &dyn std::error::Error) {
+    if failures == 1 {
+        warn!(%error, "commands are not announced; trying again");
+    }
+}

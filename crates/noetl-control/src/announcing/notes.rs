@@ -1,0 +1,108 @@
+//! What the journal leaves for the announcer. It never waits for it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use noetl_model::event::Issued;
+use noetl_model::{CommandId, DEFAULT_POOL, ExecutionId};
+use noetl_store::CommandRow;
+use tokio::sync::mpsc;
+
+/// Commands that wait to be announced; what finds no room is found by a look.
+const QUEUE: usize = 16 * 1024;
+
+/// A command that waits for a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) execution: ExecutionId,
+    pub(crate) command: CommandId,
+    pub(crate) step: Arc<str>,
+    pub(crate) pool: Arc<str>,
+}
+
+impl Note {
+    pub(crate) fn of(row: &CommandRow) -> Self {
+        Self {
+            execution: row.execution,
+            command: row.id,
+            step: row.step.clone(),
+            pool: row.pool.clone(),
+        }
+    }
+
+    pub(crate) fn issued(execution: ExecutionId, command: CommandId, issued: &Issued) -> Self {
+        let pool = issued.pool.clone().unwrap_or_else(|| Arc::from(DEFAULT_POOL));
+        Self { execution, command, step: issued.step.clone(), pool }
+    }
+}
+
+/// Where the journal leaves what it committed. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Announcements {
+    sender: Arc<Mutex<Option<mpsc::Sender<Note>>>>,
+    missed: Arc<AtomicBool>,
+}
+
+impl Announcements {
+    /// Whether anybody announces.
+    pub(crate) fn is_on(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    /// Leaves a command to be announced.
+    pub(crate) fn leave(&self, note: Note) {
+        let is_full = self.lock().as_ref().is_some_and(|sender| sender.try_send(note).is_err());
+        if is_full {
+            self.missed.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether something found no room since this was last asked.
+    pub(super) fn missed(&self) -> Arc<AtomicBool> {
+        self.missed.clone()
+    }
+
+    pub(super) fn begin(&self) -> mpsc::Receiver<Note> {
+        let (sender, notes) = mpsc::channel(QUEUE);
+        *self.lock() = Some(sender);
+        notes
+    }
+
+    pub(super) fn end(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<mpsc::Sender<Note>>> {
+        // Every critical section is one call that cannot panic half-way.
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(command: i64) -> Note {
+        Note {
+            execution: ExecutionId::new(1),
+            command: CommandId::new(command),
+            step: Arc::from("a"),
+            pool: Arc::from("shared"),
+        }
+    }
+
+    #[test]
+    fn what_finds_no_room_is_told_and_nobody_waits() {
+        let notes = Announcements::default();
+        notes.leave(note(1));
+        assert!(!notes.is_on() && !notes.missed().load(Ordering::Acquire));
+        let mut left = notes.begin();
+        for command in 0..=i64::try_from(QUEUE).unwrap() {
+            notes.leave(note(command));
+        }
+        assert!(notes.missed().load(Ordering::Acquire));
+        assert_eq!(left.try_recv(), Ok(note(0)));
+        notes.end();
+        assert!(!notes.is_on());
+    }
+}

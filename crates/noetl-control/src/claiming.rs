@@ -1,0 +1,239 @@
+//! Claims of published workers: a command, in their words, with what it takes to run it.
+//!
+//! Whatever is looked up is looked up before the claim: a store that does not answer leaves the
+//! command to be claimed by anybody. What can never be had fails the command, so that its step says
+//! why; a worker that would be told so again and again would ask for ever.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use noetl_engine::{Fail, Input};
+use noetl_model::event::Issued;
+use noetl_model::{CommandId, ExecutionId, Failure, FailureKind, Map, Tenant, Value};
+use noetl_store::{CommandRow, ExecutionRow, Store, StoreError};
+
+use crate::audit::Asking;
+use crate::credentials::{CredentialError, Credentials};
+use crate::journal::{Journal, SubmitError};
+use crate::keychain::{Keychains, Revealed};
+use crate::lower::{self, Dialect, Found, Lowered};
+use crate::redaction::reveal::{at, collect, replace, replace_in};
+use crate::reports::{ReportError, Reports};
+use crate::results::{ResultError, Results};
+use crate::workers::Scope;
+
+/// A command that a published worker holds.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    /// Its row as it was before.
+    pub row: CommandRow,
+    /// Its execution.
+    pub of: ExecutionRow,
+    /// What was issued.
+    pub issued: Arc<Issued>,
+    /// The same in the worker's words.
+    pub lowered: Lowered,
+}
+
+/// Why a published worker did not get a command.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// There is none of that id, or none that it may have.
+    #[error("command not found: {0}")]
+    Unknown(CommandId),
+    /// It cannot run it.
+    #[error("{0}; a worker that takes leases has to run it")]
+    Lacking(String),
+    /// Something it takes can never be had; the command has failed.
+    #[error("the command has failed: {0}")]
+    Failed(String),
+    /// The claim was refused.
+    #[error(transparent)]
+    Report(ReportError),
+    /// Something did not answer; the command can still be claimed.
+    #[error("the store did not answer")]
+    Store(#[source] StoreError),
+}
+
+/// The service of claims by published workers. Cheap to clone.
+#[derive(Clone)]
+pub struct Claims {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) journal: Journal,
+    pub(crate) reports: Reports,
+    pub(crate) results: Results,
+    pub(crate) credentials: Credentials,
+    pub(crate) keychain: Keychains,
+}
+
+/// Why something was not looked up.
+enum Missing {
+    /// Never to be had.
+    For(Failure),
+    /// Not to be had now.
+    Now(StoreError),
+}
+
+impl From<CredentialError> for Missing {
+    fn from(error: CredentialError) -> Self {
+        match error {
+            CredentialError::Store(error) | CredentialError::Unrecorded(error) => Self::Now(error),
+            other => Self::For(Failure::new(FailureKind::Auth, other.to_string())),
+        }
+    }
+}
+
+impl From<ResultError> for Missing {
+    fn from(error: ResultError) -> Self {
+        match error.is_passing() {
+            true => Self::Now(StoreError::backend("read a value", error)),
+            false => {
+                let message = format!("a value it names cannot be read: {error}");
+                Self::For(Failure::new(FailureKind::TemplateError, message))
+            }
+        }
+    }
+}
+
+impl Claims {
+    /// Claims a command for a published worker.
+    pub async fn claim(
+        &self,
+        scope: &Scope,
+        command: CommandId,
+        worker: &str,
+        dialect: Dialect,
+    ) -> Result<Claimed, ClaimError> {
+        let found = self.reports.command(command).await.map_err(ClaimError::Store)?;
+        let (row, issued) = found.ok_or(ClaimError::Unknown(command))?;
+        if row.state.is_terminal() {
+            // The claim says best why it is over.
+            self.reports.claim(scope, command, worker).await.map_err(ClaimError::Report)?;
+        }
+        let of = self.store.tenant_of(row.execution).await.map_err(ClaimError::Store)?;
+        let tenant = of.filter(|of| scope.as_ref().is_none_or(|scope| scope == of));
+        let tenant = tenant.ok_or(ClaimError::Unknown(command))?;
+        let of = self.store.execution(&tenant, row.execution).await.map_err(ClaimError::Store)?;
+        let of = of.ok_or(ClaimError::Unknown(command))?;
+        if let Some(why) = lower::lacking(&issued) {
+            return Err(ClaimError::Lacking(why));
+        }
+        let looked = self.look_up(&tenant, row.execution, worker, &issued).await;
+        let (whole, found) = match looked {
+            Ok(looked) => looked,
+            Err(Missing::Now(error)) => return Err(ClaimError::Store(error)),
+            Err(Missing::For(failure)) => return self.fail(scope, &row, worker, failure).await,
+        };
+        let lowered = lower::lower(row.execution, &whole, &found, dialect);
+        let lowered = lowered.map_err(ClaimError::Lacking)?;
+        let row = self.reports.claim(scope, command, worker).await.map_err(ClaimError::Report)?;
+        Ok(Claimed { row, of, issued, lowered })
+    }
+
+    /// Fails a command that nobody of this kind could run, in the name of who claims it.
+    async fn fail(
+        &self,
+        scope: &Scope,
+        row: &CommandRow,
+        worker: &str,
+        failure: Failure,
+    ) -> Result<Claimed, ClaimError> {
+        self.reports.claim(scope, row.id, worker).await.map_err(ClaimError::Report)?;
+        let told = failure.to_string();
+        let (ctx, step) = (Map::new(), Map::new());
+        let input = Input::Fail(Fail { command: row.id, failure, ctx, step });
+        match self.journal.submit(row.execution, input).await {
+            Ok(_) | Err(SubmitError::Refused(_)) => Err(ClaimError::Failed(told)),
+            Err(error) => Err(ClaimError::Report(ReportError::Submit(error))),
+        }
+    }
+
+    /// What was issued with its secrets in their places, and what its templates name besides.
+    async fn look_up(
+        &self,
+        tenant: &Tenant,
+        execution: ExecutionId,
+        worker: &str,
+        issued: &Arc<Issued>,
+    ) -> Result<(Arc<Issued>, Found), Missing> {
+        let asking = Asking {
+            who: worker.to_owned(),
+            operation: "claim",
+            execution: Some(execution),
+            parent: None,
+        };
+        let mut found = Found::default();
+        let scope = issued.scope.as_deref();
+        for blob in scope.iter().flat_map(|scope| &scope.blobs) {
+            let bytes = self.results.read(&blob.reference).await?;
+            let value = serde_json::from_slice(&bytes).map_err(|error| {
+                let message = format!("a value it names is no JSON: {error}");
+                Missing::For(Failure::new(FailureKind::TemplateError, message))
+            })?;
+            found.blobs.push(value);
+        }
+        for name in scope.iter().flat_map(|scope| scope.keychain.keys()) {
+            let data = match self.keychain.reveal(tenant, name, &asking).await? {
+                Revealed::Stored(_, data) | Revealed::Keychain { data, .. } => data,
+            };
+            found.keychain.insert(name.clone(), data);
+        }
+        let known = self.meanings(tenant, &asking, issued, &mut found).await?;
+        if known.is_empty() {
+            return Ok((issued.clone(), found));
+        }
+        let mut whole = (**issued).clone();
+        replace_in(&mut whole.config, &known);
+        replace_in(&mut whole.input, &known);
+        if let Some(scope) = &mut whole.scope {
+            for map in [&mut scope.workload, &mut scope.ctx, &mut scope.steps] {
+                replace_in(map, &known);
+            }
+            scope.previous.iter_mut().for_each(|value| replace(value, &known));
+            scope.iteration.iter_mut().for_each(|iteration| replace(&mut iteration.item, &known));
+        }
+        found.blobs.iter_mut().for_each(|value| replace(value, &known));
+        Ok((Arc::new(whole), found))
+    }
+
+    /// What the marks in a command stand for. One whose credential is gone stays a mark.
+    async fn meanings(
+        &self,
+        tenant: &Tenant,
+        asking: &Asking,
+        issued: &Issued,
+        found: &mut Found,
+    ) -> Result<HashMap<String, Value>, Missing> {
+        let mut marks = Vec::new();
+        for map in [&issued.config, &issued.input] {
+            map.values().for_each(|value| collect(value, &mut marks));
+        }
+        if let Some(scope) = issued.scope.as_deref() {
+            for map in [&scope.workload, &scope.ctx, &scope.steps] {
+                map.values().for_each(|value| collect(value, &mut marks));
+            }
+            scope.previous.iter().for_each(|value| collect(value, &mut marks));
+            scope.iteration.iter().for_each(|iteration| collect(&iteration.item, &mut marks));
+        }
+        found.blobs.iter().for_each(|value| collect(value, &mut marks));
+        let mut known = HashMap::new();
+        for mark in marks {
+            if known.contains_key(&mark.name) {
+                continue;
+            }
+            for (alias, field) in mark.readings() {
+                match self.credentials.reveal(tenant, alias, asking).await {
+                    Ok((_, data)) => {
+                        if let Some(value) = at(&data, field) {
+                            known.insert(mark.name.clone(), value.clone());
+                            break;
+                        }
+                    }
+                    Err(CredentialError::NotFound(_)) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(known)
+    }
+}

@@ -1,0 +1,89 @@
+//! What a published worker answers, in our words.
+
+use noetl_model::event::Issued;
+use noetl_model::{Failure, FailureKind, Map, Value};
+use noetl_playbook::document::Selection;
+use noetl_playbook::pipeline::{merged_result, select};
+use serde::Deserialize;
+
+use super::PIPELINE;
+
+/// A task, as far as its answer depends on it.
+#[derive(Deserialize)]
+struct Task {
+    name: String,
+    #[serde(default)]
+    select: Vec<Selection>,
+}
+
+/// The data of an answer. A pipeline's comes by labels alone, and becomes what it is here: the data
+/// of its only task, or a map of everything. What is in our shape already stays.
+pub fn raised(issued: &Issued, data: Value) -> Value {
+    if &*issued.tool != PIPELINE {
+        return data;
+    }
+    let tasks = issued.config.get("tasks").map(Vec::<Task>::deserialize);
+    let (Some(Ok(tasks)), Value::Object(labels)) = (tasks, &data) else { return data };
+    let is_label = |name: &String| tasks.iter().any(|task| task.name == *name);
+    if labels.is_empty() || !labels.keys().all(is_label) {
+        return data;
+    }
+    let left = tasks.into_iter().filter_map(|task| {
+        let mut data = labels.get(&task.name)?.clone();
+        select(&mut data, &task.select);
+        Some((task.name, data))
+    });
+    merged_result(left.collect())
+}
+
+/// The failure that a tool's answer tells: what kind, from what its tool knows of it.
+pub fn raised_failure(answer: &Map) -> Failure {
+    let data = answer.get("data").and_then(Value::as_object);
+    let field = |name: &str| data.and_then(|data| data.get(name)).or_else(|| answer.get(name));
+    let said = match answer.get("error") {
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(Value::Object(error)) => error.get("message").and_then(Value::as_str).map(Into::into),
+        _ => None,
+    };
+    let said = said.unwrap_or_else(|| "the worker reported a failure without a reason".to_owned());
+    let named = answer.get("error").and_then(|error| error.get("kind")).and_then(Value::as_str);
+    let (kind, message) = if let Some(kind) = named {
+        (FailureKind::from(kind.to_owned()), said)
+    } else if answer.get("status").and_then(Value::as_str) == Some("timeout") {
+        (FailureKind::Timeout, said)
+    } else if let Some(status) = field("status_code").and_then(Value::as_u64) {
+        (of_status(status), said)
+    } else if said.starts_with("Python script exited") {
+        of_traceback(field("stderr").and_then(Value::as_str).unwrap_or_default(), said)
+    } else if field("exit_code").and_then(Value::as_i64).is_some_and(|code| code != 0) {
+        (FailureKind::ExitCode, said)
+    } else {
+        (FailureKind::Unknown, said)
+    };
+    let details = data.unwrap_or(answer).clone();
+    Failure::new(kind, message).with_details(Value::Object(details))
+}
+
+fn of_status(status: u64) -> FailureKind {
+    match status {
+        401 | 403 => FailureKind::Auth,
+        404 => FailureKind::NotFound,
+        429 => FailureKind::RateLimit,
+        500..=599 => FailureKind::ServerError,
+        _ => FailureKind::ClientError,
+    }
+}
+
+/// An exception's own line says more than that there was one.
+fn of_traceback(stderr: &str, said: String) -> (FailureKind, String) {
+    let last = stderr.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    let Some(last) = last else { return (FailureKind::ExitCode, said) };
+    let name = last.split(':').next().unwrap_or_default();
+    let kind = match name {
+        "TypeError" | "ValueError" | "KeyError" | "IndexError" => FailureKind::Schema,
+        "SyntaxError" | "IndentationError" => FailureKind::Config,
+        "ModuleNotFoundError" | "ImportError" => FailureKind::ToolMissing,
+        _ => FailureKind::Unknown,
+    };
+    (kind, last.to_owned())
+}

@@ -1,0 +1,211 @@
+//! The settings of one call of a tool, under the names published workers know.
+
+mod http;
+mod python;
+
+use noetl_model::{ExecutionId, Map, Value};
+
+use super::KINDS;
+use super::text::is_template;
+
+/// Settings that published workers know by another name: the tool, ours, theirs.
+const RENAMED: [(&str, &str, &str); 9] = [
+    ("shell", "cmds", "command"),
+    ("http", "endpoint", "url"),
+    ("postgres", "connection", "connection_string"),
+    ("postgres", "sql", "query"),
+    ("postgres", "command", "query"),
+    ("duckdb", "database", "db_path"),
+    ("duckdb", "command", "query"),
+    ("nats", "action", "operation"),
+    ("nats", "prefix", "pattern"),
+];
+
+/// What a call is besides its settings.
+pub(super) struct Call<'a> {
+    pub(super) kind: &'a str,
+    pub(super) execution: ExecutionId,
+    pub(super) step: &'a str,
+    pub(super) attempt: u32,
+    pub(super) timeout_ms: Option<u64>,
+    /// Whether templates are rendered already, so that what looks like one is none.
+    pub(super) is_rendered: bool,
+}
+
+impl Call<'_> {
+    /// The settings and arguments as published workers know them.
+    pub(super) fn lowered(&self, mut config: Map, mut input: Map) -> (Map, Map) {
+        for (kind, ours, theirs) in RENAMED {
+            if kind == self.kind
+                && !config.contains_key(theirs)
+                && let Some(value) = config.remove(ours)
+            {
+                config.insert(theirs.to_owned(), value);
+            }
+        }
+        credential(&mut config);
+        self.limit(&mut config);
+        match self.kind {
+            "shell" => self.shell(&mut config, &input),
+            "http" => http::lowered(&mut config, &input, self.is_rendered),
+            "python" => python::lowered(&mut config),
+            "postgres" | "duckdb" => statements(&mut config),
+            "nats" => nats(&mut config, &input),
+            "artifact" => {
+                if let Some(reference) = input.remove("ref") {
+                    input.entry("result_ref").or_insert(reference);
+                }
+            }
+            _ => {}
+        }
+        (config, input)
+    }
+
+    /// How long it may take, in whole seconds and under the one name that is always read. What is no
+    /// number there would make the whole command unreadable.
+    fn limit(&self, config: &mut Map) {
+        let written = [config.remove("timeout"), config.remove("timeout_seconds")];
+        let written = written.into_iter().flatten().find_map(|value| milliseconds(&value));
+        if let Some(ms) = self.timeout_ms.or(written)
+            && matches!(self.kind, "shell" | "http" | "python")
+        {
+            config.insert("timeout_seconds".to_owned(), ms.div_ceil(1000).max(1).into());
+        }
+    }
+
+    fn shell(&self, config: &mut Map, input: &Map) {
+        if let Some(Value::Array(commands)) = config.get("command") {
+            let commands = commands.iter().map(|command| format!("{{ {}\n}}", plain(command)));
+            let joined = commands.collect::<Vec<_>>().join(" && ");
+            config.insert("command".to_owned(), joined.into());
+        }
+        let mut env = strings(config.remove("env"));
+        let mut add = |name: &str, text: String| {
+            env.entry(name).or_insert(Value::String(text));
+        };
+        add("NOETL_EXECUTION_ID", self.execution.to_string());
+        add("NOETL_STEP", self.step.to_owned());
+        add("NOETL_ATTEMPT", self.attempt.to_string());
+        let text = Value::Object(input.clone()).to_string();
+        if self.is_rendered || !is_template(&text) {
+            add("NOETL_INPUT", text);
+        }
+        config.insert("env".to_owned(), Value::Object(env));
+    }
+}
+
+/// Why published workers cannot make a call with these settings; `None` when they can.
+pub(super) fn lacking(kind: &str, config: &Map) -> Option<String> {
+    if !KINDS.contains(&kind) {
+        return Some(format!("published workers have no tool of kind '{kind}'"));
+    }
+    let says = |name: &str, values: &[&str]| {
+        let text = config.get(name).and_then(Value::as_str);
+        text.is_some_and(|text| values.contains(&text))
+    };
+    let has = |name: &str| config.get(name).is_some_and(|value| !value.is_null());
+    let named_params = || config.get("params").is_some_and(Value::is_object);
+    let several = || config.get("commands").is_some_and(|list| !are_texts(list));
+    let why = match kind {
+        "postgres" | "duckdb" if named_params() => "parameters by name",
+        "postgres" | "duckdb" if several() => "parameters for each of several statements",
+        "postgres" if says("sslmode", &["require", "verify-ca", "verify-full"]) => {
+            "encrypted connections to Postgres"
+        }
+        "artifact" if says("action", &["put"]) => "keeping an artifact",
+        "nats" if ["create", "revision", "create_bucket"].iter().any(|name| has(name)) => {
+            "conditions of a write to a NATS bucket, and making one"
+        }
+        "nats" if ["action", "operation"].iter().any(|name| says(name, &["request"])) => {
+            "requests over NATS"
+        }
+        "python" if has("limits") => "limits of a Python step",
+        _ => return None,
+    };
+    Some(format!("published workers do not know {why}"))
+}
+
+fn are_texts(list: &Value) -> bool {
+    list.as_array().is_some_and(|list| list.iter().all(Value::is_string))
+}
+
+/// A stored credential by its alias alone: published workers look it up by that, and by nothing
+/// else. What spells out its secrets stays.
+fn credential(config: &mut Map) {
+    let alias_of = |auth: &Value| {
+        let auth = auth.as_object()?;
+        let alias = ["credential", "key", "alias"].iter().find_map(|key| auth.get(*key));
+        alias.and_then(Value::as_str).map(str::to_owned)
+    };
+    let Some(auth) = config.get("auth").or_else(|| config.get("credential")) else { return };
+    let named = || {
+        let inner = auth.as_object().filter(|map| map.len() == 1)?.values().next()?;
+        alias_of(inner)
+    };
+    if let Some(alias) = alias_of(auth).or_else(named) {
+        config.remove("credential");
+        config.insert("auth".to_owned(), alias.into());
+    }
+}
+
+/// Statements as one text: their tool splits it again.
+fn statements(config: &mut Map) {
+    if let Some(Value::Array(statements)) = config.remove("commands") {
+        let joined = statements.iter().map(plain).collect::<Vec<_>>().join(";\n");
+        config.entry("query").or_insert(joined.into());
+    }
+}
+
+fn nats(config: &mut Map, input: &Map) {
+    if config.get("operation").and_then(Value::as_str) == Some("publish") {
+        config.insert("operation".to_owned(), "js_publish".into());
+    }
+    for name in ["payload", "message", "body"] {
+        if let Some(value) = config.remove(name) {
+            config.entry("data").or_insert(value);
+        }
+    }
+    let sends = config.get("operation").and_then(Value::as_str) == Some("js_publish");
+    if sends && !config.contains_key("data") && !input.is_empty() {
+        config.insert("data".to_owned(), Value::Object(input.clone()));
+    }
+}
+
+/// A map whose values are texts; what is nothing is left out.
+fn strings(map: Option<Value>) -> Map {
+    let Some(Value::Object(map)) = map else { return Map::new() };
+    let present = map.into_iter().filter(|(_, value)| !value.is_null());
+    present.map(|(name, value)| (name, Value::String(plain(&value)))).collect()
+}
+
+/// A value as text.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A length of time as playbooks write it: seconds, or a number with its unit.
+fn milliseconds(value: &Value) -> Option<u64> {
+    let seconds = match value {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => {
+            let text = text.trim();
+            let digits = text.trim_end_matches(char::is_alphabetic);
+            let number: f64 = digits.trim().parse().ok()?;
+            match &text[digits.len()..] {
+                "ms" => number / 1000.0,
+                "" | "s" => number,
+                "m" => number * 60.0,
+                "h" => number * 3600.0,
+                "d" => number * 86_400.0,
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    std::time::Duration::try_from_secs_f64(seconds)
+        .ok()
+        .and_then(|length| u64::try_from(length.as_millis()).ok())
+}

@@ -1,0 +1,66 @@
+//! Python code: what it imports is written into it, for nothing is imported for it there.
+
+use noetl_model::{Map, Value};
+
+use super::strings;
+
+/// Modules that code here uses without importing them.
+const AT_HAND: [&str; 7] = ["json", "os", "re", "time", "math", "datetime", "uuid"];
+
+pub(super) fn lowered(config: &mut Map) {
+    source(config);
+    if let Some(env) = config.remove("env") {
+        config.insert("env".to_owned(), Value::Object(strings(Some(env))));
+    }
+    config.remove("raw");
+    let libs = config.remove("libs");
+    let Some(Value::String(code)) = config.get_mut("code") else { return };
+    let mut imports: Vec<String> = AT_HAND
+        .iter()
+        .filter(|module| uses(code, module))
+        .map(|module| format!("import {module}"))
+        .collect();
+    if let Some(Value::Object(libs)) = libs {
+        imports.extend(libs.iter().filter_map(|(alias, spec)| import(alias, spec)));
+    }
+    if !imports.is_empty() && !code.contains("from __future__") {
+        // On one line, so that few line numbers move.
+        *code = format!("{}\n{code}", imports.join("; "));
+    }
+}
+
+/// A program that is spelled out is code; one from elsewhere keeps its place.
+fn source(config: &mut Map) {
+    let Some(Value::Object(script)) = config.get_mut("script") else { return };
+    let Some(Value::Object(source)) = script.get_mut("source") else { return };
+    if source.get("type").and_then(Value::as_str) == Some("inline") {
+        let code = source.remove("code");
+        config.remove("script");
+        config.extend(code.map(|code| ("code".to_owned(), code)));
+        return;
+    }
+    let place = ["path", "url"].iter().find_map(|name| source.remove(*name));
+    if let Some(place) = place {
+        script.entry("uri").or_insert(place);
+    }
+}
+
+/// Whether code names something of a module.
+fn uses(code: &str, module: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+    code.match_indices(module).any(|(at, _)| {
+        let (before, after) = (&code[..at], &code[at + module.len()..]);
+        !before.ends_with(is_name) && after.starts_with('.')
+    })
+}
+
+fn import(alias: &str, spec: &Value) -> Option<String> {
+    match spec {
+        Value::String(module) => Some(format!("import {module} as {alias}")),
+        Value::Object(parts) => {
+            let (from, name) = (parts.get("from")?.as_str()?, parts.get("import")?.as_str()?);
+            Some(format!("from {from} import {name} as {alias}"))
+        }
+        _ => None,
+    }
+}

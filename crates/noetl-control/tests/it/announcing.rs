@@ -1,0 +1,232 @@
+//! Announcements on a store and a bus in memory: every way in which either fails at the wrong moment.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_bus::{Kept, MemoryStream};
+use noetl_control::{Announcing, AnnouncingOptions, Control, Options};
+use noetl_model::{CommandId, ExecutionId, Value};
+use noetl_store::{Commands, Store, SystemClock};
+use noetl_testkit::FrailStore;
+
+use crate::plant::{Gate, Plant, chain};
+use crate::publishing::until;
+
+const POOL: &str = "worker-pool";
+
+fn announce(store: &Arc<FrailStore>, bus: &Arc<MemoryStream>, control: &Control) -> Announcing {
+    let options = AnnouncingOptions::new("http://here:8082/");
+    let databases: Vec<Arc<dyn Store>> = vec![store.clone()];
+    Announcing::start(&options, databases, bus.clone(), control)
+}
+
+async fn plant(store: &Arc<FrailStore>) -> Plant {
+    Plant::open(store, 0, &Gate::new()).await
+}
+
+fn commands(kept: &[Kept]) -> Vec<i64> {
+    let id = |kept: &Kept| {
+        let said: Value = serde_json::from_slice(&kept.payload).unwrap();
+        said["event_id"].as_i64().unwrap()
+    };
+    kept.iter().map(id).collect()
+}
+
+async fn announced(bus: &MemoryStream, count: usize) -> Vec<Kept> {
+    until("the announcements", async || bus.kept().len() >= count).await;
+    bus.kept()
+}
+
+/// The one command of an execution that waits.
+async fn waiting(store: &FrailStore, execution: ExecutionId) -> CommandId {
+    let open = store.open_commands(CommandId::new(i64::MIN), 1000).await.unwrap();
+    open.iter().find(|row| row.execution == execution).expect("it waits").id
+}
+
+/// What a worker does with an announcement before it claims: it says that it has it.
+fn take(bus: &MemoryStream) {
+    while let Some((place, _)) = bus.give(POOL) {
+        bus.answer(POOL, place, true);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_is_announced_once_and_waits_quietly() {
+    let store = Arc::new(FrailStore::default());
+    let bus = Arc::new(MemoryStream::new());
+    let plant = plant(&store).await;
+    let announcing = announce(&store, &bus, &plant.control);
+    let id = plant.start(&chain(1)).await;
+    let kept = announced(&bus, 1).await;
+    let command = waiting(&store, id).await;
+    assert_eq!(kept[0].subject, format!("noetl.commands.shared.{id}"));
+    assert_eq!(kept[0].id, format!("{id}:s0:{command}#1"));
+    let said: Value = serde_json::from_slice(&kept[0].payload).unwrap();
+    assert_eq!(said["server_url"], "http://here:8082");
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(bus.kept().len(), 1, "who reads has not dealt with it, so nobody repeats it");
+    announcing.close().await;
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_local_worker_takes_is_not_announced() {
+    let store = Arc::new(FrailStore::default());
+    let bus = Arc::new(MemoryStream::new());
+    let plant = Plant::open(&store, 4, &Gate::new()).await;
+    let announcing = announce(&store, &bus, &plant.control);
+    let id = plant.start(&chain(5)).await;
+    plant.finished(id).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(commands(&bus.kept()), [0_i64; 0]);
+    announcing.close().await;
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_announcement_that_led_to_nothing_is_repeated_less_and_less_often() {
+    let store = Arc::new(FrailStore::default());
+    let bus = Arc::new(MemoryStream::new());
+    let plant = plant(&store).await;
+    let announcing = announce(&store, &bus, &plant.control);
+    let id = plant.start(&chain(1)).await;
+    announced(&bus, 1).await;
+    let command = waiting(&store, id).await;
+    for number in 2..=5 {
+        take(&bus);
+        let kept = announced(&bus, number).await;
+        assert_eq!(kept[number - 1].id, format!("{id}:s0:{command}#{number}"));
+    }
+    take(&bus);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(bus.kept().len(), 5, "the next is not due yet");
+    announcing.close().await;
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_left_unannounced_goes_out_by_itself() {
+    let store = Arc::new(FrailStore::default());
+    let bus = Arc::new(MemoryStream::new());
+    let gone = plant(&store).await;
+    let mut ids = vec![gone.start(&chain(1)).await, gone.start(&chain(1)).await];
+    gone.close().await;
+    let plant = plant(&store).await;
+    let announcing = announce(&store, &bus, &plant.control);
+    let kept = announced(&bus, 2).await;
+    let mut found: Vec<i64> = commands(&kept);
+    found.sort_unstable();
+    let mut expected = Vec::new();
+    for id in ids.drain(..) {
+        expected.push(waiting(&store, id).await.get());
+    }
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    announcing.close().await;
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bus_that_is_away_keeps_nobody_waiting_and_gets_it_all_later() {
+    let store = Arc::new(FrailStore::default());
+    let bus = Arc::new(MemoryStream::new());
+    bus.set_connected(false);
+    let plant = plant(&store).await;
+    let announcing = announce(&store, &bus, &plant.control);
+    for _ in 0..20 {
+        plant.start(&chain(1)).await;
+    }
+    assert!(bus.kept().is_empty());
+    bus.set_connected(true);
+    announced(&bus, 20).await;
+    // It goes away in the middle of its answers; what it kept is known to it.
+    bus.leave_after(3);
+    for _ in 0..20 {
+        plant.start(&chain(1)).await;
+    }
+    until("the loss", async || !noetl_bus::EventStream::is_connected(&*bus)).await;
+    bus.set_connected(true);
+    let kept = announced(&bus, 40).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(bus.kept().len(), kept.len(), "nothing is announced twice");
+    announcing.close().await;
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_deleted_is_made_again_with_what_waits() {
+    let store = Arc::new(FrailStore::default());
+    let bus = Arc::new(MemoryStream::new());
+    let plant = plant(&store).await;
+    let announcing = announce(&store, &bus, &plant.control);
+    for _ in 0..5 {
+        plant.start(&chain(1)).await;
+    }
+    announced(&bus, 5).await;
+    bus.delete();
+    let kept = announced(&bus, 5).await;
+    assert_eq!(kept.len(), 5);
+    // The same with one that comes just then.
+    bus.delete();
+    plant.start(&chain(1)).await;
+    announced(&bus, 6).await;
+    announcing.close().await;
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_of_its_own_gets_a_reader_of_its_own() {
+    let store = Arc::new(FrailStore::default());
+    let bus = Arc::new(MemoryStream::new());
+    let plant = plant(&store).await;
+    let announcing = announce(&store, &bus, &plant.control);
+    let catalog = Some(plant.register(&chain(1)).await);
+    let request = noetl_control::StartRequest {
+        catalog,
+        pool: Some("gpu.2 big".to_owned()),
+        ..noetl_control::StartRequest::default()
+    };
+    plant.control.executions.start(&plant.tenant, request).await.unwrap();
+    let kept = announced(&bus, 1).await;
+    assert!(kept[0].subject.starts_with("noetl.commands.gpu_2_big."), "{}", kept[0].subject);
+    assert!(bus.give("worker-pool-gpu_2_big").is_some());
+    assert!(bus.give(POOL).is_none());
+    announcing.close().await;
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_published_workers_lack_is_not_announced_and_why_says_so() {
+    let store = Arc::new(FrailStore::default());
+    let bus = Arc::new(MemoryStream::new());
+    let plant = plant(&store).await;
+    let announcing = announce(&store, &bus, &plant.control);
+    let id = plant.start("  - {step: s, tool: {kind: sqlite, query: select 1}}\n").await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert!(bus.kept().is_empty());
+    let why = plant.control.executions.why(&plant.tenant, id).await.unwrap().unwrap();
+    let moves = &why.waits[0].would_move_it;
+    assert!(moves.contains("no tool of kind 'sqlite'"), "{moves}");
+    announcing.close().await;
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_with_nothing_to_do_asks_its_store_little() {
+    let store = Arc::new(FrailStore::default());
+    let bus = Arc::new(MemoryStream::new());
+    let control = Control::open(
+        Options { slots: 0, ..Options::default() },
+        store.clone(),
+        Arc::new(SystemClock),
+    );
+    let plant = Plant::equipped(control.await.unwrap(), noetl_tools::Registry::default());
+    let announcing = announce(&store, &bus, &plant.control);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let before = store.command_looks();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let asked = store.command_looks() - before;
+    assert!(asked <= 10, "{asked} questions about commands in 100 s");
+    announcing.close().await;
+    plant.close().await;
+}

@@ -1,0 +1,214 @@
+//! What a claim answers, and that no answer makes the worker spin.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use noetl_bus::{EventStream, Message, Stored};
+use noetl_model::{CommandId, Value};
+use noetl_store::Commands;
+use noetl_testkit::nats::TestNats;
+use noetl_testkit::twin::{Twin, TwinOptions};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use crate::stage::{app, bus, counted, ended, execute, options, playbook, register, start, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_published_worker_with_its_defaults_runs_a_playbook() {
+    let nats = TestNats::start();
+    let app = app(&nats).await;
+    let twin = Twin::start(options(&app, &nats, "w1"));
+    let text = playbook(
+        "{who: Ada}",
+        "  - step: start\n    tool: {kind: python, input: {who: '{{ workload.who }}'}, \
+         code: 'result = {\"hello\": who}'}\n    next: {arcs: [{step: end}]}\n  \
+         - {step: end, tool: {kind: noop, result: {said: '{{ start.hello }}'}}}\n",
+    );
+    let id = start(&app, &text).await;
+    assert_eq!(ended(&app, id).await, ("COMPLETED".to_owned(), Some(json!({"said": "Ada"}))));
+    assert_eq!(twin.seen.claims(), [200, 200]);
+    let log = counted(&app, id).await;
+    for kind in ["command.issued", "command.claimed", "command.started", "call.done", "step.exit"] {
+        assert_eq!(log.get(kind), Some(&2), "{kind}: {log:?}");
+    }
+    twin.kill().await;
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn text_that_looks_like_a_template_survives_its_second_rendering() {
+    let nats = TestNats::start();
+    let app = app(&nats).await;
+    let twin = Twin::start(options(&app, &nats, "w1"));
+    let text = playbook(
+        "{text: ''}",
+        "  - step: start\n    tool: {kind: python, input: {text: '{{ workload.text }}'}, \
+         code: 'result = {\"text\": text, \"length\": len(text)}'}\n    \
+         next: {arcs: [{step: through}]}\n  \
+         - step: through\n    tool:\n      - {name: a, kind: noop, result: '{{ start.text }}'}\n      \
+         - {name: b, kind: shell, env: {T: '{{ a }}'}, command: 'printf %s \"$T\"'}\n    \
+         next: {arcs: [{step: end}]}\n  \
+         - {step: end, tool: {kind: noop, result: {first: '{{ start.text }}', \
+         length: '{{ start.length }}', last: '{{ through.results.b.stdout }}'}}}\n",
+    );
+    register(&app, &text).await;
+    for nasty in ["{{ 7 * 7 }}", "{% if %}", "{\"a\": \"{{ b }}\"}", "}} {{ ü '\"\n", "12", "{{"] {
+        let payload = json!({ "text": nasty }).as_object().cloned().unwrap();
+        let id = execute(&app, "tests/test", payload).await;
+        let length = nasty.chars().count();
+        let expected = json!({"first": nasty, "length": length, "last": nasty});
+        assert_eq!(ended(&app, id).await, ("COMPLETED".to_owned(), Some(expected)), "{nasty:?}");
+    }
+    twin.kill().await;
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_never_run_is_forgotten_at_once() {
+    let nats = TestNats::start();
+    let app = app(&nats).await;
+    // Cancelled before anybody claims it; the announcement is in the stream all the same.
+    let id = start(&app, &playbook("{}", "  - {step: s, tool: {kind: noop}}\n")).await;
+    until("its announcement", async || nats.kept("noetl_commands").await.len() == 1).await;
+    app.client.cancel(id, None).await.unwrap();
+    // One of a tool that published workers lack, announced by somebody else.
+    let text = playbook("{}", "  - {step: s, tool: {kind: sqlite, query: select 1}}\n");
+    let foreign = start(&app, &text).await;
+    let open = app.store.open_commands(CommandId::new(i64::MIN), 10).await.unwrap();
+    let unable = open.iter().find(|row| row.execution == foreign).expect("it waits").id;
+    // And one that is nobody's.
+    let (bus, mut messages) = (bus(&nats), Vec::new());
+    bus.connected().await;
+    for event in [unable.get(), 7] {
+        let said = json!({
+            "command_id": format!("1:s:{event}"), "event_id": event,
+            "execution_id": foreign.get(), "step": "s", "server_url": app.base,
+        });
+        messages.push(Message {
+            subject: "noetl.commands.shared.1".to_owned(),
+            id: format!("by hand {event}"),
+            payload: said.to_string().into_bytes(),
+        });
+    }
+    assert_eq!(bus.publish(messages).await, vec![Ok(Stored::New); 2]);
+    let twin = Twin::start(options(&app, &nats, "w1"));
+    let last = start(&app, &playbook("{}", "  - {step: s, tool: {kind: noop}}\n")).await;
+    assert_eq!(ended(&app, last).await.0, "COMPLETED");
+    let mut claims = twin.seen.claims();
+    claims.sort_unstable();
+    assert_eq!(claims, [200, 409, 409, 409], "each was asked for once");
+    assert_eq!(twin.seen.announcements.load(Ordering::Relaxed), 4);
+    twin.kill().await;
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_away_is_asked_for_patiently() {
+    let nats = TestNats::start();
+    let app = app(&nats).await;
+    let id = start(&app, &playbook("{}", "  - {step: s, tool: {kind: noop}}\n")).await;
+    until("its announcement", async || nats.kept("noetl_commands").await.len() == 1).await;
+    let twin = Twin::start(options(&app, &nats, "w1"));
+    app.store.set_down(true);
+    // It registers only where a store answers; one that comes before is started again.
+    until("a claim or its end", async || !twin.seen.claims().is_empty() || twin.is_over()).await;
+    app.store.set_down(false);
+    let again = match twin.is_over() {
+        true => Some(Twin::start(options(&app, &nats, "w2"))),
+        false => None,
+    };
+    assert_eq!(ended(&app, id).await.0, "COMPLETED");
+    let refused = twin.seen.claims().iter().filter(|status| **status == 503).count();
+    assert!(refused <= 5, "{refused} claims were refused while the store was away");
+    twin.kill().await;
+    if let Some(again) = again {
+        again.kill().await;
+    }
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_pool_is_served_by_its_own_workers() {
+    let nats = TestNats::start();
+    let app = app(&nats).await;
+    let shared = Twin::start(options(&app, &nats, "shared-1"));
+    let gpu = Twin::start(TwinOptions {
+        consumer: "worker-pool-gpu".to_owned(),
+        filter: "noetl.commands.gpu.>".to_owned(),
+        ..options(&app, &nats, "gpu-1")
+    });
+    register(&app, &playbook("{}", "  - {step: s, tool: {kind: noop}}\n")).await;
+    let request = noetl_api::execute::ExecuteRequest {
+        execution_pool: Some("gpu".to_owned()),
+        ..noetl_api::execute::ExecuteRequest::path("tests/test", noetl_model::Map::new())
+    };
+    let id = app.client.execute(&request).await.unwrap().execution_id.get();
+    let id = noetl_model::ExecutionId::new(id);
+    assert_eq!(ended(&app, id).await.0, "COMPLETED");
+    assert_eq!((gpu.seen.claims(), shared.seen.claims()), (vec![200], vec![]));
+    gpu.kill().await;
+    shared.kill().await;
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_result_comes_back_whole() {
+    let nats = TestNats::start();
+    let app = app(&nats).await;
+    let twin = Twin::start(options(&app, &nats, "w1"));
+    let text = playbook(
+        "{}",
+        "  - step: start\n    tool: {kind: python, code: \
+         'result = {\"rows\": [\"x\" * 100 for _ in range(3000)], \"count\": 3000}'}\n    \
+         next: {arcs: [{step: end}]}\n  \
+         - step: end\n    tool:\n      \
+         - {name: size, kind: python, input: {rows: '{{ start.rows }}'}, \
+         code: 'result = {\"size\": len(rows)}'}\n",
+    );
+    let id = start(&app, &text).await;
+    let (status, result) = ended(&app, id).await;
+    assert_eq!((status.as_str(), result), ("COMPLETED", Some(json!({"size": 3000}))));
+    twin.kill().await;
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_begins_says_so_before_its_tool_runs() {
+    let nats = TestNats::start();
+    let app = app(&nats).await;
+    let gate = Arc::new(Semaphore::new(0));
+    let twin = Twin::start(TwinOptions { gate: Some(gate.clone()), ..options(&app, &nats, "w1") });
+    let id = start(&app, &playbook("{}", "  - {step: s, tool: {kind: noop}}\n")).await;
+    until("its beginning", async || twin.seen.began.load(Ordering::Relaxed) == 1).await;
+    let log = counted(&app, id).await;
+    assert_eq!((log.get("command.started"), log.get("call.done")), (Some(&1), None));
+    gate.add_permits(1);
+    assert_eq!(ended(&app, id).await.0, "COMPLETED");
+    twin.kill().await;
+    app.close().await;
+}
+
+/// What a failing tool says is a failure of its step, of the kind it has here.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_fails_fails_its_step() {
+    let nats = TestNats::start();
+    let app = app(&nats).await;
+    let twin = Twin::start(options(&app, &nats, "w1"));
+    let text = playbook(
+        "{}",
+        "  - step: s\n    tool: {kind: shell, command: 'exit 3'}\n    \
+         next: {arcs: [{step: end, on: error, set: {ctx.kind: '{{ output.error.kind }}', \
+         ctx.code: '{{ output.error.exit_code }}'}}]}\n  \
+         - {step: end, tool: {kind: noop, result: {kind: '{{ ctx.kind }}', code: '{{ ctx.code }}'}}}\n",
+    );
+    let id = start(&app, &text).await;
+    let expected: Value = json!({"kind": "exit_code", "code": 3});
+    assert_eq!(ended(&app, id).await, ("COMPLETED".to_owned(), Some(expected)));
+    let hard = playbook("{}", "  - {step: s, tool: {kind: http, url: 'http://127.0.0.1:1/'}}\n");
+    let id = start(&app, &hard).await;
+    assert_eq!(ended(&app, id).await.0, "FAILED");
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    twin.kill().await;
+    app.close().await;
+}

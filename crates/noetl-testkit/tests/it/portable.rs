@@ -1,0 +1,109 @@
+//! The examples that say they are portable, run by the published worker.
+
+use std::sync::Arc;
+
+use noetl_model::Map;
+use noetl_store::Store;
+use noetl_store_postgres::PostgresStore;
+use noetl_store_sqlite::SqliteStore;
+use noetl_testkit::TestApp;
+use noetl_testkit::nats::TestNats;
+use noetl_testkit::postgres::TestDatabase;
+use noetl_testkit::twin::Twin;
+use serde_json::Value;
+
+use crate::stage::{app_over, ended, execute, options, ready, register};
+
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+
+/// What says that an example runs on a published worker.
+const MARK: &str = "# Portable:";
+
+struct Example {
+    name: String,
+    text: String,
+    prints: Value,
+}
+
+/// All of them, and those of them that are marked.
+fn examples() -> (Vec<String>, Vec<Example>) {
+    let (mut all, mut marked) = (Vec::new(), Vec::new());
+    for entry in std::fs::read_dir(EXAMPLES).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|end| end != "yaml") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        if text.contains("kind: Playbook") {
+            all.push(text.clone());
+        }
+        let only = std::env::var("NOETL_TRY_EXAMPLES").ok();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let is_tried = only.is_some_and(|only| only.split(',').any(|tried| tried == name));
+        if !is_tried && !text.lines().any(|line| line.starts_with(MARK)) {
+            continue;
+        }
+        let head: Vec<&str> =
+            text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect();
+        let head = head.join(" ");
+        let (_, prints) = head.split_once("Prints: ").unwrap_or_default();
+        let mut prints = serde_json::Deserializer::from_str(prints).into_iter::<Value>();
+        let prints = prints.next().and_then(Result::ok);
+        let prints = prints.unwrap_or_else(|| panic!("{name} does not say what it prints"));
+        marked.push(Example { name, text, prints });
+    }
+    (all, marked)
+}
+
+async fn run_all(app: &TestApp, nats: &TestNats) {
+    ready(nats).await;
+    let twins = [Twin::start(options(app, nats, "w1")), Twin::start(options(app, nats, "w2"))];
+    let (all, marked) = examples();
+    assert!(marked.len() >= 10, "{} examples are marked", marked.len());
+    for text in &all {
+        register(app, text).await;
+    }
+    let mut troubles = Vec::new();
+    let mut begun = Vec::new();
+    for example in marked {
+        begun.push((execute(app, &path_of(&example.text), Map::new()).await, example));
+    }
+    for (id, example) in begun {
+        let (status, result) = ended(app, id).await;
+        if status != "COMPLETED" || result.as_ref() != Some(&example.prints) {
+            let error = app.client.status(id).await.unwrap().error;
+            troubles.push(format!("{}: {status} {result:?} {error:?}", example.name));
+        }
+    }
+    assert!(troubles.is_empty(), "{}", troubles.join("\n"));
+    for twin in twins {
+        assert!(!twin.is_over());
+        twin.kill().await;
+    }
+}
+
+fn path_of(text: &str) -> String {
+    let line = text.lines().find_map(|line| line.trim().strip_prefix("path: "));
+    line.expect("an example has a path").trim().to_owned()
+}
+
+async fn run_on(store: Arc<dyn Store>) {
+    let nats = TestNats::start();
+    let app = app_over(&nats, store).await;
+    run_all(&app, &nats).await;
+    app.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn portable_examples_print_what_they_say_on_sqlite() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let options = noetl_store_sqlite::Options::file(directory.path().join("noetl.db"));
+    run_on(Arc::new(SqliteStore::open(options).unwrap())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn portable_examples_print_what_they_say_on_postgres() {
+    let database = TestDatabase::new();
+    let options = noetl_store_postgres::Options::new(&database.url()).unwrap();
+    run_on(Arc::new(PostgresStore::open(options).await.unwrap())).await;
+}
