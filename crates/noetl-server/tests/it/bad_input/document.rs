@@ -106,7 +106,11 @@ impl Whole {
     fn collect(&self, schema: &Value, fields: &mut Vec<Field>) -> bool {
         let schema = self.resolved(schema);
         if let Some(parts) = schema["allOf"].as_array() {
-            return parts.iter().fold(false, |is, part| self.collect(part, fields) || is);
+            let mut is_object = false;
+            for part in parts {
+                is_object |= self.collect(part, fields);
+            }
+            return is_object;
         }
         if let Some(choices) = schema["oneOf"].as_array() {
             // The other one is nothing, or a shorter way to say the same.
@@ -132,7 +136,11 @@ impl Whole {
     fn types(&self, schema: &Value, types: &mut BTreeSet<String>) -> bool {
         let schema = self.resolved(schema);
         if let Some(choices) = schema["oneOf"].as_array() {
-            return choices.iter().fold(true, |all, choice| self.types(choice, types) && all);
+            let mut is_named = true;
+            for choice in choices {
+                is_named &= self.types(choice, types);
+            }
+            return is_named;
         }
         let named: Vec<&str> = match &schema["type"] {
             Value::String(one) => vec![one],
