@@ -5,6 +5,7 @@ mod contexts;
 mod executions;
 mod keeping;
 mod remote;
+mod worker;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ pub(crate) use keeping::{
     TokensArguments, WorkersArguments,
 };
 pub(crate) use remote::{DoctorArguments, Form, RemoteArguments};
+pub(crate) use worker::WorkerArguments;
 
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NOETL_COMMIT"), ")");
 
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     Dev(DevArguments),
     /// Start the control plane alone, on a database that is named; workers are other processes.
     Server(ServerArguments),
+    /// Run the steps of a server's executions, as a process of its own.
+    Worker(WorkerArguments),
     /// Look after the database.
     #[command(subcommand)]
     Db(DbCommand),
@@ -309,7 +313,7 @@ pub(crate) enum Output {
 }
 
 /// More slots than this only cost memory: tools that wait do so without a thread.
-const SLOTS_MAX: i64 = 10_000;
+pub(crate) const SLOTS_MAX: i64 = 10_000;
 
 fn slots(least: i64) -> clap::builder::RangedI64ValueParser<usize> {
     clap::builder::RangedI64ValueParser::new().range(least..=SLOTS_MAX)

@@ -29,8 +29,8 @@ use crate::dispatch::calls::Calls;
 use crate::journal::{Journal, SubmitError};
 use crate::workers::{Scope, WorkerError, Workers};
 
-/// How long a lease lasts that its holder renews: three times as long as it is asked to wait between
-/// two renewals, so that two of them may be lost.
+/// How long a lease lasts that its holder renews when nothing else is said: so long that several
+/// renewals may be lost.
 pub const LEASE: Duration = Duration::from_secs(45);
 
 /// The longest a caller waits. Proxies give up on calls of a minute.
@@ -121,11 +121,18 @@ pub struct Leasing {
     pub(crate) workers: Workers,
     pub(crate) calls: Calls,
     pub(crate) draining: CancellationToken,
+    /// How long a lease lasts that its holder renews.
+    pub(crate) lease: Duration,
     /// By pool: whose command was handed out last.
     pub(crate) last: Arc<Mutex<HashMap<String, ExecutionId>>>,
 }
 
 impl Leasing {
+    /// How long a worker holds what it does not name again.
+    pub const fn duration(&self) -> Duration {
+        self.lease
+    }
+
     /// Hands out commands, as soon as there are some; none when the wait is over.
     pub async fn lease(
         &self,
@@ -177,7 +184,7 @@ impl Leasing {
         amount("the number of commands", 0, commands.len())?;
         let kind = noetl_store::RuntimeKind::WorkerPool;
         self.workers.heartbeat(tenant, scope, kind, worker).await?;
-        let held = self.store.renew_held(scope.as_ref(), worker, commands, LEASE).await;
+        let held = self.store.renew_held(scope.as_ref(), worker, commands, self.lease).await;
         let held = held.map_err(LeaseError::Store)?;
         if !held.is_empty() {
             self.workers.held().seen();
@@ -206,6 +213,7 @@ impl Leasing {
             store: self.store.clone(),
             journal: self.journal.clone(),
             held: self.workers.held().clone(),
+            lease: self.lease,
             closing: self.draining.clone(),
         };
         look.look().await
@@ -309,7 +317,7 @@ impl Leasing {
     async fn began(&self, scope: &Scope, request: &LeaseRequest, taken: &[Leased]) {
         self.workers.held().seen();
         let ids: Vec<CommandId> = taken.iter().map(|leased| leased.row.id).collect();
-        let noted = self.store.renew_held(scope.as_ref(), &request.worker, &ids, LEASE).await;
+        let noted = self.store.renew_held(scope.as_ref(), &request.worker, &ids, self.lease).await;
         if let Err(error) = noted {
             warn!(%error, "new leases are as short as those of workers known by name");
         }

@@ -3,7 +3,9 @@
 //! A report about a command is an input to the engine; anything else is kept and shown, and drives
 //! nothing. What only the engine may say is refused.
 
+mod ends;
 mod inputs;
+mod tenants;
 
 use std::sync::Arc;
 
@@ -16,7 +18,9 @@ use noetl_model::{
 };
 use noetl_store::{CommandRow, Store, StoreError};
 
+pub use self::ends::{End, EndTaken};
 use self::inputs::{answered, ended, failure_in};
+use self::tenants::Tenants;
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError};
 use crate::redaction::{Redaction, unmark};
@@ -66,6 +70,9 @@ pub enum ReportError {
     /// Another worker holds the command.
     #[error("Command already claimed by {0}")]
     ClaimedBy(Arc<str>),
+    /// What a result refers to was not put before.
+    #[error("there is no content {0}: put it with 'PUT /api/worker/content/{0}' first")]
+    NoContent(String),
     /// The journal did not take it.
     #[error("the report was not taken")]
     Submit(#[source] SubmitError),
@@ -84,6 +91,7 @@ pub struct Reports {
     subscriptions: Subscriptions,
     redaction: Redaction,
     workers: Workers,
+    tenants: Tenants,
 }
 
 impl Reports {
@@ -96,7 +104,8 @@ impl Reports {
         redaction: Redaction,
         workers: Workers,
     ) -> Self {
-        Self { store, journal, ids, results, subscriptions, redaction, workers }
+        let tenants = Tenants::default();
+        Self { store, journal, ids, results, subscriptions, redaction, workers, tenants }
     }
 
     /// Takes one report. A repeat answers as the first did and changes nothing.

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::SecretUses;
 use crate::callbacks::Callbacks;
 use crate::catalog::{Catalog, Playbooks};
+use crate::content::Content;
 use crate::credentials::{Credentials, LocalSecrets};
 use crate::dispatch::Dispatch;
 use crate::due::Deliverer;
@@ -104,6 +105,8 @@ pub struct Control {
     pub variables: Variables,
     /// Results that workers hand in apart.
     pub stored_results: StoredResults,
+    /// Large results by their digest.
+    pub content: Content,
     /// What workers keep for each other.
     pub objects: Objects,
     /// Tokens of callers.
@@ -260,6 +263,7 @@ impl Control {
                 store: database.clone(),
                 journal: journal.clone(),
                 held: held.clone(),
+                lease: options.worker_lease,
                 closing: closing.clone(),
             };
             tasks.push(tokio::spawn(leases.run()));
@@ -306,6 +310,7 @@ impl Control {
             workers: workers.clone(),
             calls: dispatch.calls().clone(),
             draining: draining.clone(),
+            lease: options.worker_lease,
             last: Arc::default(),
         };
         let reports = Reports::new(
@@ -360,6 +365,7 @@ impl Control {
             stretches: Stretches::new(store.clone()),
             variables,
             stored_results,
+            content: Content::new(blobs.clone()),
             objects,
             tokens: Tokens::new(store.clone(), clock.clone()),
             catalog,

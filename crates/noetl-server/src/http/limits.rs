@@ -9,8 +9,9 @@ use axum::response::{IntoResponse, Response};
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Requests that wait for something to happen: they cost nothing while they do.
-const WAITING: [&str; 1] = ["/api/worker/lease"];
+/// Requests that wait for something to happen, and cost nothing while they do; and those that take as
+/// long as a line needs for what they carry, of which there is a number of its own.
+const WAITING: [&str; 2] = ["/api/worker/lease", "/api/worker/content/{digest}"];
 
 /// Refuses what would be one too many, and gives up on what takes too long. What a request that was
 /// given up on has started goes on or not as if its caller had hung up.

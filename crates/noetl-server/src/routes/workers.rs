@@ -6,7 +6,7 @@ use noetl_api::Id;
 use noetl_api::workers::{
     HeartbeatReply, HeartbeatRequest, IssuedRow, LeaseReply, LeaseRequest, LeasedCommand,
 };
-use noetl_control::{LEASE, Leased, WAIT_MAX};
+use noetl_control::{Leased, WAIT_MAX};
 use noetl_model::CommandId;
 use noetl_model::row::EventRow;
 
@@ -15,7 +15,7 @@ use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::Json;
-use crate::{reads, shape};
+use crate::shape;
 
 /// Take commands
 ///
@@ -47,7 +47,8 @@ pub(crate) async fn lease(
     for leased in leased {
         commands.extend(shown(&app, leased).await?);
     }
-    Ok(Json(LeaseReply { commands, lease_seconds: LEASE.as_secs() }))
+    let lease_seconds = app.control.leasing.duration().as_secs();
+    Ok(Json(LeaseReply { commands, lease_seconds }))
 }
 
 /// Say which commands still run
@@ -75,7 +76,7 @@ pub(crate) async fn heartbeat(
         status: "ok".to_owned(),
         cancel: ids(renewed.cancel),
         lost: ids(renewed.lost),
-        lease_seconds: LEASE.as_secs(),
+        lease_seconds: leasing.duration().as_secs(),
     }))
 }
 
@@ -91,10 +92,14 @@ fn wait(seconds: f64) -> Result<Duration, ApiError> {
 /// A command as its worker gets it; `None` when its execution is gone, which takes it along.
 async fn shown(app: &App, leased: Leased) -> Result<Option<LeasedCommand>, ApiError> {
     let Leased { row, event, issued } = leased;
-    let Some(of) = reads::execution_of(app, row.execution).await? else { return Ok(None) };
+    let tenant = app.control.workers.tenant_of(row.execution).await?;
+    let Some(tenant) = tenant else { return Ok(None) };
+    let of = app.control.executions.get(&tenant, row.execution).await?;
+    let Some(of) = of else { return Ok(None) };
     let kept = EventRow::from(&event);
     Ok(Some(LeasedCommand {
         event_id: row.id.into(),
+        tenant_id: tenant.to_string(),
         command: shape::command(&row, &issued, &of),
         issued: IssuedRow {
             seq: event.seq.0,
