@@ -36,6 +36,10 @@ pub(crate) struct WorkerArguments {
     /// NOETL_WORKER_LISTEN [default: nowhere].
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
+    /// How many mebibytes the result of a step may have. Else NOETL_WORKER_RESULT_MAX_MB
+    /// [default: 64].
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u16).range(1..=512))]
+    pub(crate) result_max: Option<u16>,
     /// How many seconds running steps may take to end when it is told to stop; what is left is given
     /// back. Else NOETL_WORKER_GRACE_SECS [default: 30].
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]

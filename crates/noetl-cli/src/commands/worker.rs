@@ -29,10 +29,15 @@ const POOL: &str = "NOETL_WORKER_POOL";
 const LABELS: &str = "NOETL_WORKER_LABELS";
 const NAME: &str = "NOETL_WORKER_NAME";
 const LISTEN: &str = "NOETL_WORKER_LISTEN";
+const RESULT_MAX: &str = "NOETL_WORKER_RESULT_MAX_MB";
 const GRACE: &str = "NOETL_WORKER_GRACE_SECS";
 
 /// Steps at a time when nobody says.
 const SLOTS_DEFAULT: usize = 16;
+
+/// Bytes of the largest result when nobody says. Large ones go to the server apart, so that they cost
+/// memory here alone.
+const RESULT_DEFAULT: usize = 64 << 20;
 
 /// How long running steps may take to end when nobody says.
 const GRACE_DEFAULT: Duration = Duration::from_secs(30);
@@ -56,6 +61,7 @@ async fn work(remote: Remote, settings: Settings) -> Result<ExitCode, Failure> {
     };
     let health_at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
     let slots = settings.slots;
+    let tools = Registry::standard(tools(settings.result_max));
     let options = RemoteOptions {
         name: settings.name,
         pool: settings.pool,
@@ -65,7 +71,6 @@ async fn work(remote: Remote, settings: Settings) -> Result<ExitCode, Failure> {
         grace: settings.grace,
     };
     let greeting = greeting(&remote, &options);
-    let tools = Registry::standard(runtime::tools());
     let clock = Arc::new(SystemClock);
     let worker = RemoteWorker::new(remote.client.clone(), options, tools, clock);
     let serving = listener.map(|listener| {
@@ -96,6 +101,19 @@ async fn work(remote: Remote, settings: Settings) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The tools of this process, whose results may be so large.
+fn tools(result_max: usize) -> noetl_tools::Options {
+    let tools = runtime::tools();
+    let limits = noetl_tools::Limits {
+        python_result: result_max,
+        http_response: result_max,
+        sql_result: result_max,
+        nats_payload: result_max,
+        ..tools.limits
+    };
+    noetl_tools::Options { limits, ..tools }
+}
+
 async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| {
         Failure::new(Kind::Config, format!("could not listen on {address}: {error}"))
@@ -124,6 +142,7 @@ struct Settings {
     labels: Map,
     listen: Option<SocketAddr>,
     grace: Duration,
+    result_max: usize,
 }
 
 impl Settings {
@@ -142,6 +161,12 @@ impl Settings {
             None => number(GRACE, 0..=86_400)?
                 .and_then(|seconds| u64::try_from(seconds).ok())
                 .map_or(GRACE_DEFAULT, Duration::from_secs),
+        };
+        let result_max = match arguments.result_max {
+            Some(mib) => usize::from(mib) << 20,
+            None => number(RESULT_MAX, 1..=512)?
+                .and_then(|mib| usize::try_from(mib).ok())
+                .map_or(RESULT_DEFAULT, |mib| mib << 20),
         };
         let mut labels = Map::new();
         let listed = setting(LABELS).unwrap_or_default();
@@ -168,7 +193,7 @@ impl Settings {
         };
         let pool = arguments.pool.clone().or_else(|| setting(POOL));
         let pool = pool.map(|pool| pool.trim().to_owned()).filter(|pool| !pool.is_empty());
-        Ok(Self { name, pool, slots, labels, listen, grace })
+        Ok(Self { name, pool, slots, labels, listen, grace, result_max })
     }
 }
 
@@ -212,6 +237,7 @@ mod tests {
             name: Some("w".to_owned()),
             listen: None,
             grace: Some(1),
+            result_max: Some(8),
         }
     }
 
@@ -235,6 +261,7 @@ mod tests {
         assert_eq!(serde_json::json!(settings.labels), serde_json::json!({"a": "1", "b": "3"}));
         assert_eq!(settings.listen, "[::1]:9".parse().ok());
         assert_eq!((settings.slots, settings.grace), (3, Duration::from_secs(1)));
+        assert_eq!(settings.result_max, 8 << 20);
     }
 
     #[test]

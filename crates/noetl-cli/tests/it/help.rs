@@ -23,6 +23,7 @@ fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
       dev           Start the control plane with a worker on an embedded database
       server        Start the control plane alone, on a database that is named; workers are other
                     processes
+      worker        Run the steps of a server's executions, as a process of its own
       db            Look after the database
       register      Register documents at a server
       catalog       Work with the documents of a server
