@@ -15,8 +15,8 @@ use tokio::io::AsyncWriteExt as _;
 /// The most bytes of one result.
 pub const CONTENT_MAX: u64 = 512 << 20;
 
-/// Bytes read at a time.
-const PART: usize = 512 << 10;
+/// Bytes read at a time. A place that keeps content compressed reads all before a part with it.
+const PART: usize = 4 << 20;
 
 /// What all of it is.
 const JSON: &str = "application/json";
@@ -36,7 +36,9 @@ pub enum ContentError {
         found: Digest,
     },
     /// There is more of it than is kept.
-    #[error("a result of more than {CONTENT_MAX} bytes is not kept; write it to a file or a bucket")]
+    #[error(
+        "a result of more than {CONTENT_MAX} bytes is not kept; write it to a file or a bucket"
+    )]
     TooLarge,
     /// It is not there.
     #[error("there is no content {0}")]

@@ -45,9 +45,8 @@ impl Blobs for SqliteStore {
         most: usize,
     ) -> Result<Vec<u8>, BlobError> {
         let asked = blob.clone();
-        let part = self.read("read content", move |connection| {
-            spooled::part(connection, &asked, from, most)
-        });
+        let part = self
+            .read("read content", move |connection| spooled::part(connection, &asked, from, most));
         part.await?.ok_or(BlobError::Missing { digest: blob.digest })?
     }
 

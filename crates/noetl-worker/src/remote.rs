@@ -164,8 +164,7 @@ async fn register(
 
 /// Gives back what is left. Without an answer it comes back when its lease ends.
 async fn say_goodbye(link: &Link) {
-    let named =
-        RuntimeNamed { name: link.name.clone(), kind: KIND.to_owned(), release: true };
+    let named = RuntimeNamed { name: link.name.clone(), kind: KIND.to_owned(), release: true };
     let said = tokio::time::timeout(GOODBYE_MAX, link.ask(work::deregister(&named))).await;
     match said {
         Ok(Ok(_)) => {}

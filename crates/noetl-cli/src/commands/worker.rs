@@ -73,9 +73,8 @@ async fn work(remote: Remote, settings: Settings) -> Result<ExitCode, Failure> {
     let greeting = greeting(&remote, &options);
     let clock = Arc::new(SystemClock);
     let worker = RemoteWorker::new(remote.client.clone(), options, tools, clock);
-    let serving = listener.map(|listener| {
-        tokio::spawn(health::serve(listener, worker.counters(), slots))
-    });
+    let serving =
+        listener.map(|listener| tokio::spawn(health::serve(listener, worker.counters(), slots)));
     let draining = CancellationToken::new();
     let working = worker.run(draining.clone(), || output::note(&greeting));
     let mut working = std::pin::pin!(working);
@@ -241,10 +240,7 @@ mod tests {
         }
     }
 
-    fn read(
-        arguments: &WorkerArguments,
-        variables: &[(&str, &str)],
-    ) -> Result<Settings, String> {
+    fn read(arguments: &WorkerArguments, variables: &[(&str, &str)]) -> Result<Settings, String> {
         let setting = |name: &str| {
             let found = variables.iter().find(|(key, _)| *key == name);
             found.map(|(_, value)| (*value).to_owned())

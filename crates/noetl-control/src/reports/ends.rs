@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use noetl_engine::{Complete, Fail, Input, Keep, Refusal};
+use noetl_engine::{Complete, Fail, Input, Keep};
 use noetl_model::event::{BlobRef, Reported};
 use noetl_model::row::types;
 use noetl_model::{
@@ -130,7 +130,8 @@ impl Reports {
         };
         let input = Input::Keep(Box::new(Keep { said, id: None, key: Some(command.get()) }));
         match self.journal.submit(execution, input).await {
-            Ok(_) | Err(SubmitError::Refused(Refusal::NotFound)) => Ok(()),
+            // Refused: the execution is over for good, or gone.
+            Ok(_) | Err(SubmitError::Refused(_)) => Ok(()),
             Err(error) => Err(ReportError::Submit(error)),
         }
     }

@@ -33,7 +33,7 @@ pub(crate) struct SizeQuery {
 /// Keep a large result
 ///
 /// The body is its JSON, of up to 512 MiB, and is written down as it comes. What no report refers to
-/// within a day goes again.
+/// goes again.
 #[utoipa::path(
     put,
     path = "/api/worker/content/{digest}",
@@ -81,7 +81,8 @@ pub(crate) async fn get(
     let permit = permit(&app)?;
     // The first part shows whether there is anything at all.
     let first = app.control.content.part(&digest, bytes, 0).await?;
-    let headers = [(CONTENT_TYPE, "application/json".to_owned()), (CONTENT_LENGTH, bytes.to_string())];
+    let headers =
+        [(CONTENT_TYPE, "application/json".to_owned()), (CONTENT_LENGTH, bytes.to_string())];
     Ok((headers, parts(&app, digest, bytes, first, permit)).into_response())
 }
 

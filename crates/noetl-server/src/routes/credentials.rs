@@ -148,6 +148,7 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn sealed(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(identifier): Path<String>,
     Query(query): Query<SealedQuery>,
 ) -> Result<Json<SealedCredential>, ApiError> {
@@ -160,7 +161,12 @@ pub(crate) async fn sealed(
     let credentials = &app.control.credentials;
     // Nothing is opened, or recorded as given, for a worker that could not read it.
     credentials.worker_key(&app.tenant, &query.worker_id).await?;
-    let shown = revealed(&app, &identifier, &asking).await?;
+    // One that works for every tenant gets what is that of the execution.
+    let of = match asking.execution {
+        Some(execution) => app.clone().for_execution(&caller, execution).await?,
+        None => app.clone(),
+    };
+    let shown = revealed(&of, &identifier, &asking).await?;
     let plain = serde_json::to_vec(&shown);
     let plain = plain.map_err(|_| ApiError::internal("the credential has no JSON form"))?;
     let seal = credentials.seal_for(&app.tenant, &query.worker_id, &plain).await?;

@@ -135,9 +135,9 @@ async fn a_store_that_is_away_asks_for_the_end_again() {
     let id = started(&app).await;
     let command = lease(&app).await["event_id"].clone();
     let end = json!({"execution_id": id, "event_id": command, "data": {"message": "hi"}});
-    store.fail(true);
+    store.set_down(true);
     assert_eq!(report(&app, json!([end])).await[0]["status"], "again");
-    store.fail(false);
+    store.set_down(false);
     assert_eq!(report(&app, json!([end])).await[0]["status"], "taken");
 }
 
@@ -179,7 +179,7 @@ async fn a_large_result_is_put_apart_and_read_back() {
     let reference = format!("noetl://execution/{id}/result/start/{digest}-{bytes}");
     let (status, value) = get(&app, &format!("/api/result/resolve?ref={reference}")).answer().await;
     assert_eq!((status, value["text"].as_str().map(str::len)), (200, Some(3_000_000)));
-    store.fail(true);
+    store.set_down(true);
     assert_eq!(get(&app, &path).answer().await.0, 503);
 }
 
@@ -196,9 +196,9 @@ async fn content_that_is_not_what_it_says_is_not_kept() {
     let (status, said) = get(&app, &format!("/api/worker/content/{digest}?bytes=9")).answer().await;
     assert_eq!((status, &said["code"]), (404, &json!("content_not_found")), "{said}");
     assert_eq!(get(&app, &format!("/api/worker/content/{digest}")).answer().await.0, 400);
-    store.fail(true);
+    store.set_down(true);
     assert_eq!(put(&app, &digest, "one thing".to_owned()).await.0, 503);
-    store.fail(false);
+    store.set_down(false);
     assert_eq!(put(&app, &digest, "one thing".to_owned()).await.0, 200);
     let (status, _) = get(&app, &format!("/api/worker/content/{digest}?bytes=8")).answer().await;
     assert_eq!(status, 500, "another length");

@@ -15,7 +15,11 @@ use crate::connection::WRITER_CACHE_KIB;
 const CACHE_KIB: i64 = 4096;
 
 /// Keeps content. Bytes that are there are written only where they differ, which is damage.
-pub(super) fn put(connection: &Connection, content: &Spooled, now: Timestamp) -> rusqlite::Result<()> {
+pub(super) fn put(
+    connection: &Connection,
+    content: &Spooled,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
     let blob = content.blob();
     let name = blob.digest.to_string();
     let note = include_str!("../../queries/blob_put.sql");

@@ -8,8 +8,8 @@ use noetl_store::{
     BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Credential, CredentialFilter, Credentials,
     Digest, Keychain, KeychainEntry, KeychainFilter, LogGap, LogLine, LogQuery, Logs,
     NewCredential, NewKeychainEntry, NewLine, NewResult, NewVariable, Object, ObjectSummary,
-    Objects, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary, Spooled, StoreError, Transient,
-    Variable,
+    Objects, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary, Spooled, StoreError,
+    Transient, Variable,
 };
 
 use super::FrailStore;

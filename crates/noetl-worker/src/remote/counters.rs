@@ -34,7 +34,7 @@ pub(crate) enum Happened {
     Late,
     /// A report was not taken as it was.
     Refused,
-    /// A call got no answer that counts.
+    /// A call got no answer, or one to come again.
     Unanswered,
     /// A printed text was dropped.
     LineDropped,
@@ -101,7 +101,7 @@ impl Counters {
             ("commands_lost_total", "Commands that were given to others.", &self.lost),
             ("reports_late_total", "Reports that came too late to count.", &self.late),
             ("reports_refused_total", "Reports that were not taken as they were.", &self.refused),
-            ("calls_unanswered_total", "Calls without an answer that counts.", &self.unanswered),
+            ("calls_unanswered_total", "Calls without an answer.", &self.unanswered),
             ("texts_dropped_total", "Printed texts that were dropped.", &self.lines_dropped),
             ("results_uploaded_total", "Large results that were sent apart.", &self.uploaded),
         ] {

@@ -145,7 +145,9 @@ impl HttpLease {
                 let message = format!("this worker cannot read the command: {why}");
                 let ended = Ended::from(Err(Failure::new(FailureKind::Config, message)));
                 let (reporter, link) = (self.reporter.clone(), self.link.clone());
-                tokio::spawn(async move { finish(&reporter, &link, &lent, given(&lent, ended)).await });
+                tokio::spawn(
+                    async move { finish(&reporter, &link, &lent, given(&lent, ended)).await },
+                );
                 None
             }
         }

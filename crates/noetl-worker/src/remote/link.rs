@@ -41,7 +41,7 @@ impl Link {
     /// Notes whether the server is there.
     pub(crate) fn note<T>(&self, answer: &Result<T, ClientError>) {
         let is_away = answer.as_ref().is_err_and(ClientError::is_passing);
-        if answer.is_err() {
+        if is_away {
             self.counters.count(Happened::Unanswered);
         }
         if !self.counters.set_away(is_away) {

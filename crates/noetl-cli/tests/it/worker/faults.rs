@@ -44,15 +44,17 @@ async fn a_worker_that_slept_past_its_lease_changes_nothing() {
         sleeper.number("noetl_worker_commands_lost_total")
             + sleeper.number("noetl_worker_reports_late_total")
     };
-    until("the sleeper to hear of it", async || gave_up() == 1).await;
-    until("it to hold nothing", async || {
-        sleeper.number("noetl_worker_commands_running") == 0
-    })
-    .await;
+    until("the sleeper to hear of it", async || gave_up() > 0).await;
+    until("it to hold nothing", async || sleeper.number("noetl_worker_commands_running") == 0)
+        .await;
     assert_eq!(sleeper.number("noetl_worker_commands_done_total"), 0);
     assert_eq!(second.number("noetl_worker_commands_done_total"), 1);
     let log = log(site.client(), id).await;
-    assert_eq!(claims(&log), ["sleeper", "second"]);
+    // Its last call for commands was still open, so it may have been given them once more.
+    let claims = claims(&log);
+    let (last, others) = claims.split_last().unwrap();
+    assert!(*last == "second" && others.iter().all(|it| *it == "sleeper"), "{claims:?}");
+    assert_eq!(count(&log, "command.expired"), others.len());
     assert_eq!((count(&log, "step.exit"), count(&log, "playbook.completed")), (1, 1));
     assert_eq!(site.client().status(id).await.unwrap().status, "COMPLETED");
     // It takes part again.

@@ -24,7 +24,8 @@ fn memory(process: u32, what: &str) -> u64 {
     line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() * 1024
 }
 
-/// A step makes a large text, the next two measure it, the last sees what came of that.
+/// A step makes a large text, the next measures it, one hands it on whole, the last sees what came of
+/// that.
 fn passing() -> String {
     let steps = format!(
         "  - step: start
@@ -32,12 +33,11 @@ fn passing() -> String {
     next: {{arcs: [{{step: look}}]}}
   - step: look
     tool:
-      - {{name: size, kind: python, input: {{text: '{{{{ start.text }}}}'}},
-         code: \"result = {{'size': len(text), 'last': text[-3:]}}\"}}
+      - {{name: size, kind: noop, result: {{size: '{{{{ start.text | length }}}}'}}}}
+      - {{name: last, kind: noop, result: {{size: '{{{{ size.size }}}}', last: '{{{{ start.text[-3:] }}}}'}}}}
     next: {{arcs: [{{step: pass}}]}}
   - step: pass
-    tool:
-      - {{name: whole, kind: python, input: {{all: '{{{{ start }}}}'}}, code: \"result = all\"}}
+    tool: {{kind: artifact, action: get, input: {{result_ref: '{{{{ start._ref }}}}'}}}}
     next: {{arcs: [{{step: end}}]}}
   - step: end
     tool: {{kind: noop, result: {{size: '{{{{ look.size }}}}', last: '{{{{ look.last }}}}',
@@ -57,7 +57,8 @@ async fn passes(server: &DevProcess, client: &Client) {
     let id = server.execute(&passing()).await;
     let ended = server.ended(id).await;
     let log = log(client, id).await;
-    assert_eq!(ended, "COMPLETED", "{log:?}");
+    let error = log.last().and_then(|event| event.error.clone());
+    assert_eq!(ended, "COMPLETED", "{error:?}");
     let end = serde_json::json!({"size": TEXT, "last": "hij", "n": 1});
     assert_eq!(answer(&log, "end"), end);
     assert_eq!(answer(&log, "pass"), serde_json::json!({"n": 1}), "the text is kept apart");

@@ -48,8 +48,17 @@ async fn examples_print_what_they_say_on_a_worker_of_a_server_on_postgres() {
     let database = TestDatabase::new();
     let server = DevProcess::start_on(&database.url(), 0, &[]);
     let _worker = WorkerProcess::start(&server.client, "w", &[]);
-    let some =
-        ["hello", "join", "cycle", "errors", "pipeline", "retry", "set", "templates", "sub-playbook"];
+    let some = [
+        "hello",
+        "join",
+        "cycle",
+        "errors",
+        "pipeline",
+        "retry",
+        "set",
+        "templates",
+        "sub-playbook",
+    ];
     examples(&server, |name| some.contains(&name)).await;
 }
 
@@ -100,11 +109,8 @@ fn audit(database: &Path) -> String {
     let script = "import sqlite3, sys
 rows = sqlite3.connect(sys.argv[1]).execute('select worker_id, operation from secret_audit').fetchall()
 print('; '.join(' '.join(row) for row in rows), end='')";
-    let said = std::process::Command::new("python3")
-        .args(["-c", script])
-        .arg(database)
-        .output()
-        .unwrap();
+    let said =
+        std::process::Command::new("python3").args(["-c", script]).arg(database).output().unwrap();
     String::from_utf8(said.stdout).unwrap() + &String::from_utf8(said.stderr).unwrap()
 }
 
