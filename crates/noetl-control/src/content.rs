@@ -16,7 +16,7 @@ use tokio::io::AsyncWriteExt as _;
 pub const CONTENT_MAX: u64 = 512 << 20;
 
 /// Bytes read at a time. A place that keeps content compressed reads all before a part with it.
-const PART: usize = 4 << 20;
+const PART: usize = 2 << 20;
 
 /// What all of it is.
 const JSON: &str = "application/json";

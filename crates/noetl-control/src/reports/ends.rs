@@ -10,7 +10,7 @@ use noetl_engine::{Complete, Fail, Input, Keep};
 use noetl_model::event::{BlobRef, Reported};
 use noetl_model::row::types;
 use noetl_model::{
-    CommandId, CommandState, DEPTH_MAX, ExecutionId, Map, Tenant, Value, is_deeper_than,
+    CommandId, CommandState, DEPTH_MAX, EventId, ExecutionId, Map, Tenant, Value, is_deeper_than,
 };
 use noetl_store::Digest;
 
@@ -117,6 +117,12 @@ impl Reports {
         if !matches!(row.state, CommandState::Expired | CommandState::Cancelled) {
             return Ok(());
         }
+        // The id of the command is that of its `command.issued`; its opposite is nobody's.
+        let key = command.get().wrapping_neg();
+        let known = self.store.find_event(execution, EventId::new(key)).await;
+        if known.map_err(ReportError::Store)?.is_some() {
+            return Ok(());
+        }
         let mut payload = Map::from_iter([("command_id".to_owned(), command.get().into())]);
         payload.extend(late.error.map(|error| ("error".to_owned(), Value::from(error))));
         let said = Reported {
@@ -128,7 +134,7 @@ impl Reports {
             worker: Some(Arc::from(worker)),
             key: None,
         };
-        let input = Input::Keep(Box::new(Keep { said, id: None, key: Some(command.get()) }));
+        let input = Input::Keep(Box::new(Keep { said, id: None, key: Some(key) }));
         match self.journal.submit(execution, input).await {
             // Refused: the execution is over for good, or gone.
             Ok(_) | Err(SubmitError::Refused(_)) => Ok(()),

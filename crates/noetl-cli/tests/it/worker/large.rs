@@ -34,13 +34,13 @@ fn passing() -> String {
   - step: look
     tool:
       - {{name: size, kind: noop, result: {{size: '{{{{ start.text | length }}}}'}}}}
-      - {{name: last, kind: noop, result: {{size: '{{{{ size.size }}}}', last: '{{{{ start.text[-3:] }}}}'}}}}
+      - {{name: last, kind: noop, result: {{size: '{{{{ size.size }}}}', half: '{{{{ size.size // 2 }}}}'}}}}
     next: {{arcs: [{{step: pass}}]}}
   - step: pass
     tool: {{kind: artifact, action: get, input: {{result_ref: '{{{{ start._ref }}}}'}}}}
     next: {{arcs: [{{step: end}}]}}
   - step: end
-    tool: {{kind: noop, result: {{size: '{{{{ look.size }}}}', last: '{{{{ look.last }}}}',
+    tool: {{kind: noop, result: {{size: '{{{{ look.size }}}}', half: '{{{{ look.half }}}}',
             n: '{{{{ pass.n }}}}'}}}}
 ",
         TEXT / 10
@@ -59,7 +59,7 @@ async fn passes(server: &DevProcess, client: &Client) {
     let log = log(client, id).await;
     let error = log.last().and_then(|event| event.error.clone());
     assert_eq!(ended, "COMPLETED", "{error:?}");
-    let end = serde_json::json!({"size": TEXT, "last": "hij", "n": 1});
+    let end = serde_json::json!({"size": TEXT, "half": TEXT / 2, "n": 1});
     assert_eq!(answer(&log, "end"), end);
     assert_eq!(answer(&log, "pass"), serde_json::json!({"n": 1}), "the text is kept apart");
     let growth = memory(server.id(), "VmHWM") - before;
