@@ -7,6 +7,7 @@ mod executions;
 mod keeping;
 mod remote;
 mod run;
+mod worker;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ pub(crate) use keeping::{
 };
 pub(crate) use remote::{DoctorArguments, Form, RemoteArguments};
 pub(crate) use run::{RunArguments, Where};
+pub(crate) use worker::WorkerArguments;
 
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NOETL_COMMIT"), ")");
 
@@ -57,6 +59,8 @@ pub(crate) enum Command {
     Dev(DevArguments),
     /// Start the control plane alone, on a database that is named; workers are other processes.
     Server(ServerArguments),
+    /// Run the steps of a server's executions, as a process of its own.
+    Worker(WorkerArguments),
     /// Look after the database.
     #[command(subcommand)]
     Db(DbCommand),
@@ -288,7 +292,7 @@ pub(crate) enum Output {
 }
 
 /// More slots than this only cost memory: tools that wait do so without a thread.
-const SLOTS_MAX: i64 = 10_000;
+pub(crate) const SLOTS_MAX: i64 = 10_000;
 
 fn slots(least: i64) -> clap::builder::RangedI64ValueParser<usize> {
     clap::builder::RangedI64ValueParser::new().range(least..=SLOTS_MAX)

@@ -31,4 +31,5 @@ pub(crate) mod steer;
 pub(crate) mod subscription;
 pub(crate) mod token;
 pub(crate) mod why;
+pub(crate) mod worker;
 pub(crate) mod workers;

@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => commands::check::main(&arguments),
         Command::Dev(arguments) => commands::dev::main(arguments),
         Command::Server(arguments) => commands::server::main(arguments),
+        Command::Worker(arguments) => commands::worker::main(&arguments),
         Command::Db(command) => commands::db::main(command),
         Command::Completions(arguments) => commands::completions::main(&arguments),
         Command::Context(command) => commands::context::main(command),

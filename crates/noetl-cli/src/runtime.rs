@@ -69,6 +69,7 @@ impl Runtime {
             audit_required: switch("NOETL_SECRET_AUDIT_REQUIRED")?,
             retention: setup.retention,
             lease: lease()?,
+            worker_lease: worker_lease()?,
             caps: caps()?,
             notices: notices::notices(tools())?,
             traces,
@@ -147,6 +148,13 @@ fn lease() -> Result<Duration, Failure> {
     Ok(seconds.map_or(Options::default().lease, Duration::from_secs))
 }
 
+/// How long a worker elsewhere may be silent before others are given what it holds.
+fn worker_lease() -> Result<Duration, Failure> {
+    let seconds = number("NOETL_WORKER_LEASE_SECS", 3..=3600)?;
+    let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    Ok(seconds.map_or(Options::default().worker_lease, Duration::from_secs))
+}
+
 /// What templates see as `env`: the variables named in `NOETL_TEMPLATE_ENV`, and no others.
 fn template_environment() -> BTreeMap<String, String> {
     let names = setting("NOETL_TEMPLATE_ENV").unwrap_or_default();
@@ -154,7 +162,8 @@ fn template_environment() -> BTreeMap<String, String> {
     names.filter_map(|name| setting(name).map(|value| (name.to_owned(), value))).collect()
 }
 
-fn tools() -> noetl_tools::Options {
+/// How the tools of this process are made.
+pub(crate) fn tools() -> noetl_tools::Options {
     let defaults = noetl_tools::Options::default();
     match setting("NOETL_PYTHON") {
         Some(python) => noetl_tools::Options { python: PathBuf::from(python), ..defaults },

@@ -31,8 +31,8 @@ use crate::journal::{Journal, SubmitError};
 use crate::metrics::Metrics;
 use crate::workers::{Scope, WorkerError, Workers, check_name};
 
-/// How long a lease lasts that its holder renews: three times as long as it is asked to wait between
-/// two renewals, so that two of them may be lost.
+/// How long a lease lasts that its holder renews when nothing else is said: so long that several
+/// renewals may be lost.
 pub const LEASE: Duration = Duration::from_secs(45);
 
 /// The longest a caller waits. Proxies give up on calls of a minute.
@@ -82,6 +82,8 @@ pub struct Leased {
     pub issued: Arc<Issued>,
     /// The row of its execution.
     pub of: ExecutionRow,
+    /// Whose it is.
+    pub tenant: Tenant,
 }
 
 /// What a worker is told of the commands it holds.
@@ -126,11 +128,18 @@ pub struct Leasing {
     pub(crate) calls: Calls,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) draining: CancellationToken,
+    /// How long a lease lasts that its holder renews.
+    pub(crate) lease: Duration,
     /// By pool: whose command was handed out last.
     pub(crate) last: Arc<Mutex<HashMap<String, ExecutionId>>>,
 }
 
 impl Leasing {
+    /// How long a worker holds what it does not name again.
+    pub const fn duration(&self) -> Duration {
+        self.lease
+    }
+
     /// Hands out commands, as soon as there are some; none when the wait is over.
     pub async fn lease(
         &self,
@@ -184,7 +193,7 @@ impl Leasing {
         check_name(worker)?;
         // First, and whatever becomes of the sign of life: a database that is away must not end the
         // leases in those that are there.
-        let held = self.store.renew_held(scope.as_ref(), worker, commands, LEASE).await;
+        let held = self.store.renew_held(scope.as_ref(), worker, commands, self.lease).await;
         if let Err(error) = self.workers.heartbeat(tenant, scope, kind, worker).await {
             warn!(worker, %error, "a worker's sign of life is not noted");
         }
@@ -237,6 +246,7 @@ impl Leasing {
             journal: self.journal.clone(),
             held: self.workers.held().clone(),
             metrics: self.metrics.clone(),
+            lease: self.lease,
             closing: self.draining.clone(),
         };
         look.look().await
@@ -327,15 +337,16 @@ impl Leasing {
     async fn executions_of(
         &self,
         rows: &[CommandRow],
-    ) -> Result<HashMap<ExecutionId, ExecutionRow>, LeaseError> {
+    ) -> Result<HashMap<ExecutionId, (Tenant, ExecutionRow)>, LeaseError> {
         let ids: BTreeSet<ExecutionId> = rows.iter().map(|row| row.execution).collect();
-        let read = ids.into_iter().map(async |id| match self.store.tenant_of(id).await? {
-            None => Ok(None),
-            Some(tenant) => self.store.execution(&tenant, id).await,
+        let read = ids.into_iter().map(async |id| {
+            let Some(tenant) = self.store.tenant_of(id).await? else { return Ok(None) };
+            let row = self.store.execution(&tenant, id).await?;
+            Ok(row.map(|row| (tenant, row)))
         });
         let read: Result<Vec<_>, StoreError> = join_all(read).await.into_iter().collect();
         let read = read.map_err(LeaseError::Store)?;
-        Ok(read.into_iter().flatten().map(|row| (row.id, row)).collect())
+        Ok(read.into_iter().flatten().map(|(tenant, row)| (row.id, (tenant, row))).collect())
     }
 
     /// Claims a command; `None` when it is another's or over. What is to be run is read first: once
@@ -343,7 +354,7 @@ impl Leasing {
     async fn claim_one(
         &self,
         row: CommandRow,
-        of: ExecutionRow,
+        (tenant, of): (Tenant, ExecutionRow),
         worker: Arc<str>,
     ) -> Result<Option<Leased>, LeaseError> {
         let before = Seq(row.issued.0.saturating_sub(1));
@@ -355,7 +366,7 @@ impl Leasing {
         match self.journal.submit(row.execution, input).await {
             // Without an event another call of this worker has it.
             Ok(accepted) if accepted.events.is_empty() => Ok(None),
-            Ok(_) => Ok(Some(Leased { row, event, issued, of })),
+            Ok(_) => Ok(Some(Leased { row, event, issued, of, tenant })),
             Err(SubmitError::Refused(_)) => Ok(None),
             Err(error) => Err(LeaseError::Submit(error)),
         }
@@ -365,7 +376,7 @@ impl Leasing {
     async fn began(&self, scope: &Scope, request: &LeaseRequest, taken: &[Leased]) {
         self.workers.held().seen();
         let ids: Vec<CommandId> = taken.iter().map(|leased| leased.row.id).collect();
-        let noted = self.store.renew_held(scope.as_ref(), &request.worker, &ids, LEASE).await;
+        let noted = self.store.renew_held(scope.as_ref(), &request.worker, &ids, self.lease).await;
         if let Err(error) = noted {
             warn!(%error, "new leases are as short as those of workers known by name");
         }

@@ -10,6 +10,7 @@ mod cache;
 mod callbacks;
 mod catalog;
 mod claiming;
+mod content;
 mod credentials;
 mod dispatch;
 mod due;
@@ -64,6 +65,7 @@ pub use audit::{Asking, Given, SecretUses};
 pub use callbacks::{CallbackError, Callbacks, Called};
 pub use catalog::{Catalog, Checkup, PlaybookError, RegisterError};
 pub use claiming::{ClaimError, Claimed, Claims};
+pub use content::{CONTENT_MAX, Content, ContentError, Upload};
 pub use credentials::{CredentialError, CredentialRequest, Credentials, OpenCredential};
 pub use executions::{
     CLEANED_MAX, Executions, ForkError, ForkRequest, ForkVersion, Forked, RetryRequest, StartError,
@@ -95,7 +97,8 @@ pub use replay::{
     Advanced, ORGANIZATION, PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Replay,
     ReplayRequest, Replayed, Resolution,
 };
-pub use reports::{Report, ReportError, Reports, is_event_type};
+pub use reports::{End, EndTaken, Report, ReportError, Reports, is_event_type};
+pub use results::{INLINE_MAX, is_small, small_fields};
 pub use retention::{PurgeError, Purged, purge};
 pub use rotation::{KeyStatus, KeyTally, Keys, Rotated};
 pub use sealing::{
@@ -111,5 +114,5 @@ pub use variables::{KeepError, Variables};
 pub use verify::{Problem, Verified, verify};
 pub use watch::{Follow, Watch};
 pub use why::{Ending, Wait, Why};
-pub use worker_seal::{SEAL_ALGORITHM, SEAL_VERSION, WorkerKeyError, WorkerSeal};
+pub use worker_seal::{SEAL_ALGORITHM, SEAL_VERSION, WorkerKey, WorkerKeyError, WorkerSeal};
 pub use workers::{Registration, Scope, WorkerError, Workers};

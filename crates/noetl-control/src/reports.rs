@@ -3,7 +3,9 @@
 //! A report about a command is an input to the engine; anything else is kept and shown, and drives
 //! nothing. What only the engine may say is refused.
 
+mod ends;
 mod inputs;
+mod tenants;
 
 use std::sync::Arc;
 
@@ -16,7 +18,9 @@ use noetl_model::{
 };
 use noetl_store::{CommandRow, Store, StoreError};
 
+pub use self::ends::{End, EndTaken};
 use self::inputs::{answered, ended, failure_in};
+use self::tenants::Tenants;
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError};
 use crate::redaction::{Redaction, unmark};
@@ -67,6 +71,9 @@ pub enum ReportError {
     /// Another worker holds the command.
     #[error("Command already claimed by {0}")]
     ClaimedBy(Arc<str>),
+    /// What a result refers to was not put before.
+    #[error("there is no content {0}: put it with 'PUT /api/worker/content/{0}' first")]
+    NoContent(String),
     /// The journal did not take it.
     #[error("the report was not taken")]
     Submit(#[source] SubmitError),
@@ -86,6 +93,7 @@ pub struct Reports {
     redaction: Redaction,
     workers: Workers,
     stored: StoredResults,
+    tenants: Tenants,
 }
 
 impl Reports {
@@ -99,7 +107,8 @@ impl Reports {
         workers: Workers,
         stored: StoredResults,
     ) -> Self {
-        Self { store, journal, ids, results, subscriptions, redaction, workers, stored }
+        let tenants = Tenants::default();
+        Self { store, journal, ids, results, subscriptions, redaction, workers, stored, tenants }
     }
 
     /// Takes one report. A repeat answers as the first did and changes nothing.

@@ -16,6 +16,7 @@ use crate::audit::SecretUses;
 use crate::callbacks::Callbacks;
 use crate::catalog::{Catalog, Playbooks};
 use crate::claiming::Claims;
+use crate::content::Content;
 use crate::credentials::{Credentials, LocalSecrets};
 use crate::dispatch::Dispatch;
 use crate::due::Deliverer;
@@ -108,6 +109,8 @@ pub struct Control {
     pub variables: Variables,
     /// Results that workers hand in apart.
     pub stored_results: StoredResults,
+    /// Large results by their digest.
+    pub content: Content,
     /// What workers keep for each other.
     pub objects: Objects,
     /// Tokens of callers.
@@ -268,6 +271,7 @@ impl Control {
                 journal: journal.clone(),
                 held: held.clone(),
                 metrics: metrics.clone(),
+                lease: options.worker_lease,
                 closing: closing.clone(),
             };
             tasks.push(tokio::spawn(leases.run()));
@@ -315,6 +319,7 @@ impl Control {
             calls: dispatch.calls().clone(),
             metrics: metrics.clone(),
             draining: draining.clone(),
+            lease: options.worker_lease,
             last: Arc::default(),
         };
         let reports = Reports::new(
@@ -379,6 +384,7 @@ impl Control {
             stretches: Stretches::new(store.clone()),
             variables,
             stored_results,
+            content: Content::new(blobs.clone()),
             objects,
             tokens: Tokens::new(store.clone(), clock.clone()),
             catalog,

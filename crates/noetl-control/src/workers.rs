@@ -184,6 +184,22 @@ impl Workers {
         }
     }
 
+    /// Ends every lease of a worker that goes: whoever looks next hands its commands out again.
+    pub async fn release(
+        &self,
+        scope: &Scope,
+        kind: RuntimeKind,
+        name: &str,
+    ) -> Result<(), WorkerError> {
+        if kind != RuntimeKind::WorkerPool || !is_elsewhere(name) {
+            return Ok(());
+        }
+        if self.store.end_held(scope.as_ref(), name).await.map_err(WorkerError::Store)? > 0 {
+            self.held.seen();
+        }
+        Ok(())
+    }
+
     /// Runtimes of a tenant.
     pub async fn list(
         &self,

@@ -269,6 +269,7 @@ impl From<ReportError> for ApiError {
             ReportError::Reserved(_) => Self::invalid("reserved_event_type", failure.to_string()),
             ReportError::BadType(_) => Self::invalid("invalid_event_type", failure.to_string()),
             ReportError::TooDeep => Self::invalid("too_deep", failure.to_string()),
+            ReportError::NoContent(_) => Self::invalid("content_not_found", failure.to_string()),
             ReportError::Worker(failure) => failure.into(),
             ReportError::ClaimedBy(holder) => claimed_by(&holder),
             ReportError::Submit(failure) => failure.into(),

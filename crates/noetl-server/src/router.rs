@@ -18,7 +18,7 @@ use crate::http::document::{self, Document};
 use crate::http::{access, authorize, counted, limits, panics, traced};
 use crate::routes::executions::steer;
 use crate::routes::{
-    callback, catalog, cleanup, commands, credentials, dashboard, database, events, execute,
+    callback, catalog, cleanup, commands, credentials, dashboard, database, ends, events, execute,
     executions, fallback, health, ingress, intake, logs, metrics, outbox, page, pools, projection,
     replay, runtime, session, stream, subscriptions, system, tokens, why, workers,
 };
@@ -124,6 +124,7 @@ fn worker_routes() -> OpenApiRouter<App> {
         .routes(routes!(commands::claim))
         .routes(routes!(workers::lease))
         .routes(routes!(workers::heartbeat))
+        .routes(routes!(ends::report))
         .routes(routes!(pools::register))
         .routes(routes!(pools::heartbeat))
         .routes(routes!(pools::deregister, pools::deregister_posted))

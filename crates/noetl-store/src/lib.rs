@@ -33,6 +33,7 @@ mod sealed_rows;
 mod secret_audit;
 mod sharded;
 mod snapshots;
+mod spooled;
 pub mod subscriptions;
 mod tables;
 pub mod tail;
@@ -75,6 +76,7 @@ pub use sealed_rows::{SealedPlace, SealedRow, SealedRows};
 pub use secret_audit::{AuditFilter, SecretAudit, SecretUse};
 pub use sharded::{SHARDS_MAX, Sharded};
 pub use snapshots::{Snapshot, Snapshots, checksum};
+pub use spooled::{PIECE_BYTES, Spooled};
 pub use subscriptions::{
     NewNote, NewSubscription, Noted, Reserved, Stamp, SubscriptionAction, SubscriptionRow,
     SubscriptionState, Subscriptions,

@@ -23,6 +23,7 @@ fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
       dev           Start the control plane with a worker on an embedded database
       server        Start the control plane alone, on a database that is named; workers are other
                     processes
+      worker        Run the steps of a server's executions, as a process of its own
       db            Look after the database
       register      Register documents at a server
       catalog       Work with the documents of a server
@@ -433,6 +434,40 @@ fn the_help_of_completions_is_stable() {
 
     Options:
       -h, --help  Print help
+    ");
+}
+
+#[test]
+fn the_help_of_worker_is_stable() {
+    assert_snapshot!(help(&["worker"]), @r"
+    Run the steps of a server's executions, as a process of its own
+
+    Usage: noetl worker [OPTIONS]
+
+    Options:
+          --slots <N>              How many steps run at a time. Else NOETL_WORKER_SLOTS [default: 16]
+          --pool <POOL>            The pool whose steps it takes. Else NOETL_WORKER_POOL [default:
+                                   shared]
+          --label <KEY=VALUE>      What the worker says of itself, to be seen in the list of workers.
+                                   Can be given several times. Besides NOETL_WORKER_LABELS, where they
+                                   are parted by commas
+          --name <NAME>            Its name, which no other process has. Else NOETL_WORKER_NAME
+                                   [default: one of its own]
+          --listen <ADDRESS:PORT>  Where it answers `GET /health` and `GET /metrics`; port 0 picks a
+                                   free one. Else NOETL_WORKER_LISTEN [default: nowhere]
+          --result-max <MIB>       How many mebibytes the result of a step may have. Else
+                                   NOETL_WORKER_RESULT_MAX_MB [default: 64]
+          --grace <SECONDS>        How many seconds running steps may take to end when it is told to
+                                   stop; what is left is given back. Else NOETL_WORKER_GRACE_SECS
+                                   [default: 30]
+      -h, --help                   Print help
+
+    Server:
+          --server <URL>    The server to work for, as http://host:8082. Else NOETL_SERVER_URL, else the
+                            current context, else http://localhost:8082 [alias: --server-url]
+          --context <NAME>  The server of this context; see `noetl context`
+          --token <TOKEN>   The token to show, of the role worker. Else NOETL_TOKEN, or the one of the
+                            context
     ");
 }
 

@@ -30,3 +30,4 @@ mod shown;
 mod stopping;
 mod terminal;
 mod tour;
+mod worker;

@@ -26,9 +26,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// be gone.
 const LOOK_IDLE: Duration = Duration::from_secs(60);
 
-/// How long after a start: while nobody was here, nobody could be heard of.
-const FIRST_LOOK: Duration = Duration::from_secs(45);
-
 /// When a lease that could not be dealt with is found again.
 const AGAIN: Duration = Duration::from_secs(30);
 
@@ -43,13 +40,16 @@ pub(crate) struct LeaseLook {
     pub(crate) journal: Journal,
     pub(crate) held: Held,
     pub(crate) metrics: Arc<Metrics>,
+    /// How long a lease lasts that its holder renews.
+    pub(crate) lease: Duration,
     pub(crate) closing: CancellationToken,
 }
 
 impl LeaseLook {
     /// Looks now and then until the control plane closes.
     pub(crate) async fn run(self) {
-        let mut rest = FIRST_LOOK;
+        // While nobody was here, nobody could be heard of.
+        let mut rest = self.lease;
         let mut seen = self.held.subscribe();
         loop {
             tokio::select! {

@@ -9,8 +9,9 @@ use axum::response::{IntoResponse, Response};
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Requests that wait for something to happen: they cost nothing while they do.
-const WAITING: [&str; 1] = ["/api/worker/lease"];
+/// Requests that wait for something to happen, and cost nothing while they do; and those that take as
+/// long as a line needs for what they carry, of which there is a number of its own.
+const WAITING: [&str; 2] = ["/api/worker/lease", "/api/worker/content/{digest}"];
 
 /// What says how the process is. Under load it is asked for most, and a refusal would have it
 /// restarted.

@@ -171,6 +171,9 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/commands/{event_id}/claim", WORK),
     (POST, "/api/worker/lease", WORK),
     (POST, "/api/worker/heartbeat", WORK),
+    (POST, "/api/worker/report", WORK),
+    (GET, "/api/worker/content/{digest}", WORK),
+    (PUT, "/api/worker/content/{digest}", WORK),
     // Whoever looks after workers may enter and remove one by hand.
     (POST, "/api/worker/pool/register", ATTEND),
     (POST, "/api/worker/pool/heartbeat", WORK),

@@ -6,7 +6,7 @@ use noetl_api::Id;
 use noetl_api::workers::{
     HeartbeatReply, HeartbeatRequest, IssuedRow, LeaseReply, LeaseRequest, LeasedCommand,
 };
-use noetl_control::{LEASE, Leased, WAIT_MAX};
+use noetl_control::{Leased, WAIT_MAX};
 use noetl_model::CommandId;
 use noetl_model::row::EventRow;
 
@@ -43,7 +43,8 @@ pub(crate) async fn lease(
     };
     let leased = app.control.leasing.lease(&app.tenant, &caller.scope(), request).await?;
     let commands = leased.into_iter().map(shown).collect();
-    Ok(Json(LeaseReply { commands, lease_seconds: LEASE.as_secs() }))
+    let lease_seconds = app.control.leasing.duration().as_secs();
+    Ok(Json(LeaseReply { commands, lease_seconds }))
 }
 
 /// Say which commands still run
@@ -71,7 +72,7 @@ pub(crate) async fn heartbeat(
         status: "ok".to_owned(),
         cancel: ids(renewed.cancel),
         lost: ids(renewed.lost),
-        lease_seconds: LEASE.as_secs(),
+        lease_seconds: leasing.duration().as_secs(),
     }))
 }
 
@@ -86,10 +87,11 @@ fn wait(seconds: f64) -> Result<Duration, ApiError> {
 
 /// A command as its worker gets it. Nothing is asked for here: it is claimed and has to arrive.
 fn shown(leased: Leased) -> LeasedCommand {
-    let Leased { row, event, issued, of } = leased;
+    let Leased { row, event, issued, of, tenant } = leased;
     let kept = EventRow::from(&event);
     LeasedCommand {
         event_id: row.id.into(),
+        tenant_id: tenant.to_string(),
         command: shape::command(&row, &issued, &of),
         issued: IssuedRow {
             seq: event.seq.0,

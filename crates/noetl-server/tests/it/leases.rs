@@ -216,6 +216,7 @@ async fn a_leased_command_has_all_that_is_to_be_known() {
       "commands": [
         {
           "event_id": "[id number]",
+          "tenant_id": "default",
           "execution_id": "[id number]",
           "node_id": "start",
           "node_name": "start",

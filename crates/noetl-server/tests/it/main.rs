@@ -13,6 +13,7 @@ mod credentials;
 mod dedup;
 mod documents;
 mod ehdb;
+mod ends;
 mod errors;
 mod events;
 mod executions;
