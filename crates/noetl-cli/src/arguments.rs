@@ -73,7 +73,7 @@ pub(crate) enum Command {
     /// List the documents of a kind.
     List(ListArguments),
     /// Start a registered playbook at a server.
-    Execute(ExecuteArguments),
+    Execute(Box<ExecuteArguments>),
     /// Say how an execution stands.
     Status(StatusArguments),
     /// List executions, newest first.
