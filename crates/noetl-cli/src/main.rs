@@ -23,6 +23,7 @@ mod settings;
 mod shards;
 mod signals;
 mod stores;
+mod subscriptions;
 
 use std::process::ExitCode;
 

@@ -9,6 +9,7 @@ mod cache;
 mod callbacks;
 mod catalog;
 mod credentials;
+mod dead_letters;
 mod dispatch;
 mod due;
 mod executions;
@@ -45,6 +46,7 @@ mod snapshots;
 mod stored_results;
 mod stream_metrics;
 mod stretches;
+mod subscription_metrics;
 mod subscriptions;
 mod tailer;
 mod tokens;
@@ -59,6 +61,7 @@ pub use audit::{Asking, Given, SecretUses};
 pub use callbacks::{CallbackError, Callbacks, Called};
 pub use catalog::{Catalog, Checkup, PlaybookError, RegisterError};
 pub use credentials::{CredentialError, CredentialRequest, Credentials, OpenCredential};
+pub use dead_letters::{DeadLetter, DeadLetterError, DeadLetters};
 pub use executions::{
     CLEANED_MAX, Executions, ForkError, ForkRequest, Forked, RetryRequest, StartError,
     StartRequest, Started,
@@ -98,6 +101,7 @@ pub use sealing::{
 pub use service::{Control, OpenError};
 pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults};
 pub use stretches::{Stretch, Stretches};
+pub use subscription_metrics::{MessageCounts, SubscriptionMetrics};
 pub use subscriptions::{SubscriptionError, Subscriptions};
 pub use tokens::{Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole};
 pub use variables::{KeepError, Variables};

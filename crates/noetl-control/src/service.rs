@@ -4,7 +4,7 @@ mod closing;
 mod measure;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use noetl_model::{Clock, Timestamp};
 use noetl_store::{Blobs, Policy, Store, StoreError};
@@ -16,6 +16,7 @@ use crate::audit::SecretUses;
 use crate::callbacks::Callbacks;
 use crate::catalog::{Catalog, Playbooks};
 use crate::credentials::{Credentials, LocalSecrets};
+use crate::dead_letters::DeadLetters;
 use crate::dispatch::Dispatch;
 use crate::due::Deliverer;
 use crate::executions::Executions;
@@ -80,6 +81,8 @@ pub struct Control {
     pub replay: Replay,
     /// Subscriptions.
     pub subscriptions: Subscriptions,
+    /// Messages of subscriptions that cannot become executions.
+    pub dead_letters: DeadLetters,
     /// What gateways have to know of them.
     pub listeners: Listeners,
     /// The numbers of all of it.
@@ -317,6 +320,8 @@ impl Control {
             redaction,
             workers.clone(),
         );
+        let dead_letters =
+            DeadLetters::new(objects.clone(), reports.clone(), subscriptions.clone());
         let metrics = Arc::new(Metrics::new());
         let replay = Replay::new(store.clone(), results.clone(), stored_results.clone());
         Ok(Self {
@@ -332,6 +337,7 @@ impl Control {
             projections: Projections::new(store.clone(), replay.clone(), metrics.clone()),
             metrics,
             replay,
+            dead_letters,
             reports,
             subscriptions,
             listeners,
@@ -386,10 +392,5 @@ impl Control {
     /// The time, by the clock that new events get.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
-    }
-
-    /// How many appends met one of another process first, and were decided again.
-    pub fn conflicts(&self) -> u64 {
-        self.conflicts.load(Ordering::Relaxed)
     }
 }

@@ -28,5 +28,6 @@ mod run;
 mod sharded;
 mod shown;
 mod stopping;
+mod subscriptions;
 mod terminal;
 mod tour;

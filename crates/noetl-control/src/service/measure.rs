@@ -1,10 +1,17 @@
-//! What is counted in the store rather than here.
+//! What is counted in the store rather than here, and what is counted apart.
+
+use std::sync::atomic::Ordering;
 
 use noetl_store::SubscriptionState;
 
 use super::Control;
 
 impl Control {
+    /// How many appends met one of another process first, and were decided again.
+    pub fn conflicts(&self) -> u64 {
+        self.conflicts.load(Ordering::Relaxed)
+    }
+
     /// Reads what is counted in the store rather than here. What cannot be read keeps its last
     /// value.
     pub async fn measure(&self) {

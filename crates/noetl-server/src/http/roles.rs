@@ -195,6 +195,9 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/subscriptions/register", SUBSCRIBE),
     (GET, "/api/subscriptions/{id}", LOOK),
     (POST, "/api/subscriptions/{id}/{action}", SUBSCRIBE),
+    (POST, "/api/subscriptions/{id}/lease", SUBSCRIBE),
+    (POST, "/api/subscriptions/{id}/release", SUBSCRIBE),
+    (POST, "/api/subscriptions/{id}/dead-letters", SUBSCRIBE),
 
     (GET, "/api/credentials", LOOK),
     (POST, "/api/credentials", WRITE),

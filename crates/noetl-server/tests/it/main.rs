@@ -33,6 +33,7 @@ mod projection;
 mod replay;
 mod results;
 mod roles;
+mod running;
 mod runtime;
 mod secrets;
 mod steer;
