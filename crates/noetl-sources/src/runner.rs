@@ -28,6 +28,9 @@ use crate::source::{Source, SourceError};
 /// How long a source has to work before it counts as well.
 const WELL_AFTER: Duration = Duration::from_secs(10);
 
+/// How long the end of a runtime may wait for the lease of a subscription it does not act on.
+const LEAVE_WAIT: Duration = Duration::from_secs(1);
+
 /// What happens to a subscription when its runtime is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AtEnd {
@@ -69,7 +72,10 @@ impl Runner {
         match self.is_ours(&standing).await {
             Some(true) => {}
             Some(false) => return Ended::NotOurs(standing),
-            None => return Ended::Over,
+            None => {
+                self.leave(&standing).await;
+                return Ended::Over;
+            }
         }
         let mut failures = 0;
         loop {
@@ -160,19 +166,26 @@ impl Runner {
         tokio::select! {
             moved = self.parts.plane.changed(standing) => Next::Moved(moved),
             () = self.stop.cancelled() => {
-                if self.parts.at_end == AtEnd::Deactivate {
-                    let taken = Held::take(&self.parts.plane, standing, &self.parts.terms);
-                    // Whoever acts on it now sees to its end.
-                    if let Ok(held) = tokio::time::timeout(Duration::from_secs(1), taken).await {
-                        if !held.is_awaited() {
-                            self.ask(standing, SubscriptionAction::Drain).await;
-                            self.ask(standing, SubscriptionAction::Deactivate).await;
-                        }
-                        held.release().await;
-                    }
-                }
+                self.leave(standing).await;
                 Next::Stopped
             }
+        }
+    }
+
+    /// Ends a subscription that nothing is under way of, if that is asked for at the end and nobody
+    /// else acts on it or waits to.
+    async fn leave(&self, standing: &Standing) {
+        if self.parts.at_end != AtEnd::Deactivate {
+            return;
+        }
+        let taken = Held::take(&self.parts.plane, standing, &self.parts.terms);
+        // Whoever acts on it now sees to its end.
+        if let Ok(held) = tokio::time::timeout(LEAVE_WAIT, taken).await {
+            if !held.is_awaited() {
+                self.ask(standing, SubscriptionAction::Drain).await;
+                self.ask(standing, SubscriptionAction::Deactivate).await;
+            }
+            held.release().await;
         }
     }
 
@@ -195,7 +208,10 @@ impl Runner {
         let held = tokio::select! {
             held = Held::take(plane, standing, &self.parts.terms) => Arc::new(held),
             moved = &mut changed => return Next::Moved(moved),
-            () = self.stop.cancelled() => return Next::Stopped,
+            () = self.stop.cancelled() => {
+                self.leave(standing).await;
+                return Next::Stopped;
+            }
         };
         let end = CancellationToken::new();
         let work = self.work(standing, &held, &end);

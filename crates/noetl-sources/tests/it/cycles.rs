@@ -1,5 +1,7 @@
 //! Many messages, while the runtime is paused, resumed and killed.
 
+use std::time::Duration;
+
 use noetl_sources::{Runtime, Sources};
 use noetl_store::SubscriptionAction;
 
@@ -32,12 +34,7 @@ async fn messages_become_executions_one_to_one_through_pauses_and_kills() {
     let stage = Stage::with_stream().await;
     let nats = stage.nats.context().await;
     // What a killed runtime held comes again soon.
-    let config = async_nats::jetstream::consumer::pull::Config {
-        durable_name: Some(CONSUMER.to_owned()),
-        ack_wait: std::time::Duration::from_secs(2),
-        ..Default::default()
-    };
-    nats.get_stream("ORDERS").await.unwrap().create_consumer(config).await.unwrap();
+    stage.nats.make_consumer("ORDERS", CONSUMER, Duration::from_secs(2)).await;
     let more = "  dedup: {enabled: true, window_secs: 86400}\n  runtime: {batch: 20}\n  \
                 limits: {max_in_flight: 40}\n";
     stage.document("sub/orders", more).await;

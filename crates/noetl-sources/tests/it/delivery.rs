@@ -104,8 +104,8 @@ async fn letters(stage: &Stage, id: noetl_model::SubscriptionId) -> Vec<Value> {
     let event = Some("subscription.message.dead_lettered");
     let dead = log.iter().filter(|row| row.event_type.as_deref() == event);
     let told = dead.map(|row| {
-        let held = row.context.as_ref().or(row.result.as_ref()).expect("a payload");
-        serde_json::from_str::<Value>(held).unwrap()
+        let result = row.result.as_deref().expect("what was said");
+        serde_json::from_str::<Value>(result).unwrap()["context"].clone()
     });
     told.collect()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::HeaderMap;
-use async_nats::jetstream::{self, Context};
+use async_nats::jetstream::Context;
 use noetl_model::row::EventRow;
 use noetl_model::{ExecutionId, SubscriptionId, Tenant, Value};
 use noetl_sources::{Local, Options, Plane, Remote, Runtime, Sources};
@@ -48,12 +48,7 @@ impl Stage {
     }
 
     pub(crate) async fn make_stream(&self) {
-        let config = jetstream::stream::Config {
-            name: "ORDERS".to_owned(),
-            subjects: vec!["orders.>".to_owned()],
-            ..Default::default()
-        };
-        self.nats.context().await.get_or_create_stream(config).await.unwrap();
+        self.nats.make_stream("ORDERS", "orders.>").await;
     }
 
     pub(crate) async fn playbook(&self, content: &str) {
@@ -177,7 +172,8 @@ impl Stage {
         };
         until(&format!("{count} executions"), async || {
             let tenant = Tenant::default();
-            count == 0 || !self.app.control.executions.list(&tenant, &filter).await.unwrap().is_empty()
+            count == 0
+                || !self.app.control.executions.list(&tenant, &filter).await.unwrap().is_empty()
         })
         .await;
     }
@@ -189,9 +185,7 @@ impl Stage {
 
     /// How much waits at a consumer, what was handed out included.
     pub(crate) async fn waiting(&self, consumer: &str) -> u64 {
-        let stream = self.nats.context().await.get_stream("ORDERS").await.unwrap();
-        let info = stream.consumer_info(consumer).await.unwrap();
-        info.num_pending + info.num_ack_pending as u64
+        self.nats.waiting("ORDERS", consumer).await
     }
 
     pub(crate) async fn close(self, runtimes: impl IntoIterator<Item = Runtime>) {

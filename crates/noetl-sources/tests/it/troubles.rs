@@ -1,5 +1,7 @@
 //! Sources and stores that go away.
 
+use std::time::Duration;
+
 use noetl_store::SubscriptionState;
 use noetl_testkit::TestApp;
 use noetl_testkit::nats::TestNats;
@@ -34,6 +36,7 @@ async fn a_source_that_is_not_there_at_the_start_is_waited_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_that_goes_away_in_the_middle_loses_and_repeats_nothing() {
     let mut stage = Stage::with_stream().await;
+    stage.nats.make_consumer("ORDERS", CONSUMER, Duration::from_secs(2)).await;
     stage.document("sub/orders", DEDUP).await;
     let id = stage.subscribe("sub/orders").await;
     let runtime = stage.runtime();
@@ -68,7 +71,7 @@ async fn nothing_is_acknowledged_while_the_store_is_away() {
         stream.consumer_info(CONSUMER).await.unwrap().num_ack_pending > 0
     })
     .await;
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(stage.waiting(CONSUMER).await, 20, "none is acknowledged");
     stage.app.store.set_down(false);
     stage.started(id, 25).await;
