@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::Id;
+use crate::events::EventView;
 
 /// The body of `POST /api/subscriptions` and of `POST /api/subscriptions/register`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -36,6 +37,19 @@ pub struct SubscriptionStatus {
 pub struct SubscriptionList {
     /// All of them in the order of their ids; those that are over too.
     pub subscriptions: Vec<SubscriptionStatus>,
+}
+
+/// A stretch of a subscription's log.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct SubscriptionEvents {
+    /// Whose log it is, as text.
+    pub subscription_id: Id,
+    /// The stretch, oldest first.
+    pub events: Vec<EventView>,
+    /// Where to go on: the `after` of the next request.
+    pub next_after: u64,
+    /// Whether there is more to go on with.
+    pub has_more: bool,
 }
 
 /// The body of `POST /api/subscriptions/{id}/lease`: a runtime that acts on a subscription, or would.

@@ -8,7 +8,7 @@ mod running;
 use std::sync::Arc;
 
 use noetl_model::event::{Lifecycle, Reported};
-use noetl_model::{Clock, EventId, SubscriptionId, Tenant};
+use noetl_model::{Clock, Event, EventId, Seq, SubscriptionId, Tenant};
 use noetl_store::{
     NewNote, NewSubscription, Stamp, Store, StoreError, SubscriptionAction, SubscriptionRow,
     SubscriptionState,
@@ -149,6 +149,16 @@ impl Subscriptions {
     ) -> Result<SubscriptionRow, SubscriptionError> {
         let found = self.store.subscription(tenant, id).await.map_err(SubscriptionError::Store)?;
         found.ok_or(SubscriptionError::Unregistered(id))
+    }
+
+    /// A stretch of a subscription's log after a place in it, oldest first.
+    pub async fn events(
+        &self,
+        id: SubscriptionId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, SubscriptionError> {
+        self.store.read(id.log(), after, limit).await.map_err(SubscriptionError::Store)
     }
 
     /// Every subscription of a tenant, in the order of their ids; those that are over too.

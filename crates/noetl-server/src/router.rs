@@ -136,6 +136,7 @@ fn subscription_routes() -> OpenApiRouter<App> {
         .routes(routes!(subscriptions::list, subscriptions::register))
         .routes(routes!(subscriptions::get))
         .routes(routes!(subscriptions::act))
+        .routes(routes!(subscriptions::log::events))
         .routes(routes!(subscriptions::running::lease))
         .routes(routes!(subscriptions::running::release))
         .routes(routes!(subscriptions::running::dead_letter))

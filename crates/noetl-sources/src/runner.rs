@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::Map;
-use noetl_playbook::subscription::{Activation, Mode, Subscription};
+use noetl_playbook::subscription::{Activation, Mode, SpoolMode, Subscription};
 use noetl_playbook::{Diagnostic, Severity, check_subscription};
 use noetl_store::{SubscriptionAction, SubscriptionState};
 use noetl_tools::auth;
+use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -21,7 +22,7 @@ use self::flow::Flow;
 use self::memory::Memory;
 use self::trouble::Trouble;
 use crate::held::Held;
-use crate::plane::{PlaneError, Standing};
+use crate::plane::{Note, PlaneError, Standing};
 use crate::runtime::{Parts, pause};
 use crate::source::{Source, SourceError};
 
@@ -261,6 +262,7 @@ impl Runner {
             let reason = match opened {
                 Ok((subscription, source)) => {
                     trouble.end("connected").await;
+                    self.tell_of_spool(standing, &subscription).await;
                     held.look_at(Some(source.clone()));
                     let begun = Instant::now();
                     let flow = Flow {
@@ -291,6 +293,25 @@ impl Runner {
                 () = end.cancelled() => {}
                 () = tokio::time::sleep(pause(failures)) => {}
             }
+        }
+    }
+
+    /// Says that nothing is spooled, where the document asks for it.
+    async fn tell_of_spool(&self, standing: &Standing, subscription: &Subscription) {
+        let spool = subscription.spool.as_ref().map_or(SpoolMode::Off, |spool| spool.mode);
+        if spool == SpoolMode::Off {
+            return;
+        }
+        let reason = "this runtime spools nothing: messages stay at their source until they can be \
+                      dispatched";
+        let note = Note {
+            log: standing.id.log(),
+            event_type: "subscription.spool.alert",
+            status: "IGNORED",
+            payload: json!({"mode": spool.as_str(), "reason": reason}),
+        };
+        if let Err(error) = self.parts.plane.note(note).await {
+            warn!(subscription = standing.path, %error, reason, "not told");
         }
     }
 

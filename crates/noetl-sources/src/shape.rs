@@ -63,7 +63,7 @@ fn fault(code: &str, reason: impl Into<String>) -> Fault {
 }
 
 /// By what a repeat is known: a key that every store can keep and find.
-fn key_of(key: &str) -> String {
+pub(crate) fn key_of(key: &str) -> String {
     if key.len() <= KEY_MAX && !key.contains(char::is_control) && !key.is_empty() {
         return key.to_owned();
     }

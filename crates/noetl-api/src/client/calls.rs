@@ -21,7 +21,7 @@ use crate::logs::LogReply;
 use crate::replay::ReplayQuery;
 use crate::subscriptions::{
     DeadLetterReply, DeadLetterRequest, LeaseReply, LeaseRequest, ReleaseRequest, SubscribeRequest,
-    SubscriptionList, SubscriptionStatus,
+    SubscriptionEvents, SubscriptionList, SubscriptionStatus,
 };
 use crate::tokens::{MadeToken, NewToken, TokenList, TokenRevoked, Whoami};
 use crate::why::WhyReply;
@@ -235,6 +235,13 @@ pub fn subscription(id: i64) -> Call<SubscriptionStatus> {
 pub fn move_subscription(id: i64, action: &str) -> Call<SubscriptionStatus> {
     let nothing = serde_json::json!({});
     Call::post(["api", "subscriptions", &id.to_string(), action], &nothing)
+}
+
+/// A stretch of a subscription's log after a place in it, oldest first.
+pub fn subscription_events(id: i64, after: u64, limit: Option<usize>) -> Call<SubscriptionEvents> {
+    Call::get(["api", "subscriptions", &id.to_string(), "events"])
+        .with("after", Some(after))
+        .with("limit", limit)
 }
 
 /// Acts on a subscription as a runtime, or goes on with it.

@@ -1,5 +1,6 @@
 //! Subscriptions: registering, moving, reading.
 
+pub(crate) mod log;
 pub(crate) mod running;
 
 use axum::http::StatusCode;

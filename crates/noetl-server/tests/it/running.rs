@@ -82,7 +82,8 @@ async fn a_dead_letter_is_kept_whole_and_told_of() {
         assert_eq!(kept.bytes, [0, 255, 7]);
         let (_, again) = ask(app, &id, "dead-letters", letter).await;
         assert_eq!(again["object"], key, "the same message has the same object");
-        let (_, log) = get(app, &format!("/api/executions/{id}/events")).answer().await;
+        let (_, log) =
+            get(app, &format!("/api/subscriptions/{id}/events?limit=1000")).answer().await;
         let told = log["events"].as_array().expect("a log");
         let told: Vec<&Value> = told
             .iter()
@@ -93,6 +94,13 @@ async fn a_dead_letter_is_kept_whole_and_told_of() {
         assert!(text.contains("too_large") && text.contains(key), "{text}");
         let (_, status) = get(app, &format!("/api/subscriptions/{id}")).answer().await;
         assert_eq!(status["state"], "REGISTERED", "its state is not touched");
+        let (_, first) =
+            get(app, &format!("/api/subscriptions/{id}/events?limit=1")).answer().await;
+        assert_eq!(first["events"][0]["event_type"], "subscription.registered");
+        assert_eq!((&first["next_after"], &first["has_more"]), (&json!(1), &json!(true)));
+        let rest = get(app, &format!("/api/subscriptions/{id}/events?after=1")).answer().await.1;
+        assert_eq!((&rest["events"][1]["seq"], &rest["has_more"]), (&json!(3), &json!(false)));
+        assert_eq!(get(app, "/api/subscriptions/4711/events").answer().await.0, 404);
     })
     .await;
 }

@@ -207,6 +207,7 @@ fn delivery(message: jetstream::Message) -> Delivery {
             ("consumer".to_owned(), Value::from(info.consumer)),
             ("stream_sequence".to_owned(), Value::from(info.stream_sequence)),
             ("delivered".to_owned(), Value::from(info.delivered)),
+            ("published_at".to_owned(), Value::from(info.published.to_string())),
         ]);
     }
     let headers = headers_of(message.headers.as_ref());

@@ -5,10 +5,9 @@
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lru::LruCache;
-use noetl_model::Value;
-
+use crate::shape::key_of;
 use crate::source::Message;
+use lru::LruCache;
 
 /// How many messages are remembered.
 const KEPT_MAX: usize = 10_000;
@@ -36,12 +35,13 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// By what a message is remembered: its id, and its place where there is one, because publishers may
-    /// give several messages one id.
+    /// By what a message is remembered: its place at the source where it has one, because publishers may
+    /// give several messages one id; with the time it came there, because a stream may be made anew.
     pub(crate) fn place(message: &Message) -> String {
-        match message.metadata.get("stream_sequence") {
-            Some(Value::Number(number)) => format!("{number} {}", message.id),
-            _ => message.id.clone(),
+        let told = |name: &str| message.metadata.get(name).filter(|value| !value.is_null());
+        match (told("stream"), told("stream_sequence"), told("published_at")) {
+            (Some(stream), Some(sequence), Some(at)) => format!("{stream} {sequence} {at}"),
+            _ => key_of(&message.id),
         }
     }
 
@@ -76,5 +76,50 @@ impl Memory {
 
     fn lock(&self) -> MutexGuard<'_, LruCache<String, Known>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn message(id: &str, metadata: serde_json::Value) -> Message {
+        let serde_json::Value::Object(metadata) = metadata else { panic!("a map") };
+        Message {
+            id: id.to_owned(),
+            body: bytes::Bytes::new(),
+            headers: Vec::new(),
+            attributes: noetl_model::Map::new(),
+            metadata,
+            ack_id: None,
+        }
+    }
+
+    #[test]
+    fn a_place_is_of_one_message_however_ids_repeat() {
+        let at = |sequence: u64, time: &str| {
+            let place = json!({"stream": "S", "stream_sequence": sequence, "published_at": time});
+            Memory::place(&message("same", place))
+        };
+        assert_eq!(at(1, "t"), at(1, "t"));
+        assert_ne!(at(1, "t"), at(2, "t"));
+        assert_ne!(at(1, "t"), at(1, "u"), "the stream was made anew");
+        let bare = |id: &str| Memory::place(&message(id, json!({})));
+        assert_ne!(bare("a"), bare("b"));
+        assert!(bare(&"i".repeat(1_000_000)).len() < 100, "an id may be long");
+    }
+
+    #[test]
+    fn what_failed_is_counted_until_it_is_forgotten() {
+        let memory = Memory::default();
+        assert_eq!((memory.failed("a"), memory.failed("a"), memory.failed("b")), (1, 2, 1));
+        assert_eq!((memory.held_up("a"), memory.held_up("a")), (1, 2));
+        assert!(!memory.is_done("a"));
+        memory.forget("a");
+        assert_eq!(memory.failed("a"), 1);
+        memory.done("a");
+        assert!(memory.is_done("a"));
     }
 }
