@@ -24,7 +24,7 @@ verify: ## formatting, tidy, dependencies, clippy and docs, without running anyt
 bench: ## measure the release build; JSON lines on stdout (options in ARGS)
 	@scripts/bench.sh $(ARGS)
 
-test-long: ## the tests with 500 kills and many more generated cases (NOETL_KILLS, PROPTEST_CASES)
+test-long: ## the tests with 500 kills, 50 000 messages and many more generated cases (NOETL_KILLS, NOETL_MESSAGES, PROPTEST_CASES)
 	@scripts/test-long.sh
 
 fuzz-api: ## ask a running server everything its OpenAPI document allows, and more (EXAMPLES per route, 200)

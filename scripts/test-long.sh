@@ -15,6 +15,7 @@ trap finish EXIT
 export NOETL_KILLS=${NOETL_KILLS:-500}
 export PROPTEST_CASES=${PROPTEST_CASES:-10000}
 export NOETL_FAN=${NOETL_FAN:-10000}
+export NOETL_MESSAGES=${NOETL_MESSAGES:-50000}
 
 run_tests() {
   if has cargo-nextest; then

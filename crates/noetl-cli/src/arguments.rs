@@ -27,8 +27,8 @@ pub(crate) use executions::{
 };
 pub(crate) use keeping::{
     CreateTokenArguments, CredentialCommand, GetCommand, GetCredentialArguments,
-    RevokeTokenArguments, SetCredentialArguments, SubscriptionCommand, TokenCommand,
-    TokensArguments, WorkersArguments,
+    RevokeTokenArguments, SetCredentialArguments, SubscriptionCommand, SubscriptionEventsArguments,
+    TokenCommand, TokensArguments, WorkersArguments,
 };
 pub(crate) use remote::{DoctorArguments, Form, RemoteArguments};
 pub(crate) use run::{RunArguments, Where};

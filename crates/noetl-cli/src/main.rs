@@ -24,6 +24,7 @@ mod settings;
 mod shards;
 mod signals;
 mod stores;
+mod subscriptions;
 mod traces;
 
 use std::process::ExitCode;

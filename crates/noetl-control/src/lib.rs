@@ -12,6 +12,7 @@ mod catalog;
 mod claiming;
 mod content;
 mod credentials;
+mod dead_letters;
 mod dispatch;
 mod due;
 mod executions;
@@ -49,6 +50,7 @@ mod snapshots;
 mod stored_results;
 mod stream_metrics;
 mod stretches;
+mod subscription_metrics;
 mod subscriptions;
 mod tailer;
 mod tokens;
@@ -67,6 +69,7 @@ pub use catalog::{Catalog, Checkup, PlaybookError, RegisterError};
 pub use claiming::{ClaimError, Claimed, Claims};
 pub use content::{CONTENT_MAX, Content, ContentError, Upload};
 pub use credentials::{CredentialError, CredentialRequest, Credentials, OpenCredential};
+pub use dead_letters::{DeadLetter, DeadLetterError, DeadLetters};
 pub use executions::{
     CLEANED_MAX, Executions, ForkError, ForkRequest, ForkVersion, Forked, RetryRequest, StartError,
     StartRequest, Started,
@@ -107,6 +110,7 @@ pub use sealing::{
 pub use service::{Control, OpenError};
 pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults, execution_in};
 pub use stretches::{Stretch, Stretches};
+pub use subscription_metrics::{MessageCounts, SubscriptionMetrics};
 pub use subscriptions::{SubscriptionError, Subscriptions};
 pub use tokens::{Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole};
 pub use traces::{Received, TraceOf, Traces};

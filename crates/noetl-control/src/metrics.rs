@@ -11,6 +11,8 @@ use prometheus::{
     IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
+use crate::subscription_metrics::SubscriptionMetrics;
+
 /// The content type of what [`Metrics::text`] returns.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -139,6 +141,8 @@ pub struct Metrics {
     pub subscription_state: IntGaugeVec,
     /// Spans of traces, by what became of them.
     pub spans: IntCounterVec,
+    /// What those say who act on subscriptions.
+    pub subscriptions: SubscriptionMetrics,
     /// Times a reading for this page failed.
     pub scrape_errors: IntCounter,
 }
@@ -288,6 +292,18 @@ impl Metrics {
                 "Spans of traces: exported, dropped for want of room, or failed to be taken",
                 &["outcome"],
             ),
+            subscriptions: SubscriptionMetrics::new(
+                made.gauges(
+                    "noetl_subscription_backlog",
+                    "Messages that wait at the source of a subscription",
+                    &["subscription"],
+                ),
+                made.counters(
+                    "noetl_subscription_messages_total",
+                    "Messages of subscriptions by what became of them",
+                    &["subscription", "outcome"],
+                ),
+            ),
             scrape_errors: made.counter(
                 "noetl_scrape_errors_total",
                 "Readings for this page that the database did not answer",
@@ -334,6 +350,7 @@ impl Metrics {
 
     /// The page, in the text format of Prometheus.
     pub fn text(&self) -> String {
+        self.subscriptions.forget_old();
         let mut page = Vec::new();
         // Writing to memory does not fail, and every family was checked when it was made.
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut page);

@@ -18,6 +18,7 @@ use crate::catalog::{Catalog, Playbooks};
 use crate::claiming::Claims;
 use crate::content::Content;
 use crate::credentials::{Credentials, LocalSecrets};
+use crate::dead_letters::DeadLetters;
 use crate::dispatch::Dispatch;
 use crate::due::Deliverer;
 use crate::executions::Executions;
@@ -83,6 +84,8 @@ pub struct Control {
     pub replay: Replay,
     /// Subscriptions.
     pub subscriptions: Subscriptions,
+    /// Messages of subscriptions that cannot become executions.
+    pub dead_letters: DeadLetters,
     /// What gateways have to know of them.
     pub listeners: Listeners,
     /// The numbers of all of it.
@@ -340,6 +343,8 @@ impl Control {
             credentials: credentials.clone(),
             keychain: keychain.clone(),
         };
+        let dead_letters =
+            DeadLetters::new(objects.clone(), reports.clone(), subscriptions.clone());
         let replay = Replay::new(store.clone(), results.clone(), stored_results.clone());
         Ok(Self {
             starts: Starts::new(
@@ -355,6 +360,7 @@ impl Control {
             metrics,
             traces: options.traces,
             replay,
+            dead_letters,
             reports,
             subscriptions,
             listeners,

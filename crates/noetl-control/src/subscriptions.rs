@@ -3,14 +3,18 @@
 //! A store moves a subscription only from the state the caller saw; here the caller looks again
 //! when somebody was faster, so every answer is about one state that was really there.
 
+mod running;
+
 use std::sync::Arc;
 
 use noetl_model::event::{Lifecycle, Reported};
-use noetl_model::{Clock, EventId, SubscriptionId, Tenant};
+use noetl_model::{Clock, Event, EventId, Seq, SubscriptionId, Tenant};
 use noetl_store::{
     NewNote, NewSubscription, Stamp, Store, StoreError, SubscriptionAction, SubscriptionRow,
     SubscriptionState,
 };
+
+use tokio::sync::watch;
 
 use crate::ids::Ids;
 
@@ -74,11 +78,13 @@ pub struct Subscriptions {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     ids: Ids,
+    /// Changes when one was registered or moved in this process.
+    moves: watch::Sender<()>,
 }
 
 impl Subscriptions {
     pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Ids) -> Self {
-        Self { store, clock, ids }
+        Self { store, clock, ids, moves: watch::Sender::new(()) }
     }
 
     /// Makes the subscription at a path known, with the newest version of its document. One that is
@@ -101,7 +107,9 @@ impl Subscriptions {
             catalog: entry.id,
             stamp: self.stamp(),
         };
-        self.store.register_subscription(tenant, new).await.map_err(SubscriptionError::Store)
+        let row = self.store.register_subscription(tenant, new).await;
+        self.moves.send_replace(());
+        row.map_err(SubscriptionError::Store)
     }
 
     /// Does `action` to a subscription.
@@ -123,6 +131,8 @@ impl Subscriptions {
             }
             self.ids.leased().map_err(SubscriptionError::Store)?;
             let moved = self.store.transition(tenant, id, row.state, action, self.stamp()).await;
+            // Whether it was or not: one whose answer was lost may have been.
+            self.moves.send_replace(());
             if let Some(moved) = moved.map_err(SubscriptionError::Store)? {
                 return Ok(moved);
             }
@@ -139,6 +149,16 @@ impl Subscriptions {
     ) -> Result<SubscriptionRow, SubscriptionError> {
         let found = self.store.subscription(tenant, id).await.map_err(SubscriptionError::Store)?;
         found.ok_or(SubscriptionError::Unregistered(id))
+    }
+
+    /// A stretch of a subscription's log after a place in it, oldest first.
+    pub async fn events(
+        &self,
+        id: SubscriptionId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, SubscriptionError> {
+        self.store.read(id.log(), after, limit).await.map_err(SubscriptionError::Store)
     }
 
     /// Every subscription of a tenant, in the order of their ids; those that are over too.

@@ -278,6 +278,10 @@ pub struct Limits {
     pub max_in_flight: Option<u64>,
     /// Messages begun within a second.
     pub max_dispatch_per_sec: Option<f64>,
+    /// Failures of one message after which it is put aside.
+    pub max_failures: Option<u64>,
+    /// Bytes of a message's body; a larger one is put aside.
+    pub max_message_bytes: Option<u64>,
 }
 
 /// What headers may decide.

@@ -144,6 +144,10 @@ fn subscription_routes() -> OpenApiRouter<App> {
         .routes(routes!(subscriptions::list, subscriptions::register))
         .routes(routes!(subscriptions::get))
         .routes(routes!(subscriptions::act))
+        .routes(routes!(subscriptions::log::events))
+        .routes(routes!(subscriptions::running::lease))
+        .routes(routes!(subscriptions::running::release))
+        .routes(routes!(subscriptions::running::dead_letter))
 }
 
 fn token_routes() -> OpenApiRouter<App> {

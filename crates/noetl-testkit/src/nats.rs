@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, pull};
 use async_nats::jetstream::{self, Context};
@@ -95,6 +96,32 @@ impl TestNats {
             }
         }
         kept
+    }
+
+    /// Makes a stream of what is published on a subject.
+    pub async fn make_stream(&self, name: &str, subject: &str) {
+        let (name, subjects) = (name.to_owned(), vec![subject.to_owned()]);
+        let config = jetstream::stream::Config { name, subjects, ..Default::default() };
+        self.context().await.create_stream(config).await.expect("a stream");
+    }
+
+    /// Makes a durable consumer that waits so long for a word about each message.
+    pub async fn make_consumer(&self, stream: &str, name: &str, ack_wait: Duration) {
+        let stream = self.context().await.get_stream(stream).await.expect("a stream");
+        let config = pull::Config {
+            durable_name: Some(name.to_owned()),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait,
+            ..pull::Config::default()
+        };
+        stream.create_consumer(config).await.expect("a consumer");
+    }
+
+    /// How much waits at a consumer: what was not handed out, and what was and is not acknowledged.
+    pub async fn waiting(&self, stream: &str, consumer: &str) -> u64 {
+        let stream = self.context().await.get_stream(stream).await.expect("a stream");
+        let info = stream.consumer_info(consumer).await.expect("a consumer");
+        info.num_pending + info.num_ack_pending as u64
     }
 
     /// Deletes a stream with everything in it.

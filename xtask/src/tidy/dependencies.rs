@@ -17,7 +17,7 @@ const SEAMS: [&str; 2] = ["noetl-store", "noetl-bus"];
 const DRIVERS: [&str; 5] = ["sqlx", "rusqlite", "async-nats", "reqwest", "object_store"];
 
 /// Crates that know traits only; which adapter stands behind them is the program's choice.
-const NEUTRAL: [&str; 3] = ["noetl-control", "noetl-server", "noetl-worker"];
+const NEUTRAL: [&str; 4] = ["noetl-control", "noetl-server", "noetl-sources", "noetl-worker"];
 const ADAPTERS: [&str; 4] = ["noetl-store-", "noetl-bus-", "noetl-blobs", "noetl-otlp"];
 
 /// Checks the answer of `cargo metadata --no-deps`.

@@ -13,7 +13,7 @@ use crate::credentials::{CredentialDeleted, CredentialList, CredentialView, PutC
 use crate::database::{SqlReply, SqlRequest};
 use crate::ehdb::{EhdbEvents, EhdbExecutions, EhdbState};
 use crate::events::{EventReply, EventRequest, EventsReply};
-use crate::execute::{ExecuteReply, ExecuteRequest};
+use crate::execute::{self, ExecuteReply, ExecuteRequest};
 use crate::executions::{
     CancelReply, CancelRequest, CleanupReply, CleanupRequest, ExecutionDetail, ExecutionView,
     ForkReply, ForkRequest, RerunRequest, RetryRequest, StatusReply,
@@ -21,7 +21,10 @@ use crate::executions::{
 use crate::health::Health;
 use crate::logs::LogReply;
 use crate::replay::ReplayQuery;
-use crate::subscriptions::{SubscribeRequest, SubscriptionList, SubscriptionStatus};
+use crate::subscriptions::{
+    DeadLetterReply, DeadLetterRequest, LeaseReply, LeaseRequest, ReleaseRequest, SubscribeRequest,
+    SubscriptionEvents, SubscriptionList, SubscriptionStatus,
+};
 use crate::tokens::{MadeToken, NewToken, TokenList, TokenRevoked, Whoami};
 use crate::why::WhyReply;
 use crate::workers::RuntimeView;
@@ -66,6 +69,11 @@ pub fn document(request: &ResourceRequest) -> Call<Entry> {
 /// Starts an execution.
 pub fn execute(request: &ExecuteRequest) -> Call<ExecuteReply> {
     Call::post(["api", "execute"], request)
+}
+
+/// Starts several executions.
+pub fn execute_batch(request: &execute::BatchRequest) -> Call<execute::BatchReply> {
+    Call::post(["api", "execute", "batch"], request)
 }
 
 /// Which executions to list.
@@ -236,6 +244,29 @@ pub fn subscription(id: i64) -> Call<SubscriptionStatus> {
 pub fn move_subscription(id: i64, action: &str) -> Call<SubscriptionStatus> {
     let nothing = serde_json::json!({});
     Call::post(["api", "subscriptions", &id.to_string(), action], &nothing)
+}
+
+/// A stretch of a subscription's log after a place in it, oldest first.
+pub fn subscription_events(id: i64, after: u64, limit: Option<usize>) -> Call<SubscriptionEvents> {
+    Call::get(["api", "subscriptions", &id.to_string(), "events"])
+        .with("after", Some(after))
+        .with("limit", limit)
+}
+
+/// Acts on a subscription as a runtime, or goes on with it.
+pub fn lease_subscription(id: i64, request: &LeaseRequest) -> Call<LeaseReply> {
+    Call::post(["api", "subscriptions", &id.to_string(), "lease"], request)
+}
+
+/// Ends that a runtime acts on a subscription.
+pub fn release_subscription(id: i64, holder: &str) -> Call<SubscriptionStatus> {
+    let request = ReleaseRequest { holder: holder.to_owned() };
+    Call::post(["api", "subscriptions", &id.to_string(), "release"], &request)
+}
+
+/// Keeps a message that cannot be dispatched.
+pub fn dead_letter(id: i64, request: &DeadLetterRequest) -> Call<DeadLetterReply> {
+    Call::post(["api", "subscriptions", &id.to_string(), "dead-letters"], request)
 }
 
 /// Workers that registered.

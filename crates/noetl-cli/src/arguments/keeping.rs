@@ -84,6 +84,8 @@ pub(crate) enum SubscriptionCommand {
     List(SubscriptionsArguments),
     /// Say how a subscription stands.
     Get(SubscriptionArguments),
+    /// Read its log: its moves, and what became of messages.
+    Events(SubscriptionEventsArguments),
     /// Let it take messages.
     Activate(SubscriptionArguments),
     /// Let it take no messages for now.
@@ -115,6 +117,21 @@ pub(crate) struct SubscriptionArguments {
     /// The subscription.
     #[arg(value_name = "ID")]
     pub(crate) id: i64,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SubscriptionEventsArguments {
+    /// The subscription.
+    #[arg(value_name = "ID")]
+    pub(crate) id: i64,
+    /// Events after this number in the log.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) after: u64,
+    /// At most so many.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
     #[command(flatten)]
     pub(crate) remote: RemoteArguments,
 }

@@ -24,6 +24,7 @@ pub(crate) fn main(arguments: DevArguments) -> Result<ExitCode, Failure> {
         slots: arguments.slots,
         policy: arguments.policy,
         bus: arguments.bus,
+        subscriptions: true,
         hint: |address| Some(what_to_try(address)),
     };
     serve.main()

@@ -17,6 +17,7 @@ use crate::output::{self, style};
 use crate::runtime::{Runtime, Setup};
 use crate::signals::StopRequests;
 use crate::stores::Place;
+use crate::subscriptions;
 
 /// How long running steps may take to end after Ctrl-C; what is left goes on at the next start.
 const GRACE: Duration = Duration::from_secs(5);
@@ -41,6 +42,8 @@ pub(super) struct Serve {
     pub(super) policy: PolicyArguments,
     /// Where events are published.
     pub(super) bus: BusArguments,
+    /// Whether subscriptions are acted on in this process.
+    pub(super) subscriptions: bool,
     /// What to say at the end of the greeting, given the address.
     pub(super) hint: fn(SocketAddr) -> Option<String>,
 }
@@ -91,6 +94,13 @@ impl Serve {
         let stop = StopRequests::listen();
         let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
         let runtime = Runtime::open(setup).await?;
+        let subscriptions = match self.subscriptions {
+            true => {
+                let options = subscriptions::options(&runtime.control)?;
+                Some(subscriptions::act_on_all(&runtime.control, options))
+            }
+            false => None,
+        };
         greet(&name, slots, &format!("{scheme}://{address}"), runtime.control.resumed);
         if !is_open {
             show_first_token(&runtime).await?;
@@ -110,6 +120,9 @@ impl Serve {
             served = noetl_server::serve(listener, app, tls, told_to_stop) => served,
             () = patience_ends(stopped) => Ok(()),
         };
+        if let Some(subscriptions) = subscriptions {
+            subscriptions.close().await;
+        }
         runtime.close().await;
         served.map_err(|error| Failure::from_error(Kind::Config, &error))?;
         Ok(ExitCode::SUCCESS)

@@ -33,6 +33,7 @@ pub(crate) fn main(arguments: ServerArguments) -> Result<ExitCode, Failure> {
         slots: 0,
         policy: arguments.policy,
         bus: arguments.bus,
+        subscriptions: false,
         hint: |_| None,
     };
     serve.main()

@@ -2,21 +2,29 @@
 
 use std::process::ExitCode;
 
+use noetl_api::events::EventView;
 use noetl_api::subscriptions::SubscriptionStatus;
 use noetl_api::{Call, calls};
+use noetl_model::Value;
 
-use crate::arguments::{RemoteArguments, SubscriptionCommand};
+use super::follow;
+use crate::arguments::{RemoteArguments, SubscriptionCommand, SubscriptionEventsArguments};
 use crate::failure::Failure;
+use crate::output;
 use crate::output::answers::show;
+use crate::output::style::{self, Style};
 use crate::output::table::{Cell, Table, fields};
 use crate::remote;
 
 pub(crate) fn main(command: &SubscriptionCommand) -> Result<ExitCode, Failure> {
-    use SubscriptionCommand::{Activate, Deactivate, Drain, Get, List, Pause, Register, Resume};
+    use SubscriptionCommand::{
+        Activate, Deactivate, Drain, Events, Get, List, Pause, Register, Resume,
+    };
     let (of, action) = match command {
         Register(of) => return one(&of.remote, calls::subscribe(&of.path)),
         List(of) => return list(&of.remote),
         Get(of) => return one(&of.remote, calls::subscription(of.id)),
+        Events(of) => return events(of),
         Activate(of) => (of, "activate"),
         Pause(of) => (of, "pause"),
         Resume(of) => (of, "resume"),
@@ -42,6 +50,31 @@ fn one(arguments: &RemoteArguments, call: Call<SubscriptionStatus>) -> Result<Ex
         })?;
         Ok(ExitCode::SUCCESS)
     })
+}
+
+fn events(of: &SubscriptionEventsArguments) -> Result<ExitCode, Failure> {
+    remote::run(&of.remote, async |remote| {
+        let answer = remote.ask(calls::subscription_events(of.id, of.after, of.limit)).await?;
+        let reply = &answer.value;
+        show(remote.form, &answer.body, |style| {
+            reply.events.iter().map(|event| event_lines(event, style)).collect()
+        })?;
+        if reply.has_more {
+            output::note(&format!("there is more: go on with --after {}", reply.next_after));
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// An event, and below it the reason it gives.
+fn event_lines(event: &EventView, style: Style) -> String {
+    let line = follow::line(event, style);
+    let said = event.result.as_ref().map(|result| serde_json::from_str::<Value>(result.get()));
+    let said = said.and_then(Result::ok).unwrap_or_default();
+    match said.pointer("/context/reason").and_then(Value::as_str) {
+        Some(reason) => format!("{line}       {}\n", style::one_line(reason)),
+        None => line,
+    }
 }
 
 fn list(arguments: &RemoteArguments) -> Result<ExitCode, Failure> {

@@ -99,6 +99,14 @@ impl DevProcess {
         self.child.id()
     }
 
+    /// The most memory it ever had, in MiB.
+    pub(crate) fn memory_peak(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(status).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+    }
+
     /// Ends it as a power cut would, as far as this process is concerned.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();

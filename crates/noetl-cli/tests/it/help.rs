@@ -388,6 +388,7 @@ fn the_help_of_groups_names_their_verbs() {
       register    Register a subscription whose document is in the catalog
       list        List subscriptions; those that are over, too
       get         Say how a subscription stands
+      events      Read its log: its moves, and what became of messages
       activate    Let it take messages
       pause       Let it take no messages for now
       resume      Let it go on after a pause

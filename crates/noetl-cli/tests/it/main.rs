@@ -28,6 +28,7 @@ mod run;
 mod sharded;
 mod shown;
 mod stopping;
+mod subscriptions;
 mod terminal;
 mod tour;
 mod worker;

@@ -51,7 +51,8 @@ const RUNTIME_KEYS: &[&str] = &["target", "pool", "batch", "timeout_ms"];
 const DISPATCH_KEYS: &[&str] =
     &["playbook", "payload_from", "execution_pool", "batch_dispatch", "batch_max"];
 const DEDUP_KEYS: &[&str] = &["enabled", "window_secs"];
-const LIMIT_KEYS: &[&str] = &["max_in_flight", "max_dispatch_per_sec"];
+const LIMIT_KEYS: &[&str] =
+    &["max_in_flight", "max_dispatch_per_sec", "max_failures", "max_message_bytes"];
 
 /// Messages that may be started together: what one request to the server can hold.
 const BATCH_MAX: u64 = 1000;
@@ -242,5 +243,7 @@ fn limits(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Limits {
     Limits {
         max_in_flight: positive(cx, &at, "max_in_flight"),
         max_dispatch_per_sec: rate(cx, &at, "max_dispatch_per_sec"),
+        max_failures: positive(cx, &at, "max_failures"),
+        max_message_bytes: positive(cx, &at, "max_message_bytes"),
     }
 }

@@ -1,7 +1,7 @@
 //! How what is kept can fail.
 
 use axum::http::StatusCode;
-use noetl_control::{CredentialError, KeepError, ObjectError, ResolveError};
+use noetl_control::{CredentialError, DeadLetterError, KeepError, ObjectError, ResolveError};
 use tracing::error;
 
 use super::{ApiError, chain};
@@ -55,6 +55,16 @@ impl From<ResolveError> for ApiError {
             }
             ResolveError::NotFound => Self::not_found("result_not_found", message),
             ResolveError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<DeadLetterError> for ApiError {
+    fn from(failure: DeadLetterError) -> Self {
+        match failure {
+            DeadLetterError::Subscription(failure) => failure.into(),
+            DeadLetterError::Object(failure) => failure.into(),
+            DeadLetterError::Report(failure) => failure.into(),
         }
     }
 }

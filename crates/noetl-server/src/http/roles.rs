@@ -199,7 +199,11 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/subscriptions", SUBSCRIBE),
     (POST, "/api/subscriptions/register", SUBSCRIBE),
     (GET, "/api/subscriptions/{id}", LOOK),
+    (GET, "/api/subscriptions/{id}/events", LOOK),
     (POST, "/api/subscriptions/{id}/{action}", SUBSCRIBE),
+    (POST, "/api/subscriptions/{id}/lease", SUBSCRIBE),
+    (POST, "/api/subscriptions/{id}/release", SUBSCRIBE),
+    (POST, "/api/subscriptions/{id}/dead-letters", SUBSCRIBE),
 
     (GET, "/api/credentials", LOOK),
     (POST, "/api/credentials", WRITE),

@@ -1,5 +1,8 @@
 //! Subscriptions: registering, moving, reading.
 
+pub(crate) mod log;
+pub(crate) mod running;
+
 use axum::http::StatusCode;
 use noetl_api::Id;
 use noetl_api::subscriptions::{SubscribeRequest, SubscriptionList, SubscriptionStatus};

@@ -41,6 +41,7 @@ mod published_system;
 mod replay;
 mod results;
 mod roles;
+mod running;
 mod runtime;
 mod secrets;
 mod steer;

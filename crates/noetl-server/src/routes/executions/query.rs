@@ -120,12 +120,12 @@ impl StretchQuery {
 
 impl EventsQuery {
     /// The place to begin after.
-    pub(super) fn after(&self) -> Result<Option<u64>, ApiError> {
+    pub(crate) fn after(&self) -> Result<Option<u64>, ApiError> {
         count("after", self.after.as_deref())
     }
 
     /// How many at most.
-    pub(super) fn limit(&self) -> Result<Option<u64>, ApiError> {
+    pub(crate) fn limit(&self) -> Result<Option<u64>, ApiError> {
         count("limit", self.limit.as_deref())
     }
 }

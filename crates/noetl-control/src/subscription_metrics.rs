@@ -1,0 +1,151 @@
+//! What is counted of subscriptions by those who act on them.
+//!
+//! Paths are chosen by whoever registers documents, so only so many have a series of their own. What
+//! waits at a source is known as long as somebody says so: a reading that is not renewed is taken
+//! off the page, so that nobody scales by what was true an hour ago.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use prometheus::{IntCounterVec, IntGaugeVec};
+
+/// Subscriptions that have a series of their own.
+const NAMED_MAX: usize = 256;
+
+/// How long a reading stands. Runtimes give one every ten seconds.
+const READING_MAX: Duration = Duration::from_secs(60);
+
+/// What became of messages since it was last told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MessageCounts {
+    /// Came from the source, repeats included.
+    pub received: u64,
+    /// Became executions.
+    pub dispatched: u64,
+    /// Had become executions before.
+    pub duplicate: u64,
+    /// Failed, and are tried again.
+    pub failed: u64,
+    /// Were put aside for good.
+    pub dead_lettered: u64,
+}
+
+impl MessageCounts {
+    /// By the label of each.
+    pub const fn by_label(self) -> [(&'static str, u64); 5] {
+        [
+            ("received", self.received),
+            ("dispatched", self.dispatched),
+            ("duplicate", self.duplicate),
+            ("failed", self.failed),
+            ("dead_lettered", self.dead_lettered),
+        ]
+    }
+}
+
+/// The counts by subscription.
+pub struct SubscriptionMetrics {
+    backlog: IntGaugeVec,
+    messages: IntCounterVec,
+    /// Who has a series, and when its backlog was last told.
+    named: Mutex<HashMap<String, Option<Instant>>>,
+}
+
+impl SubscriptionMetrics {
+    pub(crate) fn new(backlog: IntGaugeVec, messages: IntCounterVec) -> Self {
+        Self { backlog, messages, named: Mutex::default() }
+    }
+
+    /// Notes how much waits at the source of a subscription.
+    pub fn set_backlog(&self, path: &str, waiting: u64) {
+        let mut named = self.lock();
+        // Those that share a series have no backlog of their own.
+        let Some(told) = slot(&mut named, path) else { return };
+        *told = Some(Instant::now());
+        let waiting = i64::try_from(waiting).unwrap_or(i64::MAX);
+        self.backlog.with_label_values(&[path]).set(waiting);
+    }
+
+    /// Forgets how much waits at a source, because nobody looks any more.
+    pub fn clear_backlog(&self, path: &str) {
+        if let Some(told) = self.lock().get_mut(path) {
+            *told = None;
+            let _ = self.backlog.remove_label_values(&[path]);
+        }
+    }
+
+    /// Adds what became of messages of a subscription.
+    pub fn add(&self, path: &str, counts: MessageCounts) {
+        let label = if slot(&mut self.lock(), path).is_some() { path } else { "other" };
+        for (outcome, count) in counts.by_label() {
+            self.messages.with_label_values(&[label, outcome]).inc_by(count);
+        }
+    }
+
+    /// Takes readings off the page that nobody renewed.
+    pub(crate) fn forget_old(&self) {
+        self.forget(Instant::now());
+    }
+
+    fn forget(&self, now: Instant) {
+        for (path, told) in self.lock().iter_mut() {
+            if told.is_some_and(|told| now.saturating_duration_since(told) > READING_MAX) {
+                *told = None;
+                let _ = self.backlog.remove_label_values(&[path.as_str()]);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Option<Instant>>> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of a subscription among those with a series, if there is one left.
+fn slot<'a>(
+    named: &'a mut HashMap<String, Option<Instant>>,
+    path: &str,
+) -> Option<&'a mut Option<Instant>> {
+    if !named.contains_key(path) && named.len() >= NAMED_MAX {
+        return None;
+    }
+    Some(named.entry(path.to_owned()).or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Metrics;
+
+    #[test]
+    fn a_reading_that_is_not_renewed_leaves_the_page() {
+        let metrics = Metrics::new();
+        metrics.subscriptions.set_backlog("sub/a", 7);
+        let line = "noetl_subscription_backlog{subscription=\"sub/a\"} 7";
+        assert!(metrics.text().contains(line));
+        metrics.subscriptions.forget(Instant::now() + READING_MAX);
+        assert!(metrics.text().contains(line), "not yet");
+        metrics.subscriptions.forget(Instant::now() + READING_MAX + Duration::from_secs(1));
+        assert!(!metrics.text().contains("noetl_subscription_backlog{"));
+        metrics.subscriptions.set_backlog("sub/a", 8);
+        metrics.subscriptions.clear_backlog("sub/a");
+        assert!(!metrics.text().contains("noetl_subscription_backlog{"));
+    }
+
+    #[test]
+    fn only_so_many_have_a_series_of_their_own() {
+        let metrics = Metrics::new();
+        let counts = MessageCounts { received: 1, ..MessageCounts::default() };
+        for number in 0..NAMED_MAX + 50 {
+            metrics.subscriptions.add(&format!("sub/{number}"), counts);
+            metrics.subscriptions.set_backlog(&format!("sub/{number}"), 1);
+        }
+        let page = metrics.text();
+        let backlogs = page.lines().filter(|line| line.starts_with("noetl_subscription_backlog{"));
+        assert_eq!(backlogs.count(), NAMED_MAX);
+        let rest =
+            "noetl_subscription_messages_total{outcome=\"received\",subscription=\"other\"} 50";
+        assert!(page.lines().any(|line| line == rest), "{page}");
+    }
+}

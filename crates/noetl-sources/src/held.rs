@@ -1,0 +1,212 @@
+//! The right to act on a subscription: taken, renewed, and given back.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use noetl_control::MessageCounts;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::plane::{Plane, PlaneError, Reading, Standing};
+use crate::source::Source;
+
+/// How often a lease is renewed while it lasts.
+const RENEWALS: u32 = 3;
+
+/// How often that is tried again in the same time when it fails.
+const RETRIES: u32 = 12;
+
+/// How long a source may take to say how much waits there.
+const BACKLOG_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Whose lease it is, and for how long.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
+    pub(crate) holder: String,
+    pub(crate) ttl: Duration,
+}
+
+/// A lease that renews itself until this is dropped.
+pub(crate) struct Held {
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+struct Shared {
+    plane: Arc<dyn Plane>,
+    standing: Standing,
+    terms: Terms,
+    state: Mutex<State>,
+    /// There is something to be read at once.
+    stirred: Notify,
+    is_awaited: AtomicBool,
+    lost: CancellationToken,
+}
+
+struct State {
+    /// Until when it is certainly held, by a clock that cannot be set.
+    until: Instant,
+    counts: MessageCounts,
+    source: Option<Arc<dyn Source>>,
+}
+
+impl Held {
+    /// Waits until the lease can be had.
+    pub(crate) async fn take(plane: &Arc<dyn Plane>, standing: &Standing, terms: &Terms) -> Self {
+        let mut is_told = false;
+        loop {
+            let asked = Instant::now();
+            let answer = plane.hold(standing, &terms.holder, terms.ttl, Reading::default()).await;
+            let pause = match answer {
+                Ok(hold) if hold.is_held => {
+                    let until = asked + terms.ttl;
+                    return Self::keep(plane, standing, terms, until, hold.is_awaited);
+                }
+                Ok(_) => terms.ttl / RENEWALS,
+                Err(error) => {
+                    if !is_told {
+                        warn!(subscription = standing.path, %error, "the lease is not to be had");
+                        is_told = true;
+                    }
+                    terms.ttl / RETRIES
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    fn keep(
+        plane: &Arc<dyn Plane>,
+        standing: &Standing,
+        terms: &Terms,
+        until: Instant,
+        is_awaited: bool,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            plane: plane.clone(),
+            standing: standing.clone(),
+            terms: terms.clone(),
+            state: Mutex::new(State { until, counts: MessageCounts::default(), source: None }),
+            stirred: Notify::new(),
+            is_awaited: AtomicBool::new(is_awaited),
+            lost: CancellationToken::new(),
+        });
+        let task = tokio::spawn(shared.clone().renew());
+        Self { shared, task }
+    }
+
+    /// Whether it is certainly held.
+    pub(crate) fn is_held(&self) -> bool {
+        !self.shared.lost.is_cancelled() && Instant::now() < self.shared.lock().until
+    }
+
+    /// Resolves when it is not.
+    pub(crate) async fn lost(&self) {
+        self.shared.lost.cancelled().await;
+    }
+
+    /// Whether another runtime waits for it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.shared.is_awaited.load(Ordering::Relaxed)
+    }
+
+    /// Looks how much waits at this source from here on.
+    pub(crate) fn look_at(&self, source: Option<Arc<dyn Source>>) {
+        let is_there = source.is_some();
+        self.shared.lock().source = source;
+        if is_there {
+            self.shared.stirred.notify_one();
+        }
+    }
+
+    /// Counts what became of messages.
+    pub(crate) fn count(&self, add: impl FnOnce(&mut MessageCounts)) {
+        add(&mut self.shared.lock().counts);
+    }
+
+    /// Gives it back, so that the next need not wait for its end.
+    pub(crate) async fn release(&self) {
+        self.task.abort();
+        let shared = &self.shared;
+        let counts = std::mem::take(&mut shared.lock().counts);
+        if counts != MessageCounts::default() && !shared.lost.is_cancelled() {
+            let reading = Reading { backlog: None, counts };
+            let (holder, ttl) = (&shared.terms.holder, shared.terms.ttl);
+            let _ = shared.plane.hold(&shared.standing, holder, ttl, reading).await;
+        }
+        // Without an answer it ends by itself.
+        let _ = shared.plane.let_go(&shared.standing, &shared.terms.holder).await;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Shared {
+    async fn renew(self: Arc<Self>) {
+        let usual = self.terms.ttl / RENEWALS;
+        let mut pause = usual;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.stirred.notified() => {}
+            }
+            let backlog = self.backlog().await;
+            let counts = std::mem::take(&mut self.lock().counts);
+            let asked = Instant::now();
+            let (holder, ttl) = (&self.terms.holder, self.terms.ttl);
+            let reading = Reading { backlog, counts };
+            pause = match self.plane.hold(&self.standing, holder, ttl, reading).await {
+                Ok(hold) if hold.is_held => {
+                    self.is_awaited.store(hold.is_awaited, Ordering::Relaxed);
+                    self.lock().until = asked + ttl;
+                    usual
+                }
+                Ok(_) => break,
+                Err(PlaneError::Refused(reason)) => {
+                    warn!(subscription = self.standing.path, reason, "the lease is refused");
+                    break;
+                }
+                Err(PlaneError::Away(reason)) => {
+                    let is_over = {
+                        let mut state = self.lock();
+                        add(&mut state.counts, counts);
+                        Instant::now() >= state.until
+                    };
+                    if is_over {
+                        warn!(subscription = self.standing.path, reason, "the lease is lost");
+                        break;
+                    }
+                    ttl / RETRIES
+                }
+            };
+        }
+        self.lost.cancel();
+    }
+
+    async fn backlog(&self) -> Option<u64> {
+        let source = self.lock().source.clone()?;
+        let asked = tokio::time::timeout(BACKLOG_TIMEOUT, source.backlog()).await;
+        asked.ok()?.ok()?
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every critical section is a few assignments that cannot panic half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn add(to: &mut MessageCounts, more: MessageCounts) {
+    to.received += more.received;
+    to.dispatched += more.dispatched;
+    to.duplicate += more.duplicate;
+    to.failed += more.failed;
+    to.dead_lettered += more.dead_lettered;
+}

@@ -1,0 +1,27 @@
+//! Sources of messages, and the runtime that makes executions of them.
+//!
+//! A [`Source`] hands out messages; a [`Plane`] is the control plane, in the same process or
+//! elsewhere. Between them, [`Runtime`] acts on subscriptions: one runtime on each at a time, under
+//! a lease. A message is acknowledged when its execution is durable, and never before; what cannot
+//! become one is put aside with the reason.
+
+mod directives;
+mod held;
+mod limits;
+mod local;
+mod nats;
+mod plane;
+mod remote;
+mod runner;
+mod runtime;
+mod shape;
+mod source;
+
+pub use local::Local;
+pub use nats::Nats;
+pub use plane::{
+    Fault, FaultOf, Hold, NewStart, Note, Plane, PlaneError, Reading, Standing, Started,
+};
+pub use remote::Remote;
+pub use runtime::{Options, Runtime};
+pub use source::{Acknowledge, Delivery, Message, Open, Source, SourceError, Sources};

@@ -1,0 +1,266 @@
+//! The control plane in the same process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::{StreamExt as _, stream};
+use noetl_control::{
+    Asking, Control, CredentialError, DeadLetter, DeadLetterError, Once, Report, ReportError,
+    StartError, StartRequest, StartedOnce, SubmitError, SubscriptionError, WINDOW_MAX,
+};
+use noetl_model::{Map, SubscriptionId, Tenant, Value};
+use noetl_store::{SubscriptionAction, SubscriptionRow};
+use noetl_tools::Credential;
+use tokio::sync::{Mutex, watch};
+
+use crate::plane::{
+    Fault, FaultOf, Hold, NewStart, Note, Plane, PlaneError, Reading, Standing, Started,
+};
+
+/// Starts under way at a time: enough that they share commits, few enough that one subscription does
+/// not take the journal for itself.
+const AT_ONCE: usize = 64;
+
+/// How often a subscription is looked at that other processes may move.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often all of them are.
+const LIST_EVERY: Duration = Duration::from_secs(10);
+
+/// The control plane in the same process, for one tenant.
+pub struct Local {
+    control: Arc<Control>,
+    tenant: Tenant,
+    /// What moved since somebody last asked.
+    moves: Mutex<watch::Receiver<()>>,
+}
+
+impl Local {
+    /// Acts for a tenant of this control plane.
+    pub fn new(control: Arc<Control>, tenant: Tenant) -> Self {
+        let moves = Mutex::new(control.subscriptions.moves());
+        Self { control, tenant, moves }
+    }
+
+    async fn start_one(&self, start: NewStart) -> Started {
+        let request = StartRequest {
+            path: Some(start.playbook),
+            payload: start.payload,
+            parent: Some(start.subscription.log()),
+            pool: start.pool,
+            ..StartRequest::default()
+        };
+        let started = match start.once {
+            None => {
+                let started = self.control.executions.start(&self.tenant, request).await;
+                started.map(|started| Started::New(started.execution))
+            }
+            Some((key, window)) => {
+                let window = window.min(WINDOW_MAX);
+                let once = Once { scope: start.subscription, key, window };
+                let started = self.control.starts.once(&self.tenant, request, once).await;
+                started.map(|started| match started {
+                    StartedOnce::New(started) => Started::New(started.execution),
+                    StartedOnce::Duplicate(execution) => Started::Duplicate(execution),
+                })
+            }
+        };
+        let outcome = match &started {
+            Ok(Started::Duplicate(_)) => "duplicate",
+            Ok(_) => "new",
+            Err(_) => "error",
+        };
+        let counted = &self.control.metrics.execute_outcomes;
+        counted.with_label_values(&["subscription", outcome]).inc();
+        started.unwrap_or_else(|error| Started::Failed(fault(&error)))
+    }
+}
+
+fn fault(error: &StartError) -> Fault {
+    let (of, code) = match error {
+        StartError::NotFound(_) => (FaultOf::Playbook, "playbook_not_found"),
+        StartError::Playbook(_) | StartError::Submit(SubmitError::Playbook(_)) => {
+            (FaultOf::Playbook, "playbook_unusable")
+        }
+        StartError::Unnamed => (FaultOf::Message, "playbook_unnamed"),
+        StartError::Submit(SubmitError::Refused(_)) => (FaultOf::Message, "refused"),
+        StartError::Submit(_) | StartError::Store(_) => (FaultOf::Plane, "unavailable"),
+    };
+    Fault { of, code: code.to_owned(), reason: chain(error) }
+}
+
+/// An error with what led to it.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(because) = cause {
+        text = format!("{text}: {because}");
+        cause = because.source();
+    }
+    text
+}
+
+fn standing(row: SubscriptionRow) -> Standing {
+    Standing {
+        id: row.id,
+        path: row.path,
+        state: row.state,
+        moved_at: format!("{} {}", row.last_event, row.updated_at.with_offset()),
+    }
+}
+
+fn of_subscription(error: &SubscriptionError) -> PlaneError {
+    match error {
+        SubscriptionError::Store(_) | SubscriptionError::Contended(_) => {
+            PlaneError::Away(chain(error))
+        }
+        refused => PlaneError::Refused(chain(refused)),
+    }
+}
+
+#[async_trait]
+impl Plane for Local {
+    async fn document(&self, path: &str) -> Result<String, PlaneError> {
+        let entry = self.control.catalog.entry_at(&self.tenant, path, None).await;
+        let entry = entry.map_err(|error| PlaneError::Away(chain(&error)))?;
+        let missing = || PlaneError::Refused(format!("there is no document '{path}'"));
+        entry.map(|entry| entry.content.to_string()).ok_or_else(missing)
+    }
+
+    async fn credential(&self, name: &str) -> Result<Credential, PlaneError> {
+        let asking = Asking {
+            who: "subscription".to_owned(),
+            operation: "subscribe",
+            execution: None,
+            parent: None,
+        };
+        let revealed = self.control.credentials.reveal(&self.tenant, name, &asking).await;
+        let (found, data) = revealed.map_err(|error| match error {
+            CredentialError::Store(_) | CredentialError::Unrecorded(_) => {
+                PlaneError::Away(chain(&error))
+            }
+            refused => PlaneError::Refused(chain(&refused)),
+        })?;
+        let data = match data {
+            Value::Object(data) => data,
+            plain => Map::from_iter([("value".to_owned(), plain)]),
+        };
+        Ok(Credential { name: found.kept.name, kind: found.kept.kind, data })
+    }
+
+    async fn register(&self, path: &str) -> Result<Standing, PlaneError> {
+        let row = self.control.subscriptions.register(&self.tenant, path).await;
+        row.map(standing).map_err(|error| of_subscription(&error))
+    }
+
+    async fn list(&self) -> Result<Vec<Standing>, PlaneError> {
+        let rows = self.control.subscriptions.list(&self.tenant).await;
+        let rows = rows.map_err(|error| of_subscription(&error))?;
+        Ok(rows.into_iter().map(standing).collect())
+    }
+
+    async fn standing(&self, id: SubscriptionId) -> Result<Standing, PlaneError> {
+        let row = self.control.subscriptions.get(&self.tenant, id).await;
+        row.map(standing).map_err(|error| of_subscription(&error))
+    }
+
+    async fn act(
+        &self,
+        id: SubscriptionId,
+        action: SubscriptionAction,
+    ) -> Result<Standing, PlaneError> {
+        let row = self.control.subscriptions.act(&self.tenant, id, action).await;
+        row.map(standing).map_err(|error| of_subscription(&error))
+    }
+
+    async fn changed(&self, seen: &Standing) -> Standing {
+        let mut moves = self.control.subscriptions.moves();
+        loop {
+            let is_read = match self.standing(seen.id).await {
+                Ok(now) if now != *seen => return now,
+                Ok(_) => true,
+                Err(_) => false,
+            };
+            // Where nobody else writes, whatever moves it does so here.
+            if is_read && !self.control.subscriptions.is_shared() {
+                let _ = moves.changed().await;
+            } else {
+                let _ = tokio::time::timeout(LOOK_EVERY, moves.changed()).await;
+            }
+        }
+    }
+
+    async fn stirred(&self) {
+        let mut moves = self.moves.lock().await;
+        if self.control.subscriptions.is_shared() {
+            let _ = tokio::time::timeout(LIST_EVERY, moves.changed()).await;
+        } else {
+            let _ = moves.changed().await;
+        }
+    }
+
+    async fn hold(
+        &self,
+        standing: &Standing,
+        holder: &str,
+        ttl: Duration,
+        reading: Reading,
+    ) -> Result<Hold, PlaneError> {
+        let (subscriptions, tenant) = (&self.control.subscriptions, &self.tenant);
+        let asked = async {
+            let is_held = subscriptions.hold(tenant, standing.id, holder, ttl).await?;
+            let is_awaited = subscriptions.is_awaited(tenant, standing.id, holder).await?;
+            Ok(Hold { is_held, is_awaited })
+        };
+        let hold: Hold = asked.await.map_err(|error| of_subscription(&error))?;
+        // Only now: who hears nothing says the same again.
+        let counted = &self.control.metrics.subscriptions;
+        counted.add(&standing.path, reading.counts);
+        if let Some(backlog) = reading.backlog.filter(|_| hold.is_held) {
+            counted.set_backlog(&standing.path, backlog);
+        }
+        Ok(hold)
+    }
+
+    async fn let_go(&self, standing: &Standing, holder: &str) -> Result<(), PlaneError> {
+        self.control.metrics.subscriptions.clear_backlog(&standing.path);
+        let gone = self.control.subscriptions.let_go(&self.tenant, standing.id, holder).await;
+        gone.map_err(|error| of_subscription(&error))
+    }
+
+    async fn start(&self, starts: Vec<NewStart>, _together: Option<usize>) -> Vec<Started> {
+        stream::iter(starts).map(|start| self.start_one(start)).buffered(AT_ONCE).collect().await
+    }
+
+    async fn note(&self, note: Note) -> Result<(), PlaneError> {
+        let report = Report {
+            execution: note.log,
+            step: "ingress".to_owned(),
+            event_type: note.event_type.to_owned(),
+            status: Some(note.status.to_owned()),
+            payload: Some(note.payload),
+            meta: None,
+            worker: None,
+            event: None,
+        };
+        let taken = self.control.reports.take(&self.tenant, report).await;
+        taken.map(|_| ()).map_err(|error| of_report(&error))
+    }
+
+    async fn bury(&self, id: SubscriptionId, letter: DeadLetter) -> Result<(), PlaneError> {
+        let kept = self.control.dead_letters.keep(&self.tenant, id, letter).await;
+        kept.map(|_| ()).map_err(|error| match error {
+            DeadLetterError::Subscription(error) => of_subscription(&error),
+            DeadLetterError::Report(error) => of_report(&error),
+            DeadLetterError::Object(error) => PlaneError::Away(chain(&error)),
+        })
+    }
+}
+
+fn of_report(error: &ReportError) -> PlaneError {
+    match error {
+        ReportError::Store(_) | ReportError::Submit(_) => PlaneError::Away(chain(error)),
+        refused => PlaneError::Refused(chain(refused)),
+    }
+}

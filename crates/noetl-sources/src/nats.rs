@@ -1,0 +1,137 @@
+//! Messages of NATS: of a stream (JetStream), or of a subject alone.
+//!
+//! With `stream`, messages are fetched from a durable consumer and acknowledged one by one: nothing is
+//! lost. Without it the subject is listened to, and what comes while nobody listens is lost, as core
+//! NATS has it.
+
+mod settings;
+mod stream;
+mod subject;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::{Client, HeaderMap};
+use async_trait::async_trait;
+use noetl_model::{Map, Value};
+use noetl_playbook::subscription::Subscription;
+
+use self::settings::Settings;
+use self::stream::StreamSource;
+use self::subject::SubjectSource;
+use crate::source::{Open, Source, SourceError, text};
+
+/// How long a server may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The header by which publishers give a message an id.
+const ID_HEADER: &str = "Nats-Msg-Id";
+
+/// Opens sources of kind `nats`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nats;
+
+#[async_trait]
+impl Open for Nats {
+    fn kind(&self) -> &'static str {
+        "nats"
+    }
+
+    async fn open(
+        &self,
+        subscription: &Subscription,
+        settings: &Map,
+    ) -> Result<Arc<dyn Source>, SourceError> {
+        let wanted = Settings::read(settings)?;
+        let subject = match text(settings, "topic")? {
+            Some(subject) => Some(subject),
+            None => text(settings, "subscription")?,
+        };
+        let named = match text(settings, "consumer")? {
+            Some(name) => Some(name),
+            None => text(settings, "group")?,
+        };
+        let name = match named {
+            Some(name) if name.contains(['.', '*', '>', ' ', '/', '\\']) => {
+                let message =
+                    format!("'{name}' cannot name a consumer: use letters, digits, - and _");
+                return Err(SourceError::Settings(message));
+            }
+            Some(name) => name.to_owned(),
+            None => consumer_name(&subscription.path),
+        };
+        match (text(settings, "stream")?, subject) {
+            (Some(stream), subject) => {
+                let client = wanted.connect().await?;
+                Ok(Arc::new(StreamSource::open(client, stream, &name, subject).await?))
+            }
+            (None, Some(subject)) => {
+                let client = wanted.connect().await?;
+                Ok(Arc::new(SubjectSource::open(client, subject, name).await?))
+            }
+            (None, None) => Err(SourceError::Settings(
+                "a nats source needs `stream`, or `topic` for a subject without a stream".into(),
+            )),
+        }
+    }
+}
+
+/// The consumer of a subscription that names none: its path, as far as NATS can spell it.
+fn consumer_name(path: &str) -> String {
+    let spelled = path.chars().map(|letter| match letter {
+        letter if letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_') => letter,
+        _ => '_',
+    });
+    format!("noetl_{}", spelled.collect::<String>())
+}
+
+/// Whether the client is connected right now.
+fn check_connected(client: &Client) -> Result<(), SourceError> {
+    match client.connection_state() {
+        async_nats::connection::State::Connected => Ok(()),
+        _ => Err(SourceError::Away("the connection to the NATS server is lost".to_owned())),
+    }
+}
+
+fn headers_of(headers: Option<&HeaderMap>) -> Vec<(String, String)> {
+    let Some(headers) = headers else { return Vec::new() };
+    let pairs = headers.iter().flat_map(|(name, values)| {
+        values.iter().map(move |value| (name.to_string(), value.to_string()))
+    });
+    pairs.collect()
+}
+
+/// The id its publisher gave a message.
+fn given_id(headers: Option<&HeaderMap>) -> Option<String> {
+    let id = headers?.get(ID_HEADER)?.as_str().trim();
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
+/// The headers by name, the last value of each.
+fn attributes(headers: &[(String, String)]) -> Map {
+    headers.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect()
+}
+
+fn away(what: &str, error: &dyn std::error::Error) -> SourceError {
+    let mut message = format!("{what}: {error}");
+    let mut cause = error.source();
+    while let Some(because) = cause {
+        let text = because.to_string();
+        if !message.contains(&text) {
+            message = format!("{message}: {text}");
+        }
+        cause = because.source();
+    }
+    SourceError::Away(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_becomes_a_name_that_nats_can_spell() {
+        assert_eq!(consumer_name("subscriptions/orders"), "noetl_subscriptions_orders");
+        assert_eq!(consumer_name("a.b c>*é"), "noetl_a_b_c___");
+    }
+}

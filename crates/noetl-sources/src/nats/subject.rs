@@ -1,0 +1,151 @@
+//! A subject of core NATS: what comes while somebody listens.
+//!
+//! The server keeps nothing, so an acknowledgement means nothing to it. What is to come again is kept
+//! here until then; it is gone with the process.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex as Shared, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_nats::{Client, Subscriber};
+use async_trait::async_trait;
+use futures::StreamExt as _;
+use noetl_model::{Map, Value};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::{TIMEOUT, attributes, away, check_connected, given_id, headers_of};
+use crate::source::{Acknowledge, Delivery, Message, Source, SourceError};
+
+/// How often it is asked for a word about a message. Nothing depends on it.
+const ACK_WAIT: Duration = Duration::from_secs(3600);
+
+pub(super) struct SubjectSource {
+    client: Client,
+    subscriber: Mutex<Subscriber>,
+    returned: Returned,
+}
+
+/// Messages that are to come again, with when.
+#[derive(Clone, Default)]
+struct Returned(Arc<Shared<VecDeque<(Instant, Message)>>>);
+
+impl Returned {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(Instant, Message)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn due(&self, now: Instant, most: usize) -> Vec<Message> {
+        let mut all = self.lock();
+        let mut due = Vec::new();
+        for _ in 0..all.len() {
+            match all.pop_front() {
+                Some((at, message)) if at <= now && due.len() < most => due.push(message),
+                Some(later) => all.push_back(later),
+                None => break,
+            }
+        }
+        due
+    }
+}
+
+impl SubjectSource {
+    /// Listens to the subject together with whoever is of the same group, so that a message goes to one
+    /// of them.
+    pub(super) async fn open(
+        client: Client,
+        subject: &str,
+        group: String,
+    ) -> Result<Self, SourceError> {
+        let listening = client.queue_subscribe(subject.to_owned(), group).await;
+        let subscriber = listening.map_err(|error| {
+            SourceError::Settings(format!("subject '{subject}' cannot be listened to: {error}"))
+        })?;
+        // When this returns, the server knows of it.
+        let flushed = tokio::time::timeout(TIMEOUT, client.flush()).await;
+        flushed
+            .map_err(|_| SourceError::Away("the NATS server does not answer".to_owned()))?
+            .map_err(|error| away("the NATS server does not answer", &error))?;
+        Ok(Self { client, subscriber: Mutex::new(subscriber), returned: Returned::default() })
+    }
+
+    fn delivery(&self, message: Message) -> Delivery {
+        let handle = Handle { message: message.clone(), returned: self.returned.clone() };
+        Delivery { message, handle: Box::new(handle) }
+    }
+
+    fn message(&self, message: async_nats::Message) -> Message {
+        let headers = headers_of(message.headers.as_ref());
+        let given = given_id(message.headers.as_ref());
+        let metadata =
+            Map::from_iter([("subject".to_owned(), Value::from(message.subject.as_str()))]);
+        Message {
+            // An inbox has a name that nothing else has.
+            id: given.unwrap_or_else(|| self.client.new_inbox()),
+            attributes: attributes(&headers),
+            body: message.payload,
+            headers,
+            metadata,
+            ack_id: None,
+        }
+    }
+}
+
+#[async_trait]
+impl Source for SubjectSource {
+    async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
+        let mut found = self.returned.due(Instant::now(), most);
+        let mut subscriber = self.subscriber.lock().await;
+        if found.is_empty() {
+            match tokio::time::timeout(wait, subscriber.next()).await {
+                Ok(Some(message)) => found.push(self.message(message)),
+                Ok(None) => return Err(SourceError::Away("the subscription ended".to_owned())),
+                Err(_) => check_connected(&self.client)?,
+            }
+        }
+        while found.len() < most {
+            let ready = futures::FutureExt::now_or_never(subscriber.next());
+            let Some(Some(message)) = ready else { break };
+            found.push(self.message(message));
+        }
+        Ok(found.into_iter().map(|message| self.delivery(message)).collect())
+    }
+
+    fn ack_wait(&self) -> Duration {
+        ACK_WAIT
+    }
+
+    async fn backlog(&self) -> Result<Option<u64>, SourceError> {
+        Ok(None)
+    }
+
+    async fn close(&self) {
+        let _ = self.subscriber.lock().await.unsubscribe().await;
+        let _ = tokio::time::timeout(TIMEOUT, self.client.drain()).await;
+    }
+}
+
+struct Handle {
+    message: Message,
+    returned: Returned,
+}
+
+#[async_trait]
+impl Acknowledge for Handle {
+    async fn ack(&self) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    async fn nack(&self, after: Duration) -> Result<(), SourceError> {
+        self.returned.lock().push_back((Instant::now() + after, self.message.clone()));
+        Ok(())
+    }
+
+    async fn term(&self) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    async fn extend(&self) -> Result<(), SourceError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,354 @@
+//! A control plane behind HTTP.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::{StreamExt as _, stream};
+use noetl_api::catalog::ResourceRequest;
+use noetl_api::events::{EventRequest, Said};
+use noetl_api::execute::{BatchRequest, Dedup, ExecuteRequest};
+use noetl_api::subscriptions::{
+    DeadLetterRequest, LeaseRequest, MessageCounts, SubscriptionStatus,
+};
+use noetl_api::{Client, ClientError, Id, calls};
+use noetl_control::DeadLetter;
+use noetl_model::{ExecutionId, Map, SubscriptionId, Value};
+use noetl_store::{SubscriptionAction, SubscriptionState};
+use noetl_tools::Credential;
+use serde_json::value::RawValue;
+
+use crate::plane::{
+    Fault, FaultOf, Hold, NewStart, Note, Plane, PlaneError, Reading, Standing, Started,
+};
+
+/// Requests under way at a time.
+const AT_ONCE: usize = 16;
+
+/// Bytes of messages in one request. A payload has a message twice, and the server takes 64 MiB.
+const BYTES_TOGETHER: usize = 16 << 20;
+
+/// How often a subscription is looked at that runs here.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How often all of them are.
+const LIST_EVERY: Duration = Duration::from_secs(10);
+
+/// A control plane behind HTTP.
+pub struct Remote {
+    client: Client,
+}
+
+impl Remote {
+    /// Asks through this client.
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    async fn start_one(&self, start: NewStart) -> Started {
+        match self.client.execute(&request(start)).await {
+            Ok(reply) => started(&reply.status, reply.execution_id),
+            Err(error) => Started::Failed(fault(&error)),
+        }
+    }
+
+    /// Several in one request; what is wrong with one is said at its place.
+    async fn start_together(&self, starts: Vec<NewStart>) -> Vec<Started> {
+        let count = starts.len();
+        let texts = starts.into_iter().map(|start| {
+            let text = serde_json::to_string(&request(start)).unwrap_or_default();
+            RawValue::from_string(text)
+        });
+        let Ok(executions) = texts.collect::<Result<Vec<_>, _>>() else {
+            let reason = "a start cannot be written as JSON".to_owned();
+            let fault = Fault { of: FaultOf::Message, code: "unwritable".to_owned(), reason };
+            return vec![Started::Failed(fault); count];
+        };
+        let reply = match self.client.ask(calls::execute_batch(&BatchRequest { executions })).await
+        {
+            Ok(reply) => reply.value,
+            Err(error) => return vec![Started::Failed(fault(&error)); count],
+        };
+        let mut results = vec![None; count];
+        for result in reply.results {
+            let Some(slot) = results.get_mut(result.index) else { continue };
+            *slot = Some(match (result.execution_id, result.error) {
+                (Some(id), _) => started(&result.status, id),
+                (None, reason) => Started::Failed(told(reason.unwrap_or_default())),
+            });
+        }
+        let silent = || {
+            let reason = "the server said nothing of it".to_owned();
+            Started::Failed(Fault { of: FaultOf::Plane, code: "unavailable".to_owned(), reason })
+        };
+        results.into_iter().map(|result| result.unwrap_or_else(silent)).collect()
+    }
+}
+
+fn request(start: NewStart) -> ExecuteRequest {
+    ExecuteRequest {
+        path: Some(start.playbook),
+        payload: start.payload,
+        parent_execution_id: Some(Id::number(start.subscription.get())),
+        execution_pool: start.pool,
+        trace: start.trace,
+        dedup: start.once.map(|(key, window)| Dedup { key, window_secs: window.as_secs() }),
+        ..ExecuteRequest::default()
+    }
+}
+
+fn started(status: &str, id: Id) -> Started {
+    let id = ExecutionId::new(id.get());
+    match status {
+        "duplicate" => Started::Duplicate(id),
+        _ => Started::New(id),
+    }
+}
+
+/// What kind of failure the text of a batch tells of, as servers word it.
+fn told(reason: String) -> Fault {
+    let (of, code) = match reason.split(':').next().unwrap_or_default() {
+        "Resource not found" => (FaultOf::Playbook, "playbook_not_found"),
+        "Validation error" | "Bad request" | "Conflict" => (FaultOf::Message, "refused"),
+        _ => (FaultOf::Plane, "unavailable"),
+    };
+    Fault { of, code: code.to_owned(), reason }
+}
+
+fn fault(error: &ClientError) -> Fault {
+    let (of, code) = match error {
+        ClientError::Refused { body, status } => match status {
+            404 => (FaultOf::Playbook, "playbook_not_found"),
+            // Whoever runs this has to be let in; no message can help it.
+            401 | 403 => (FaultOf::Plane, "not_allowed"),
+            _ if error.is_passing() => (FaultOf::Plane, "unavailable"),
+            _ => (FaultOf::Message, body.code.as_str()),
+        },
+        _ => (FaultOf::Plane, "unavailable"),
+    };
+    Fault { of, code: code.to_owned(), reason: error.to_string() }
+}
+
+fn of_client(error: &ClientError) -> PlaneError {
+    let text = match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    };
+    match error.is_passing() || matches!(error.status(), Some(401 | 403)) {
+        true => PlaneError::Away(text),
+        false => PlaneError::Refused(text),
+    }
+}
+
+fn standing(status: SubscriptionStatus) -> Result<Standing, PlaneError> {
+    let state = SubscriptionState::from_text(&status.state);
+    let unknown = || PlaneError::Refused(format!("'{}' is no state we know", status.state));
+    Ok(Standing {
+        id: SubscriptionId::new(status.subscription_id.get()),
+        state: state.ok_or_else(unknown)?,
+        moved_at: format!("{} {}", status.last_event_type, status.updated_at.unwrap_or_default()),
+        path: status.path,
+    })
+}
+
+#[async_trait]
+impl Plane for Remote {
+    async fn document(&self, path: &str) -> Result<String, PlaneError> {
+        let request = ResourceRequest { path: Some(path.to_owned()), ..ResourceRequest::default() };
+        let entry = self.client.ask(calls::document(&request)).await;
+        let entry = entry.map_err(|error| of_client(&error))?.value;
+        let missing = || PlaneError::Refused(format!("'{path}' has no text"));
+        entry.content.ok_or_else(missing)
+    }
+
+    async fn credential(&self, name: &str) -> Result<Credential, PlaneError> {
+        let found = self.client.ask(calls::credential(name, true)).await;
+        let found = found.map_err(|error| of_client(&error))?.value;
+        let data = match found.data {
+            Some(Value::Object(data)) => data,
+            Some(plain) => Map::from_iter([("value".to_owned(), plain)]),
+            None => Map::new(),
+        };
+        Ok(Credential { name: found.name, kind: found.kind, data })
+    }
+
+    async fn register(&self, path: &str) -> Result<Standing, PlaneError> {
+        let answer = self.client.ask(calls::subscribe(path)).await;
+        standing(answer.map_err(|error| of_client(&error))?.value)
+    }
+
+    async fn list(&self) -> Result<Vec<Standing>, PlaneError> {
+        let answer = self.client.ask(calls::subscriptions()).await;
+        let listed = answer.map_err(|error| of_client(&error))?.value.subscriptions;
+        // One in a state that is not known here is nobody's here.
+        Ok(listed.into_iter().filter_map(|status| standing(status).ok()).collect())
+    }
+
+    async fn standing(&self, id: SubscriptionId) -> Result<Standing, PlaneError> {
+        let answer = self.client.ask(calls::subscription(id.get())).await;
+        standing(answer.map_err(|error| of_client(&error))?.value)
+    }
+
+    async fn act(
+        &self,
+        id: SubscriptionId,
+        action: SubscriptionAction,
+    ) -> Result<Standing, PlaneError> {
+        let call = calls::move_subscription(id.get(), action.as_str());
+        standing(self.client.ask(call).await.map_err(|error| of_client(&error))?.value)
+    }
+
+    async fn changed(&self, seen: &Standing) -> Standing {
+        loop {
+            if let Ok(now) = self.standing(seen.id).await
+                && now != *seen
+            {
+                return now;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn stirred(&self) {
+        tokio::time::sleep(LIST_EVERY).await;
+    }
+
+    async fn hold(
+        &self,
+        standing: &Standing,
+        holder: &str,
+        ttl: Duration,
+        reading: Reading,
+    ) -> Result<Hold, PlaneError> {
+        let counts = MessageCounts {
+            received: reading.counts.received,
+            dispatched: reading.counts.dispatched,
+            duplicate: reading.counts.duplicate,
+            failed: reading.counts.failed,
+            dead_lettered: reading.counts.dead_lettered,
+        };
+        let request = LeaseRequest {
+            holder: holder.to_owned(),
+            ttl_secs: ttl.as_secs().max(1),
+            backlog: reading.backlog,
+            counts,
+        };
+        let call = calls::lease_subscription(standing.id.get(), &request);
+        let reply = self.client.ask(call).await.map_err(|error| of_client(&error))?.value;
+        Ok(Hold { is_held: reply.held, is_awaited: reply.awaited })
+    }
+
+    async fn let_go(&self, standing: &Standing, holder: &str) -> Result<(), PlaneError> {
+        let call = calls::release_subscription(standing.id.get(), holder);
+        self.client.ask(call).await.map(|_| ()).map_err(|error| of_client(&error))
+    }
+
+    async fn start(&self, starts: Vec<NewStart>, together: Option<usize>) -> Vec<Started> {
+        let requests = match together {
+            Some(most) => parted(starts, most.max(1)),
+            None => starts.into_iter().map(|start| vec![start]).collect(),
+        };
+        let asked = stream::iter(requests).map(async |mut some: Vec<NewStart>| {
+            match (some.len(), some.pop()) {
+                (1, Some(start)) => vec![self.start_one(start).await],
+                (_, last) => {
+                    some.extend(last);
+                    self.start_together(some).await
+                }
+            }
+        });
+        asked.buffered(AT_ONCE).concat().await
+    }
+
+    async fn note(&self, note: Note) -> Result<(), PlaneError> {
+        let said = Said {
+            status: Some(note.status.to_owned()),
+            ..Said::new("ingress", note.event_type, note.payload)
+        };
+        let event = EventRequest { execution_id: Id::number(note.log.get()), said };
+        self.client.report(&event).await.map(|_| ()).map_err(|error| of_client(&error))
+    }
+
+    async fn bury(&self, id: SubscriptionId, letter: DeadLetter) -> Result<(), PlaneError> {
+        let request = DeadLetterRequest {
+            message_id: plain(&letter.message),
+            code: letter.code,
+            reason: plain(&letter.reason),
+            attempts: letter.attempts,
+            headers: plain_map(letter.headers),
+            metadata: plain_map(letter.metadata),
+            body_base64: STANDARD.encode(&letter.body),
+        };
+        let kept = self.client.ask(calls::dead_letter(id.get(), &request)).await;
+        kept.map(|_| ()).map_err(|error| of_client(&error))
+    }
+}
+
+/// Starts in requests of so many, and of so many bytes; one that is larger goes alone.
+fn parted(starts: Vec<NewStart>, most: usize) -> Vec<Vec<NewStart>> {
+    let mut parts: Vec<Vec<NewStart>> = Vec::new();
+    let mut bytes = 0;
+    for start in starts {
+        bytes += start.bytes;
+        match parts.last_mut() {
+            Some(part) if part.len() < most && bytes <= BYTES_TOGETHER => part.push(start),
+            _ => {
+                bytes = start.bytes;
+                parts.push(vec![start]);
+            }
+        }
+    }
+    parts
+}
+
+/// Text that a server takes, which has no NUL characters.
+fn plain(text: &str) -> String {
+    text.replace('\0', "")
+}
+
+fn plain_map(map: Map) -> Map {
+    let plain_value = |value| match value {
+        Value::String(text) => Value::from(plain(&text)),
+        other => other,
+    };
+    map.into_iter().map(|(name, value)| (plain(&name), plain_value(value))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(bytes: usize) -> NewStart {
+        NewStart {
+            playbook: "p/a".to_owned(),
+            payload: Map::new(),
+            pool: None,
+            trace: None,
+            subscription: SubscriptionId::new(1),
+            once: None,
+            bytes,
+        }
+    }
+
+    #[test]
+    fn requests_are_bounded_by_number_and_by_bytes() {
+        let sizes = |of: &[usize], most| {
+            let parts = parted(of.iter().map(|bytes| start(*bytes)).collect(), most);
+            parts.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(&[1, 1, 1, 1, 1], 2), [2, 2, 1]);
+        let half = BYTES_TOGETHER / 2;
+        assert_eq!(sizes(&[half, half, 1, BYTES_TOGETHER + 1, 1], 100), [2, 1, 1, 1]);
+        assert_eq!(sizes(&[], 2), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn the_text_of_a_batch_says_whose_fault_it_was() {
+        let of = |text: &str| told(text.to_owned()).of;
+        assert_eq!(of("Resource not found: Playbook not found: p"), FaultOf::Playbook);
+        assert_eq!(of("Validation error: no"), FaultOf::Message);
+        assert_eq!(of("Database error: busy"), FaultOf::Plane);
+        assert_eq!(of(""), FaultOf::Plane);
+    }
+}

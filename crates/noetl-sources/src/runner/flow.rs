@@ -1,0 +1,254 @@
+//! Messages on their way from a source to executions.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use noetl_playbook::subscription::Subscription;
+use serde_json::json;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::deliver::Deliver;
+use super::memory::Memory;
+use super::trouble::Trouble;
+use crate::held::Held;
+use crate::limits::Bucket;
+use crate::plane::{Note, Plane, Standing};
+use crate::source::{Delivery, Source, SourceError};
+
+/// How long a fetch waits for a first message: also how long it takes at most until a pause is heard.
+const FETCH_WAIT: Duration = Duration::from_millis(500);
+
+/// Messages fetched at once when the document does not say.
+const BATCH_DEFAULT: u64 = 100;
+const BATCH_MAX: u64 = 1000;
+
+/// Batches under way at once when the document sets no limit: while one waits for the disk, others
+/// are on their way to it.
+const BATCHES: usize = 4;
+
+/// How often it is told that a limit holds messages back.
+const LIMITED_EVERY: Duration = Duration::from_secs(60);
+
+pub(super) struct Flow {
+    pub(super) plane: Arc<dyn Plane>,
+    pub(super) standing: Standing,
+    pub(super) subscription: Arc<Subscription>,
+    pub(super) source: Arc<dyn Source>,
+    pub(super) held: Arc<Held>,
+    pub(super) memory: Arc<Memory>,
+    pub(super) end: CancellationToken,
+}
+
+type Fetching = JoinHandle<Result<Vec<Delivery>, SourceError>>;
+
+impl Flow {
+    /// Goes on until it is told to end or the source fails. What was begun by then is answered for.
+    pub(super) async fn run(self) -> Result<(), SourceError> {
+        let mut under_way = JoinSet::new();
+        let ended = self.fetch_all(&mut under_way).await;
+        while under_way.join_next().await.is_some() {}
+        ended
+    }
+
+    async fn fetch_all(&self, under_way: &mut JoinSet<()>) -> Result<(), SourceError> {
+        let deliver = Arc::new(Deliver {
+            plane: self.plane.clone(),
+            standing: self.standing.clone(),
+            subscription: self.subscription.clone(),
+            ack_wait: self.source.ack_wait(),
+            held: self.held.clone(),
+            memory: self.memory.clone(),
+            trouble: Trouble::dispatch(&self.plane, &self.standing),
+            end: self.end.clone(),
+        });
+        let in_flight = Arc::new(AtomicUsize::new(0));
+        let mut gate = Gate::new(&self.subscription);
+        let mut fetching: Option<(usize, Fetching)> = None;
+        loop {
+            let mut wait = None;
+            if fetching.is_none() {
+                if self.end.is_cancelled() {
+                    return Ok(());
+                }
+                match gate.open(in_flight.load(Ordering::Acquire), Instant::now()) {
+                    Opened::For(count) => {
+                        let source = self.source.clone();
+                        let fetch = async move { source.fetch(count, FETCH_WAIT).await };
+                        fetching = Some((count, tokio::spawn(fetch)));
+                    }
+                    Opened::Full => self.limited(&mut gate, "max_in_flight"),
+                    Opened::In(pause) => {
+                        wait = Some(pause);
+                        self.limited(&mut gate, "max_dispatch_per_sec");
+                    }
+                }
+            }
+            let is_fetching = fetching.is_some();
+            let fetched = async {
+                match &mut fetching {
+                    Some((_, fetch)) => fetch.await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                fetched = fetched => {
+                    let asked = fetching.take().map_or(0, |(asked, _)| asked);
+                    let failed = |_| SourceError::Away("the source failed badly".to_owned());
+                    let found = fetched.map_err(failed)??;
+                    gate.unused(asked.saturating_sub(found.len()));
+                    if !found.is_empty() {
+                        self.hand_on(found, &deliver, &in_flight, under_way).await;
+                    }
+                }
+                Some(_) = under_way.join_next() => {}
+                () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+                () = self.end.cancelled(), if !is_fetching => {}
+            }
+        }
+    }
+
+    async fn hand_on(
+        &self,
+        found: Vec<Delivery>,
+        deliver: &Arc<Deliver>,
+        in_flight: &Arc<AtomicUsize>,
+        under_way: &mut JoinSet<()>,
+    ) {
+        // Whoever may take it next has it at once.
+        if self.end.is_cancelled() || !self.held.is_held() {
+            for delivery in found {
+                let _ = delivery.handle.nack(Duration::ZERO).await;
+            }
+            return;
+        }
+        let count = found.len();
+        self.held.count(|counts| counts.received += count as u64);
+        in_flight.fetch_add(count, Ordering::AcqRel);
+        let counted = Counted { count, in_flight: in_flight.clone() };
+        let deliver = deliver.clone();
+        under_way.spawn(async move {
+            let _counted = counted;
+            deliver.batch(found).await;
+        });
+    }
+
+    /// Says in the log that a limit holds messages back, now and then.
+    fn limited(&self, gate: &mut Gate, reason: &'static str) {
+        let limits = &self.subscription.limits;
+        let is_set = match reason {
+            "max_in_flight" => limits.max_in_flight.is_some(),
+            _ => limits.max_dispatch_per_sec.is_some(),
+        };
+        if !is_set || !gate.is_to_be_told(Instant::now()) {
+            return;
+        }
+        let payload = json!({
+            "reason": reason,
+            "max_in_flight": limits.max_in_flight,
+            "max_dispatch_per_sec": limits.max_dispatch_per_sec,
+            "action": "hold",
+            "loss_safe": true,
+        });
+        let (event_type, status) = ("subscription.rate_limited", "RATE_LIMITED");
+        let note = Note { log: self.standing.id.log(), event_type, status, payload };
+        let plane = self.plane.clone();
+        // Nothing waits for it, and nothing depends on it.
+        tokio::spawn(async move {
+            let _ = plane.note(note).await;
+        });
+    }
+}
+
+/// Takes what it counted out again, however a batch ends.
+struct Counted {
+    count: usize,
+    in_flight: Arc<AtomicUsize>,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.in_flight.fetch_sub(self.count, Ordering::AcqRel);
+    }
+}
+
+/// How many messages may be fetched.
+struct Gate {
+    batch: usize,
+    in_flight_max: usize,
+    bucket: Option<Bucket>,
+    told: Option<Instant>,
+}
+
+/// What a gate lets through.
+#[derive(Debug, PartialEq, Eq)]
+enum Opened {
+    For(usize),
+    /// Nothing until something under way has ended.
+    Full,
+    /// Nothing for so long.
+    In(Duration),
+}
+
+impl Gate {
+    fn new(subscription: &Subscription) -> Self {
+        let batch = subscription.runtime.batch.unwrap_or(BATCH_DEFAULT).clamp(1, BATCH_MAX);
+        let batch = usize::try_from(batch).unwrap_or(1);
+        let limits = &subscription.limits;
+        let most = limits.max_in_flight.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+        let bucket = limits.max_dispatch_per_sec.map(|rate| Bucket::new(rate, Instant::now()));
+        Self { batch, in_flight_max: most.unwrap_or(batch * BATCHES), bucket, told: None }
+    }
+
+    fn open(&mut self, in_flight: usize, now: Instant) -> Opened {
+        let room = self.in_flight_max.saturating_sub(in_flight).min(self.batch);
+        if room == 0 {
+            return Opened::Full;
+        }
+        match &mut self.bucket {
+            None => Opened::For(room),
+            Some(bucket) => match bucket.take(room, now) {
+                0 => Opened::In(bucket.next_in().max(Duration::from_millis(1))),
+                count => Opened::For(count),
+            },
+        }
+    }
+
+    fn unused(&mut self, count: usize) {
+        if let Some(bucket) = &mut self.bucket {
+            bucket.put_back(count);
+        }
+    }
+
+    fn is_to_be_told(&mut self, now: Instant) -> bool {
+        let is_due = self.told.is_none_or(|told| now >= told + LIMITED_EVERY);
+        if is_due {
+            self.told = Some(now);
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_lets_no_more_through_than_is_allowed() {
+        let start = Instant::now();
+        let bucket = Some(Bucket::new(5.0, start));
+        let mut gate = Gate { batch: 4, in_flight_max: 6, bucket, told: None };
+        assert_eq!(gate.open(0, start), Opened::For(4));
+        assert_eq!(gate.open(6, start), Opened::Full);
+        assert_eq!(gate.open(4, start), Opened::For(1), "five in the first second");
+        assert_eq!(gate.open(4, start), Opened::In(Duration::from_millis(200)));
+        gate.unused(1);
+        assert_eq!(gate.open(4, start), Opened::For(1));
+        let mut free = Gate { batch: 4, in_flight_max: 6, bucket: None, told: None };
+        assert_eq!(free.open(0, start), Opened::For(4));
+        assert_eq!(free.open(4, start), Opened::For(2));
+        assert_eq!(free.open(7, start), Opened::Full);
+    }
+}
