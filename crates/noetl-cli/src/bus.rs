@@ -31,6 +31,10 @@ const PUBLIC_URL: &str = "NOETL_PUBLIC_SERVER_URL";
 pub(crate) struct BusSetup {
     address: Option<Address>,
     way: Option<Way>,
+    /// Where workers reach this server, if that was named.
+    server_url: Option<String>,
+    /// Over how many subjects the commands of the system pool are spread.
+    system_shards: u32,
 }
 
 /// How events get to the bus.
@@ -71,7 +75,8 @@ impl BusArguments {
             return Err(Failure::new(Kind::Config, message)
                 .hint("name a NATS server with --nats-url or NOETL_NATS_URL"));
         }
-        Ok(BusSetup { address, way })
+        let (server_url, system_shards) = (server_url()?, system_shards()?);
+        Ok(BusSetup { address, way, server_url, system_shards })
     }
 }
 
@@ -90,24 +95,12 @@ impl BusSetup {
         stores: &Stores,
         control: &Control,
         reached_at: &str,
-    ) -> Result<Option<Announcing>, Failure> {
-        let Some(bus) = bus else { return Ok(None) };
-        let server_url = match setting(PUBLIC_URL) {
-            None => reached_at.to_owned(),
-            Some(url) if url.starts_with("http://") || url.starts_with("https://") => url,
-            Some(url) => {
-                let message = format!("{PUBLIC_URL}: '{url}' is no address");
-                return Err(Failure::new(Kind::Config, message)
-                    .hint("use http://host:port, as workers reach this server"));
-            }
-        };
-        let count = number("NOETL_COMMAND_SHARD_COUNT", 1..=1024)?;
-        let count = count.and_then(|count| u32::try_from(count).ok()).unwrap_or(1);
-        let is_spread = switch("NOETL_SHARD_SUBJECT_ROUTE")?;
-        let system_shards = if is_spread { count } else { 1 };
-        let options = AnnouncingOptions { system_shards, ..AnnouncingOptions::new(&server_url) };
+    ) -> Option<Announcing> {
+        let server_url = self.server_url.as_deref().unwrap_or(reached_at);
+        let system_shards = self.system_shards;
+        let options = AnnouncingOptions { system_shards, ..AnnouncingOptions::new(server_url) };
         let databases = stores.shards.clone();
-        Ok(Some(Announcing::start(&options, databases, bus.clone(), control)))
+        Some(Announcing::start(&options, databases, bus?.clone(), control))
     }
 
     /// Begins to publish, if that is wanted.
@@ -130,6 +123,24 @@ impl BusSetup {
             }
         })
     }
+}
+
+fn server_url() -> Result<Option<String>, Failure> {
+    let url = setting(PUBLIC_URL).filter(|url| !url.trim().is_empty());
+    match url {
+        Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
+            let message = format!("{PUBLIC_URL}: '{url}' is no address");
+            Err(Failure::new(Kind::Config, message)
+                .hint("use http://host:port, as workers reach this server"))
+        }
+        url => Ok(url),
+    }
+}
+
+fn system_shards() -> Result<u32, Failure> {
+    let count = number("NOETL_COMMAND_SHARD_COUNT", 1..=1024)?;
+    let count = count.and_then(|count| u32::try_from(count).ok()).unwrap_or(1);
+    Ok(if switch("NOETL_SHARD_SUBJECT_ROUTE")? { count } else { 1 })
 }
 
 /// How the stores keep their outbox.

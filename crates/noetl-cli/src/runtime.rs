@@ -87,7 +87,7 @@ impl Runtime {
         };
         let publishing = setup.bus.publish(bus.as_ref(), &stores, &control);
         let announcing =
-            setup.bus.announce(commands.as_ref(), &stores, &control, &setup.reached_at)?;
+            setup.bus.announce(commands.as_ref(), &stores, &control, &setup.reached_at);
         Ok(Self { control, bus, publishing, announcing, exporter, stores, worker })
     }
 

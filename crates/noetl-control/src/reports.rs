@@ -85,32 +85,18 @@ pub enum ReportError {
 /// The report service. Cheap to clone.
 #[derive(Clone)]
 pub struct Reports {
-    store: Arc<dyn Store>,
-    journal: Journal,
-    ids: Ids,
-    results: Results,
-    subscriptions: Subscriptions,
-    redaction: Redaction,
-    workers: Workers,
-    stored: StoredResults,
-    tenants: Tenants,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) journal: Journal,
+    pub(crate) ids: Ids,
+    pub(crate) results: Results,
+    pub(crate) subscriptions: Subscriptions,
+    pub(crate) redaction: Redaction,
+    pub(crate) workers: Workers,
+    pub(crate) stored: StoredResults,
+    pub(crate) tenants: Tenants,
 }
 
 impl Reports {
-    pub(crate) fn new(
-        store: Arc<dyn Store>,
-        journal: Journal,
-        ids: Ids,
-        results: Results,
-        subscriptions: Subscriptions,
-        redaction: Redaction,
-        workers: Workers,
-        stored: StoredResults,
-    ) -> Self {
-        let tenants = Tenants::default();
-        Self { store, journal, ids, results, subscriptions, redaction, workers, stored, tenants }
-    }
-
     /// Takes one report. A repeat answers as the first did and changes nothing.
     pub async fn take(&self, tenant: &Tenant, mut report: Report) -> Result<EventId, ReportError> {
         check_type(&report.event_type)?;

@@ -325,16 +325,17 @@ impl Control {
             lease: options.worker_lease,
             last: Arc::default(),
         };
-        let reports = Reports::new(
-            store.clone(),
-            journal.clone(),
-            ids.clone(),
-            results.clone(),
-            subscriptions.clone(),
+        let reports = Reports {
+            store: store.clone(),
+            journal: journal.clone(),
+            ids: ids.clone(),
+            results: results.clone(),
+            subscriptions: subscriptions.clone(),
             redaction,
-            workers.clone(),
-            stored_results.clone(),
-        );
+            workers: workers.clone(),
+            stored: stored_results.clone(),
+            tenants: Default::default(),
+        };
         let claims = Claims {
             store: store.clone(),
             journal: journal.clone(),

@@ -5,6 +5,7 @@
 mod check;
 mod clocks;
 mod closed_output;
+mod command_stream;
 mod conformance;
 mod credentials;
 mod db;

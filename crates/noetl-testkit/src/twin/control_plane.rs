@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use noetl_model::Clock;
+use noetl_store::SystemClock;
 use reqwest::{Client, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -31,6 +33,9 @@ pub(super) enum Claim {
     Failed,
 }
 
+/// How many were started.
+static PROCESSES: AtomicI64 = AtomicI64::new(0);
+
 /// The control plane as one worker calls it. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ControlPlane {
@@ -46,14 +51,14 @@ impl ControlPlane {
         // Whoever makes a client of ours first sees to what encrypted connections need.
         drop(noetl_api::Client::new(&options.server_url));
         let client = Client::builder().timeout(Duration::from_secs(30)).build();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX) - 1_704_067_200_000;
+        let now = SystemClock.now().as_micros();
+        let ms = now / 1000 - 1_704_067_200_000;
         Self {
             client: client.expect("a client needs nothing"),
             base: options.server_url.trim_end_matches('/').to_owned(),
             worker: options.worker_id.clone(),
             // A new one with each process, as the real one makes it.
-            key: format!("{:016x}", now.as_nanos()),
+            key: format!("{now:016x}-{}", PROCESSES.fetch_add(1, Ordering::Relaxed)),
             ids: Arc::new(AtomicI64::new((ms << 22) | (517 << 12))),
         }
     }
@@ -171,5 +176,5 @@ impl ControlPlane {
 
 /// The time as it writes it.
 fn now() -> String {
-    noetl_model::Clock::now(&noetl_store::SystemClock).to_string()
+    SystemClock.now().to_string()
 }

@@ -37,12 +37,10 @@ fn examples() -> (Vec<String>, Vec<Example>) {
         if text.contains("kind: Playbook") {
             all.push(text.clone());
         }
-        let only = std::env::var("NOETL_TRY_EXAMPLES").ok();
-        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        let is_tried = only.is_some_and(|only| only.split(',').any(|tried| tried == name));
-        if !is_tried && !text.lines().any(|line| line.starts_with(MARK)) {
+        if !text.lines().any(|line| line.starts_with(MARK)) {
             continue;
         }
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let head: Vec<&str> =
             text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect();
         let head = head.join(" ");

@@ -1,0 +1,73 @@
+//! Commands of real servers on a real NATS, run by the twin of the published worker.
+
+use noetl_testkit::nats::TestNats;
+use noetl_testkit::postgres::TestDatabase;
+use noetl_testkit::twin::{Twin, TwinOptions};
+use rustix::process::Signal;
+
+use crate::dev_process::DevProcess;
+use crate::noetl::{Home, playbook, until};
+
+const STREAM: &str = "noetl_commands";
+
+fn two_steps() -> String {
+    let steps = "  - {step: start, tool: {kind: noop}, next: {arcs: [{step: end}]}}\n  \
+                 - {step: end, tool: {kind: shell, command: 'echo done'}}\n";
+    playbook("{}", steps)
+}
+
+async fn is_ready(nats: &TestNats) {
+    let context = nats.context().await;
+    until("the stream of commands", async || {
+        let Ok(stream) = context.get_stream(STREAM).await else { return false };
+        stream.get_info().await.is_ok_and(|info| info.state.consumer_count >= 3)
+    })
+    .await;
+}
+
+fn base(server: &DevProcess) -> String {
+    server.client.base().as_str().trim_end_matches('/').to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_published_worker_runs_what_a_server_announces() {
+    let (home, nats) = (Home::new(), TestNats::start());
+    let url = format!("sqlite://{}", home.path().join("noetl.db").display());
+    let server = DevProcess::start_on(&url, 0, &[("NOETL_NATS_URL", nats.url())]);
+    is_ready(&nats).await;
+    let twin = Twin::start(TwinOptions::new("w1", &base(&server), nats.url()));
+    let id = server.execute(&two_steps()).await;
+    assert_eq!(server.ended(id).await, "COMPLETED");
+    let messages = nats.kept(STREAM).await;
+    assert_eq!(messages.len(), 2);
+    let said: noetl_model::Value = serde_json::from_slice(&messages[0].payload).unwrap();
+    assert_eq!(said["server_url"], base(&server), "where it listens, when nobody says otherwise");
+    twin.kill().await;
+    let (code, _) = server.stop(Signal::TERM);
+    assert_eq!(code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_dead_server_left_unannounced_is_announced_by_another() {
+    let (database, nats, nowhere) = (TestDatabase::new(), TestNats::start(), TestNats::absent());
+    let url = database.url();
+    let other = DevProcess::start_on(&url, 0, &[("NOETL_NATS_URL", nats.url())]);
+    is_ready(&nats).await;
+    // It commits and cannot announce, and then it is gone.
+    let doomed = DevProcess::start_on(&url, 0, &[("NOETL_NATS_URL", nowhere.url())]);
+    let id = doomed.execute(&two_steps()).await;
+    doomed.kill();
+    let twin = Twin::start(TwinOptions::new("w1", &base(&other), nats.url()));
+    assert_eq!(other.ended(id).await, "COMPLETED");
+    twin.kill().await;
+}
+
+#[test]
+fn an_address_that_is_none_stops_the_start() {
+    let home = Home::new();
+    let mut command = home.command(["dev", "--port", "0", "--nats-url", "nats://127.0.0.1:1"]);
+    command.env("NOETL_PUBLIC_SERVER_URL", "noetl.example");
+    let said = home.end_of(&mut command);
+    assert_ne!(said.code, Some(0));
+    assert!(said.stderr.contains("NOETL_PUBLIC_SERVER_URL"), "{}", said.stderr);
+}
