@@ -11,7 +11,7 @@ const REMEMBERED_MAX: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not z
 
 /// Tenants by execution. Cheap to clone; clones share what they know.
 #[derive(Clone)]
-pub(super) struct Tenants(Arc<Mutex<LruCache<ExecutionId, Tenant>>>);
+pub(crate) struct Tenants(Arc<Mutex<LruCache<ExecutionId, Tenant>>>);
 
 impl Default for Tenants {
     fn default() -> Self {
