@@ -146,6 +146,14 @@ impl Client {
         &self.base
     }
 
+    /// The address it talks to, as it may be shown: without a name and a password in it.
+    pub fn address(&self) -> String {
+        let mut shown = self.base.clone();
+        // Only addresses that have no host refuse this.
+        let _ = shown.set_username("").and_then(|()| shown.set_password(None));
+        shown.as_str().trim_end_matches('/').to_owned()
+    }
+
     /// Makes a call.
     pub async fn ask<T: DeserializeOwned>(&self, call: Call<T>) -> Result<Answer<T>, ClientError> {
         let (status, date, body) = self.fetch(&call).await?;

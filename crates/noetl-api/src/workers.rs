@@ -10,6 +10,7 @@ use crate::commands::Command;
 
 /// The body of `POST /api/worker/pool/register`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RegisterRuntimeRequest)]
 pub struct RegisterRequest {
     /// Its name: with the kind, which runtime it is.
     pub name: String,

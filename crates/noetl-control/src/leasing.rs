@@ -9,7 +9,7 @@ mod fair;
 mod held;
 mod look;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use futures::future::join_all;
 use noetl_engine::{Claim, Input};
 use noetl_model::event::Issued;
 use noetl_model::{CommandId, CommandState, Event, ExecutionId, Fact, Seq, Tenant};
-use noetl_store::{CommandRow, Store, StoreError, Wanted};
+use noetl_store::{CommandRow, ExecutionRow, Store, StoreError, Wanted};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -27,7 +27,8 @@ pub(crate) use self::held::Held;
 pub(crate) use self::look::LeaseLook;
 use crate::dispatch::calls::Calls;
 use crate::journal::{Journal, SubmitError};
-use crate::workers::{Scope, WorkerError, Workers};
+use crate::metrics::Metrics;
+use crate::workers::{Scope, WorkerError, Workers, check_name};
 
 /// How long a lease lasts that its holder renews when nothing else is said: so long that several
 /// renewals may be lost.
@@ -78,6 +79,10 @@ pub struct Leased {
     pub event: Event,
     /// What to run.
     pub issued: Arc<Issued>,
+    /// The row of its execution.
+    pub of: ExecutionRow,
+    /// Whose execution it is.
+    pub tenant: Tenant,
 }
 
 /// What a worker is told of the commands it holds.
@@ -120,6 +125,7 @@ pub struct Leasing {
     pub(crate) journal: Journal,
     pub(crate) workers: Workers,
     pub(crate) calls: Calls,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) draining: CancellationToken,
     /// How long a lease lasts that its holder renews.
     pub(crate) lease: Duration,
@@ -140,7 +146,7 @@ impl Leasing {
         scope: &Scope,
         request: LeaseRequest,
     ) -> Result<Vec<Leased>, LeaseError> {
-        crate::workers::check_name(&request.worker)?;
+        check_name(&request.worker)?;
         amount("max", 1, request.max)?;
         let pool = request.pool.clone().filter(|pool| !pool.is_empty());
         let wanted = Wanted {
@@ -183,8 +189,13 @@ impl Leasing {
     ) -> Result<Renewed, LeaseError> {
         amount("the number of commands", 0, commands.len())?;
         let kind = noetl_store::RuntimeKind::WorkerPool;
-        self.workers.heartbeat(tenant, scope, kind, worker).await?;
+        check_name(worker)?;
+        // First, and whatever becomes of the sign of life: a database that is away must not end the
+        // leases in those that are there.
         let held = self.store.renew_held(scope.as_ref(), worker, commands, self.lease).await;
+        if let Err(error) = self.workers.heartbeat(tenant, scope, kind, worker).await {
+            warn!(worker, %error, "a worker's sign of life is not noted");
+        }
         let held = held.map_err(LeaseError::Store)?;
         if !held.is_empty() {
             self.workers.held().seen();
@@ -214,6 +225,7 @@ impl Leasing {
             journal: self.journal.clone(),
             held: self.workers.held().clone(),
             lease: self.lease,
+            metrics: self.metrics.clone(),
             closing: self.draining.clone(),
         };
         look.look().await
@@ -276,19 +288,46 @@ impl Leasing {
             if next.is_empty() {
                 return Ok(taken);
             }
-            let claims = next.into_iter().map(|row| self.claim_one(row, worker.clone()));
+            let of = self.executions_of(&next).await?;
+            let claims = next.into_iter().filter_map(|row| {
+                let (tenant, of) = of.get(&row.execution)?.clone();
+                Some(self.claim_one(row, of, tenant, worker.clone()))
+            });
+            let mut failed = None;
             for claimed in join_all(claims).await {
                 match claimed {
                     Ok(leased) => taken.extend(leased),
-                    Err(error) if taken.is_empty() => return Err(error),
-                    // What was claimed is handed out; the rest stays where it is.
-                    Err(error) => {
-                        warn!(%error, "fewer commands were handed out than wait");
-                        return Ok(taken);
-                    }
+                    Err(error) => failed = Some(error),
+                }
+            }
+            match failed {
+                None => {}
+                Some(error) if taken.is_empty() => return Err(error),
+                // What was claimed is handed out; the rest stays where it is.
+                Some(error) => {
+                    warn!(%error, "fewer commands were handed out than wait");
+                    return Ok(taken);
                 }
             }
         }
+    }
+
+    /// The rows of the executions of these commands; those that are gone take their commands along.
+    async fn executions_of(
+        &self,
+        rows: &[CommandRow],
+    ) -> Result<HashMap<ExecutionId, (Tenant, ExecutionRow)>, LeaseError> {
+        let ids: BTreeSet<ExecutionId> = rows.iter().map(|row| row.execution).collect();
+        let read = ids.into_iter().map(async |id| match self.store.tenant_of(id).await? {
+            None => Ok(None),
+            Some(tenant) => {
+                let row = self.store.execution(&tenant, id).await?;
+                Ok(row.map(|row| (row.id, (tenant, row))))
+            }
+        });
+        let read: Result<Vec<_>, StoreError> = join_all(read).await.into_iter().collect();
+        let read = read.map_err(LeaseError::Store)?;
+        Ok(read.into_iter().flatten().collect())
     }
 
     /// Claims a command; `None` when it is another's or over. What is to be run is read first: once
@@ -296,6 +335,8 @@ impl Leasing {
     async fn claim_one(
         &self,
         row: CommandRow,
+        of: ExecutionRow,
+        tenant: Tenant,
         worker: Arc<str>,
     ) -> Result<Option<Leased>, LeaseError> {
         let before = Seq(row.issued.0.saturating_sub(1));
@@ -307,7 +348,7 @@ impl Leasing {
         match self.journal.submit(row.execution, input).await {
             // Without an event another call of this worker has it.
             Ok(accepted) if accepted.events.is_empty() => Ok(None),
-            Ok(_) => Ok(Some(Leased { row, event, issued })),
+            Ok(_) => Ok(Some(Leased { row, event, issued, of, tenant })),
             Err(SubmitError::Refused(_)) => Ok(None),
             Err(error) => Err(LeaseError::Submit(error)),
         }

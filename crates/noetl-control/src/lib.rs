@@ -99,7 +99,7 @@ pub use sealing::{
     EncryptionKey, KEY_VARIABLE, KEY_VERSION_VARIABLE, KeyError, PREVIOUS_KEY_VARIABLE, SealError,
 };
 pub use service::{Control, OpenError};
-pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults};
+pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults, execution_in};
 pub use stretches::{Stretch, Stretches};
 pub use subscriptions::{SubscriptionError, Subscriptions};
 pub use tokens::{Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole};

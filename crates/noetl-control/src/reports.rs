@@ -214,7 +214,10 @@ impl Reports {
                 check_name(&worker).map_err(ReportError::Worker)?;
                 Input::Claim(Claim { command, worker })
             }
-            types::COMMAND_STARTED => Input::Begin(Begin { command, worker }),
+            types::COMMAND_STARTED => {
+                check_name(&worker).map_err(ReportError::Worker)?;
+                Input::Begin(Begin { command, worker })
+            }
             types::CALL_DONE => answered(command, report.payload.as_ref()),
             // The failure that `call.error` names comes again with `command.failed`.
             types::CALL_ERROR => return self.keep(report).await,

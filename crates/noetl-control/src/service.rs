@@ -4,7 +4,6 @@ mod closing;
 mod measure;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use noetl_model::{Clock, Timestamp};
 use noetl_store::{Blobs, Policy, Store, StoreError};
@@ -133,7 +132,6 @@ pub struct Control {
     dispatch: Dispatch,
     draining: CancellationToken,
     closing: CancellationToken,
-    conflicts: Arc<AtomicU64>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
     leaving: CancellationToken,
     identity: Mutex<Option<JoinHandle<()>>>,
@@ -176,7 +174,7 @@ impl Control {
         let watch = Watch::new();
         let (draining, closing) = (CancellationToken::new(), CancellationToken::new());
         let (assignments, assigned) = mpsc::channel(options.slots.max(1));
-        let conflicts = Arc::new(AtomicU64::new(0));
+        let metrics = Arc::new(Metrics::new());
         let subscriptions = Subscriptions::new(store.clone(), clock.clone(), ids.clone());
         let redaction = Redaction::default();
         let uses = SecretUses::new(store.clone(), ids.clone(), options.audit_required);
@@ -243,7 +241,7 @@ impl Control {
                 caps: options.caps,
                 notify: options.notices.clone(),
                 assignments: assignments.clone(),
-                conflicts: conflicts.clone(),
+                metrics: metrics.clone(),
                 cache_bytes: options.cache_bytes / shards.len().max(1),
                 closing: closing.clone(),
             });
@@ -264,6 +262,7 @@ impl Control {
                 journal: journal.clone(),
                 held: held.clone(),
                 lease: options.worker_lease,
+                metrics: metrics.clone(),
                 closing: closing.clone(),
             };
             tasks.push(tokio::spawn(leases.run()));
@@ -309,6 +308,7 @@ impl Control {
             journal: journal.clone(),
             workers: workers.clone(),
             calls: dispatch.calls().clone(),
+            metrics: metrics.clone(),
             draining: draining.clone(),
             lease: options.worker_lease,
             last: Arc::default(),
@@ -322,8 +322,7 @@ impl Control {
             redaction,
             workers.clone(),
         );
-        let metrics = Arc::new(Metrics::new());
-        let replay = Replay::new(store.clone(), results.clone());
+        let replay = Replay::new(store.clone(), results.clone(), stored_results.clone());
         Ok(Self {
             starts: Starts::new(
                 store.clone(),
@@ -377,7 +376,6 @@ impl Control {
             dispatch,
             draining,
             closing,
-            conflicts,
             tasks: Mutex::new(tasks),
             leaving,
             identity: Mutex::new(Some(identity)),
@@ -396,6 +394,6 @@ impl Control {
 
     /// How many appends met one of another process first, and were decided again.
     pub fn conflicts(&self) -> u64 {
-        self.conflicts.load(Ordering::Relaxed)
+        self.metrics.conflicts.get()
     }
 }

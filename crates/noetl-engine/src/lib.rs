@@ -28,7 +28,7 @@ mod why;
 
 pub use decide::{
     Abandon, Answer, AnswerFrom, Begin, Cancel, Caps, Claim, Complete, Expire, Fail, Finalize,
-    Fork, Input, Keep, Moment, Refusal, Start, Timeout, Wake, decide,
+    Fork, Input, Keep, Moment, Refusal, Start, Timeout, Wake, decide, merge,
 };
 pub use due::{ChildOutcome, Due, DueKind, due_of};
 pub use effects::{Effect, effects_of};

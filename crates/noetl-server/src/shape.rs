@@ -18,6 +18,8 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::error::bounded;
+
 /// What workers call a tool's good end.
 const SUCCESS: &str = "success";
 
@@ -31,9 +33,9 @@ pub(crate) fn diagnostic(found: &noetl_playbook::Diagnostic) -> Diagnostic {
         code: found.code.to_owned(),
         line: found.line,
         column: found.column,
-        path: found.path.clone(),
-        message: found.message.clone(),
-        help: found.help.clone(),
+        path: bounded(found.path.clone()),
+        message: bounded(found.message.clone()),
+        help: found.help.clone().map(bounded),
     }
 }
 

@@ -8,13 +8,14 @@ use noetl_control::{Control, EncryptionKey};
 use noetl_model::row::EventRow;
 use noetl_model::{Clock, ExecutionId, Seq};
 use noetl_server::App;
-use noetl_store::{MemoryStore, OutboxOptions, Store, SystemClock};
+use noetl_store::{OutboxOptions, Store, SystemClock};
 use noetl_tools::Registry;
 use noetl_worker::Worker;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::place::place;
 use crate::store::FrailStore;
 use crate::tools::{Echo, Noop};
 
@@ -31,7 +32,8 @@ pub struct TestAppBuilder {
     slots: usize,
     tools: Registry,
     clock: Arc<dyn Clock>,
-    store: Arc<FrailStore>,
+    store: Option<Arc<FrailStore>>,
+    outbox: OutboxOptions,
     over: Option<Arc<dyn Store>>,
     encryption_key: Option<EncryptionKey>,
     audit_required: bool,
@@ -63,16 +65,15 @@ impl TestAppBuilder {
     /// The store of an earlier app, to go on with what it left.
     #[must_use]
     pub fn store(mut self, store: Arc<FrailStore>) -> Self {
-        self.store = store;
+        self.store = Some(store);
         self
     }
 
     /// A store with its outbox on.
     #[must_use]
-    pub fn outbox(self) -> Self {
-        let options = OutboxOptions { is_on: true, ..OutboxOptions::default() };
-        let store = MemoryStore::new().with_outbox(options);
-        self.store(Arc::new(FrailStore::over(Arc::new(store))))
+    pub fn outbox(mut self) -> Self {
+        self.outbox.is_on = true;
+        self
     }
 
     /// The token of the internal routes.
@@ -114,8 +115,21 @@ impl TestAppBuilder {
 
     /// Starts it.
     pub async fn start(self) -> TestApp {
-        let Self { slots, tools, clock, store, over, encryption_key, audit_required, options } =
-            self;
+        let Self {
+            slots,
+            tools,
+            clock,
+            store,
+            outbox,
+            over,
+            encryption_key,
+            audit_required,
+            options,
+        } = self;
+        let store = match store {
+            Some(store) => store,
+            None => Arc::new(FrailStore::at(place(outbox).await)),
+        };
         let settings = noetl_control::Options {
             slots,
             encryption_key,
@@ -167,7 +181,8 @@ impl TestApp {
             slots: 4,
             tools: Registry::default().with(Echo).with(Noop),
             clock: Arc::new(SystemClock),
-            store: Arc::default(),
+            store: None,
+            outbox: OutboxOptions::default(),
             over: None,
             encryption_key: None,
             audit_required: false,

@@ -6,6 +6,7 @@
 mod app;
 mod clock;
 pub mod nats;
+mod place;
 pub mod postgres;
 mod store;
 mod tools;

@@ -204,10 +204,11 @@ impl Executions {
         let fork = Fork { log: Arc::from(log), cut, workload };
         let input = Input::Fork(Box::new(fork));
         let started = self.begin(tenant, &playbook, &input).await.map_err(ForkError::Start)?;
-        let began = self.beginning(started.execution).await.map_err(ForkError::Store)?;
+        // It has begun, so that it must not be answered as a failure: that would be asked for again.
+        let began = self.beginning(started.execution).await.unwrap_or_default();
         let from = began.and_then(|began| began.forked).unwrap_or(ForkedFrom {
             execution: origin,
-            seq: Seq::START,
+            seq: cut,
             event: EventId::new(0),
         });
         Ok(Forked { started, from })

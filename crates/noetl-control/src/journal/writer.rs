@@ -8,7 +8,6 @@ use std::time::Duration;
 use std::collections::hash_map::Entry;
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -32,6 +31,7 @@ use crate::dispatch::Dispatch;
 use crate::identity::Identity;
 use crate::ids::Ids;
 use crate::local::Assignment;
+use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::results::Results;
 use crate::snapshots::Snapshots;
@@ -76,8 +76,7 @@ pub(crate) struct WriterParts {
     pub(crate) notify: Notices,
     pub(crate) assignments: mpsc::Sender<Assignment>,
     pub(crate) cache_bytes: usize,
-    /// Appends that met another process's.
-    pub(crate) conflicts: Arc<AtomicU64>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) closing: CancellationToken,
 }
 
@@ -278,9 +277,14 @@ impl Writer {
         self.set_off(&pending);
         let waiters = Waiters { batch: self.batch, pending };
         let store = self.parts.store.clone();
+        let metrics = self.parts.metrics.clone();
         let mut commit: Commit = Box::pin(async move {
-            let empty = appends.is_empty();
-            let outcome = if empty { Ok(Vec::new()) } else { store.commit(appends).await };
+            if appends.is_empty() {
+                return (Ok(Vec::new()), waiters);
+            }
+            let timer = metrics.commit_seconds.start_timer();
+            let outcome = store.commit(appends).await;
+            timer.observe_duration();
             (outcome, waiters)
         });
         // Polled here, so that the store is asked in the order of the decisions.

@@ -17,6 +17,7 @@ use tracing::{info, warn};
 
 use super::Held;
 use crate::journal::{Journal, SubmitError};
+use crate::metrics::Metrics;
 
 /// How often to look while workers elsewhere hold something. A lease is longer by far.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -40,6 +41,7 @@ pub(crate) struct LeaseLook {
     pub(crate) held: Held,
     /// How long a lease lasts that its holder renews.
     pub(crate) lease: Duration,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) closing: CancellationToken,
 }
 
@@ -90,8 +92,9 @@ impl LeaseLook {
         info!(execution.id = %row.execution, command.id = %row.id, worker, "a lease has ended");
         let input = Expire { command: row.id, reason, attempts_max: ATTEMPTS_MAX };
         match self.journal.submit(row.execution, Input::Expire(input)).await {
-            // Refused: over meanwhile.
-            Ok(_) | Err(SubmitError::Refused(_)) => {}
+            Ok(_) => self.metrics.leases_ended.inc(),
+            // Over meanwhile.
+            Err(SubmitError::Refused(_)) => {}
             Err(error) => {
                 warn!(execution.id = %row.execution, %error, "a command is still held by nobody");
             }

@@ -83,7 +83,7 @@ fn scope_for_start(draft: &Draft<'_, '_>, input: &Start) -> Scope {
 }
 
 /// Maps merge, all else replaces.
-pub(super) fn merge(into: &mut Map, over: &Map) {
+pub fn merge(into: &mut Map, over: &Map) {
     for (key, value) in over {
         match (into.get_mut(key), value) {
             (Some(Value::Object(below)), Value::Object(above)) => merge(below, above),

@@ -10,7 +10,6 @@ use noetl_control::{Leased, WAIT_MAX};
 use noetl_model::CommandId;
 use noetl_model::row::EventRow;
 
-use crate::app::App;
 use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
@@ -43,10 +42,7 @@ pub(crate) async fn lease(
         public_key: request.public_key.filter(|key| !key.is_empty()),
     };
     let leased = app.control.leasing.lease(&app.tenant, &caller.scope(), request).await?;
-    let mut commands = Vec::with_capacity(leased.len());
-    for leased in leased {
-        commands.extend(shown(&app, leased).await?);
-    }
+    let commands = leased.into_iter().map(shown).collect();
     let lease_seconds = app.control.leasing.duration().as_secs();
     Ok(Json(LeaseReply { commands, lease_seconds }))
 }
@@ -89,15 +85,11 @@ fn wait(seconds: f64) -> Result<Duration, ApiError> {
     Err(ApiError::invalid("invalid_wait", message))
 }
 
-/// A command as its worker gets it; `None` when its execution is gone, which takes it along.
-async fn shown(app: &App, leased: Leased) -> Result<Option<LeasedCommand>, ApiError> {
-    let Leased { row, event, issued } = leased;
-    let tenant = app.control.workers.tenant_of(row.execution).await?;
-    let Some(tenant) = tenant else { return Ok(None) };
-    let of = app.control.executions.get(&tenant, row.execution).await?;
-    let Some(of) = of else { return Ok(None) };
+/// A command as its worker gets it. Nothing is asked for here: it is claimed and has to arrive.
+fn shown(leased: Leased) -> LeasedCommand {
+    let Leased { row, event, issued, of, tenant } = leased;
     let kept = EventRow::from(&event);
-    Ok(Some(LeasedCommand {
+    LeasedCommand {
         event_id: row.id.into(),
         tenant_id: tenant.to_string(),
         command: shape::command(&row, &issued, &of),
@@ -107,5 +99,5 @@ async fn shown(app: &App, leased: Leased) -> Result<Option<LeasedCommand>, ApiEr
             context: kept.context.and_then(shape::raw),
             meta: kept.meta.and_then(shape::raw),
         },
-    }))
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use insta::assert_snapshot;
 use noetl_model::{ExecutionId, Tenant};
-use noetl_store::{MemoryStore, StoreClock};
+use noetl_store::{MemoryStore, Runtimes, StoreClock};
 use noetl_testkit::{FrailStore, SimClock, TestApp};
 use serde_json::{Value, json};
 
@@ -429,6 +429,95 @@ async fn what_makes_no_sense_is_refused() {
     422 "invalid_amount": "the number of commands must be from 0 to 1000, not 1001"
     422 "invalid_body": "worker_id must not be empty"
     "#);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_system_pool_gets_what_belongs_to_the_tenant_it_works_for() {
+    let app = TestApp::builder()
+        .slots(0)
+        .internal_token(TOKEN)
+        .encryption_key(crate::stores::key())
+        .start()
+        .await;
+    let acme = Tenant::new("acme");
+    for (tenant, password) in [(&acme, "of-acme-only"), (&Tenant::default(), "of-default-only")] {
+        let credential = noetl_control::CredentialRequest {
+            name: "pg_main".to_owned(),
+            kind: "postgres".to_owned(),
+            data: json!({ "password": password }),
+            meta: None,
+            tags: Vec::new(),
+            description: None,
+        };
+        app.control.credentials.put(tenant, credential).await.expect("a credential");
+    }
+    let document = crate::api::GREET.to_owned();
+    app.control.catalog.register(&acme, document, "playbook", false).await.unwrap();
+    let request = noetl_control::StartRequest {
+        path: Some("tests/greet".to_owned()),
+        ..noetl_control::StartRequest::default()
+    };
+    let id = app.control.executions.start(&acme, request).await.unwrap().execution.get();
+    let asked = async |path: String| {
+        let (status, body) = crate::api::get_as_system(&app, &path).answer().await;
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    };
+    let secret = "/api/credentials/pg_main?include_data=true";
+    assert_eq!(asked(secret.to_owned()).await["data"]["password"], "of-default-only");
+    let theirs = asked(format!("{secret}&execution_id={id}")).await;
+    assert_eq!(theirs["data"]["password"], "of-acme-only");
+    let set = post_as_system(&app, &format!("/api/vars/{id}"), r#"{"a": 1}"#).answer().await;
+    assert_eq!(set.0, 200, "{}", set.1);
+    assert_eq!(asked(format!("/api/vars/{id}/a")).await["var_value"], 1);
+    let child = json!({"path": "tests/greet", "parent_execution_id": id}).to_string();
+    let (status, child) = post_as_system(&app, "/api/execute", child).answer().await;
+    assert_eq!(status, 200, "{child}");
+    let child: ExecutionId = child["execution_id"].as_str().unwrap().parse().unwrap();
+    assert!(app.control.executions.get(&acme, child).await.unwrap().is_some());
+    app.control.executions.cancel(&acme, ExecutionId::new(id), None).await.unwrap();
+    let check = asked(format!("/api/executions/{id}/cancellation-check")).await;
+    assert_eq!(check["is_cancelled"], true);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_worker_whose_row_was_removed_has_its_key_again() {
+    let (app, _) = app().await;
+    let asks = json!({"worker_id": "w", "public_key": "k1"});
+    lease(&app, asks.clone()).await;
+    let kind = noetl_store::RuntimeKind::WorkerPool;
+    let tenant = Tenant::default();
+    let key = async || {
+        let rows = app.store.runtimes(&tenant, &noetl_store::RuntimeFilter::default()).await;
+        rows.unwrap()[0].said.runtime.as_ref().map(|runtime| runtime["worker_public_key"].clone())
+    };
+    assert_eq!(key().await, Some(json!("k1")));
+    // As another server does, or a clean-up.
+    assert!(app.store.deregister(&tenant, kind, "w").await.unwrap());
+    let beat = json!({"worker_id": "w", "commands": []}).to_string();
+    assert_eq!(post(&app, "/api/worker/heartbeat", beat).answer().await.0, 200);
+    assert_eq!(key().await, None);
+    lease(&app, asks).await;
+    assert_eq!(key().await, Some(json!("k1")));
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_step_is_not_begun_in_the_name_of_a_worker_inside() {
+    let (app, _) = app().await;
+    let id = started(&app).await;
+    let command = open_command(&app, id).await;
+    for name in ["control-plane", "local"] {
+        let said = json!({
+            "execution_id": id, "step": "start", "event_type": "command.started",
+            "worker_id": name, "payload": {"command_id": command.to_string()},
+        });
+        let (status, answer) = post(&app, "/api/events", said.to_string()).answer().await;
+        assert_eq!((status, &answer["code"]), (422, &json!("invalid_worker")), "{answer}");
+    }
+    claim(&app, command, "w").await;
     app.close().await;
 }
 

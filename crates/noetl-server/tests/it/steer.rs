@@ -131,6 +131,28 @@ async fn a_cascade_stops_and_names_everything_below() {
 }
 
 #[tokio::test]
+async fn a_cascade_that_was_cut_short_goes_on_when_it_is_asked_for_again() {
+    let app = TestApp::start(0).await;
+    let top = started(&app).await;
+    let below = async |parent: &str| {
+        let body = json!({"path": "tests/greet", "parent_execution_id": parent}).to_string();
+        let (_, body) = post(&app, "/api/execute", body).answer().await;
+        body["execution_id"].as_str().expect("an id").to_owned()
+    };
+    let child = below(&top.to_string()).await;
+    post(&app, &format!("/api/executions/{top}/cancel"), "").answer().await;
+    let body = r#"{"cascade":true}"#;
+    let (status, reply) = post(&app, &format!("/api/executions/{top}/stop"), body).answer().await;
+    assert_eq!((status, &reply["cancelled_executions"]), (200, &json!([child])), "{reply}");
+    let grandchild = below(&child).await;
+    let again = post(&app, &format!("/api/executions/{top}/cancel"), body).answer().await;
+    assert_eq!(again.0, 422, "a second cancel is refused, and does what it was asked for");
+    let (_, row) = get(&app, &format!("/api/executions/{grandchild}")).answer().await;
+    assert_eq!(row["status"], "CANCELLED");
+    app.close().await;
+}
+
+#[tokio::test]
 async fn stopping_is_content_with_what_is_over() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;

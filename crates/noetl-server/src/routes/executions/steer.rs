@@ -37,8 +37,8 @@ pub(crate) async fn cancel(
     Ids(ids): Ids,
     OptionalJson(request): OptionalJson<CancelRequest>,
 ) -> Result<Json<CancelReply>, ApiError> {
-    let cancelled = cancelled(&app, id, request).await;
-    let cancelled = cancelled?.map_err(|failure| not_cancelled(id, failure))?;
+    let (own, cancelled) = cancelled(&app, id, request).await?;
+    own.map_err(|failure| not_cancelled(id, failure))?;
     Ok(Json(CancelReply {
         execution_id: Id::new(id.get(), ids),
         status: "cancelled".to_owned(),
@@ -64,12 +64,12 @@ pub(crate) async fn stop(
     Ids(ids): Ids,
     OptionalJson(request): OptionalJson<CancelRequest>,
 ) -> Result<Json<CancelReply>, ApiError> {
-    let (status, message, cancelled) = match cancelled(&app, id, request).await? {
-        Ok(cancelled) => ("cancelled".to_owned(), "Execution stopped".to_owned(), cancelled),
+    let (own, cancelled) = cancelled(&app, id, request).await?;
+    let (status, message) = match own {
+        Ok(()) => ("cancelled".to_owned(), "Execution stopped".to_owned()),
         Err(SubmitError::Refused(Refusal::AlreadyFinished(_))) => {
             let status = reads::row(&app, id).await?.status.as_str();
-            let message = format!("Execution was {status} already");
-            (status.to_ascii_lowercase(), message, Vec::new())
+            (status.to_ascii_lowercase(), format!("Execution was {status} already"))
         }
         Err(failure) => return Err(not_cancelled(id, failure)),
     };
@@ -77,23 +77,23 @@ pub(crate) async fn stop(
     Ok(Json(CancelReply { execution_id, status, message, cancelled_executions: cancelled }))
 }
 
-/// Stops an execution and, if asked to, what is below it; answers what was stopped.
+/// Stops an execution and, if asked to, what is below it; answers what became of itself, and what was
+/// stopped. One that is over may have left something running below it.
 async fn cancelled(
     app: &App,
     id: ExecutionId,
     request: CancelRequest,
-) -> Result<Result<Vec<Id>, SubmitError>, ApiError> {
+) -> Result<(Result<(), SubmitError>, Vec<Id>), ApiError> {
     let executions = &app.control.executions;
     let CancelRequest { reason, cascade } = request;
-    if let Err(failure) = executions.cancel(&app.tenant, id, reason.clone()).await {
-        return Ok(Err(failure));
-    }
-    let mut cancelled = vec![Id::text(id.get())];
-    if cascade {
+    let own = executions.cancel(&app.tenant, id, reason.clone()).await;
+    let is_over = matches!(own, Err(SubmitError::Refused(Refusal::AlreadyFinished(_))));
+    let mut cancelled: Vec<Id> = own.iter().map(|()| Id::text(id.get())).collect();
+    if cascade && (own.is_ok() || is_over) {
         let below = executions.cancel_below(&app.tenant, id, reason).await?;
         cancelled.extend(below.into_iter().map(|id| Id::text(id.get())));
     }
-    Ok(Ok(cancelled))
+    Ok((own, cancelled))
 }
 
 /// End an execution by hand
