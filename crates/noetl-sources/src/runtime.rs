@@ -217,7 +217,7 @@ impl One {
     async fn activated(&self) -> Result<Standing, PlaneError> {
         let plane = &self.parts.plane;
         let listed = plane.list().await?;
-        let last = listed.into_iter().filter(|standing| standing.path == self.path).next_back();
+        let last = listed.into_iter().rfind(|standing| standing.path == self.path);
         let standing = match last {
             Some(standing) => standing,
             None => plane.register(&self.path).await?,

@@ -25,6 +25,9 @@ async fn two_runtimes_start_nothing_twice() {
     let found = stage.by_message(id).await;
     assert_eq!(found.len(), 500);
     assert!(found.values().all(|executions| executions.len() == 1));
+    let types = stage.types(id).await;
+    let connected = types.iter().filter(|found| *found == "subscription.source.connected").count();
+    assert_eq!(connected, 1, "one of them fetches, and the other waits for its turn");
     stage.close([first, second]).await;
 }
 
