@@ -68,7 +68,10 @@ pub use intake::{Intake, Taken};
 pub use journal::{Accepted, Journal, SubmitError};
 pub use keychain::{KeychainFound, KeychainPlace, KeychainRequest, Keychains, Revealed};
 pub use leasing::{BATCH_MAX, LEASE, LeaseError, LeaseRequest, Leased, Leasing, Renewed, WAIT_MAX};
-pub use listeners::{Listener, ListenerError, ListenerVerify, Listeners};
+pub use listeners::{
+    Ingress, Listener, ListenerError, ListenerVerify, Listeners, Message, MessageError,
+    ReceiveError, Received,
+};
 pub use local::{Assignment, Ended, LOCAL_WORKER, LoadError, LocalCommands};
 pub use logs::{LINES_MAX, LogError, LogLines};
 pub use metrics::Metrics;

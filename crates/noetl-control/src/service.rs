@@ -25,7 +25,7 @@ use crate::intake::Intake;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
 use crate::keychain::Keychains;
 use crate::leasing::{Held, LeaseLook, Leasing};
-use crate::listeners::Listeners;
+use crate::listeners::{Ingress, Listeners};
 use crate::local::{LocalCommands, LocalParts};
 use crate::logs::LogLines;
 use crate::look::Look;
@@ -82,6 +82,8 @@ pub struct Control {
     pub subscriptions: Subscriptions,
     /// What gateways have to know of them.
     pub listeners: Listeners,
+    /// Messages this server is handed for them.
+    pub ingress: Ingress,
     /// The numbers of all of it.
     pub overview: Overview,
     /// Workers elsewhere.
@@ -319,13 +321,16 @@ impl Control {
         );
         let metrics = Arc::new(Metrics::new());
         let replay = Replay::new(store.clone(), results.clone(), stored_results.clone());
+        let starts =
+            Starts::new(store.clone(), executions.clone(), subscriptions.clone(), ids.clone());
         Ok(Self {
-            starts: Starts::new(
-                store.clone(),
-                executions.clone(),
+            ingress: Ingress::new(
                 subscriptions.clone(),
-                ids.clone(),
+                executions.clone(),
+                starts.clone(),
+                clock.clone(),
             ),
+            starts,
             executions,
             intake: Intake::new(store.clone(), reports.clone(), ids),
             outbox: Outgoing::new(store.clone()),

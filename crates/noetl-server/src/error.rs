@@ -125,7 +125,8 @@ impl IntoResponse for ApiError {
         let body = ErrorBody::new(self.status.as_u16(), self.code, self.message);
         let body = ErrorBody { diagnostics: self.diagnostics, ..body };
         let mut response = (self.status, axum::Json(body)).into_response();
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+        let passes = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
+        if passes.contains(&self.status) {
             response.headers_mut().insert(RETRY_AFTER, COME_AGAIN);
         }
         if self.status == StatusCode::UNAUTHORIZED {

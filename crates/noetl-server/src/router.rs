@@ -136,6 +136,8 @@ fn subscription_routes() -> OpenApiRouter<App> {
         .routes(routes!(subscriptions::list, subscriptions::register))
         .routes(routes!(subscriptions::get))
         .routes(routes!(subscriptions::act))
+        .routes(routes!(ingress::receive::receive))
+        .routes(routes!(ingress::receive::receive_of_tenant))
 }
 
 fn token_routes() -> OpenApiRouter<App> {

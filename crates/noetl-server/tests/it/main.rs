@@ -41,4 +41,5 @@ mod stream;
 mod subscriptions;
 mod tls;
 mod vars;
+mod webhooks;
 mod why;
