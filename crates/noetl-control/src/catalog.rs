@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lru::LruCache;
 use noetl_model::{CatalogId, Clock, Tenant, Value};
 use noetl_playbook::{
-    Checked, CheckedSubscription, Diagnostic, Playbook, Severity, UiSchema, check,
-    check_subscription, describe, read_data, ui_schema,
+    Checked, CheckedSchedule, CheckedSubscription, Diagnostic, Playbook, Severity, UiSchema, check,
+    check_schedule, check_subscription, describe, read_data, ui_schema,
 };
 use noetl_store::{CatalogEntry, CatalogVersion, NewEntry, Store, StoreError};
 
 use self::findings::{KINDS, no_path, shared_listener, unknown_kind};
 use crate::ids::Ids;
 use crate::listeners::Listeners;
+use crate::schedules::{self, ScheduleRows};
 use crate::subscriptions;
 
 /// Compiled playbooks kept in memory. A large one takes a few megabytes.
@@ -128,6 +129,7 @@ pub struct Catalog {
     ids: Ids,
     playbooks: Playbooks,
     listeners: Listeners,
+    schedules: ScheduleRows,
 }
 
 impl Catalog {
@@ -137,12 +139,14 @@ impl Catalog {
         ids: Ids,
         playbooks: Playbooks,
         listeners: Listeners,
+        schedules: ScheduleRows,
     ) -> Self {
-        Self { store, clock, ids, playbooks, listeners }
+        Self { store, clock, ids, playbooks, listeners, schedules }
     }
 
     /// Registers a document as the next version of its path, with the warnings it deserves. A
-    /// playbook or subscription with errors is refused unless `force` is given.
+    /// playbook, subscription or schedule with errors is refused unless `force` is given. A schedule
+    /// runs from then on.
     pub async fn register(
         &self,
         tenant: &Tenant,
@@ -168,6 +172,9 @@ impl Catalog {
         if kind == subscriptions::KIND {
             checked.diagnostics = self.check_subscription(tenant, &path, &content, force).await?;
         }
+        if kind == schedules::KIND {
+            checked.diagnostics = check_a_schedule(&content, force).await?;
+        }
         self.ids.leased().map_err(RegisterError::Store)?;
         let entry = NewEntry {
             id: self.ids.catalog(),
@@ -183,6 +190,11 @@ impl Catalog {
         if let Some(playbook) = checked.playbook {
             self.playbooks.keep(entry.id, playbook);
         }
+        // Another kind of document at its path ends a schedule.
+        self.schedules
+            .follow(tenant, &entry.path, Some(&entry.kind))
+            .await
+            .map_err(RegisterError::Store)?;
         Ok((entry, checked.diagnostics))
     }
 
@@ -215,6 +227,12 @@ impl Catalog {
             match self.check_subscription(tenant, path, content, true).await {
                 Ok(found) => diagnostics.extend(found),
                 Err(RegisterError::Invalid(found)) => diagnostics.extend(found),
+                Err(RegisterError::Store(error)) => return Err(error),
+            }
+        }
+        if kind == schedules::KIND {
+            match check_a_schedule(content, true).await {
+                Ok(found) | Err(RegisterError::Invalid(found)) => diagnostics.extend(found),
                 Err(RegisterError::Store(error)) => return Err(error),
             }
         }
@@ -300,7 +318,10 @@ impl Catalog {
         path: &str,
         version: Option<u32>,
     ) -> Result<Vec<CatalogVersion>, StoreError> {
-        self.store.set_deleted(tenant, path, version, Some(self.clock.now())).await
+        let at = Some(self.clock.now());
+        let deleted = self.store.set_deleted(tenant, path, version, at).await?;
+        self.schedules.follow(tenant, path, None).await?;
+        Ok(deleted)
     }
 
     /// Takes a deletion back.
@@ -310,7 +331,9 @@ impl Catalog {
         path: &str,
         version: Option<u32>,
     ) -> Result<Vec<CatalogVersion>, StoreError> {
-        self.store.set_deleted(tenant, path, version, None).await
+        let restored = self.store.set_deleted(tenant, path, version, None).await?;
+        self.schedules.follow(tenant, path, None).await?;
+        Ok(restored)
     }
 
     /// A form for the input of a document.
@@ -347,6 +370,20 @@ impl Catalog {
     ) -> Result<Arc<Playbook>, PlaybookError> {
         self.playbooks.compile(entry).await
     }
+}
+
+/// What there is to say about a schedule; refused when it has errors.
+async fn check_a_schedule(content: &str, force: bool) -> Result<Vec<Diagnostic>, RegisterError> {
+    let text = content.to_owned();
+    let checked = tokio::task::spawn_blocking(move || check_schedule(&text)).await;
+    let Ok(CheckedSchedule { schedule, diagnostics }) = checked else {
+        // Only a runtime that shuts down drops the task unrun; nobody waits for the answer then.
+        return Err(RegisterError::Invalid(Vec::new()));
+    };
+    if !force && schedule.is_none() {
+        return Err(RegisterError::Invalid(diagnostics));
+    }
+    Ok(diagnostics)
 }
 
 /// Whether a document calls itself an agent that can do all of this.

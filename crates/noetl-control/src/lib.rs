@@ -39,6 +39,7 @@ mod reports;
 mod results;
 mod retention;
 mod rotation;
+mod schedules;
 mod sealing;
 mod service;
 mod snapshots;
@@ -95,6 +96,7 @@ pub use replay::{
 pub use reports::{Report, ReportError, Reports, is_event_type};
 pub use retention::{PurgeError, Purged, purge};
 pub use rotation::{KeyStatus, KeyTally, Keys, Rotated};
+pub use schedules::{ScheduleError, ScheduleWanted, Schedules};
 pub use sealing::{
     EncryptionKey, KEY_VARIABLE, KEY_VERSION_VARIABLE, KeyError, PREVIOUS_KEY_VARIABLE, SealError,
 };

@@ -43,6 +43,7 @@ use crate::reports::Reports;
 use crate::results::Results;
 use crate::retention::{PurgeError, Purged, Retainer};
 use crate::rotation::Keys;
+use crate::schedules::{Runner, ScheduleRows, Schedules};
 use crate::snapshots::Snapshots;
 use crate::stored_results::StoredResults;
 use crate::stretches::Stretches;
@@ -84,6 +85,8 @@ pub struct Control {
     pub listeners: Listeners,
     /// Messages this server is handed for them.
     pub ingress: Ingress,
+    /// When playbooks are started by the clock.
+    pub schedules: Schedules,
     /// The numbers of all of it.
     pub overview: Overview,
     /// Workers elsewhere.
@@ -194,12 +197,14 @@ impl Control {
             StoredResults::new(store.clone(), ids.clone(), results.clone(), redaction.clone());
         let objects = Objects::new(store.clone(), clock.clone());
         let listeners = Listeners::new(store.clone(), subscriptions.clone(), credentials.clone());
+        let schedule_rows = ScheduleRows::new(store.clone(), clock.clone(), ids.clone());
         let catalog = Catalog::new(
             store.clone(),
             clock.clone(),
             ids.clone(),
             playbooks.clone(),
             listeners.clone(),
+            schedule_rows.clone(),
         );
         let executions = Executions {
             store: store.clone(),
@@ -299,6 +304,11 @@ impl Control {
             };
             tasks.push(tokio::spawn(retainer.run()));
         }
+        let schedules = Schedules::new(schedule_rows, executions.clone());
+        if options.schedules {
+            let runner = Runner::new(schedules.clone(), closing.clone());
+            tasks.push(tokio::spawn(runner.run()));
+        }
         let workers = Workers::new(store.clone(), ids.clone(), held);
         let callbacks =
             Callbacks::new(store.clone(), journal.clone(), results.clone(), redaction.clone());
@@ -340,6 +350,7 @@ impl Control {
             reports,
             subscriptions,
             listeners,
+            schedules,
             overview: Overview { store: store.clone() },
             workers,
             leasing,
