@@ -18,7 +18,7 @@ use crate::routes::executions::steer;
 use crate::routes::{
     callback, catalog, cleanup, commands, credentials, dashboard, database, events, execute,
     executions, fallback, health, ingress, intake, logs, metrics, outbox, page, pools, projection,
-    replay, runtime, stream, subscriptions, system, tokens, why, workers,
+    replay, runtime, schedules, stream, subscriptions, system, tokens, why, workers,
 };
 
 /// All routes of the control plane.
@@ -58,6 +58,7 @@ fn described(options: &Options) -> (Router<App>, OpenApi) {
         .merge(secret_routes())
         .merge(keeping::secret_routes())
         .merge(subscription_routes())
+        .merge(schedule_routes())
         .merge(token_routes())
         .merge(system_routes())
         .merge(internal_routes());
@@ -138,6 +139,15 @@ fn subscription_routes() -> OpenApiRouter<App> {
         .routes(routes!(subscriptions::act))
         .routes(routes!(ingress::receive::receive))
         .routes(routes!(ingress::receive::receive_of_tenant))
+}
+
+fn schedule_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(schedules::list, schedules::create))
+        .routes(routes!(schedules::get, schedules::change, schedules::delete))
+        .routes(routes!(schedules::pause))
+        .routes(routes!(schedules::resume))
+        .routes(routes!(schedules::run))
 }
 
 fn token_routes() -> OpenApiRouter<App> {

@@ -108,6 +108,7 @@ const GET: Method = Method::GET;
 const POST: Method = Method::POST;
 const PUT: Method = Method::PUT;
 const DELETE: Method = Method::DELETE;
+const PATCH: Method = Method::PATCH;
 
 /// Every route, by what it is about.
 #[rustfmt::skip]
@@ -199,6 +200,15 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/ingress/{listener}", Needs::Nothing),
     (POST, "/ingress/{tenant}/{listener}", Needs::Nothing),
 
+    (GET, "/api/schedules", LOOK),
+    (POST, "/api/schedules", SCHEDULE),
+    (GET, "/api/schedules/{id}", LOOK),
+    (PATCH, "/api/schedules/{id}", SCHEDULE),
+    (DELETE, "/api/schedules/{id}", SCHEDULE),
+    (POST, "/api/schedules/{id}/pause", SCHEDULE),
+    (POST, "/api/schedules/{id}/resume", SCHEDULE),
+    (POST, "/api/schedules/{id}/run", SCHEDULE),
+
     (GET, "/api/credentials", LOOK),
     (POST, "/api/credentials", WRITE),
     // What is secret is shown to workers and admins only; the handler sees to it.
@@ -254,6 +264,9 @@ const SHARE: Needs = Needs::One(Roles::WORKER.and(Roles::INTERNAL));
 const INSTALL: Needs = Needs::One(Roles::OPERATOR.and(Roles::INTERNAL));
 const ADMINISTER: Needs = Needs::One(Roles::ADMIN.and(Roles::INTERNAL));
 const ATTEND: Needs = Needs::One(Roles::OPERATOR.and(Roles::WORKER));
+
+/// Who may start a playbook may say when it starts.
+const SCHEDULE: Needs = Needs::One(Roles::AUTHOR.and(Roles::OPERATOR));
 
 /// The runtime of a subscription is a worker.
 const SUBSCRIBE: Needs = Needs::One(Roles::OPERATOR.and(Roles::WORKER));

@@ -34,6 +34,7 @@ mod replay;
 mod results;
 mod roles;
 mod runtime;
+mod schedules;
 mod secrets;
 mod steer;
 mod stores;
