@@ -1,18 +1,20 @@
 //! Playbooks by path and version: registered as they are sent, compiled once per version.
 
+mod agents;
 mod findings;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
-use noetl_model::{CatalogId, Clock, Tenant, Value};
+use noetl_model::{CatalogId, Clock, Tenant};
 use noetl_playbook::{
     Checked, CheckedSchedule, CheckedSubscription, Diagnostic, Playbook, Severity, UiSchema, check,
-    check_schedule, check_subscription, describe, read_data, ui_schema,
+    check_schedule, check_subscription, describe, ui_schema,
 };
 use noetl_store::{CatalogEntry, CatalogVersion, NewEntry, Store, StoreError};
 
+use self::agents::is_agent;
 use self::findings::{KINDS, no_path, shared_listener, unknown_kind};
 use crate::ids::Ids;
 use crate::listeners::Listeners;
@@ -384,22 +386,4 @@ async fn check_a_schedule(content: &str, force: bool) -> Result<Vec<Diagnostic>,
         return Err(RegisterError::Invalid(diagnostics));
     }
     Ok(diagnostics)
-}
-
-/// Whether a document calls itself an agent that can do all of this.
-fn is_agent(entry: &CatalogEntry, capabilities: &[String]) -> bool {
-    if !matches!(entry.kind.as_str(), "agent" | "playbook") {
-        return false;
-    }
-    let document = read_data(&entry.content).unwrap_or_default();
-    let metadata = &document["metadata"];
-    let says_so = match &metadata["agent"] {
-        Value::Bool(is) => *is,
-        Value::Object(_) => true,
-        _ => entry.kind == "agent",
-    };
-    let can = metadata["capabilities"].as_array();
-    let has =
-        |wanted: &String| can.is_some_and(|can| can.iter().any(|one| one.as_str() == Some(wanted)));
-    says_so && capabilities.iter().all(has)
 }

@@ -2,12 +2,13 @@
 
 mod closing;
 mod measure;
+mod upkeep;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
-use noetl_model::{Clock, Timestamp};
-use noetl_store::{Blobs, Policy, Store, StoreError};
+use noetl_model::Clock;
+use noetl_store::{Blobs, Store, StoreError};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -41,7 +42,7 @@ use crate::redaction::Redaction;
 use crate::replay::Replay;
 use crate::reports::Reports;
 use crate::results::Results;
-use crate::retention::{PurgeError, Purged, Retainer};
+use crate::retention::Retainer;
 use crate::rotation::Keys;
 use crate::schedules::{Runner, ScheduleRows, Schedules};
 use crate::snapshots::Snapshots;
@@ -392,20 +393,5 @@ impl Control {
             leaving,
             identity: Mutex::new(Some(identity)),
         })
-    }
-
-    /// Removes what a policy lets go, and says what went and what stayed. A dry run changes nothing.
-    pub async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Purged, PurgeError> {
-        crate::retention::purge(&*self.store, &*self.blobs, policy, dry_run).await
-    }
-
-    /// The time, by the clock that new events get.
-    pub fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    /// How many appends met one of another process first, and were decided again.
-    pub fn conflicts(&self) -> u64 {
-        self.conflicts.load(Ordering::Relaxed)
     }
 }
