@@ -5,6 +5,7 @@ mod contexts;
 mod executions;
 mod keeping;
 mod remote;
+mod schedules;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ pub(crate) use keeping::{
     TokensArguments, WorkersArguments,
 };
 pub(crate) use remote::{DoctorArguments, Form, RemoteArguments};
+pub(crate) use schedules::{CreateScheduleArguments, ScheduleCommand};
 
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NOETL_COMMIT"), ")");
 
@@ -96,6 +98,9 @@ pub(crate) enum Command {
     /// Work with subscriptions.
     #[command(subcommand)]
     Subscription(SubscriptionCommand),
+    /// Work with schedules.
+    #[command(subcommand)]
+    Schedule(ScheduleCommand),
     /// List the workers of a server.
     Workers(WorkersArguments),
     /// Make, list and end the tokens callers show.

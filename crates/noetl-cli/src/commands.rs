@@ -19,6 +19,7 @@ mod payload;
 pub(crate) mod register;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod schedule;
 mod serve;
 pub(crate) mod server;
 mod shown;

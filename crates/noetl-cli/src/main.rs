@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         Command::Cleanup(arguments) => commands::steer::cleanup(&arguments),
         Command::Credential(command) => commands::credential::main(&command),
         Command::Get(GetCommand::Credential(arguments)) => commands::credential::get(&arguments),
+        Command::Schedule(command) => commands::schedule::main(&command),
         Command::Subscription(command) => commands::subscription::main(&command),
         Command::Workers(arguments) => commands::workers::main(&arguments),
         Command::Token(command) => commands::token::main(command),

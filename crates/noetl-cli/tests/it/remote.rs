@@ -6,6 +6,7 @@ mod executions;
 mod failures;
 mod follow;
 mod keeping;
+mod schedules;
 mod tls;
 mod tokens;
 
