@@ -65,3 +65,14 @@ pub struct IngressDispatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_pool: Option<String>,
 }
+
+/// The reply of `POST /ingress/{listener}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct IngressReply {
+    /// `accepted`, or `duplicate` when the message was taken before.
+    pub status: String,
+    /// The execution it is, as text.
+    pub execution_id: Id,
+    /// Its subscription, as text.
+    pub subscription_id: Id,
+}

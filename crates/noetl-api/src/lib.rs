@@ -27,6 +27,7 @@ pub mod objects;
 pub mod outbox;
 pub mod replay;
 pub mod results;
+pub mod schedules;
 pub mod session;
 pub mod stream;
 pub mod subscriptions;

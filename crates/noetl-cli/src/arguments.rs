@@ -7,6 +7,7 @@ mod executions;
 mod keeping;
 mod remote;
 mod run;
+mod schedules;
 mod worker;
 
 use std::net::IpAddr;
@@ -32,6 +33,7 @@ pub(crate) use keeping::{
 };
 pub(crate) use remote::{DoctorArguments, Form, RemoteArguments};
 pub(crate) use run::{RunArguments, Where};
+pub(crate) use schedules::{CreateScheduleArguments, ScheduleCommand};
 pub(crate) use worker::WorkerArguments;
 
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NOETL_COMMIT"), ")");
@@ -110,6 +112,9 @@ pub(crate) enum Command {
     /// Work with subscriptions.
     #[command(subcommand)]
     Subscription(SubscriptionCommand),
+    /// Work with schedules.
+    #[command(subcommand)]
+    Schedule(ScheduleCommand),
     /// List the workers of a server.
     Workers(WorkersArguments),
     /// Make, list and end the tokens callers show.

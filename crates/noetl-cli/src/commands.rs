@@ -22,6 +22,7 @@ pub(crate) mod query;
 pub(crate) mod register;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod schedule;
 mod serve;
 pub(crate) mod server;
 mod shown;

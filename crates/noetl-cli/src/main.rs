@@ -64,6 +64,7 @@ fn main() -> ExitCode {
         Command::Get(GetCommand::Credential(arguments)) => commands::credential::get(&arguments),
         Command::Query(arguments) => commands::query::main(&arguments),
         Command::Ehdb(EhdbCommand::Query(query)) => commands::ehdb::main(&query),
+        Command::Schedule(command) => commands::schedule::main(&command),
         Command::Subscription(command) => commands::subscription::main(&command),
         Command::Workers(arguments) => commands::workers::main(&arguments),
         Command::Token(command) => commands::token::main(command),

@@ -65,6 +65,8 @@ impl Runtime {
             blobs: results::place()?,
             env: Arc::new(template_environment()),
             resume: setup.resume,
+            // Whoever runs one playbook and leaves starts nothing of others.
+            schedules: setup.resume,
             encryption_key: setup.encryption_key,
             audit_required: switch("NOETL_SECRET_AUDIT_REQUIRED")?,
             retention: setup.retention,

@@ -1,21 +1,24 @@
 //! Playbooks by path and version: registered as they are sent, compiled once per version.
 
+mod agents;
 mod findings;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
-use noetl_model::{CatalogId, Clock, Tenant, Value};
+use noetl_model::{CatalogId, Clock, Tenant};
 use noetl_playbook::{
-    Checked, CheckedSubscription, Diagnostic, Playbook, Severity, UiSchema, check,
-    check_subscription, describe, read_data, ui_schema,
+    Checked, CheckedSchedule, CheckedSubscription, Diagnostic, Playbook, Severity, UiSchema, check,
+    check_schedule, check_subscription, describe, ui_schema,
 };
 use noetl_store::{CatalogEntry, CatalogVersion, NewEntry, Store, StoreError};
 
+use self::agents::is_agent;
 use self::findings::{KINDS, long_path, no_path, shared_listener, unknown_kind};
 use crate::ids::Ids;
 use crate::listeners::Listeners;
+use crate::schedules::{self, ScheduleRows};
 use crate::subscriptions;
 
 /// Compiled playbooks kept in memory. A large one takes a few megabytes.
@@ -128,6 +131,7 @@ pub struct Catalog {
     ids: Ids,
     playbooks: Playbooks,
     listeners: Listeners,
+    schedules: ScheduleRows,
 }
 
 impl Catalog {
@@ -137,12 +141,14 @@ impl Catalog {
         ids: Ids,
         playbooks: Playbooks,
         listeners: Listeners,
+        schedules: ScheduleRows,
     ) -> Self {
-        Self { store, clock, ids, playbooks, listeners }
+        Self { store, clock, ids, playbooks, listeners, schedules }
     }
 
     /// Registers a document as the next version of its path, with the warnings it deserves. A
-    /// playbook or subscription with errors is refused unless `force` is given.
+    /// playbook, subscription or schedule with errors is refused unless `force` is given. A schedule
+    /// runs from then on.
     pub async fn register(
         &self,
         tenant: &Tenant,
@@ -171,6 +177,9 @@ impl Catalog {
         if kind == subscriptions::KIND {
             checked.diagnostics = self.check_subscription(tenant, &path, &content, force).await?;
         }
+        if kind == schedules::KIND {
+            checked.diagnostics = check_a_schedule(&content, force).await?;
+        }
         self.ids.leased().map_err(RegisterError::Store)?;
         let entry = NewEntry {
             id: self.ids.catalog(),
@@ -186,6 +195,11 @@ impl Catalog {
         if let Some(playbook) = checked.playbook {
             self.playbooks.keep(entry.id, playbook);
         }
+        // Another kind of document at its path ends a schedule.
+        self.schedules
+            .follow(tenant, &entry.path, Some(&entry.kind))
+            .await
+            .map_err(RegisterError::Store)?;
         Ok((entry, checked.diagnostics))
     }
 
@@ -219,6 +233,12 @@ impl Catalog {
             match self.check_subscription(tenant, path, content, true).await {
                 Ok(found) => diagnostics.extend(found),
                 Err(RegisterError::Invalid(found)) => diagnostics.extend(found),
+                Err(RegisterError::Store(error)) => return Err(error),
+            }
+        }
+        if kind == schedules::KIND {
+            match check_a_schedule(content, true).await {
+                Ok(found) | Err(RegisterError::Invalid(found)) => diagnostics.extend(found),
                 Err(RegisterError::Store(error)) => return Err(error),
             }
         }
@@ -304,7 +324,10 @@ impl Catalog {
         path: &str,
         version: Option<u32>,
     ) -> Result<Vec<CatalogVersion>, StoreError> {
-        self.store.set_deleted(tenant, path, version, Some(self.clock.now())).await
+        let at = Some(self.clock.now());
+        let deleted = self.store.set_deleted(tenant, path, version, at).await?;
+        self.schedules.follow(tenant, path, None).await?;
+        Ok(deleted)
     }
 
     /// Takes a deletion back.
@@ -314,7 +337,9 @@ impl Catalog {
         path: &str,
         version: Option<u32>,
     ) -> Result<Vec<CatalogVersion>, StoreError> {
-        self.store.set_deleted(tenant, path, version, None).await
+        let restored = self.store.set_deleted(tenant, path, version, None).await?;
+        self.schedules.follow(tenant, path, None).await?;
+        Ok(restored)
     }
 
     /// A form for the input of a document.
@@ -353,20 +378,16 @@ impl Catalog {
     }
 }
 
-/// Whether a document calls itself an agent that can do all of this.
-fn is_agent(entry: &CatalogEntry, capabilities: &[String]) -> bool {
-    if !matches!(entry.kind.as_str(), "agent" | "playbook") {
-        return false;
-    }
-    let document = read_data(&entry.content).unwrap_or_default();
-    let metadata = &document["metadata"];
-    let says_so = match &metadata["agent"] {
-        Value::Bool(is) => *is,
-        Value::Object(_) => true,
-        _ => entry.kind == "agent",
+/// What there is to say about a schedule; refused when it has errors.
+async fn check_a_schedule(content: &str, force: bool) -> Result<Vec<Diagnostic>, RegisterError> {
+    let text = content.to_owned();
+    let checked = tokio::task::spawn_blocking(move || check_schedule(&text)).await;
+    let Ok(CheckedSchedule { schedule, diagnostics }) = checked else {
+        // Only a runtime that shuts down drops the task unrun; nobody waits for the answer then.
+        return Err(RegisterError::Invalid(Vec::new()));
     };
-    let can = metadata["capabilities"].as_array();
-    let has =
-        |wanted: &String| can.is_some_and(|can| can.iter().any(|one| one.as_str() == Some(wanted)));
-    says_so && capabilities.iter().all(has)
+    if !force && schedule.is_none() {
+        return Err(RegisterError::Invalid(diagnostics));
+    }
+    Ok(diagnostics)
 }

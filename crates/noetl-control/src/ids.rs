@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use noetl_model::{
     AuditId, CatalogId, Clock, CredentialId, DueId, EventId, ExecutionId, MachineId, ResultId,
-    Snowflakes, SubscriptionId, Timestamp,
+    ScheduleId, Snowflakes, SubscriptionId, Timestamp,
 };
 use noetl_store::StoreError;
 
@@ -68,6 +68,10 @@ impl Ids {
 
     pub(crate) fn subscription(&self) -> SubscriptionId {
         SubscriptionId::new(self.mint())
+    }
+
+    pub(crate) fn schedule(&self) -> ScheduleId {
+        ScheduleId::new(self.mint())
     }
 
     pub(crate) fn credential(&self) -> CredentialId {

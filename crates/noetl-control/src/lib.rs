@@ -44,6 +44,7 @@ mod reports;
 mod results;
 mod retention;
 mod rotation;
+mod schedules;
 mod sealing;
 mod service;
 mod snapshots;
@@ -79,7 +80,10 @@ pub use intake::{Intake, Taken};
 pub use journal::{Accepted, Journal, SubmitError};
 pub use keychain::{KeychainFound, KeychainPlace, KeychainRequest, Keychains, Revealed};
 pub use leasing::{BATCH_MAX, LEASE, LeaseError, LeaseRequest, Leased, Leasing, Renewed, WAIT_MAX};
-pub use listeners::{Listener, ListenerError, ListenerVerify, Listeners};
+pub use listeners::{
+    Ingress, Listener, ListenerError, ListenerVerify, Listeners, Message, MessageError,
+    ReceiveError, TakenIn,
+};
 pub use local::{Assignment, Ended, LOCAL_WORKER, LoadError, LocalCommands};
 pub use logs::{LINES_MAX, LogError, LogLines};
 pub use metrics::Metrics;
@@ -104,6 +108,7 @@ pub use reports::{End, EndTaken, Report, ReportError, Reports, is_event_type};
 pub use results::{INLINE_MAX, is_small, small_fields};
 pub use retention::{PurgeError, Purged, purge};
 pub use rotation::{KeyStatus, KeyTally, Keys, Rotated};
+pub use schedules::{ScheduleError, ScheduleWanted, Schedules};
 pub use sealing::{
     EncryptionKey, KEY_VARIABLE, KEY_VERSION_VARIABLE, KeyError, PREVIOUS_KEY_VARIABLE, SealError,
 };

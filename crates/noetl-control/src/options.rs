@@ -33,6 +33,8 @@ pub struct Options {
     pub worker_lease: Duration,
     /// Whether unfinished executions found at the start go on.
     pub resume: bool,
+    /// Whether what is due by the clock is started by this process.
+    pub schedules: bool,
     /// What credentials are encrypted with; without it there are none.
     pub encryption_key: Option<EncryptionKey>,
     /// Whether no secret is given whose use cannot be recorded.
@@ -58,6 +60,7 @@ impl Default for Options {
             lease: Duration::from_secs(90),
             worker_lease: LEASE,
             resume: true,
+            schedules: true,
             encryption_key: None,
             audit_required: false,
             caps: Caps::default(),

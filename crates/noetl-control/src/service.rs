@@ -28,7 +28,7 @@ use crate::intake::Intake;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
 use crate::keychain::Keychains;
 use crate::leasing::{Held, LeaseLook, Leasing};
-use crate::listeners::Listeners;
+use crate::listeners::{Ingress, Listeners};
 use crate::local::{LocalCommands, LocalParts};
 use crate::logs::LogLines;
 use crate::look::Look;
@@ -46,6 +46,7 @@ use crate::reports::Reports;
 use crate::results::Results;
 use crate::retention::Retainer;
 use crate::rotation::Keys;
+use crate::schedules::{Runner, ScheduleRows, Schedules};
 use crate::snapshots::Snapshots;
 use crate::stored_results::StoredResults;
 use crate::stretches::Stretches;
@@ -88,6 +89,10 @@ pub struct Control {
     pub dead_letters: DeadLetters,
     /// What gateways have to know of them.
     pub listeners: Listeners,
+    /// Messages this server is handed for them.
+    pub ingress: Ingress,
+    /// When playbooks are started by the clock.
+    pub schedules: Schedules,
     /// The numbers of all of it.
     pub overview: Overview,
     /// Workers elsewhere.
@@ -203,12 +208,14 @@ impl Control {
             StoredResults::new(store.clone(), ids.clone(), results.clone(), redaction.clone());
         let objects = Objects::new(store.clone(), clock.clone());
         let listeners = Listeners::new(store.clone(), subscriptions.clone(), credentials.clone());
+        let schedule_rows = ScheduleRows::new(store.clone(), clock.clone(), ids.clone());
         let catalog = Catalog::new(
             store.clone(),
             clock.clone(),
             ids.clone(),
             playbooks.clone(),
             listeners.clone(),
+            schedule_rows.clone(),
         );
         let executions = Executions {
             store: store.clone(),
@@ -312,6 +319,11 @@ impl Control {
             };
             tasks.push(tokio::spawn(retainer.run()));
         }
+        let schedules = Schedules::new(schedule_rows, executions.clone());
+        if options.schedules {
+            let runner = Runner::new(schedules.clone(), closing.clone());
+            tasks.push(tokio::spawn(runner.run()));
+        }
         let workers = Workers::new(store.clone(), ids.clone(), held);
         let callbacks =
             Callbacks::new(store.clone(), journal.clone(), results.clone(), redaction.clone());
@@ -347,13 +359,16 @@ impl Control {
         let dead_letters =
             DeadLetters::new(objects.clone(), reports.clone(), subscriptions.clone());
         let replay = Replay::new(store.clone(), results.clone(), stored_results.clone());
+        let starts =
+            Starts::new(store.clone(), executions.clone(), subscriptions.clone(), ids.clone());
         Ok(Self {
-            starts: Starts::new(
-                store.clone(),
-                executions.clone(),
+            ingress: Ingress::new(
                 subscriptions.clone(),
-                ids.clone(),
+                executions.clone(),
+                starts.clone(),
+                clock.clone(),
             ),
+            starts,
             executions,
             intake: Intake::new(store.clone(), reports.clone(), ids),
             outbox: Outgoing::new(store.clone()),
@@ -365,6 +380,7 @@ impl Control {
             reports,
             subscriptions,
             listeners,
+            schedules,
             overview: Overview { store: store.clone() },
             workers,
             claims,

@@ -28,6 +28,7 @@ mod next;
 mod notify;
 mod policy;
 mod root;
+mod schedule;
 mod select;
 mod set;
 mod step;
@@ -46,6 +47,7 @@ mod tests;
 pub use describe::{Description, describe};
 pub use duration::{seconds_in, timeout_of};
 pub use kinds::KNOWN_KINDS;
+pub use schedule::{CheckedSchedule, check_schedule, is_schedule};
 pub use subscription::{
     CheckedSubscription, check_subscription, is_subscription, subscription_spec,
 };

@@ -11,15 +11,17 @@ mod findings;
 pub mod fix;
 pub mod graph;
 pub mod pipeline;
+pub mod schedule;
 pub mod subscription;
 pub mod template;
 mod yaml;
 
 pub use decode::{
-    Checked, CheckedSubscription, Description, KNOWN_KINDS, UiField, UiSchema, check,
-    check_subscription, describe, is_subscription, read_data, seconds_in, subscription_spec,
-    timeout_of, ui_schema,
+    Checked, CheckedSchedule, CheckedSubscription, Description, KNOWN_KINDS, UiField, UiSchema,
+    check, check_schedule, check_subscription, describe, is_schedule, is_subscription, read_data,
+    seconds_in, subscription_spec, timeout_of, ui_schema,
 };
 pub use diagnostic::{Diagnostic, Severity};
 pub use document::{Playbook, StepIx};
+pub use schedule::Schedule;
 pub use subscription::Subscription;

@@ -3,7 +3,15 @@
 //! A document is read as a whole by [`crate::check_subscription`]; this is what it means. What only
 //! a runtime acts on is kept as it is written, so that nothing an author says is lost on the way.
 
+mod ingress;
+
 use serde_json::{Map, Value};
+
+pub use ingress::{
+    BODY_MARK, Ingress, PUSH_ISSUER, SHARED_LISTENER, SIGNATURE_PREFIX, SIGNED, SignedAt,
+    TIMESTAMP_MARK, TOLERANCE_SECS, TOLERANCE_SECS_MAX, Verify, is_issuer, is_signed_form,
+    listener,
+};
 
 /// A checked subscription document.
 #[derive(Debug, Clone, PartialEq)]
@@ -195,47 +203,6 @@ pub struct Runtime {
     pub batch: Option<u64>,
     /// How long a fetch waits.
     pub timeout_ms: Option<u64>,
-}
-
-/// How messages are handed to a subscription.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ingress {
-    /// The path of the gateway's route, from the root.
-    pub gateway_path: String,
-    /// How senders are known.
-    pub verify: Verify,
-}
-
-impl Ingress {
-    /// The name of the listener: the last segment of the path.
-    pub fn listener(&self) -> &str {
-        listener(&self.gateway_path).unwrap_or_default()
-    }
-}
-
-/// The last segment of a gateway path, whatever slashes follow it; none when there is none.
-pub fn listener(gateway_path: &str) -> Option<&str> {
-    let segment = gateway_path.trim_end_matches('/').rsplit('/').next();
-    segment.filter(|segment| !segment.is_empty())
-}
-
-/// The code of the warning that another subscription has the same listener. One document does not
-/// show it; whoever sees all of them says it.
-pub const SHARED_LISTENER: &str = "W115";
-
-/// How senders are known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verify {
-    /// By what.
-    pub kind: VerifyKind,
-    /// The header of the signature.
-    pub header: Option<String>,
-    /// The credential that holds the secret.
-    pub secret: Option<String>,
-    /// Whom the token is for.
-    pub audience: Option<String>,
-    /// Who signs in.
-    pub service_account: Option<String>,
 }
 
 /// What a message starts.

@@ -10,7 +10,7 @@ use noetl_model::Tenant;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::oidc::Oidc;
+use crate::oidc::{Issuers, Oidc};
 
 /// The largest request body that is taken when nothing else is said: the wire's own limit.
 const BODY_LIMIT: usize = 2 << 20;
@@ -141,6 +141,8 @@ pub struct App {
     pub(crate) streams: Arc<Semaphore>,
     /// Ends streams, which would never end by themselves, when the server stops.
     pub(crate) stopping: CancellationToken,
+    /// Identity providers of listeners.
+    pub(crate) issuers: Issuers,
     since: Instant,
 }
 
@@ -152,7 +154,8 @@ impl App {
         let options = Arc::new(options);
         let (streams, stopping) = (Arc::new(Semaphore::new(STREAMS_MAX)), CancellationToken::new());
         let since = Instant::now();
-        Self { control, options, tenant, bus: None, places, streams, stopping, since }
+        let issuers = Issuers::default();
+        Self { control, options, tenant, bus: None, places, streams, stopping, issuers, since }
     }
 
     /// The same with the bus whose state `GET /api/health` tells.

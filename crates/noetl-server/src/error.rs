@@ -15,8 +15,8 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use noetl_api::{Diagnostic, ErrorBody};
 use noetl_control::{
-    ListenerError, PlaybookError, RegisterError, ReportError, StartError, SubmitError,
-    SubscriptionError,
+    ListenerError, PlaybookError, RegisterError, ReportError, ScheduleError, StartError,
+    SubmitError, SubscriptionError,
 };
 use noetl_engine::{Refusal, Status};
 use noetl_model::{CommandId, ExecutionId};
@@ -126,7 +126,8 @@ impl IntoResponse for ApiError {
         let body = ErrorBody::new(self.status.as_u16(), self.code, self.message);
         let body = ErrorBody { diagnostics: self.diagnostics, ..body };
         let mut response = (self.status, axum::Json(body)).into_response();
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+        let passes = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
+        if passes.contains(&self.status) {
             response.headers_mut().insert(RETRY_AFTER, COME_AGAIN);
         }
         if self.status == StatusCode::UNAUTHORIZED {
@@ -290,6 +291,22 @@ impl From<SubscriptionError> for ApiError {
             SubscriptionError::Replaced { .. } => Self::conflict("subscription_replaced", message),
             SubscriptionError::Contended(_) => Self::unavailable("busy", message),
             SubscriptionError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<ScheduleError> for ApiError {
+    fn from(failure: ScheduleError) -> Self {
+        let message = failure.to_string();
+        match failure {
+            ScheduleError::NotFound(_) => Self::not_found("schedule_not_found", message),
+            ScheduleError::Invalid(found) => {
+                Self::document(StatusCode::UNPROCESSABLE_ENTITY, &found)
+            }
+            ScheduleError::TooDeep => Self::invalid("too_deep", message),
+            ScheduleError::OfDocument { .. } => Self::conflict("schedule_of_document", message),
+            ScheduleError::Start(failure) => failure.into(),
+            ScheduleError::Store(failure) => failure.into(),
         }
     }
 }

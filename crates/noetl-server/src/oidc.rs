@@ -4,6 +4,7 @@
 //! with a key that is not among them has them read again, but not at every such token. Only
 //! signatures with a public key are taken: a provider's secret is nobody else's.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use jsonwebtoken::jwk::{Jwk, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use noetl_control::Role;
 use noetl_model::{Tenant, Value};
+use noetl_playbook::subscription::PUSH_ISSUER;
 use serde::Deserialize;
 
 use crate::http::caller::Caller;
@@ -27,6 +29,9 @@ const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 const ANSWER: Duration = Duration::from_secs(10);
 /// By how much clocks may differ.
 const LEEWAY: u64 = 60;
+
+/// Providers of listeners that are remembered.
+const ISSUERS_MAX: usize = 256;
 
 const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::RS256,
@@ -109,22 +114,44 @@ impl Oidc {
     }
 
     pub(crate) async fn caller(&self, token: &str) -> Result<Caller, OidcError> {
+        let settings = &self.0.settings;
+        let claims = self.verified(token, Some(&settings.audience)).await?;
+        Ok(caller_of(settings, &claims))
+    }
+
+    /// What a token of the provider says, whomever it is for.
+    pub(crate) async fn claims(&self, token: &str) -> Result<Value, OidcError> {
+        self.verified(token, None).await
+    }
+
+    async fn verified(&self, token: &str, audience: Option<&str>) -> Result<Value, OidcError> {
         let header = decode_header(token).map_err(|_| refused("it is no JSON web token"))?;
         if !ALGORITHMS.contains(&header.alg) {
             return Err(refused(&format!("its algorithm {:?} is not taken", header.alg)));
         }
         let key = self.key(header.kid.as_deref(), header.alg).await?;
         let key = DecodingKey::from_jwk(&key).map_err(|_| refused("its key cannot be used"))?;
-        let settings = &self.0.settings;
+        let issuer = self.0.settings.issuer.as_str();
         let mut rules = Validation::new(header.alg);
-        rules.set_issuer(&[&settings.issuer]);
-        rules.set_audience(&[&settings.audience]);
-        rules.set_required_spec_claims(&["exp", "iss", "aud"]);
+        match issuer {
+            // Its tokens name it in either way.
+            PUSH_ISSUER => rules.set_issuer(&[issuer, "accounts.google.com"]),
+            _ => rules.set_issuer(&[issuer]),
+        }
+        match audience {
+            Some(audience) => {
+                rules.set_audience(&[audience]);
+                rules.set_required_spec_claims(&["exp", "iss", "aud"]);
+            }
+            None => {
+                rules.validate_aud = false;
+                rules.set_required_spec_claims(&["exp", "iss"]);
+            }
+        }
         rules.validate_nbf = true;
         rules.leeway = LEEWAY;
         let claims = decode::<Value>(token, &key, &rules);
-        let claims = claims.map_err(|error| refused(&error.to_string()))?.claims;
-        Ok(caller_of(settings, &claims))
+        Ok(claims.map_err(|error| refused(&error.to_string()))?.claims)
     }
 
     /// The key a token names; without a name, the only one that fits. Who has a key that is known
@@ -192,6 +219,32 @@ impl Oidc {
         let failed = |error: reqwest::Error| format!("{address}: {error}");
         let asked = self.0.http.get(address).send().await.map_err(failed)?;
         asked.error_for_status().map_err(failed)?.json().await.map_err(failed)
+    }
+}
+
+/// Providers that listeners name, by their address. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Issuers(Arc<Mutex<HashMap<String, Oidc>>>);
+
+impl Issuers {
+    /// The provider at this address, with the keys that were read of it.
+    pub(crate) fn of(&self, issuer: &str) -> io::Result<Oidc> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(provider) = known.get(issuer) {
+            return Ok(provider.clone());
+        }
+        let provider = Oidc::new(OidcSettings {
+            issuer: issuer.to_owned(),
+            audience: String::new(),
+            roles_claim: String::new(),
+            tenant_claim: String::new(),
+        })?;
+        // Documents name them, so there are few; whoever makes many has them read again.
+        if known.len() >= ISSUERS_MAX {
+            known.clear();
+        }
+        known.insert(issuer.to_owned(), provider.clone());
+        Ok(provider)
     }
 }
 

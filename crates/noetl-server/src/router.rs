@@ -20,7 +20,7 @@ use crate::routes::executions::steer;
 use crate::routes::{
     callback, catalog, cleanup, commands, credentials, dashboard, database, ends, events, execute,
     executions, fallback, health, ingress, intake, logs, metrics, outbox, page, pools, projection,
-    replay, runtime, session, stream, subscriptions, system, tokens, why, workers,
+    replay, runtime, schedules, session, stream, subscriptions, system, tokens, why, workers,
 };
 
 /// All routes of the control plane.
@@ -65,6 +65,7 @@ fn described(options: &Options) -> (Router<App>, OpenApi) {
         .merge(secret_routes())
         .merge(keeping::secret_routes())
         .merge(subscription_routes())
+        .merge(schedule_routes())
         .merge(token_routes())
         .merge(system_routes())
         .merge(internal_routes());
@@ -148,6 +149,17 @@ fn subscription_routes() -> OpenApiRouter<App> {
         .routes(routes!(subscriptions::running::lease))
         .routes(routes!(subscriptions::running::release))
         .routes(routes!(subscriptions::running::dead_letter))
+        .routes(routes!(ingress::receive::receive))
+        .routes(routes!(ingress::receive::receive_of_tenant))
+}
+
+fn schedule_routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(schedules::list, schedules::create))
+        .routes(routes!(schedules::get, schedules::change, schedules::delete))
+        .routes(routes!(schedules::pause))
+        .routes(routes!(schedules::resume))
+        .routes(routes!(schedules::run))
 }
 
 fn token_routes() -> OpenApiRouter<App> {

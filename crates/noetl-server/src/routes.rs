@@ -32,6 +32,7 @@ pub(crate) mod replay;
 pub(crate) mod results;
 pub(crate) mod runtime;
 mod said;
+pub(crate) mod schedules;
 pub(crate) mod session;
 pub(crate) mod stream;
 pub(crate) mod subscriptions;

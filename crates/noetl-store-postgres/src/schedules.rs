@@ -60,6 +60,14 @@ impl Schedules for PostgresStore {
         self.list("list schedules that are due", make, schedule).await
     }
 
+    async fn next_schedule(&self) -> Result<Option<Timestamp>, StoreError> {
+        let sql = "select min(next_run_at)::timestamptz from noetl.schedule where enabled";
+        let next: Option<Option<At>> = self
+            .one("read when a schedule is due next", || sqlx::query(sql), |row| row.try_get(0))
+            .await?;
+        Ok(next.flatten().map(|at| at.0))
+    }
+
     async fn fix_run(
         &self,
         tenant: &Tenant,

@@ -75,6 +75,17 @@ impl Schedules for SqliteStore {
         .await
     }
 
+    async fn next_schedule(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read("read when a schedule is due next", |connection| {
+            let sql = "select min(next_run_at) from schedule indexed by schedule_next \
+                       where enabled = 1 and next_run_at is not null";
+            let next: Option<i64> =
+                connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+            Ok(next.map(Timestamp::from_micros))
+        })
+        .await
+    }
+
     async fn fix_run(
         &self,
         tenant: &Tenant,

@@ -265,6 +265,7 @@ macro_rules! conformance_suite {
                     a_run_is_fixed_once_and_the_schedule_stays_ready,
                     a_schedule_moves_on_from_one_run_once,
                     a_removed_schedule_is_gone,
+                    the_first_time_of_what_is_enabled_is_known,
                     concurrent_runners_agree_on_a_run,
                 },
                 payload::{

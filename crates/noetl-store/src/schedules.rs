@@ -81,6 +81,9 @@ pub trait Schedules: Send + Sync {
     /// the longest due first, at equal times the smaller id first.
     async fn ready_schedules(&self, limit: usize) -> Result<Vec<ScheduleRow>, StoreError>;
 
+    /// When the first enabled schedule is due, whether that is past or to come.
+    async fn next_schedule(&self) -> Result<Option<Timestamp>, StoreError>;
+
     /// Fixes the execution that the run due at `due` will be, and returns it: the first caller's,
     /// for everybody. None when the schedule is gone, not enabled, or its next run is another.
     async fn fix_run(

@@ -21,6 +21,7 @@ use crate::executions::{
 use crate::health::Health;
 use crate::logs::LogReply;
 use crate::replay::ReplayQuery;
+use crate::schedules::{ScheduleDeleted, ScheduleList, ScheduleRequest, ScheduleView};
 use crate::subscriptions::{
     DeadLetterReply, DeadLetterRequest, LeaseReply, LeaseRequest, ReleaseRequest, SubscribeRequest,
     SubscriptionEvents, SubscriptionList, SubscriptionStatus,
@@ -267,6 +268,38 @@ pub fn release_subscription(id: i64, holder: &str) -> Call<SubscriptionStatus> {
 /// Keeps a message that cannot be dispatched.
 pub fn dead_letter(id: i64, request: &DeadLetterRequest) -> Call<DeadLetterReply> {
     Call::post(["api", "subscriptions", &id.to_string(), "dead-letters"], request)
+}
+
+/// All schedules.
+pub fn schedules() -> Call<ScheduleList> {
+    Call::get(["api", "schedules"])
+}
+
+/// One schedule.
+pub fn schedule(id: i64) -> Call<ScheduleView> {
+    Call::get(["api", "schedules", &id.to_string()])
+}
+
+/// Makes a schedule.
+pub fn create_schedule(request: &ScheduleRequest) -> Call<ScheduleView> {
+    Call::post(["api", "schedules"], request)
+}
+
+/// Does something to a schedule: `pause` or `resume`.
+pub fn act_on_schedule(id: i64, action: &str) -> Call<ScheduleView> {
+    let nothing = serde_json::json!({});
+    Call::post(["api", "schedules", &id.to_string(), action], &nothing)
+}
+
+/// Runs a schedule now.
+pub fn run_schedule(id: i64) -> Call<ExecuteReply> {
+    let nothing = serde_json::json!({});
+    Call::post(["api", "schedules", &id.to_string(), "run"], &nothing)
+}
+
+/// Deletes a schedule.
+pub fn delete_schedule(id: i64) -> Call<ScheduleDeleted> {
+    Call::delete(["api", "schedules", &id.to_string()])
 }
 
 /// Workers that registered.

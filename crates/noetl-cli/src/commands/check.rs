@@ -1,4 +1,4 @@
-//! `noetl check`: what is wrong with a playbook or a subscription, where, and what would be right.
+//! `noetl check`: what is wrong with a playbook, a subscription or a schedule, where, and what would be right.
 
 mod against;
 mod fix;
@@ -92,10 +92,13 @@ fn check(file: &Path, arguments: &CheckArguments) -> Result<Checked, Failure> {
     Ok(Checked { report, has_errors, differs })
 }
 
-/// What there is to say about a document: a subscription if it says so, else a playbook.
+/// What there is to say about a document: a subscription or schedule if it says so, else a playbook.
 fn found_in(text: &str) -> Vec<Diagnostic> {
-    match noetl_playbook::is_subscription(text) {
-        true => noetl_playbook::check_subscription(text).diagnostics,
+    if noetl_playbook::is_subscription(text) {
+        return noetl_playbook::check_subscription(text).diagnostics;
+    }
+    match noetl_playbook::is_schedule(text) {
+        true => noetl_playbook::check_schedule(text).diagnostics,
         false => noetl_playbook::check(text).diagnostics,
     }
 }

@@ -214,6 +214,28 @@ fn subscriptions_are_checked_as_subscriptions() {
     assert_eq!(home.noetl(["check", &example]).code, Some(0));
 }
 
+#[test]
+fn a_schedule_is_checked_as_one() {
+    let home = Home::new();
+    home.write(
+        "sched.yaml",
+        "kind: Schedule\nmetadata: {name: a}\nspec: {playbook: a/b, cron: '0 2 * *', timezone: Europe/Berlin}\n",
+    );
+    assert_snapshot!(home.noetl(["check", "sched.yaml"]).transcript(), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    sched.yaml:3:29: error[E081]: a cron expression has 5 fields, or 6 with seconds; this has 4
+      3 | spec: {playbook: a/b, cron: '0 2 * *', timezone: Europe/Berlin}
+        |                             ^
+      at spec.cron
+      help: write minute, hour, day of the month, month and day of the week, as '0 2 * * *'
+    sched.yaml: 1 error
+    ");
+    let example = format!("{}/schedule.yaml", crate::noetl::EXAMPLES);
+    assert_eq!(home.noetl(["check", &example]).code, Some(0));
+}
+
 /// Older shapes, some of which can be rewritten.
 const OLDER: &str = "\
 apiVersion: noetl.io/v2

@@ -65,9 +65,9 @@ fn policy_fail_lets_rows_through() {
     check("policy-fail", ["rows=3"], json!({"message": "the import went through"}));
 }
 
-/// A subscription starts others, and whether an address answers is not the example's to say.
+/// Subscriptions and schedules start others, and whether an address answers is not the example's to say.
 fn is_run(name: &str) -> bool {
-    !["subscription", "http"].contains(&name)
+    !["subscription", "schedule", "http"].contains(&name)
 }
 
 #[test]
@@ -82,11 +82,15 @@ fn examples_print_what_they_say_on_postgres() {
     shown::run_on_postgres(&shown::all(EXAMPLES, is_run));
 }
 
+fn is_playbook(name: &str) -> bool {
+    !["subscription", "schedule"].contains(&name)
+}
+
 #[test]
 fn every_example_is_in_order_listed_and_sure_of_itself() {
     let list = include_str!("../../../../examples/README.md");
     shown::are_in_order(EXAMPLES);
-    for Shown { name, text, .. } in shown::all(EXAMPLES, |name| name != "subscription") {
+    for Shown { name, text, .. } in shown::all(EXAMPLES, is_playbook) {
         assert!(list.contains(&format!("| [{name}.yaml]({name}.yaml) |")), "{name} is not listed");
         let is_sure = text.contains("assert ") || text.contains("on_no_match: fail");
         // The first example is kept bare; what comes of a call depends on who answers.

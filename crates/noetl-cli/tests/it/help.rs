@@ -45,6 +45,7 @@ fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
       query         Run SQL on the database of a server that keeps its data in Postgres
       ehdb          Read the log of a server, every id as text
       subscription  Work with subscriptions
+      schedule      Work with schedules
       workers       List the workers of a server
       token         Make, list and end the tokens callers show
       doctor        Say whether server, token and this machine are as they have to be
@@ -395,6 +396,24 @@ fn the_help_of_groups_names_their_verbs() {
       drain       Let it finish what it has, and take nothing more
       deactivate  End it
       help        Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help  Print help
+    ");
+    assert_snapshot!(help(&["schedule"]), @r"
+    Work with schedules
+
+    Usage: noetl schedule <COMMAND>
+
+    Commands:
+      list    List schedules, with their next runs
+      get     Say how a schedule stands
+      create  Make a schedule. A document of kind Schedule that is registered makes one too
+      pause   Let a schedule rest
+      resume  Let a schedule run again
+      run     Start what a schedule starts, now
+      delete  Delete a schedule
+      help    Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help  Print help

@@ -3,10 +3,10 @@
 use noetl_playbook::subscription::SHARED_LISTENER;
 use noetl_playbook::{Diagnostic, Severity};
 
-/// Kinds of documents the catalog keeps. Playbooks and subscriptions are checked; the others are kept
-/// as they are.
-pub(super) const KINDS: [&str; 6] =
-    ["playbook", "subscription", "agent", "mcp", "credential", "memory"];
+/// Kinds of documents the catalog keeps. Playbooks, subscriptions and schedules are checked; the others
+/// are kept as they are.
+pub(super) const KINDS: [&str; 7] =
+    ["playbook", "subscription", "schedule", "agent", "mcp", "credential", "memory"];
 
 pub(super) fn no_path() -> Diagnostic {
     let message = "Missing 'path' or 'name' in metadata".to_owned();

@@ -16,6 +16,7 @@ mod relay;
 mod replay;
 mod restart;
 mod retention;
+mod schedules;
 mod secrets;
 mod sharded;
 mod values;

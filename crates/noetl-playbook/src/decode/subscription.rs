@@ -1,6 +1,6 @@
 //! `kind: Subscription`: where messages come from and what each of them starts.
 
-mod fields;
+pub(super) mod fields;
 mod headers;
 mod ingress;
 mod spool;

@@ -10,6 +10,7 @@ mod policies;
 mod properties;
 mod roots;
 mod routing;
+mod schedules;
 mod steps;
 mod subscriptions;
 mod templates;

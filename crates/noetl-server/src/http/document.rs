@@ -27,6 +27,7 @@ use super::roles::{Needs, needs};
         (name = "workers", description = "What workers ask and say"),
         (name = "credentials", description = "What steps need to know and nobody else"),
         (name = "subscriptions", description = "Messages that become executions"),
+        (name = "schedules", description = "Playbooks that are started by the clock"),
         (name = "tokens", description = "Who may ask, and what"),
         (name = "internal", description = "For system pools, behind the internal token"),
     )

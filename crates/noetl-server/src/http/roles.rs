@@ -110,6 +110,7 @@ const GET: Method = Method::GET;
 const POST: Method = Method::POST;
 const PUT: Method = Method::PUT;
 const DELETE: Method = Method::DELETE;
+const PATCH: Method = Method::PATCH;
 
 /// Every route, by what it is about.
 #[rustfmt::skip]
@@ -204,6 +205,18 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/subscriptions/{id}/lease", SUBSCRIBE),
     (POST, "/api/subscriptions/{id}/release", SUBSCRIBE),
     (POST, "/api/subscriptions/{id}/dead-letters", SUBSCRIBE),
+    // Senders are known by what their listener asks for, and by nothing of ours.
+    (POST, "/ingress/{listener}", Needs::Nothing),
+    (POST, "/ingress/{tenant}/{listener}", Needs::Nothing),
+
+    (GET, "/api/schedules", LOOK),
+    (POST, "/api/schedules", SCHEDULE),
+    (GET, "/api/schedules/{id}", LOOK),
+    (PATCH, "/api/schedules/{id}", SCHEDULE),
+    (DELETE, "/api/schedules/{id}", SCHEDULE),
+    (POST, "/api/schedules/{id}/pause", SCHEDULE),
+    (POST, "/api/schedules/{id}/resume", SCHEDULE),
+    (POST, "/api/schedules/{id}/run", SCHEDULE),
 
     (GET, "/api/credentials", LOOK),
     (POST, "/api/credentials", WRITE),
@@ -262,6 +275,9 @@ const INSTALL: Needs = Needs::Whole(Roles::OPERATOR.and(Roles::INTERNAL));
 const KEEP: Needs = Needs::Whole(Roles::ADMIN.and(Roles::INTERNAL));
 const ADMINISTER: Needs = Needs::One(Roles::ADMIN.and(Roles::INTERNAL));
 const ATTEND: Needs = Needs::One(Roles::OPERATOR.and(Roles::WORKER));
+
+/// Who may start a playbook may say when it starts.
+const SCHEDULE: Needs = Needs::One(Roles::AUTHOR.and(Roles::OPERATOR));
 
 /// The runtime of a subscription is a worker.
 const SUBSCRIBE: Needs = Needs::One(Roles::OPERATOR.and(Roles::WORKER));
@@ -335,7 +351,8 @@ mod tests {
             "/api/auth/validate",
         ];
         for (verb, path, needs) in ROUTES {
-            if *verb != Method::GET && !reads.contains(path) {
+            let is_ingress = path.starts_with("/ingress/");
+            if *verb != Method::GET && !reads.contains(path) && !is_ingress {
                 assert!(!needs.allow(Roles::VIEWER), "{verb} {path}");
             }
         }

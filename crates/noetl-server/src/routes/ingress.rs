@@ -1,8 +1,13 @@
-//! What a gateway has to know of a listener. Behind the internal token: it hands out secrets.
+//! What a gateway has to know of a listener, and what this server takes for one itself. The former
+//! is behind the internal token: it hands out secrets.
+
+pub(crate) mod receive;
+mod verify;
 
 use noetl_api::Id;
 use noetl_api::ingress::{IngressDispatch, IngressVerify, IngressView};
 use noetl_control::Listener;
+use noetl_model::SubscriptionId;
 
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
@@ -24,16 +29,16 @@ pub(crate) async fn get(
     Scoped(app): Scoped,
     Path(listener): Path<String>,
 ) -> Result<Json<IngressView>, ApiError> {
-    let found = app.control.listeners.get(&app.tenant, &listener).await?;
-    Ok(Json(view(found)))
+    let (found, subscription) = app.control.listeners.get(&app.tenant, &listener).await?;
+    Ok(Json(view(found, subscription)))
 }
 
-fn view(listener: Listener) -> IngressView {
+fn view(listener: Listener, subscription: SubscriptionId) -> IngressView {
     IngressView {
         listener: listener.name,
         catalog_path: listener.path,
         source: listener.source,
-        subscription_id: Id::text(listener.subscription.get()),
+        subscription_id: Id::text(subscription.get()),
         verify: IngressVerify {
             kind: listener.verify.kind.as_str().to_owned(),
             header: listener.verify.header,

@@ -155,3 +155,41 @@ async fn a_provider_may_be_away_and_change_its_keys() {
         app.close().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_takes_messages_of_one_identity() {
+    let early = TestApp::start(0).await;
+    let Some(provider) = Provider::start().await else { return early.close().await };
+    let app = TestApp::start(0).await;
+    let document = format!(
+        "kind: Subscription\nmetadata: {{name: pushed, path: sub/pushed}}\nspec:\n  source: webhook\n  \
+         mode: push\n  dispatch: {{playbook: tests/greet}}\n  ingress: {{gateway_path: /ingress/pushed, \
+         verify: {{type: pubsub_oidc, audience: noetl, service_account: worker, issuer: '{}'}}}}\n",
+        provider.address
+    );
+    for text in [crate::api::GREET, &document] {
+        let (status, body) = crate::api::register(&app, text).await;
+        assert_eq!(status, 200, "{body}");
+    }
+    let sent = async |token: &str| {
+        let asked = post(&app, "/ingress/pushed", r#"{"who":"Ada"}"#);
+        let (status, body) = asked.header("authorization", token).answer().await;
+        format!("{status} {}", body["code"].as_str().unwrap_or_default())
+    };
+    let bearer = async |client: &str, resource: &str| {
+        format!("Bearer {}", provider.token(client, resource).await)
+    };
+    let good = bearer("worker", "urn:noetl").await;
+    assert_eq!(sent(&good).await, "202 ");
+    assert_eq!(sent(&bearer("viewer", "urn:noetl").await).await, "403 service_account_wrong");
+    assert_eq!(sent(&bearer("worker", "urn:other").await).await, "403 audience_wrong");
+    let (head, tail) = good.rsplit_once('.').expect("a signature");
+    let turned: String = tail.chars().rev().collect();
+    assert_eq!(sent(&format!("{head}.{turned}")).await, "401 token_wrong");
+    assert_eq!(sent("Bearer a.b.c").await, "401 token_wrong");
+    assert_eq!(sent("Bearer").await, "401 token_malformed");
+    let absent = post(&app, "/ingress/pushed", "{}").answer().await;
+    assert_eq!((absent.0, &absent.1["code"]), (401, &json!("token_missing")));
+    app.close().await;
+    early.close().await;
+}

@@ -89,6 +89,21 @@ pub async fn what_is_due_is_ready_the_longest_due_first(store: Arc<dyn Store>) {
     assert_eq!(store.ready_schedules(0).await.expect("a list"), []);
 }
 
+pub async fn the_first_time_of_what_is_enabled_is_known(store: Arc<dyn Store>) {
+    let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
+    let next = async || store.next_schedule().await.expect("a read");
+    assert_eq!(next().await, None);
+    put(&*store, &mine, schedule(1, None)).await;
+    put(&*store, &mine, NewSchedule { is_enabled: false, ..schedule(2, Some(10)) }).await;
+    assert_eq!(next().await, None);
+    put(&*store, &mine, NewSchedule { next_run_at: Some(FUTURE), ..schedule(3, None) }).await;
+    assert_eq!(next().await, Some(FUTURE));
+    put(&*store, &theirs, schedule(4, Some(100))).await;
+    assert_eq!(next().await, Some(at(100)));
+    assert!(move_on(&*store, &theirs, 4, 100, None).await);
+    assert_eq!(next().await, Some(FUTURE));
+}
+
 pub async fn a_run_is_fixed_once_and_the_schedule_stays_ready(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
     put(&*store, &tenant, schedule(1, Some(100))).await;

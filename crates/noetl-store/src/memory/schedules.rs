@@ -78,6 +78,12 @@ impl Schedules for MemoryStore {
         Ok(ready)
     }
 
+    async fn next_schedule(&self) -> Result<Option<Timestamp>, StoreError> {
+        let state = self.state();
+        let enabled = state.schedules.0.values().filter(|row| row.schedule.is_enabled);
+        Ok(enabled.filter_map(|row| row.schedule.next_run_at).min())
+    }
+
     async fn fix_run(
         &self,
         tenant: &Tenant,

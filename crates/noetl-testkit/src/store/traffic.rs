@@ -106,6 +106,7 @@ pass_on! { Schedules {
     fn schedule(tenant: &Tenant, id: ScheduleId) -> Option<ScheduleRow>;
     fn schedules(tenant: &Tenant) -> Vec<ScheduleRow>;
     fn ready_schedules(limit: usize) -> Vec<ScheduleRow>;
+    fn next_schedule() -> Option<Timestamp>;
     fn fix_run(
         tenant: &Tenant, id: ScheduleId, due: Timestamp, execution: ExecutionId,
     ) -> Option<ExecutionId>;

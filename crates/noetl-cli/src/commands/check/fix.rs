@@ -28,8 +28,10 @@ pub(super) fn apply(
     document: &Document,
     arguments: &CheckArguments,
 ) -> Result<Fixed, Failure> {
-    // A subscription has no older shapes.
-    let (text, changes) = match noetl_playbook::is_subscription(&document.text) {
+    // Only playbooks have older shapes.
+    let is_other = noetl_playbook::is_subscription(&document.text)
+        || noetl_playbook::is_schedule(&document.text);
+    let (text, changes) = match is_other {
         true => (document.text.clone(), Vec::new()),
         false => {
             let fixed = fix(&document.text);

@@ -8,7 +8,7 @@ use crate::decode::keys;
 use crate::yaml::Kind;
 
 /// A mapping, if there is one. Its unknown keys are mentioned.
-pub(super) fn section<'b>(
+pub(in crate::decode) fn section<'b>(
     cx: &mut Context<'_>,
     at: &'b Cursor<'_>,
     name: &'b str,
@@ -23,7 +23,7 @@ pub(super) fn section<'b>(
 }
 
 /// A text that is not empty.
-pub(super) fn text(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<String> {
+pub(in crate::decode) fn text(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<String> {
     let found = at.get(name)?;
     match found.text() {
         Some("") => {
@@ -40,7 +40,7 @@ pub(super) fn text(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<
 }
 
 /// A text that has to be there.
-pub(super) fn needed_text(
+pub(in crate::decode) fn needed_text(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
     name: &str,
@@ -54,7 +54,7 @@ pub(super) fn needed_text(
 }
 
 /// One of some words.
-pub(super) fn word<'w>(
+pub(in crate::decode) fn word<'w>(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
     name: &str,
@@ -74,7 +74,7 @@ pub(super) fn word<'w>(
 }
 
 /// One of some words that has to be there.
-pub(super) fn needed_word<'w>(
+pub(in crate::decode) fn needed_word<'w>(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
     name: &str,
@@ -89,7 +89,7 @@ pub(super) fn needed_word<'w>(
 }
 
 /// A truth value.
-pub(super) fn flag(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<bool> {
+pub(in crate::decode) fn flag(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<bool> {
     let found = at.get(name)?;
     match found.node.kind {
         Kind::Bool(answer) => Some(answer),
@@ -101,12 +101,16 @@ pub(super) fn flag(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<
 }
 
 /// A whole number above 0.
-pub(super) fn positive(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<u64> {
+pub(in crate::decode) fn positive(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    name: &str,
+) -> Option<u64> {
     within(cx, at, name, 1..=u64::MAX)
 }
 
 /// A whole number within bounds.
-pub(super) fn within(
+pub(in crate::decode) fn within(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
     name: &str,
@@ -134,7 +138,7 @@ pub(super) fn within(
 }
 
 /// A number above 0, whole or not.
-pub(super) fn rate(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<f64> {
+pub(in crate::decode) fn rate(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<f64> {
     let found = at.get(name)?;
     match found.node.kind {
         Kind::Float(number) if number > 0.0 && number.is_finite() => Some(number),
@@ -149,7 +153,7 @@ pub(super) fn rate(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<
 }
 
 /// A list of texts.
-pub(super) fn texts(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Vec<String> {
+pub(in crate::decode) fn texts(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Vec<String> {
     let Some(found) = at.get(name) else { return Vec::new() };
     if !found.is_list() {
         cx.expected(&found, "a list", "write '[a, b]'");

@@ -1,12 +1,29 @@
 //! `ingress`: how messages are handed to a subscription.
 
-use super::fields::{needed_text, section, text};
+use super::fields::{needed_text, positive, section, text, within};
 use crate::decode::context::Context;
 use crate::decode::cursor::Cursor;
-use crate::subscription::{Ingress, Mode, Verify, VerifyKind, listener};
+use crate::subscription::{
+    Ingress, Mode, SIGNED, SignedAt, TOLERANCE_SECS, TOLERANCE_SECS_MAX, Verify, VerifyKind,
+    is_issuer, is_signed_form, listener,
+};
 
-const KEYS: &[&str] = &["gateway_path", "verify"];
-const VERIFY_KEYS: &[&str] = &["type", "header", "secret", "audience", "service_account"];
+const KEYS: &[&str] = &["gateway_path", "verify", "max_bytes"];
+const VERIFY_KEYS: &[&str] = &[
+    "type",
+    "header",
+    "secret",
+    "audience",
+    "service_account",
+    "prefix",
+    "timestamp_header",
+    "tolerance_secs",
+    "signed",
+    "issuer",
+];
+
+/// What only signatures have.
+const SIGNATURE_KEYS: [&str; 4] = ["prefix", "timestamp_header", "tolerance_secs", "signed"];
 
 /// The section of a subscription that is handed its messages.
 pub(super) fn decode(
@@ -30,7 +47,8 @@ pub(super) fn decode(
     let at = section(cx, spec, "ingress", KEYS)?;
     let gateway_path = gateway_path(cx, &at);
     let verify = verify(cx, &at);
-    Some(Ingress { gateway_path: gateway_path?, verify: verify? })
+    let max_bytes = positive(cx, &at, "max_bytes");
+    Some(Ingress { gateway_path: gateway_path?, verify: verify?, max_bytes })
 }
 
 fn gateway_path(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<String> {
@@ -62,7 +80,22 @@ fn verify(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Verify> {
         secret: text(cx, &at, "secret"),
         audience: text(cx, &at, "audience"),
         service_account: text(cx, &at, "service_account"),
+        prefix: text(cx, &at, "prefix"),
+        timestamp: timestamp(cx, &at),
+        issuer: issuer(cx, &at),
     };
+    let idle: &[&str] = match verify.kind {
+        VerifyKind::HmacSha256 => &["issuer"],
+        VerifyKind::Bearer => &["prefix", "timestamp_header", "tolerance_secs", "signed", "issuer"],
+        VerifyKind::PubsubOidc => &SIGNATURE_KEYS,
+    };
+    for name in idle {
+        if let Some(key) = at.key(name) {
+            let kind = verify.kind.as_str();
+            let message = format!("'{name}' has no effect on verification by {kind}");
+            cx.warning_at("W114", key, message, "remove it");
+        }
+    }
     let needed: &[&str] = match verify.kind {
         VerifyKind::HmacSha256 => &["header", "secret"],
         VerifyKind::Bearer => &["secret"],
@@ -92,4 +125,42 @@ fn kind(cx: &mut Context<'_>, at: &Cursor<'_>, help: &str) -> Option<VerifyKind>
         cx.not_one_of("E081", &found, VerifyKind::WORDS);
     }
     kind
+}
+
+/// When signatures are made, where the document asks for it.
+fn timestamp(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<SignedAt> {
+    let header = text(cx, at, "timestamp_header");
+    let tolerance = within(cx, at, "tolerance_secs", 1..=TOLERANCE_SECS_MAX);
+    let signed = text(cx, at, "signed");
+    if let (Some(form), Some(found)) = (&signed, at.get("signed"))
+        && !is_signed_form(form)
+    {
+        let message = "'signed' does not name the time and the body once each";
+        let help = format!("write '{SIGNED}', or what the sender signs");
+        cx.error("E081", &found, message, help);
+    }
+    let Some(header) = header else {
+        for name in ["tolerance_secs", "signed"] {
+            if let Some(key) = at.key(name) {
+                let message = format!("'{name}' has no effect without 'timestamp_header'");
+                cx.warning_at("W114", key, message, "name the header that holds the time");
+            }
+        }
+        return None;
+    };
+    Some(SignedAt {
+        header,
+        tolerance_secs: tolerance.unwrap_or(TOLERANCE_SECS),
+        signed: signed.unwrap_or_else(|| SIGNED.to_owned()),
+    })
+}
+
+fn issuer(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<String> {
+    let issuer = text(cx, at, "issuer")?;
+    if !is_issuer(&issuer) {
+        let message = format!("'{issuer}' is no issuer that can be asked");
+        cx.error("E081", &at.get("issuer")?, message, "write its address, as 'https://…'");
+        return None;
+    }
+    Some(issuer)
 }

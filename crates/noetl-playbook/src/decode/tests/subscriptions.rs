@@ -383,7 +383,7 @@ fn what_has_no_effect_is_mentioned() {
     let push = push("{type: bearer, secret: a, tokn: b}");
     assert_snapshot!(report_spec(&format!("{push}  activation: continuous\n")), @r"
     warning[W102] at 8:73, spec.ingress.verify.tokn: unknown key 'tokn', which has no effect
-      help: remove it; known here: type, header, secret, audience, service_account
+      help: remove it; known here: type, header, secret, audience, service_account, prefix, timestamp_header, tolerance_secs, signed, issuer
     warning[W114] at 9:3, spec.activation: 'activation' has no effect on a subscription that is handed its messages
       help: remove it, or write 'mode: pull'
     ");
@@ -404,4 +404,57 @@ fn a_spec_is_data_whatever_is_wrong_with_it() {
     for text in ["spec:", "a: [1", "", "[]", "spec: {a: .nan}"] {
         assert_eq!(subscription_spec(text), None, "{text}");
     }
+}
+
+#[test]
+fn a_signature_may_have_a_time_and_a_form_of_its_own() {
+    let verify = "{type: hmac_sha256, header: X-Sig, secret: hook, prefix: v0=, timestamp_header: X-Time, \
+                  tolerance_secs: 60, signed: 'v0:{timestamp}:{body}'}";
+    let text = push(verify).replace("verify:", "max_bytes: 1000, verify:");
+    let ingress = subscription(&text).ingress.expect("an ingress");
+    assert_eq!((ingress.max_bytes, ingress.verify.prefix.as_deref()), (Some(1000), Some("v0=")));
+    let signed_at = ingress.verify.timestamp.expect("a time");
+    assert_eq!((signed_at.header.as_str(), signed_at.tolerance_secs), ("X-Time", 60));
+    assert_eq!(signed_at.signed, "v0:{timestamp}:{body}");
+    let plain = "{type: hmac_sha256, header: X-Sig, secret: hook, timestamp_header: X-Time}";
+    let signed_at = subscription(&push(plain)).ingress.and_then(|ingress| ingress.verify.timestamp);
+    let signed_at = signed_at.expect("a time");
+    assert_eq!((signed_at.tolerance_secs, signed_at.signed.as_str()), (300, "{timestamp}.{body}"));
+}
+
+#[test]
+fn what_is_wrong_with_a_time_or_an_issuer_is_named() {
+    assert_snapshot!(report_spec(&push("{type: hmac_sha256, header: X, secret: s, timestamp_header: 7, tolerance_secs: 90000, signed: '{body}', issuer: 'https://id'}")), @r"
+    error[E009] at 8:107, spec.ingress.verify.timestamp_header: expected text, found a number
+      help: put it in quotes
+    warning[W114] at 8:110, spec.ingress.verify.tolerance_secs: 'tolerance_secs' has no effect without 'timestamp_header'
+      help: name the header that holds the time
+    error[E081] at 8:126, spec.ingress.verify.tolerance_secs: 'tolerance_secs' is out of range
+      help: write a whole number from 1 to 86400
+    warning[W114] at 8:133, spec.ingress.verify.signed: 'signed' has no effect without 'timestamp_header'
+      help: name the header that holds the time
+    error[E081] at 8:141, spec.ingress.verify.signed: 'signed' does not name the time and the body once each
+      help: write '{timestamp}.{body}', or what the sender signs
+    warning[W114] at 8:151, spec.ingress.verify.issuer: 'issuer' has no effect on verification by hmac_sha256
+      help: remove it
+    ");
+    assert_snapshot!(report_spec(&push("{type: bearer, secret: s, prefix: v0=, tolerance_secs: 5}")), @r"
+    warning[W114] at 8:73, spec.ingress.verify.prefix: 'prefix' has no effect on verification by bearer
+      help: remove it
+    warning[W114] at 8:86, spec.ingress.verify.tolerance_secs: 'tolerance_secs' has no effect without 'timestamp_header'
+      help: name the header that holds the time
+    warning[W114] at 8:86, spec.ingress.verify.tolerance_secs: 'tolerance_secs' has no effect on verification by bearer
+      help: remove it
+    ");
+    assert_snapshot!(report_spec(&push("{type: pubsub_oidc, audience: a, service_account: b, issuer: 'http://id.example'}")), @r"
+    error[E081] at 8:108, spec.ingress.verify.issuer: 'http://id.example' is no issuer that can be asked
+      help: write its address, as 'https://…'
+    ");
+    let local =
+        "{type: pubsub_oidc, audience: a, service_account: b, issuer: 'http://127.0.0.1:99'}";
+    assert_eq!(report_spec(&push(local)), "");
+    assert_snapshot!(report_spec(&push("{type: bearer, secret: s}").replace("verify:", "max_bytes: 0, verify:")), @r"
+    error[E081] at 8:50, spec.ingress.max_bytes: 'max_bytes' is out of range
+      help: write a whole number that is at least 1
+    ");
 }

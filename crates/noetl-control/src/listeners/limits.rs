@@ -1,0 +1,136 @@
+//! How much of a listener's messages this process takes: so many at a time, so many a second.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use lru::LruCache;
+use noetl_model::{SubscriptionId, Timestamp};
+
+/// Subscriptions that are counted; those that were quiet the longest start afresh.
+const COUNTED_MAX: usize = 4096;
+
+/// How often a subscription's log is told that messages are refused.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
+
+/// Counts by subscription. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Limits(Arc<Mutex<LruCache<SubscriptionId, Arc<Mutex<Count>>>>>);
+
+#[derive(Debug, Default)]
+struct Count {
+    in_flight: u64,
+    /// Messages that may begin now, and when that was so.
+    tokens: Option<(f64, Timestamp)>,
+    told: Option<Timestamp>,
+}
+
+/// The right to deal with one message, for as long as it is held.
+#[derive(Debug)]
+pub(super) struct Place(Arc<Mutex<Count>>);
+
+/// It is one too many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Refused {
+    /// Whether it is time to say so in the log.
+    pub(super) is_to_be_told: bool,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        lock(&self.0).in_flight -= 1;
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let most = NonZeroUsize::new(COUNTED_MAX).expect("more than none");
+        Self(Arc::new(Mutex::new(LruCache::new(most))))
+    }
+}
+
+impl Limits {
+    /// A place for one more message. The bucket holds what a second brings, and at least one.
+    pub(super) fn enter(
+        &self,
+        of: SubscriptionId,
+        most: Option<u64>,
+        per_sec: Option<f64>,
+        now: Timestamp,
+    ) -> Result<Place, Refused> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = { known }.get_or_insert(of, Arc::default).clone();
+        let mut held = lock(&count);
+        let is_room = most.is_none_or(|most| held.in_flight < most);
+        if is_room && held.take(per_sec, now) {
+            held.in_flight += 1;
+            drop(held);
+            return Ok(Place(count));
+        }
+        let is_to_be_told = held.told.is_none_or(|told| now.since(told) >= TOLD_EVERY);
+        if is_to_be_told {
+            held.told = Some(now);
+        }
+        Err(Refused { is_to_be_told })
+    }
+}
+
+impl Count {
+    fn take(&mut self, per_sec: Option<f64>, now: Timestamp) -> bool {
+        let Some(rate) = per_sec else { return true };
+        let room = rate.max(1.0);
+        let (left, since) = self.tokens.unwrap_or((room, now));
+        let left = (left + rate * now.since(since).as_secs_f64()).min(room);
+        let is_one = left >= 1.0;
+        self.tokens = Some((if is_one { left - 1.0 } else { left }, now.max(since)));
+        is_one
+    }
+}
+
+fn lock(count: &Mutex<Count>) -> std::sync::MutexGuard<'_, Count> {
+    // Numbers are written whole, so a poisoned lock still guards sound ones.
+    count.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: SubscriptionId = SubscriptionId::new(1);
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    #[test]
+    fn so_many_at_a_time_and_the_next_when_one_is_through() {
+        let limits = Limits::default();
+        let enter = || limits.enter(ONE, Some(2), None, at(0));
+        let (first, _second) = (enter().expect("a place"), enter().expect("a place"));
+        assert_eq!(enter().expect_err("full"), Refused { is_to_be_told: true });
+        assert_eq!(enter().expect_err("full"), Refused { is_to_be_told: false });
+        assert!(limits.enter(SubscriptionId::new(2), Some(1), None, at(0)).is_ok(), "another's");
+        drop(first);
+        assert!(enter().is_ok());
+    }
+
+    #[test]
+    fn so_many_a_second_and_no_more_after_a_rest() {
+        let limits = Limits::default();
+        let take = |millis| limits.enter(ONE, None, Some(2.0), at(millis)).is_ok();
+        assert_eq!([take(0), take(0), take(0)], [true, true, false]);
+        assert_eq!([take(400), take(500), take(500)], [false, true, false]);
+        // An hour of rest is worth one second's messages.
+        let hour = 3_600_000;
+        assert_eq!([take(hour), take(hour), take(hour)], [true, true, false]);
+        // A clock that goes back gives nothing away.
+        assert!(!take(0) && !take(hour + 400) && take(hour + 500));
+    }
+
+    #[test]
+    fn a_rate_below_one_lets_the_first_through() {
+        let limits = Limits::default();
+        let take = |seconds: i64| limits.enter(ONE, None, Some(0.1), at(seconds * 1000)).is_ok();
+        assert_eq!([take(0), take(9), take(10), take(11)], [true, false, true, false]);
+    }
+}

@@ -1,0 +1,313 @@
+//! What the document of a push subscription says to whoever serves its listener.
+//!
+//! It may have been in the catalog before there was a check. What is there and cannot be used is
+//! refused rather than left out: a window against replays that is misspelt must not be no window.
+
+use std::time::Duration;
+
+use noetl_model::Value;
+use noetl_playbook::subscription::{
+    Mode, PAYLOAD_FROM, PUSH_ISSUER, SIGNED, SignedAt, TOLERANCE_SECS, TOLERANCE_SECS_MAX,
+    VerifyKind, is_issuer, is_signed_form,
+};
+
+use super::ListenerError;
+use crate::once::WINDOW_MAX;
+
+/// The window of repeats when none is named.
+const DEDUP_WINDOW_SECS: u64 = 300;
+
+/// What has to be known of a listener to serve it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listener {
+    /// Its name.
+    pub name: String,
+    /// The path of its document.
+    pub path: String,
+    /// Where its messages come from.
+    pub source: String,
+    /// Whether its subscription is handed messages at all.
+    pub is_push: bool,
+    /// How senders are known.
+    pub verify: ListenerVerify,
+    /// The largest message, in bytes.
+    pub max_bytes: Option<u64>,
+    /// The playbook a message starts.
+    pub playbook: String,
+    /// Which part of a message is laid out in the payload.
+    pub payload_from: String,
+    /// Which pool runs it.
+    pub execution_pool: Option<String>,
+    /// For how long a repeat of a message is known; not at all when `None`.
+    pub dedup: Option<Duration>,
+    /// How many messages are dealt with at a time.
+    pub max_in_flight: Option<u64>,
+    /// How many are begun within a second.
+    pub max_per_sec: Option<f64>,
+    /// What headers may decide, as the document has it.
+    pub headers: Option<Value>,
+}
+
+/// How senders are known, with the secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ListenerVerify {
+    /// By what.
+    pub kind: VerifyKind,
+    /// The header of the signature, in lower case.
+    pub header: Option<String>,
+    /// The secret itself.
+    pub secret: Option<String>,
+    /// Whom the token is for.
+    pub audience: Option<String>,
+    /// Who signs in.
+    pub service_account: Option<String>,
+    /// What stands before a signature.
+    pub prefix: Option<String>,
+    /// When a signature is made and until when it counts, where that is asked for.
+    pub signed_at: Option<SignedAt>,
+    /// Who vouches for an identity.
+    pub issuer: String,
+}
+
+impl std::fmt::Debug for ListenerVerify {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ListenerVerify").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// A text that is not empty.
+pub(super) fn text(of: &Value, field: &str) -> Option<String> {
+    let text = of.get(field).and_then(Value::as_str).map(str::trim);
+    text.filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// A document, by its path.
+pub(super) struct Document<'a> {
+    pub(super) path: &'a str,
+    pub(super) spec: &'a Value,
+}
+
+impl Document<'_> {
+    /// The listener, and the credential that holds its secret.
+    pub(super) fn listener(&self, name: &str) -> Result<(Listener, Option<String>), ListenerError> {
+        let (verify, alias) = self.verify()?;
+        let dispatch = self.section("dispatch");
+        let listener = Listener {
+            name: name.to_owned(),
+            path: self.path.to_owned(),
+            source: text(self.spec, "source").unwrap_or_else(|| "webhook".to_owned()),
+            // Documents that do not say are as old as the routes of gateways.
+            is_push: text(self.spec, "mode").is_none_or(|mode| mode == Mode::Push.as_str()),
+            verify,
+            max_bytes: self.count(self.section("ingress"), "max_bytes", "ingress.max_bytes")?,
+            playbook: self.needed(dispatch, "playbook", "dispatch.playbook")?,
+            payload_from: text(dispatch, "payload_from").unwrap_or_else(|| PAYLOAD_FROM.into()),
+            execution_pool: text(dispatch, "execution_pool"),
+            dedup: self.dedup()?,
+            max_in_flight: self.count(
+                self.section("limits"),
+                "max_in_flight",
+                "limits.max_in_flight",
+            )?,
+            max_per_sec: self.rate()?,
+            headers: self.spec.get("headers").filter(|headers| !headers.is_null()).cloned(),
+        };
+        Ok((listener, alias))
+    }
+
+    fn section(&self, name: &str) -> &Value {
+        self.spec.get(name).unwrap_or(&Value::Null)
+    }
+
+    /// How senders are known, and the credential of the secret.
+    fn verify(&self) -> Result<(ListenerVerify, Option<String>), ListenerError> {
+        let verify = self.section("ingress").get("verify").unwrap_or(&Value::Null);
+        let kind = self.needed(verify, "type", "ingress.verify.type")?;
+        let kind = VerifyKind::from_text(&kind);
+        let kind = kind.ok_or_else(|| self.incomplete("ingress.verify.type"))?;
+        let header = text(verify, "header").map(|header| header.to_lowercase());
+        let alias = match kind {
+            VerifyKind::HmacSha256 if header.is_none() => {
+                return Err(self.incomplete("ingress.verify.header"));
+            }
+            VerifyKind::HmacSha256 | VerifyKind::Bearer => {
+                Some(self.needed(verify, "secret", "ingress.verify.secret")?)
+            }
+            VerifyKind::PubsubOidc => {
+                self.needed(verify, "audience", "ingress.verify.audience")?;
+                self.needed(verify, "service_account", "ingress.verify.service_account")?;
+                None
+            }
+        };
+        let issuer = self.optional(verify, "issuer", "ingress.verify.issuer")?;
+        if issuer.as_deref().is_some_and(|issuer| !is_issuer(issuer)) {
+            return Err(self.incomplete("ingress.verify.issuer"));
+        }
+        let found = ListenerVerify {
+            kind,
+            header,
+            secret: None,
+            audience: text(verify, "audience"),
+            service_account: text(verify, "service_account"),
+            prefix: self.optional(verify, "prefix", "ingress.verify.prefix")?,
+            signed_at: self.signed_at(verify)?,
+            issuer: issuer.unwrap_or_else(|| PUSH_ISSUER.to_owned()),
+        };
+        Ok((found, alias))
+    }
+
+    fn signed_at(&self, verify: &Value) -> Result<Option<SignedAt>, ListenerError> {
+        let name = "ingress.verify.timestamp_header";
+        let Some(header) = self.optional(verify, "timestamp_header", name)? else {
+            return Ok(None);
+        };
+        let name = "ingress.verify.tolerance_secs";
+        let tolerance_secs = self.count(verify, "tolerance_secs", name)?;
+        let tolerance_secs = tolerance_secs.unwrap_or(TOLERANCE_SECS);
+        if tolerance_secs > TOLERANCE_SECS_MAX {
+            return Err(self.incomplete(name));
+        }
+        let signed = self.optional(verify, "signed", "ingress.verify.signed")?;
+        let signed = signed.unwrap_or_else(|| SIGNED.to_owned());
+        if !is_signed_form(&signed) {
+            return Err(self.incomplete("ingress.verify.signed"));
+        }
+        Ok(Some(SignedAt { header: header.to_lowercase(), tolerance_secs, signed }))
+    }
+
+    fn dedup(&self) -> Result<Option<Duration>, ListenerError> {
+        let dedup = self.section("dedup");
+        let enabled = match dedup.get("enabled") {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(enabled)) => *enabled,
+            Some(_) => return Err(self.incomplete("dedup.enabled")),
+        };
+        let window = self.count(dedup, "window_secs", "dedup.window_secs")?;
+        let window = Duration::from_secs(window.unwrap_or(DEDUP_WINDOW_SECS));
+        Ok(enabled.then(|| window.min(WINDOW_MAX)))
+    }
+
+    fn rate(&self) -> Result<Option<f64>, ListenerError> {
+        match self.section("limits").get("max_dispatch_per_sec") {
+            None | Some(Value::Null) => Ok(None),
+            Some(found) => match found.as_f64() {
+                Some(rate) if rate > 0.0 && rate.is_finite() => Ok(Some(rate)),
+                _ => Err(self.incomplete("limits.max_dispatch_per_sec")),
+            },
+        }
+    }
+
+    fn count(
+        &self,
+        of: &Value,
+        field: &str,
+        name: &'static str,
+    ) -> Result<Option<u64>, ListenerError> {
+        match of.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(found) => match found.as_u64() {
+                Some(count) if count > 0 => Ok(Some(count)),
+                _ => Err(self.incomplete(name)),
+            },
+        }
+    }
+
+    /// A text that may be left out, but not be anything else.
+    fn optional(
+        &self,
+        of: &Value,
+        field: &str,
+        name: &'static str,
+    ) -> Result<Option<String>, ListenerError> {
+        match of.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(_) => self.needed(of, field, name).map(Some),
+        }
+    }
+
+    fn needed(&self, of: &Value, field: &str, name: &'static str) -> Result<String, ListenerError> {
+        text(of, field).ok_or_else(|| self.incomplete(name))
+    }
+
+    fn incomplete(&self, field: &'static str) -> ListenerError {
+        ListenerError::Incomplete { path: self.path.to_owned(), field }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec(verify: Value) -> Value {
+        json!({"ingress": {"verify": verify}, "dispatch": {"playbook": "a/b"}})
+    }
+
+    fn read(spec: &Value) -> Result<(Listener, Option<String>), String> {
+        let document = Document { path: "sub/a", spec };
+        document.listener("orders").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_protects_is_refused_rather_than_left_out_when_it_cannot_be_used() {
+        let hmac = json!({"type": "hmac_sha256", "header": "X-Sig", "secret": "hook"});
+        let (listener, alias) = read(&spec(hmac.clone())).expect("a listener");
+        assert_eq!(
+            (listener.verify.header.as_deref(), alias.as_deref()),
+            (Some("x-sig"), Some("hook"))
+        );
+        assert_eq!(
+            (listener.verify.signed_at, listener.dedup, listener.is_push),
+            (None, None, true)
+        );
+        for (field, value) in [
+            ("timestamp_header", json!(7)),
+            ("timestamp_header", json!("")),
+            ("prefix", json!([])),
+            ("issuer", json!("ftp://id.example")),
+        ] {
+            let mut wrong = hmac.clone();
+            wrong[field] = value;
+            let said = format!("Subscription 'sub/a' has no usable 'ingress.verify.{field}'");
+            assert_eq!(read(&spec(wrong)).err(), Some(said));
+        }
+        let timed = |field: &str, value: Value| {
+            let mut timed = hmac.clone();
+            timed["timestamp_header"] = json!("X-Time");
+            timed[field] = value;
+            read(&spec(timed))
+        };
+        let signed_at = timed("tolerance_secs", json!(5)).expect("a listener").0.verify.signed_at;
+        let signed_at = signed_at.expect("a window");
+        assert_eq!((signed_at.header.as_str(), signed_at.tolerance_secs), ("x-time", 5));
+        assert_eq!(signed_at.signed, "{timestamp}.{body}");
+        for wrong in [json!(0), json!(-1), json!("5"), json!(90_000)] {
+            assert!(timed("tolerance_secs", wrong).is_err());
+        }
+        for wrong in ["{body}", "{timestamp}", "{body}{timestamp}{body}"] {
+            assert!(timed("signed", json!(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn dedup_and_limits_are_read_and_bounded() {
+        let mut whole = spec(json!({"type": "bearer", "secret": "hook"}));
+        whole["mode"] = json!("pull");
+        whole["dedup"] = json!({"enabled": true, "window_secs": u64::MAX});
+        whole["limits"] = json!({"max_in_flight": 3, "max_dispatch_per_sec": 0.5});
+        let (listener, _) = read(&whole).expect("a listener");
+        assert_eq!((listener.dedup, listener.is_push), (Some(WINDOW_MAX), false));
+        assert_eq!((listener.max_in_flight, listener.max_per_sec), (Some(3), Some(0.5)));
+        for (section, wrong) in [
+            ("dedup", json!({"enabled": "yes"})),
+            ("dedup", json!({"enabled": true, "window_secs": 0})),
+            ("limits", json!({"max_in_flight": 0})),
+            ("limits", json!({"max_dispatch_per_sec": -1})),
+        ] {
+            let mut whole = whole.clone();
+            whole[section] = wrong;
+            assert!(read(&whole).is_err(), "{section}");
+        }
+    }
+}

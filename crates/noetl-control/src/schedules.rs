@@ -1,0 +1,223 @@
+//! Schedules: playbooks that are started by the clock.
+//!
+//! A schedule is a row with the time of its next run. Documents of the catalog make and change such
+//! rows; so do callers. The parent of every run is the schedule's id, as it is the subscription's of
+//! a message: what a schedule started is found by it.
+
+mod plan;
+mod rows;
+mod runner;
+
+use noetl_model::{DEPTH_MAX, ExecutionId, Map, ScheduleId, Tenant, Value, is_deeper_than};
+use noetl_playbook::{Diagnostic, Schedule, check_schedule};
+use noetl_store::{ExecutionFilter, ExecutionRow, ScheduleRow, StoreError};
+use serde_json::json;
+
+use crate::executions::{Executions, StartError, StartRequest, Started};
+
+pub(crate) use rows::{KIND, ScheduleRows};
+pub(crate) use runner::Runner;
+
+/// The keys of which one says when; naming one takes the place of the others.
+const WHEN: [&str; 3] = ["cron", "every", "at"];
+
+/// What a caller wants of a schedule, in the words of a document's `spec`.
+#[derive(Debug, Clone, Default)]
+pub struct ScheduleWanted {
+    /// What it is called.
+    pub name: Option<String>,
+    /// The rest.
+    pub spec: Map,
+}
+
+/// Why a schedule was not made, changed, read or run.
+#[derive(Debug, thiserror::Error)]
+pub enum ScheduleError {
+    /// There is no such schedule.
+    #[error("Schedule {0} not found")]
+    NotFound(ScheduleId),
+    /// What is wanted has errors.
+    #[error("the schedule has errors")]
+    Invalid(Vec<Diagnostic>),
+    /// Its payload could be written and never read back.
+    #[error("the payload nests more than {DEPTH_MAX} levels deep")]
+    TooDeep,
+    /// Its document says what it is.
+    #[error("Schedule {id} is that of the document '{path}'; change the document instead")]
+    OfDocument {
+        /// The schedule.
+        id: ScheduleId,
+        /// The path of the document.
+        path: String,
+    },
+    /// It was not started.
+    #[error("the playbook was not started")]
+    Start(#[source] StartError),
+    /// The store did not answer.
+    #[error("the store did not answer")]
+    Store(#[source] StoreError),
+}
+
+/// The schedule service. Cheap to clone.
+#[derive(Clone)]
+pub struct Schedules {
+    rows: ScheduleRows,
+    executions: Executions,
+}
+
+impl Schedules {
+    pub(crate) fn new(rows: ScheduleRows, executions: Executions) -> Self {
+        Self { rows, executions }
+    }
+
+    /// Makes a schedule.
+    pub async fn create(
+        &self,
+        tenant: &Tenant,
+        wanted: ScheduleWanted,
+    ) -> Result<ScheduleRow, ScheduleError> {
+        let (name, schedule) = checked(wanted)?;
+        self.rows.create(tenant, name, &schedule).await.map_err(ScheduleError::Store)
+    }
+
+    /// Changes what is said of a schedule: what is named is replaced, and removed when it is null.
+    pub async fn change(
+        &self,
+        tenant: &Tenant,
+        id: ScheduleId,
+        changes: ScheduleWanted,
+    ) -> Result<ScheduleRow, ScheduleError> {
+        let row = self.own(tenant, id).await?;
+        let mut spec = plan::spec_of(&row);
+        if WHEN.iter().any(|name| changes.spec.get(*name).is_some_and(|said| !said.is_null())) {
+            WHEN.iter().for_each(|name| drop(spec.remove(*name)));
+            if !changes.spec.contains_key("cron") {
+                spec.remove("timezone");
+            }
+        }
+        for (name, said) in changes.spec {
+            match said {
+                Value::Null => drop(spec.remove(&name)),
+                said => drop(spec.insert(name, said)),
+            }
+        }
+        let name = changes.name.or_else(|| plan::name_of(&row));
+        let (name, schedule) = checked(ScheduleWanted { name, spec })?;
+        self.rows.replace(&row, name, &schedule).await.map_err(ScheduleError::Store)
+    }
+
+    /// One schedule.
+    pub async fn get(&self, tenant: &Tenant, id: ScheduleId) -> Result<ScheduleRow, ScheduleError> {
+        let found = self.rows.store.schedule(tenant, id).await.map_err(ScheduleError::Store)?;
+        found.ok_or(ScheduleError::NotFound(id))
+    }
+
+    /// Every schedule of a tenant, in the order of their ids.
+    pub async fn list(&self, tenant: &Tenant) -> Result<Vec<ScheduleRow>, ScheduleError> {
+        self.rows.store.schedules(tenant).await.map_err(ScheduleError::Store)
+    }
+
+    /// Lets a schedule rest, or run again. What it would have run meanwhile is not missed.
+    pub async fn enable(
+        &self,
+        tenant: &Tenant,
+        id: ScheduleId,
+        is_enabled: bool,
+    ) -> Result<ScheduleRow, ScheduleError> {
+        let row = self.get(tenant, id).await?;
+        if row.schedule.is_enabled == is_enabled {
+            return Ok(row);
+        }
+        self.rows.enable(&row, is_enabled).await.map_err(ScheduleError::Store)
+    }
+
+    /// Starts what a schedule starts, now; its next run stays as it is.
+    pub async fn run_now(&self, tenant: &Tenant, id: ScheduleId) -> Result<Started, ScheduleError> {
+        let row = self.get(tenant, id).await?;
+        let request = request(&row, None);
+        self.executions.start(tenant, request).await.map_err(ScheduleError::Start)
+    }
+
+    /// Removes a schedule. What it started goes on.
+    pub async fn remove(&self, tenant: &Tenant, id: ScheduleId) -> Result<(), ScheduleError> {
+        self.own(tenant, id).await?;
+        let removed = self.rows.store.remove_schedule(tenant, id).await;
+        match removed.map_err(ScheduleError::Store)? {
+            true => Ok(()),
+            false => Err(ScheduleError::NotFound(id)),
+        }
+    }
+
+    /// The newest runs of a schedule.
+    pub async fn runs(
+        &self,
+        tenant: &Tenant,
+        id: ScheduleId,
+        limit: usize,
+    ) -> Result<Vec<ExecutionRow>, ScheduleError> {
+        let filter =
+            ExecutionFilter { parent: Some(parent(id)), limit, ..ExecutionFilter::default() };
+        self.executions.list(tenant, &filter).await.map_err(ScheduleError::Store)
+    }
+
+    /// A schedule that no document makes.
+    async fn own(&self, tenant: &Tenant, id: ScheduleId) -> Result<ScheduleRow, ScheduleError> {
+        let row = self.get(tenant, id).await?;
+        match plan::document_of(&row) {
+            Some(path) => Err(ScheduleError::OfDocument { id, path }),
+            None => Ok(row),
+        }
+    }
+}
+
+/// What a schedule starts, as a request.
+fn request(row: &ScheduleRow, due: Option<noetl_model::Timestamp>) -> StartRequest {
+    let said = &row.schedule;
+    let mut payload = match &said.payload {
+        Some(Value::Object(payload)) => payload.clone(),
+        _ => Map::new(),
+    };
+    // The author's own word counts more.
+    payload.entry("schedule").or_insert_with(|| {
+        json!({
+            "schedule_id": said.id.to_string(),
+            "name": plan::name_of(row),
+            "due_at": due.map(|due| due.to_string()),
+        })
+    });
+    StartRequest {
+        path: Some(said.path.clone()),
+        version: said.version,
+        payload,
+        parent: Some(parent(said.id)),
+        pool: plan::pool_of(row),
+        ..StartRequest::default()
+    }
+}
+
+/// What the runs of a schedule have as their parent.
+fn parent(id: ScheduleId) -> ExecutionId {
+    ExecutionId::new(id.get())
+}
+
+/// Checks what a caller wants as a document would be checked. The payload is data that nobody reads.
+fn checked(wanted: ScheduleWanted) -> Result<(Option<String>, Schedule), ScheduleError> {
+    let ScheduleWanted { name, mut spec } = wanted;
+    let payload = match spec.get("payload") {
+        Some(Value::Object(_)) => spec.remove("payload"),
+        _ => None,
+    };
+    if payload.as_ref().is_some_and(|payload| is_deeper_than(payload, DEPTH_MAX)) {
+        return Err(ScheduleError::TooDeep);
+    }
+    let called = name.clone().unwrap_or_else(|| "schedule".to_owned());
+    let document = json!({"kind": "Schedule", "metadata": {"name": called}, "spec": spec});
+    let checked = check_schedule(&document.to_string());
+    let Some(mut schedule) = checked.schedule else {
+        return Err(ScheduleError::Invalid(checked.diagnostics));
+    };
+    if let Some(Value::Object(payload)) = payload {
+        schedule.payload = payload;
+    }
+    Ok((name, schedule))
+}

@@ -1,0 +1,142 @@
+//! Rows of schedules, made and changed. A change that leaves alone when a schedule runs leaves alone
+//! its next run too.
+
+use std::sync::Arc;
+
+use noetl_model::{Clock, ScheduleId, Tenant, Value};
+use noetl_playbook::{Schedule, check_schedule};
+use noetl_store::{NewSchedule, ScheduleRow, Store, StoreError};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Notify;
+
+use super::plan::{self, Columns, Plan};
+use crate::ids::Ids;
+
+/// The kind of documents that schedules are made of.
+pub(crate) const KIND: &str = "schedule";
+
+/// Makes and changes rows. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct ScheduleRows {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ids: Ids,
+    /// Told when this process changes a row.
+    pub(super) changed: Arc<Notify>,
+}
+
+impl ScheduleRows {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Ids) -> Self {
+        Self { store, clock, ids, changed: Arc::default() }
+    }
+
+    /// Makes the row of the document at a path as its newest version has it, and removes it when
+    /// there is no such document any more. Callers at once do the same. With the kind of what was
+    /// registered, most documents are of no interest.
+    pub(crate) async fn follow(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        kind: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let id = id_of(tenant, path);
+        let known = self.store.schedule(tenant, id).await?;
+        if known.is_none() && kind.is_some_and(|kind| kind != KIND) {
+            return Ok(());
+        }
+        let entry = self.store.entry_at(tenant, path, None).await?;
+        let document = entry.filter(|entry| entry.kind == KIND);
+        let schedule = document.and_then(|entry| check_schedule(&entry.content).schedule);
+        let Some(schedule) = schedule else {
+            if known.is_some() {
+                self.store.remove_schedule(tenant, id).await?;
+            }
+            return Ok(());
+        };
+        let name = Some(schedule.name.clone());
+        self.put(tenant, id, known.as_ref(), name, Some(path), &schedule).await.map(|_| ())
+    }
+
+    pub(super) async fn create(
+        &self,
+        tenant: &Tenant,
+        name: Option<String>,
+        schedule: &Schedule,
+    ) -> Result<ScheduleRow, StoreError> {
+        self.ids.leased()?;
+        self.put(tenant, self.ids.schedule(), None, name, None, schedule).await
+    }
+
+    pub(super) async fn replace(
+        &self,
+        known: &ScheduleRow,
+        name: Option<String>,
+        schedule: &Schedule,
+    ) -> Result<ScheduleRow, StoreError> {
+        self.put(&known.tenant, known.schedule.id, Some(known), name, None, schedule).await
+    }
+
+    pub(super) async fn enable(
+        &self,
+        known: &ScheduleRow,
+        is_enabled: bool,
+    ) -> Result<ScheduleRow, StoreError> {
+        let mut said = known.schedule.clone();
+        said.is_enabled = is_enabled;
+        if let (true, Ok(plan)) = (is_enabled, Plan::of(known)) {
+            said.next_run_at = plan::first(&plan.when, known.last_run_at, self.clock.now());
+        }
+        self.keep(&known.tenant, said).await
+    }
+
+    async fn put(
+        &self,
+        tenant: &Tenant,
+        id: ScheduleId,
+        known: Option<&ScheduleRow>,
+        name: Option<String>,
+        document: Option<&str>,
+        schedule: &Schedule,
+    ) -> Result<ScheduleRow, StoreError> {
+        let columns = Columns::of(&schedule.when);
+        let was_enabled = known.is_none_or(|row| row.schedule.is_enabled);
+        let is_enabled = schedule.enabled.unwrap_or(was_enabled);
+        let same = known
+            .filter(|row| Columns::of_row(row) == columns && row.schedule.is_enabled == is_enabled);
+        let last = known.and_then(|row| row.last_run_at);
+        let next_run_at = match same {
+            Some(row) => row.schedule.next_run_at,
+            None => plan::first(&schedule.when, last, self.clock.now()),
+        };
+        let said = NewSchedule {
+            id,
+            path: schedule.playbook.clone(),
+            version: schedule.version,
+            is_enabled,
+            payload: (!schedule.payload.is_empty())
+                .then(|| Value::Object(schedule.payload.clone())),
+            meta: Some(plan::meta(known, name, document, schedule)),
+            cron: columns.cron,
+            timezone: columns.timezone,
+            interval_seconds: columns.interval_seconds,
+            next_run_at,
+        };
+        self.keep(tenant, said).await
+    }
+
+    async fn keep(&self, tenant: &Tenant, said: NewSchedule) -> Result<ScheduleRow, StoreError> {
+        let row = self.store.put_schedule(tenant, said).await?;
+        self.changed.notify_one();
+        Ok(row)
+    }
+}
+
+/// The schedule of the document at a path: the same for everybody, so that two who register it at once
+/// make one schedule.
+fn id_of(tenant: &Tenant, path: &str) -> ScheduleId {
+    let digest = Sha256::new().chain_update(tenant.as_str()).chain_update([0]).chain_update(path);
+    let digest: [u8; 32] = digest.finalize().into();
+    let (number, _) = digest.split_at(8);
+    let number = number.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    ScheduleId::new((number >> 1).cast_signed())
+}

@@ -1,0 +1,259 @@
+//! Starts what is due. Every process does: whoever comes first fixes which execution a run is, and
+//! all of them start that one, which begins once. What a crash leaves is a row that is still due.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use noetl_engine::Refusal;
+use noetl_model::{ExecutionId, Timestamp};
+use noetl_playbook::schedule::{Missed, Overlap};
+use noetl_store::{ExecutionFilter, ExecutionStatus, ScheduleRow, StoreError};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::plan::Plan;
+use super::{Schedules, parent, request};
+use crate::executions::{Fixed, StartError};
+use crate::journal::SubmitError;
+
+/// Schedules that are dealt with at a time, besides those that wait.
+const PAGE: usize = 100;
+
+/// The slow look: what another process wrote is found by it.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// How long after a failure it is tried again.
+const REST: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether what a run waits for has ended.
+const WAITING_LOOK: Duration = Duration::from_secs(2);
+
+/// How late a run may be that is not to be made up for.
+const LATE_MAX: Duration = Duration::from_secs(60);
+
+/// How many runs that overlap are looked at.
+const OVERLAPS_MAX: usize = 100;
+
+/// What became of a schedule that was due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dealt {
+    /// It is due no more, or somebody else deals with it.
+    Done,
+    /// It waits for an earlier run.
+    Waits,
+    /// It is to be tried again.
+    Again,
+}
+
+/// Starts what is due.
+pub(crate) struct Runner {
+    schedules: Schedules,
+    closing: CancellationToken,
+    /// Schedules that were seen to wait, which others must not wait behind.
+    waiting: AtomicUsize,
+}
+
+impl Runner {
+    pub(crate) fn new(schedules: Schedules, closing: CancellationToken) -> Self {
+        Self { schedules, closing, waiting: AtomicUsize::new(0) }
+    }
+
+    pub(crate) async fn run(self) {
+        let changed = self.schedules.rows.changed.clone();
+        loop {
+            let pause = match self.pass().await {
+                Ok(pause) => pause,
+                Err(error) => {
+                    warn!(%error, "schedules are not read yet");
+                    REST
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = changed.notified() => {}
+                () = self.closing.cancelled() => return,
+            }
+        }
+    }
+
+    /// Starts what is due; answers how long there is nothing to do.
+    async fn pass(&self) -> Result<Duration, StoreError> {
+        let store = &self.schedules.rows.store;
+        let Some(next) = store.next_schedule().await? else { return Ok(LOOK_EVERY) };
+        let wait = next.since(self.now());
+        if !wait.is_zero() {
+            return Ok(wait.min(LOOK_EVERY));
+        }
+        let most = PAGE + self.waiting.load(Ordering::Relaxed);
+        let rows = store.ready_schedules(most).await?;
+        if rows.is_empty() {
+            // The store's clock is behind ours, or somebody else dealt with it.
+            return Ok(Duration::from_secs(1));
+        }
+        let dealt = rows.iter().map(|row| self.schedules.deal(row));
+        let dealt = futures::future::join_all(dealt).await;
+        let count = |with: Dealt| dealt.iter().filter(|dealt| **dealt == with).count();
+        self.waiting.store(count(Dealt::Waits), Ordering::Relaxed);
+        Ok(match (count(Dealt::Done), count(Dealt::Waits)) {
+            (0, 0) => REST,
+            (0, _) => WAITING_LOOK,
+            _ => Duration::ZERO,
+        })
+    }
+
+    fn now(&self) -> Timestamp {
+        self.schedules.rows.clock.now()
+    }
+}
+
+impl Schedules {
+    /// Starts what is due, once, and answers how long there is nothing to do: what a process does by
+    /// itself all the time, for whoever moves the clock.
+    pub async fn start_due(&self) -> Result<Duration, StoreError> {
+        Runner::new(self.clone(), CancellationToken::new()).pass().await
+    }
+
+    async fn deal(&self, row: &ScheduleRow) -> Dealt {
+        match self.start_one(row).await {
+            Ok(dealt) => dealt,
+            Err(error) => {
+                warn!(schedule.id = %row.schedule.id, %error, "a scheduled run is not started yet");
+                Dealt::Again
+            }
+        }
+    }
+
+    async fn start_one(&self, row: &ScheduleRow) -> Result<Dealt, StartError> {
+        let Some(due) = row.schedule.next_run_at else { return Ok(Dealt::Done) };
+        let plan = match Plan::of(row) {
+            Ok(plan) => plan,
+            Err(why) => return self.move_on(row, due, None, &format!("failed: {why}")).await,
+        };
+        let now = self.rows.clock.now();
+        // Somebody who had read it before that run set it back. Runs only go forward.
+        if let Some(last) = row.last_run_at.filter(|last| *last >= due) {
+            let status = row.last_status.clone().unwrap_or_default();
+            return self.move_on(row, due, plan.when.next(due, last.max(now)), &status).await;
+        }
+        let following = plan.when.next(due, due);
+        // What was fixed is to run, however late that is by now.
+        if plan.missed == Missed::Skip && row.run.is_none() {
+            let step = following.map_or(LATE_MAX, |next| next.since(due));
+            if now.since(due) > LATE_MAX.min(step) {
+                return self.move_on(row, due, plan.when.next(due, now), "skipped_missed").await;
+            }
+        }
+        let next = match plan.missed {
+            Missed::All => following,
+            Missed::One | Missed::Skip => plan.when.next(due, now),
+        };
+        let Some(execution) = self.fix(row, due).await? else { return Ok(Dealt::Done) };
+        let known = self.rows.store.tenant_of(execution).await.map_err(StartError::Store)?;
+        if known.is_some() {
+            return self.move_on(row, due, next, "started").await;
+        }
+        if plan.overlap != Overlap::Allow {
+            let earlier = self.earlier(row, execution).await?;
+            match plan.overlap {
+                Overlap::Skip if !earlier.is_empty() => {
+                    return self.move_on(row, due, next, "skipped_overlap").await;
+                }
+                Overlap::Queue if !earlier.is_empty() => return Ok(Dealt::Waits),
+                Overlap::CancelPrevious => self.cancel(row, &earlier).await?,
+                _ => {}
+            }
+        }
+        // Looked at again: meanwhile somebody may have moved it on, paused or removed it.
+        if self.fix(row, due).await? != Some(execution) {
+            return Ok(Dealt::Done);
+        }
+        self.start(row, due, execution, next).await
+    }
+
+    async fn start(
+        &self,
+        row: &ScheduleRow,
+        due: Timestamp,
+        execution: ExecutionId,
+        next: Option<Timestamp>,
+    ) -> Result<Dealt, StartError> {
+        // Whoever starts it does so with the same key.
+        let fixed = Fixed { execution, key: execution.get().cast_unsigned() };
+        let started = match self.executions.prepare(&row.tenant, request(row, Some(due))).await {
+            Ok(ready) => self.executions.start_as(&row.tenant, &ready, fixed).await,
+            Err(error) => Err(error),
+        };
+        let status = match started {
+            Ok(_)
+            | Err(StartError::Submit(
+                SubmitError::Taken | SubmitError::Refused(Refusal::AlreadyStarted),
+            )) => {
+                info!(schedule.id = %row.schedule.id, execution.id = %execution, due = %due, "a schedule started a playbook");
+                "started".to_owned()
+            }
+            // Trying again would fail again. It is said, and the schedule goes on.
+            Err(StartError::NotFound(why)) => format!("failed: {why}"),
+            Err(StartError::Submit(SubmitError::Refused(Refusal::Workload(why)))) => {
+                format!("failed: {why}")
+            }
+            Err(StartError::Playbook(_)) => {
+                format!("failed: the playbook '{}' has errors", row.schedule.path)
+            }
+            Err(error) => return Err(error),
+        };
+        self.move_on(row, due, next, &status).await
+    }
+
+    /// The execution a run is: the first that anybody fixed.
+    async fn fix(
+        &self,
+        row: &ScheduleRow,
+        due: Timestamp,
+    ) -> Result<Option<ExecutionId>, StartError> {
+        self.rows.ids.leased().map_err(StartError::Store)?;
+        let mine = row.run.unwrap_or_else(|| self.rows.ids.execution());
+        let fixed = self.rows.store.fix_run(&row.tenant, row.schedule.id, due, mine).await;
+        fixed.map_err(StartError::Store)
+    }
+
+    async fn move_on(
+        &self,
+        row: &ScheduleRow,
+        due: Timestamp,
+        next: Option<Timestamp>,
+        status: &str,
+    ) -> Result<Dealt, StartError> {
+        let moved = self.rows.store.move_on(&row.tenant, row.schedule.id, due, next, status).await;
+        // Somebody else may have, which is as good.
+        moved.map(|_| Dealt::Done).map_err(StartError::Store)
+    }
+
+    /// Runs of a schedule that still run, but for this one.
+    async fn earlier(
+        &self,
+        row: &ScheduleRow,
+        execution: ExecutionId,
+    ) -> Result<Vec<ExecutionId>, StartError> {
+        let filter = ExecutionFilter {
+            parent: Some(parent(row.schedule.id)),
+            status: Some(ExecutionStatus::Running),
+            limit: OVERLAPS_MAX,
+            ..ExecutionFilter::default()
+        };
+        let running = self.executions.list(&row.tenant, &filter).await;
+        let running = running.map_err(StartError::Store)?.into_iter().map(|row| row.id);
+        Ok(running.filter(|id| *id != execution).collect())
+    }
+
+    async fn cancel(&self, row: &ScheduleRow, earlier: &[ExecutionId]) -> Result<(), StartError> {
+        let reason = format!("the next run of schedule {} is due", row.schedule.id);
+        for id in earlier {
+            match self.executions.cancel(&row.tenant, *id, Some(reason.clone())).await {
+                // It ended meanwhile.
+                Ok(()) | Err(SubmitError::Refused(_)) => {}
+                Err(error) => return Err(StartError::Submit(error)),
+            }
+        }
+        Ok(())
+    }
+}

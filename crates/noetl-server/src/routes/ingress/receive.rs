@@ -1,0 +1,283 @@
+//! Messages that are handed to this server. Whoever sends one shows it by the listener's own
+//! verification; no token of ours is asked for.
+
+use axum::extract::{FromRequest as _, Request, State};
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::{HeaderMap, StatusCode};
+use noetl_api::Id;
+use noetl_api::ingress::IngressReply;
+use noetl_control::{
+    Listener, ListenerError, Message, MessageError, ReceiveError, StartError, SubmitError, TakenIn,
+};
+use noetl_engine::Refusal;
+use noetl_model::{Tenant, Value};
+use noetl_playbook::subscription::VerifyKind;
+use tracing::{error, warn};
+
+use super::verify::{self, Signature};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::http::document::Failures;
+use crate::http::extract::{Json, Path, Raw};
+use crate::oidc::OidcError;
+
+/// Hand a message to a listener
+///
+/// The body is taken as it comes. How the sender is known is said by the listener's subscription: a
+/// signature of the body, a token, or the identity of a push service. When this answers with 202,
+/// the execution is durable; a repeat within the window of repeats is answered with the first one's.
+#[utoipa::path(
+    post,
+    path = "/ingress/{listener}",
+    operation_id = "ingress_receive",
+    tag = "subscriptions",
+    params(("listener" = String, Path)),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses(
+        (status = 202, body = IngressReply),
+        (status = 429, body = noetl_api::ErrorBody, description = "The subscription's limits are reached"),
+        Failures,
+    ),
+)]
+pub(crate) async fn receive(
+    State(app): State<App>,
+    Path(listener): Path<String>,
+    request: Request,
+) -> Result<(StatusCode, Json<IngressReply>), ApiError> {
+    answer(app, &listener, request).await
+}
+
+/// Hand a message to a listener of a tenant
+///
+/// As `POST /ingress/{listener}`, for tenants other than the default one.
+#[utoipa::path(
+    post,
+    path = "/ingress/{tenant}/{listener}",
+    operation_id = "ingress_receive_of_tenant",
+    tag = "subscriptions",
+    params(("tenant" = String, Path), ("listener" = String, Path)),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses(
+        (status = 202, body = IngressReply),
+        (status = 429, body = noetl_api::ErrorBody, description = "The subscription's limits are reached"),
+        Failures,
+    ),
+)]
+pub(crate) async fn receive_of_tenant(
+    State(app): State<App>,
+    Path((tenant, listener)): Path<(String, String)>,
+    request: Request,
+) -> Result<(StatusCode, Json<IngressReply>), ApiError> {
+    answer(app.of(Tenant::new(tenant)), &listener, request).await
+}
+
+async fn answer(
+    app: App,
+    listener: &str,
+    request: Request,
+) -> Result<(StatusCode, Json<IngressReply>), ApiError> {
+    let outcome = taken(&app, listener, request).await;
+    let label = match &outcome {
+        Ok(received) if received.is_duplicate => "duplicate",
+        Ok(_) => "new",
+        Err(_) => "error",
+    };
+    app.control.metrics.execute_outcomes.with_label_values(&["ingress", label]).inc();
+    let received = outcome?;
+    let reply = IngressReply {
+        status: if received.is_duplicate { "duplicate" } else { "accepted" }.to_owned(),
+        execution_id: Id::text(received.execution.get()),
+        subscription_id: Id::text(received.subscription.get()),
+    };
+    Ok((StatusCode::ACCEPTED, Json(reply)))
+}
+
+async fn taken(app: &App, name: &str, request: Request) -> Result<TakenIn, ApiError> {
+    let listener = app.control.listeners.open(&app.tenant, name).await;
+    let listener = listener.map_err(|failure| not_served(name, failure))?;
+    let headers = request.headers().clone();
+    let signature = known(app, &listener, &headers).await?;
+    let most = listener.max_bytes.unwrap_or(u64::MAX);
+    let said = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if said.is_some_and(|said: u64| said > most) {
+        return Err(too_large(most));
+    }
+    let Raw(body) = Raw::from_request(request, &()).await?;
+    if body.len() as u64 > most {
+        return Err(too_large(most));
+    }
+    let signature = match signature {
+        None => None,
+        Some(signature) => Some(verify::signed(&listener.verify, &signature, &body)?),
+    };
+    let headers = headers.iter().map(|(name, value)| {
+        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    });
+    let message = Message { headers: headers.collect(), body: body.into(), signature };
+    let received = app.control.ingress.receive(&app.tenant, &listener, &message).await;
+    received.map_err(not_received)
+}
+
+/// Finds out who sends, as far as headers tell. What is signed is compared once the body is there.
+async fn known(
+    app: &App,
+    listener: &Listener,
+    headers: &HeaderMap,
+) -> Result<Option<Signature>, ApiError> {
+    let verify = &listener.verify;
+    match verify.kind {
+        VerifyKind::HmacSha256 => verify::signature(verify, headers, app.control.now()).map(Some),
+        VerifyKind::Bearer => verify::bearer(verify, headers).map(|()| None),
+        VerifyKind::PubsubOidc => {
+            let token = verify::shown_token(headers)?;
+            let provider = app.issuers.of(&verify.issuer).map_err(|failure| {
+                error!(%failure, "no client for an identity provider can be made");
+                ApiError::internal("no identity provider can be asked")
+            })?;
+            let claims = provider.claims(token).await.map_err(|failure| match failure {
+                OidcError::Refused(why) => verify::unknown("token_wrong", why),
+                OidcError::Unavailable(why) => {
+                    warn!(why, "the identity provider of a listener does not answer");
+                    let message = "the identity provider does not answer";
+                    ApiError::unavailable("identity_provider_unavailable", message)
+                }
+            })?;
+            identity(listener, &claims).map(|()| None)
+        }
+    }
+}
+
+/// Whether a token that is good is for this listener, and of its sender.
+fn identity(listener: &Listener, claims: &Value) -> Result<(), ApiError> {
+    let refused = |code, message: &str| {
+        let message = format!("the token is not taken: {message}");
+        Err(ApiError::refused(StatusCode::FORBIDDEN, code, message))
+    };
+    let wanted = listener.verify.audience.as_deref().unwrap_or_default();
+    let is_for_us = match &claims["aud"] {
+        Value::String(audience) => audience == wanted,
+        Value::Array(all) => all.iter().any(|one| one.as_str() == Some(wanted)),
+        _ => false,
+    };
+    if !is_for_us {
+        return refused("audience_wrong", "it is for another audience");
+    }
+    // An address counts only once the provider has made sure of it.
+    let sender = match claims.get("email") {
+        Some(email) if claims["email_verified"] == Value::Bool(true) => email.as_str(),
+        Some(_) => return refused("service_account_wrong", "its address is not verified"),
+        None => claims["sub"].as_str(),
+    };
+    match sender {
+        Some(sender) if listener.verify.service_account.as_deref() == Some(sender) => Ok(()),
+        _ => refused("service_account_wrong", "it is of another service account"),
+    }
+}
+
+fn too_large(most: u64) -> ApiError {
+    let message = format!("the listener takes messages of at most {most} bytes");
+    ApiError::refused(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+}
+
+/// Why a listener is not served. What is wrong with its document is not the sender's to know.
+fn not_served(name: &str, failure: ListenerError) -> ApiError {
+    match failure {
+        unknown @ ListenerError::Unknown(_) => unknown.into(),
+        ListenerError::Store(failure) => failure.into(),
+        other => {
+            warn!(listener = name, why = %other, "a listener cannot be served");
+            let message = format!("listener '{name}' cannot take messages as it is set up");
+            ApiError::unavailable("listener_unusable", message)
+        }
+    }
+}
+
+fn not_received(failure: ReceiveError) -> ApiError {
+    let message = failure.to_string();
+    match failure {
+        ReceiveError::NotTaking { .. } => ApiError::unavailable("subscription_not_taking", message),
+        ReceiveError::Limited(_) => {
+            ApiError::refused(StatusCode::TOO_MANY_REQUESTS, "rate_limited", message)
+        }
+        ReceiveError::Message(MessageError::NotJson(_)) => {
+            ApiError::refused(StatusCode::BAD_REQUEST, "malformed_json", message)
+        }
+        ReceiveError::Message(MessageError::NotPushed(_)) => {
+            ApiError::invalid("not_a_push_message", message)
+        }
+        ReceiveError::Message(MessageError::TooDeep) => ApiError::invalid("too_deep", message),
+        ReceiveError::Message(MessageError::Nul) => ApiError::invalid("nul_character", message),
+        ReceiveError::Subscription(failure) => failure.into(),
+        ReceiveError::Start {
+            cause: StartError::Submit(SubmitError::Refused(refusal @ Refusal::Workload(_))),
+            ..
+        } => refusal.into(),
+        // The message is right and its playbook is not there or has errors: whoever looks after the
+        // listener can mend that, and the message comes again until then.
+        ReceiveError::Start {
+            playbook,
+            cause: cause @ (StartError::NotFound(_) | StartError::Playbook(_) | StartError::Unnamed),
+        } => {
+            warn!(playbook, why = %cause, "a message starts nothing");
+            ApiError::unavailable("playbook_unusable", message)
+        }
+        ReceiveError::Start { cause, .. } => cause.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use noetl_control::ListenerVerify;
+    use serde_json::json;
+
+    use super::*;
+
+    fn answered(claims: Value) -> u16 {
+        let verify = ListenerVerify {
+            kind: VerifyKind::PubsubOidc,
+            header: None,
+            secret: None,
+            audience: Some("us".into()),
+            service_account: Some("push@x".into()),
+            prefix: None,
+            signed_at: None,
+            issuer: String::new(),
+        };
+        let listener = Listener {
+            name: String::new(),
+            path: String::new(),
+            source: String::new(),
+            is_push: true,
+            verify,
+            max_bytes: None,
+            playbook: String::new(),
+            payload_from: String::new(),
+            execution_pool: None,
+            dedup: None,
+            max_in_flight: None,
+            max_per_sec: None,
+            headers: None,
+        };
+        identity(&listener, &claims).map_or_else(|refusal| refusal.status().as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn an_identity_is_its_verified_address_or_else_its_subject() {
+        let verified = |email: &str| json!({"aud": "us", "email": email, "email_verified": true});
+        assert_eq!(answered(verified("push@x")), 200);
+        assert_eq!(answered(json!({"aud": ["them", "us"], "sub": "push@x"})), 200);
+        for other in [
+            verified("other@x"),
+            json!({"aud": "us", "email": "push@x"}),
+            json!({"aud": "us", "email": "push@x", "email_verified": false}),
+            json!({"aud": "us", "email": "push@x", "email_verified": "true"}),
+            json!({"aud": "us", "email": "other@x", "email_verified": true, "sub": "push@x"}),
+            json!({"aud": "them", "sub": "push@x"}),
+            json!({"sub": "push@x"}),
+            json!({"aud": [7], "sub": "push@x"}),
+            json!({"aud": "us"}),
+        ] {
+            assert_eq!(answered(other.clone()), 403, "{other}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Schedules: making, changing, reading, running.
+
+use noetl_api::Id;
+use noetl_api::execute::ExecuteReply;
+use noetl_api::schedules::{ScheduleDeleted, ScheduleList, ScheduleRequest, ScheduleView};
+use noetl_control::ScheduleWanted;
+use noetl_model::{ScheduleId, Value};
+use noetl_store::ScheduleRow;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::http::caller::Scoped;
+use crate::http::document::Failures;
+use crate::http::extract::{Json, Path};
+
+/// List schedules
+///
+/// In the order of their ids, those of documents too.
+#[utoipa::path(
+    get,
+    path = "/api/schedules",
+    operation_id = "schedules_list",
+    tag = "schedules",
+    responses((status = 200, body = ScheduleList), Failures),
+)]
+pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<ScheduleList>, ApiError> {
+    let rows = app.control.schedules.list(&app.tenant).await?;
+    Ok(Json(ScheduleList { schedules: rows.into_iter().map(view).collect() }))
+}
+
+/// Make a schedule
+///
+/// In the words of the `spec` of a `kind: Schedule` document, which makes one too.
+#[utoipa::path(
+    post,
+    path = "/api/schedules",
+    operation_id = "schedules_create",
+    tag = "schedules",
+    request_body = ScheduleRequest,
+    responses((status = 200, body = ScheduleView), Failures),
+)]
+pub(crate) async fn create(
+    Scoped(app): Scoped,
+    Json(request): Json<ScheduleRequest>,
+) -> Result<Json<ScheduleView>, ApiError> {
+    let row = app.control.schedules.create(&app.tenant, wanted(request)).await?;
+    Ok(Json(view(row)))
+}
+
+/// Read a schedule
+#[utoipa::path(
+    get,
+    path = "/api/schedules/{id}",
+    operation_id = "schedules_get",
+    tag = "schedules",
+    params(("id" = Id, Path)),
+    responses((status = 200, body = ScheduleView), Failures),
+)]
+pub(crate) async fn get(
+    Scoped(app): Scoped,
+    Path(id): Path<i64>,
+) -> Result<Json<ScheduleView>, ApiError> {
+    let row = app.control.schedules.get(&app.tenant, ScheduleId::new(id)).await?;
+    whole(&app, row).await.map(Json)
+}
+
+/// Change a schedule
+///
+/// What is absent stays, what is null goes. One of `cron`, `every` and `at` takes the place of the
+/// others. That of a document is changed there.
+#[utoipa::path(
+    patch,
+    path = "/api/schedules/{id}",
+    operation_id = "schedules_change",
+    tag = "schedules",
+    params(("id" = Id, Path)),
+    request_body = ScheduleRequest,
+    responses((status = 200, body = ScheduleView), Failures),
+)]
+pub(crate) async fn change(
+    Scoped(app): Scoped,
+    Path(id): Path<i64>,
+    Json(request): Json<ScheduleRequest>,
+) -> Result<Json<ScheduleView>, ApiError> {
+    let id = ScheduleId::new(id);
+    let row = app.control.schedules.change(&app.tenant, id, wanted(request)).await?;
+    whole(&app, row).await.map(Json)
+}
+
+/// Delete a schedule
+///
+/// What it started goes on. That of a document ends with the document.
+#[utoipa::path(
+    delete,
+    path = "/api/schedules/{id}",
+    operation_id = "schedules_delete",
+    tag = "schedules",
+    params(("id" = Id, Path)),
+    responses((status = 200, body = ScheduleDeleted), Failures),
+)]
+pub(crate) async fn delete(
+    Scoped(app): Scoped,
+    Path(id): Path<i64>,
+) -> Result<Json<ScheduleDeleted>, ApiError> {
+    app.control.schedules.remove(&app.tenant, ScheduleId::new(id)).await?;
+    Ok(Json(ScheduleDeleted { schedule_id: Id::text(id), status: "deleted".to_owned() }))
+}
+
+/// Let a schedule rest
+///
+/// It runs nothing until it is resumed, and misses nothing meanwhile.
+#[utoipa::path(
+    post,
+    path = "/api/schedules/{id}/pause",
+    operation_id = "schedules_pause",
+    tag = "schedules",
+    params(("id" = Id, Path)),
+    responses((status = 200, body = ScheduleView), Failures),
+)]
+pub(crate) async fn pause(
+    Scoped(app): Scoped,
+    Path(id): Path<i64>,
+) -> Result<Json<ScheduleView>, ApiError> {
+    let row = app.control.schedules.enable(&app.tenant, ScheduleId::new(id), false).await?;
+    whole(&app, row).await.map(Json)
+}
+
+/// Let a schedule run again
+#[utoipa::path(
+    post,
+    path = "/api/schedules/{id}/resume",
+    operation_id = "schedules_resume",
+    tag = "schedules",
+    params(("id" = Id, Path)),
+    responses((status = 200, body = ScheduleView), Failures),
+)]
+pub(crate) async fn resume(
+    Scoped(app): Scoped,
+    Path(id): Path<i64>,
+) -> Result<Json<ScheduleView>, ApiError> {
+    let row = app.control.schedules.enable(&app.tenant, ScheduleId::new(id), true).await?;
+    whole(&app, row).await.map(Json)
+}
+
+/// Run a schedule now
+///
+/// Besides its runs: the next one stays as it is, and nothing is asked of overlaps.
+#[utoipa::path(
+    post,
+    path = "/api/schedules/{id}/run",
+    operation_id = "schedules_run",
+    tag = "schedules",
+    params(("id" = Id, Path)),
+    responses((status = 200, body = ExecuteReply), Failures),
+)]
+pub(crate) async fn run(
+    Scoped(app): Scoped,
+    Path(id): Path<i64>,
+) -> Result<Json<ExecuteReply>, ApiError> {
+    let started = app.control.schedules.run_now(&app.tenant, ScheduleId::new(id)).await?;
+    Ok(Json(ExecuteReply {
+        execution_id: Id::text(started.execution.get()),
+        status: "started".to_owned(),
+        commands_generated: started.commands,
+    }))
+}
+
+fn wanted(request: ScheduleRequest) -> ScheduleWanted {
+    ScheduleWanted { name: request.name.filter(|name| !name.is_empty()), spec: request.spec }
+}
+
+/// A schedule with the newest execution it started.
+async fn whole(app: &App, row: ScheduleRow) -> Result<ScheduleView, ApiError> {
+    let runs = app.control.schedules.runs(&app.tenant, row.schedule.id, 1).await?;
+    let last_execution_id = runs.first().map(|run| Id::text(run.id.get()));
+    Ok(ScheduleView { last_execution_id, ..view(row) })
+}
+
+fn view(row: ScheduleRow) -> ScheduleView {
+    let said = row.schedule;
+    let meta = said.meta.unwrap_or_default();
+    let text = |key: &str| meta.get(key).and_then(Value::as_str).map(str::to_owned);
+    ScheduleView {
+        schedule_id: Id::text(said.id.get()),
+        name: text("name"),
+        document: text("document"),
+        playbook: said.path,
+        version: said.version,
+        timezone: said.timezone.filter(|_| said.cron.is_some()),
+        cron: said.cron,
+        interval_seconds: said.interval_seconds,
+        at: text("at"),
+        missed: text("missed").unwrap_or_else(|| "one".to_owned()),
+        overlap: text("overlap").unwrap_or_else(|| "allow".to_owned()),
+        enabled: said.is_enabled,
+        payload: said.payload.filter(|payload| !payload.is_null()),
+        execution_pool: text("execution_pool"),
+        next_run_at: said.next_run_at.map(|at| at.to_string()),
+        last_run_at: row.last_run_at.map(|at| at.to_string()),
+        last_status: row.last_status,
+        last_execution_id: None,
+        created_at: row.created_at.to_string(),
+        updated_at: row.updated_at.to_string(),
+    }
+}
