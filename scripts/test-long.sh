@@ -26,3 +26,5 @@ run_tests() {
 
 stage "setup" scripts/setup.sh
 stage "tests with $NOETL_KILLS kills and $PROPTEST_CASES cases" run_tests
+stage "routes on sqlite" scripts/test-routes.sh sqlite
+stage "routes on postgres" scripts/test-routes.sh postgres

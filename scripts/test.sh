@@ -26,6 +26,12 @@ stage "setup" scripts/setup.sh
 . scripts/verify.sh
 stage "doc tests" cargo test --locked --workspace --doc --quiet
 stage "tests" run_tests
+# The heart of the API on the stores people use; `make test-long` asks all of it.
+heart=(internal intake projection outbox cleanup replay subscriptions ingress events commands executions runtime metrics dedup batches)
+stage "routes on sqlite" scripts/test-routes.sh sqlite "${heart[@]}"
+if [ "${NOETL_TEST_SERVICES:-}" != off ]; then
+  stage "routes on postgres" scripts/test-routes.sh postgres "${heart[@]}"
+fi
 # The program as it ships: the tests above run it unoptimised and with extra assertions.
 stage "release build" cargo build --locked --release --package noetl-cli
 stage "smoke" scripts/smoke.sh "$(target_dir)/release/noetl"

@@ -184,7 +184,8 @@ async fn claims(
         let log = served.client.log(execution, 0, 10).await?;
         let issued =
             log.events.iter().find(|event| event.event_type.as_deref() == Some("command.issued"));
-        commands.extend(issued.map(|event| CommandId::new(event.event_id.get())));
+        let issued = issued.ok_or_else(|| format!("execution {execution} issued no command"))?;
+        commands.push(CommandId::new(issued.event_id.get()));
     }
     let (client, calls) = (served.client.clone(), commands.len());
     let claim = move |number: usize| {

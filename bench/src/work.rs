@@ -119,6 +119,7 @@ fn step((story, command): &mut (Story, CommandId), is_start: bool) -> Append {
         item: None,
         idempotent: true,
         pool: None,
+        trace: None,
     }));
     let next = Routing {
         taken: vec![TakenArc { step: name.clone(), back: false }],

@@ -7,6 +7,7 @@ mod call;
 pub mod calls;
 mod follow;
 mod messages;
+pub mod work;
 
 use std::error::Error;
 use std::fmt;
@@ -30,6 +31,8 @@ use crate::health::Health;
 
 /// How long a request may take. A worker's report may be held for 20 s while the journal is busy.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Bytes per second of the slowest line that large bodies are sent over.
+const SLOWEST: u64 = 128 << 10;
 /// How long a stream may be silent. The control plane says something every 15 s.
 const SILENCE: Duration = Duration::from_secs(45);
 /// How long a connection may take. A control plane that is there answers far sooner.
@@ -143,10 +146,37 @@ impl Client {
         &self.base
     }
 
+    /// The address it talks to, as it may be shown: without a name and a password in it.
+    pub fn address(&self) -> String {
+        let mut shown = self.base.clone();
+        // Only addresses that have no host refuse this.
+        let _ = shown.set_username("").and_then(|()| shown.set_password(None));
+        shown.as_str().trim_end_matches('/').to_owned()
+    }
+
     /// Makes a call.
     pub async fn ask<T: DeserializeOwned>(&self, call: Call<T>) -> Result<Answer<T>, ClientError> {
         let (status, date, body) = self.fetch(&call).await?;
         Answer::read(decoded(status, &body)?, date)
+    }
+
+    /// Makes a call that sends or brings much, which may take as long as a slow line needs for it.
+    pub async fn carry<T: DeserializeOwned>(&self, call: Call<T>) -> Result<T, ClientError> {
+        let body = self.bring(&call, 0).await?;
+        decode(&body)
+    }
+
+    /// The bytes of an answer, of which so many are expected.
+    pub async fn bring<T>(&self, call: &Call<T>, expected: u64) -> Result<Vec<u8>, ClientError> {
+        let sent = u64::try_from(call.size()).unwrap_or(u64::MAX);
+        let seconds = sent.saturating_add(expected) / SLOWEST;
+        let limit = REQUEST_TIMEOUT.saturating_add(Duration::from_secs(seconds));
+        let request = call.request(&self.http, &self.base)?.timeout(limit);
+        let (status, _, body) = send(request).await?;
+        match status.is_success() {
+            true => Ok(body),
+            false => Err(refused(status, &body)),
+        }
     }
 
     /// Reads a stream from its beginning, or from after a place in it.
@@ -273,7 +303,7 @@ async fn send(
     let status = response.status();
     let date = response.headers().get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
     let body = response.bytes().await.map_err(ClientError::transport)?;
-    Ok((status, date, body.to_vec()))
+    Ok((status, date, body.into()))
 }
 
 fn is_local(base: &Url) -> bool {

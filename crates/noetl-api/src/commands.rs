@@ -1,5 +1,6 @@
 //! Commands: what a worker claims and runs.
 
+use noetl_model::trace::{self, TraceContext};
 use noetl_model::{Map, Value};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -87,4 +88,8 @@ pub struct CommandMeta {
     /// Its item's place in a loop, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration_index: Option<u32>,
+    /// Its trace and its span in it: `traceparent`, `tracestate`.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "trace::kept")]
+    #[schema(value_type = Option<Object>)]
+    pub trace: Option<TraceContext>,
 }

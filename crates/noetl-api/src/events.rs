@@ -96,6 +96,7 @@ pub struct EventReply {
 /// The body of `POST /api/events/batch`. Its items are decoded one by one, so that one that is
 /// wrong does not take the others with it.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = EventBatchRequest)]
 pub struct BatchRequest {
     /// The execution all of them are about.
     pub execution_id: Id,
@@ -109,6 +110,7 @@ pub struct BatchRequest {
 
 /// The reply to a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = EventBatchReply)]
 pub struct BatchReply {
     /// `ok`.
     pub status: String,

@@ -4,8 +4,8 @@ use noetl_model::{Map, Timestamp, Value};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Id;
 use crate::events::EventView;
+use crate::{Id, Version};
 
 /// One execution as lists show it. Times have both names clients look for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -186,6 +186,9 @@ pub struct ForkRequest {
     #[serde(default, alias = "payload")]
     #[schema(value_type = Object)]
     pub workload: Map,
+    /// The version of the playbook to go on with; the one it had when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Version>,
 }
 
 /// The body of `POST /api/executions/{id}/retry`; it may be left out.
@@ -198,6 +201,9 @@ pub struct RetryRequest {
     #[serde(default, alias = "payload")]
     #[schema(value_type = Object)]
     pub workload: Map,
+    /// The version of the playbook to go on with; the one it had when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Version>,
 }
 
 /// An execution that begins with the past of another.

@@ -1,5 +1,6 @@
 //! Whether a control plane is well.
 
+use noetl_model::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -23,6 +24,13 @@ pub struct Health {
     pub uptime_seconds: u64,
     /// The program's version.
     pub version: String,
+    /// The same as a sentence.
+    #[serde(default)]
+    pub message: String,
+    /// When this was found.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub timestamp: Option<Timestamp>,
 }
 
 impl Health {

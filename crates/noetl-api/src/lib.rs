@@ -12,6 +12,7 @@ pub mod credentials;
 pub mod dashboard;
 pub mod database;
 pub mod ehdb;
+pub mod ends;
 pub mod error;
 pub mod events;
 pub mod execute;
@@ -36,7 +37,7 @@ mod version;
 pub mod why;
 pub mod workers;
 
-pub use client::{Access, Answer, Call, Client, ClientError, Follow, Heard, calls};
+pub use client::{Access, Answer, Call, Client, ClientError, Follow, Heard, calls, work};
 pub use error::{Diagnostic, ErrorBody};
 pub use id::{Id, IdForm};
 pub use version::Version;

@@ -10,6 +10,7 @@ use crate::commands::Command;
 
 /// The body of `POST /api/worker/pool/register`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(as = RegisterRuntimeRequest)]
 pub struct RegisterRequest {
     /// Its name: with the kind, which runtime it is.
     pub name: String,
@@ -84,6 +85,9 @@ pub struct RuntimeNamed {
     /// Its kind.
     #[serde(default = "worker_pool", alias = "component_type")]
     pub kind: String,
+    /// With a goodbye: whether what it still holds is handed out again at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub release: bool,
 }
 
 /// What became of it.
@@ -151,6 +155,8 @@ pub struct LeaseReply {
 pub struct LeasedCommand {
     /// The command: the id of its `command.issued` event.
     pub event_id: Id,
+    /// Whose execution it is of.
+    pub tenant_id: String,
     /// What to run, as a claim answers.
     #[serde(flatten)]
     pub command: Command,

@@ -1,5 +1,7 @@
 //! Content as objects.
 
+mod spooled;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::TryStreamExt;
 use noetl_model::{Clock, Timestamp};
-use noetl_store::{BlobError, BlobPage, BlobRef, Blobs, Digest, StoreError, StoredBlob};
+use noetl_store::{BlobError, BlobPage, BlobRef, Blobs, Digest, Spooled, StoreError, StoredBlob};
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 
@@ -20,6 +22,9 @@ const LOOKS_MAX: usize = 64;
 /// How often a write is tried when the directory it goes to is removed under it, because the last
 /// other file in it went. The same as above holds.
 const WRITES_MAX: usize = 16;
+
+/// Why a read gives up.
+const REPLACED: &str = "it was replaced each time it was looked for";
 
 /// Content in a directory or a bucket.
 pub struct ObjectBlobs {
@@ -132,6 +137,31 @@ impl Blobs for ObjectBlobs {
         Ok(blob)
     }
 
+    async fn put_spooled(&self, content: Arc<Spooled>) -> Result<BlobRef, BlobError> {
+        let blob = content.blob().clone();
+        let known = self.generations(blob.digest).await?;
+        let new = Generation::after(blob.digest, self.clock.now(), known.last());
+        self.write_spooled(&new.path(), &content).await?;
+        self.replace(&known).await;
+        Ok(blob)
+    }
+
+    async fn blob_part(
+        &self,
+        blob: &BlobRef,
+        from: u64,
+        most: usize,
+    ) -> Result<Vec<u8>, BlobError> {
+        for _ in 0..LOOKS_MAX {
+            let known = self.generations(blob.digest).await?;
+            let newest = known.last().ok_or(BlobError::Missing { digest: blob.digest })?;
+            if let Some(part) = self.fetch_part(newest, blob, from, most).await? {
+                return Ok(part);
+            }
+        }
+        Err(StoreError::backend("read content", REPLACED).into())
+    }
+
     async fn touch_blob(&self, digest: Digest) -> Result<bool, BlobError> {
         let known = self.generations(digest).await?;
         let Some(newest) = known.last() else { return Ok(false) };
@@ -157,8 +187,7 @@ impl Blobs for ObjectBlobs {
                 return blocking(move || asked.check(&bytes).map(|()| bytes)).await?;
             }
         }
-        let busy = "it was replaced each time it was looked for";
-        Err(StoreError::backend("read content", busy).into())
+        Err(StoreError::backend("read content", REPLACED).into())
     }
 
     async fn delete_blob(&self, digest: Digest, seen: Timestamp) -> Result<bool, BlobError> {

@@ -1,25 +1,29 @@
 //! What can be typed after `noetl`.
 
+mod asking;
 mod catalog;
 mod contexts;
 mod executions;
 mod keeping;
 mod remote;
+mod run;
+mod worker;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use asking::{EhdbCommand, EhdbQuery, QueryArguments};
 pub(crate) use catalog::{
-    CatalogCommand, DocumentsArguments, ListArguments, RegisterCommand, ShowArguments,
-    SourceArguments, ValidateArguments,
+    CatalogCommand, DocumentsArguments, ListArguments, LoadArguments, RegisterCommand,
+    ShowArguments, SourceArguments, ValidateArguments,
 };
 pub(crate) use contexts::{ContextCommand, ContextFields, SetContextArguments};
 pub(crate) use executions::{
-    CancelArguments, CleanupArguments, EventsArguments, ExecuteArguments, ExecutionArguments,
-    ExecutionsArguments, ForkArguments, LogsArguments, ReplayArguments, RerunArguments,
-    RetryArguments, StatusArguments, WorkloadArguments,
+    CancelArguments, CleanupArguments, EventsArguments, ExecuteArguments, ExecuteCommand,
+    ExecutionArguments, ExecutionsArguments, ForkArguments, LogsArguments, ReplayArguments,
+    RerunArguments, RetryArguments, StartArguments, StatusArguments, WorkloadArguments,
 };
 pub(crate) use keeping::{
     CreateTokenArguments, CredentialCommand, GetCommand, GetCredentialArguments,
@@ -27,6 +31,8 @@ pub(crate) use keeping::{
     TokensArguments, WorkersArguments,
 };
 pub(crate) use remote::{DoctorArguments, Form, RemoteArguments};
+pub(crate) use run::{RunArguments, Where};
+pub(crate) use worker::WorkerArguments;
 
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NOETL_COMMIT"), ")");
 
@@ -45,6 +51,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a playbook to its end, here and now.
+    #[command(alias = "exec")]
     Run(RunArguments),
     /// Check playbooks and say what is wrong with them, where, and what would be right.
     Check(CheckArguments),
@@ -52,6 +59,8 @@ pub(crate) enum Command {
     Dev(DevArguments),
     /// Start the control plane alone, on a database that is named; workers are other processes.
     Server(ServerArguments),
+    /// Run the steps of a server's executions, as a process of its own.
+    Worker(WorkerArguments),
     /// Look after the database.
     #[command(subcommand)]
     Db(DbCommand),
@@ -64,7 +73,7 @@ pub(crate) enum Command {
     /// List the documents of a kind.
     List(ListArguments),
     /// Start a registered playbook at a server.
-    Execute(ExecuteArguments),
+    Execute(Box<ExecuteArguments>),
     /// Say how an execution stands.
     Status(StatusArguments),
     /// List executions, newest first.
@@ -93,6 +102,11 @@ pub(crate) enum Command {
     /// Read one thing from a server.
     #[command(subcommand)]
     Get(GetCommand),
+    /// Run SQL on the database of a server that keeps its data in Postgres.
+    Query(QueryArguments),
+    /// Read the log of a server, every id as text.
+    #[command(subcommand)]
+    Ehdb(EhdbCommand),
     /// Work with subscriptions.
     #[command(subcommand)]
     Subscription(SubscriptionCommand),
@@ -109,39 +123,6 @@ pub(crate) enum Command {
     /// Print a completion script for a shell.
     #[command(visible_alias = "completion")]
     Completions(CompletionsArguments),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RunArguments {
-    /// The playbook; `-` reads it from stdin.
-    pub(crate) file: PathBuf,
-    /// Set a workload value: `--set who=Ada`, `--set limits.max=3`. What reads as JSON is JSON,
-    /// anything else is text. Wins over --payload.
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
-    /// A JSON object laid over the playbook's workload: a file, or `-` for stdin.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) payload: Option<PathBuf>,
-    /// Keep these credentials for the run, under the names playbooks use in `auth`: a YAML or JSON
-    /// file of `{name, type, data}`, or a list of them. Can be given several times.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) credentials: Vec<PathBuf>,
-    /// Keep the log in this database file instead of in memory.
-    #[arg(long, value_name = "PATH", conflicts_with = "database_url")]
-    pub(crate) db: Option<PathBuf>,
-    /// Keep the log in this database instead of in memory: `sqlite://path`, or
-    /// `postgres://user:password@host:port/database`.
-    #[arg(long, value_name = "URL")]
-    pub(crate) database_url: Option<String>,
-    /// How many steps run at a time.
-    #[arg(long, default_value_t = 16, value_name = "N", value_parser = slots(1))]
-    pub(crate) slots: usize,
-    /// Give every approval the playbook asks for. Without it, and at a terminal, you are asked.
-    #[arg(long)]
-    pub(crate) approve: bool,
-    /// How to print the outcome.
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    pub(crate) output: Output,
 }
 
 #[derive(Debug, Args)]
@@ -229,6 +210,7 @@ pub(crate) struct ServerArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum DbCommand {
     /// Bring the schema up to date, and make the database when there is none.
+    #[command(visible_alias = "init")]
     Migrate(DbArguments),
     /// Check the database and every log in it. Changes nothing.
     Validate(DbArguments),
@@ -310,7 +292,7 @@ pub(crate) enum Output {
 }
 
 /// More slots than this only cost memory: tools that wait do so without a thread.
-const SLOTS_MAX: i64 = 10_000;
+pub(crate) const SLOTS_MAX: i64 = 10_000;
 
 fn slots(least: i64) -> clap::builder::RangedI64ValueParser<usize> {
     clap::builder::RangedI64ValueParser::new().range(least..=SLOTS_MAX)

@@ -70,14 +70,19 @@ fn oidc() -> Result<Oidc, Failure> {
         roles_claim: setting("NOETL_OIDC_ROLES_CLAIM").unwrap_or_else(|| "roles".to_owned()),
         tenant_claim: setting("NOETL_OIDC_TENANT_CLAIM").unwrap_or_else(|| "tenant".to_owned()),
     };
-    let is_address =
-        settings.issuer.starts_with("https://") || settings.issuer.starts_with("http://");
-    if !is_address {
+    // Whoever can change what comes over http could give keys of their own.
+    let host = settings.issuer.strip_prefix("http://").map(|rest| {
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        rest[..end].rsplit_once(':').map_or(&rest[..end], |(host, _)| host)
+    });
+    let is_here = host.is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
+    if !is_here && !settings.issuer.starts_with("https://") {
         let message = format!(
             "NOETL_OIDC_ISSUER is an address as https://id.example, not '{}'",
             settings.issuer
         );
-        return Err(Failure::new(Kind::Config, message));
+        let failure = Failure::new(Kind::Config, message);
+        return Err(failure.hint("http is good enough for a provider on this machine only"));
     }
     Oidc::new(settings).map_err(|error| Failure::from_error(Kind::Config, &error))
 }

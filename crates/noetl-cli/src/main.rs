@@ -13,6 +13,7 @@ mod database;
 mod edge;
 mod failure;
 mod keys;
+mod leading;
 mod notices;
 mod output;
 mod policy;
@@ -23,20 +24,22 @@ mod settings;
 mod shards;
 mod signals;
 mod stores;
+mod traces;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::arguments::{Arguments, Command, GetCommand};
+use crate::arguments::{Arguments, Command, EhdbCommand, GetCommand};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::parse_from(leading::moved(std::env::args_os()));
     let outcome = match arguments.command {
         Command::Run(arguments) => commands::run::main(arguments),
         Command::Check(arguments) => commands::check::main(&arguments),
         Command::Dev(arguments) => commands::dev::main(arguments),
         Command::Server(arguments) => commands::server::main(arguments),
+        Command::Worker(arguments) => commands::worker::main(&arguments),
         Command::Db(command) => commands::db::main(command),
         Command::Completions(arguments) => commands::completions::main(&arguments),
         Command::Context(command) => commands::context::main(command),
@@ -44,7 +47,7 @@ fn main() -> ExitCode {
         Command::Register(command) => commands::register::main(&command),
         Command::Catalog(command) => commands::catalog::main(&command),
         Command::List(arguments) => commands::catalog::list(&arguments),
-        Command::Execute(arguments) => commands::start::execute(&arguments),
+        Command::Execute(arguments) => commands::start::main(&arguments),
         Command::Retry(arguments) => commands::start::retry(&arguments),
         Command::Rerun(arguments) => commands::start::rerun(&arguments),
         Command::Fork(arguments) => commands::start::fork(&arguments),
@@ -58,6 +61,8 @@ fn main() -> ExitCode {
         Command::Cleanup(arguments) => commands::steer::cleanup(&arguments),
         Command::Credential(command) => commands::credential::main(&command),
         Command::Get(GetCommand::Credential(arguments)) => commands::credential::get(&arguments),
+        Command::Query(arguments) => commands::query::main(&arguments),
+        Command::Ehdb(EhdbCommand::Query(query)) => commands::ehdb::main(&query),
         Command::Subscription(command) => commands::subscription::main(&command),
         Command::Workers(arguments) => commands::workers::main(&arguments),
         Command::Token(command) => commands::token::main(command),

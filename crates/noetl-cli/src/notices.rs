@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_control::{Notices, Notifier};
-use noetl_model::{CommandId, ExecutionId, Map, Value};
+use noetl_model::{CommandId, ExecutionId, Map, TraceContext, Value};
 use noetl_tools::{Call, Http, LogSink, Tool};
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +36,12 @@ pub(crate) fn notices(tools: noetl_tools::Options) -> Result<Notices, Failure> {
 
 #[async_trait]
 impl Notifier for Webhooks {
-    async fn post(&self, url: &str, body: &Value) -> Result<(), String> {
+    async fn post(
+        &self,
+        url: &str,
+        body: &Value,
+        trace: Option<&TraceContext>,
+    ) -> Result<(), String> {
         let config = serde_json::json!({ "url": url, "method": "POST", "json": body });
         let Value::Object(config) = config else { return Ok(()) };
         let call = Call {
@@ -52,6 +57,7 @@ impl Notifier for Webhooks {
             context: Map::new(),
             artifacts: None,
             credentials: None,
+            trace: trace.cloned(),
         };
         self.0.run(call).await.map(|_| ()).map_err(|failure| failure.to_string())
     }

@@ -73,7 +73,7 @@ impl Remote {
 
     /// What a failed call means for whoever made it.
     pub(crate) fn failure(&self, error: &ClientError) -> Failure {
-        let base = self.client.base().as_str().trim_end_matches('/');
+        let base = &self.client.address();
         match error {
             ClientError::Transport(_) => Failure::from_error(Kind::Config, error).about(base).hint(
                 "start a server with `noetl dev`, or name another with --server-url or \

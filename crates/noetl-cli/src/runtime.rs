@@ -10,6 +10,7 @@ use noetl_control::{
     Announcing, Caps, Control, EncryptionKey, OpenError, Options, Publishing, SubmitError,
 };
 use noetl_model::MachineId;
+use noetl_otlp::Exporter;
 use noetl_store::{Policy, SystemClock};
 use noetl_tools::Registry;
 use noetl_worker::Worker;
@@ -19,7 +20,7 @@ use crate::bus::BusSetup;
 use crate::failure::{Failure, Kind};
 use crate::settings::{number, setting, switch};
 use crate::stores::{Place, Stores};
-use crate::{notices, results, signals};
+use crate::{notices, results, signals, traces};
 
 /// A control plane with its worker.
 pub(crate) struct Runtime {
@@ -28,6 +29,7 @@ pub(crate) struct Runtime {
     pub(crate) bus: Option<Arc<dyn EventStream>>,
     publishing: Option<Publishing>,
     announcing: Option<Announcing>,
+    exporter: Option<Exporter>,
     stores: Stores,
     worker: JoinHandle<()>,
 }
@@ -55,6 +57,7 @@ pub(crate) struct Setup {
 impl Runtime {
     pub(crate) async fn open(setup: Setup) -> Result<Self, Failure> {
         signals::survive_file_size_limit();
+        let (traces, exporter) = traces::open()?;
         let stores = setup.place.open().await?;
         let options = Options {
             slots: setup.slots,
@@ -66,8 +69,10 @@ impl Runtime {
             audit_required: switch("NOETL_SECRET_AUDIT_REQUIRED")?,
             retention: setup.retention,
             lease: lease()?,
+            worker_lease: worker_lease()?,
             caps: caps()?,
             notices: notices::notices(tools())?,
+            traces,
             ..Options::default()
         };
         let (routed, shards) = (stores.routed.clone(), stores.shards.clone());
@@ -83,7 +88,7 @@ impl Runtime {
         let publishing = setup.bus.publish(bus.as_ref(), &stores, &control);
         let announcing =
             setup.bus.announce(commands.as_ref(), &stores, &control, &setup.reached_at);
-        Ok(Self { control, bus, publishing, announcing, stores, worker })
+        Ok(Self { control, bus, publishing, announcing, exporter, stores, worker })
     }
 
     /// Stops taking commands, lets running ones end, and closes the database.
@@ -100,6 +105,9 @@ impl Runtime {
             publishing.close().await;
         }
         self.stores.close().await;
+        if let Some(exporter) = self.exporter {
+            exporter.close().await;
+        }
     }
 }
 
@@ -140,6 +148,13 @@ fn lease() -> Result<Duration, Failure> {
     Ok(seconds.map_or(Options::default().lease, Duration::from_secs))
 }
 
+/// How long a worker elsewhere may be silent before others are given what it holds.
+fn worker_lease() -> Result<Duration, Failure> {
+    let seconds = number("NOETL_WORKER_LEASE_SECS", 3..=3600)?;
+    let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    Ok(seconds.map_or(Options::default().worker_lease, Duration::from_secs))
+}
+
 /// What templates see as `env`: the variables named in `NOETL_TEMPLATE_ENV`, and no others.
 fn template_environment() -> BTreeMap<String, String> {
     let names = setting("NOETL_TEMPLATE_ENV").unwrap_or_default();
@@ -147,7 +162,8 @@ fn template_environment() -> BTreeMap<String, String> {
     names.filter_map(|name| setting(name).map(|value| (name.to_owned(), value))).collect()
 }
 
-fn tools() -> noetl_tools::Options {
+/// How the tools of this process are made.
+pub(crate) fn tools() -> noetl_tools::Options {
     let defaults = noetl_tools::Options::default();
     match setting("NOETL_PYTHON") {
         Some(python) => noetl_tools::Options { python: PathBuf::from(python), ..defaults },

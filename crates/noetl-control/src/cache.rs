@@ -41,6 +41,11 @@ impl Cache {
         Self { states: LruCache::unbounded(), bytes: 0, bytes_max }
     }
 
+    /// Whose an execution is, if its state is here.
+    pub(crate) fn tenant(&self, execution: ExecutionId) -> Option<&Tenant> {
+        self.states.peek(&execution).map(|cached| &cached.tenant)
+    }
+
     pub(crate) fn contains(&self, execution: ExecutionId) -> bool {
         self.states.contains(&execution)
     }

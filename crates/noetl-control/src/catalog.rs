@@ -13,7 +13,7 @@ use noetl_playbook::{
 };
 use noetl_store::{CatalogEntry, CatalogVersion, NewEntry, Store, StoreError};
 
-use self::findings::{KINDS, no_path, shared_listener, unknown_kind};
+use self::findings::{KINDS, long_path, no_path, shared_listener, unknown_kind};
 use crate::ids::Ids;
 use crate::listeners::Listeners;
 use crate::subscriptions;
@@ -158,6 +158,9 @@ impl Catalog {
         }
         let path = description.path.or(description.name);
         let path = path.ok_or_else(|| RegisterError::Invalid(vec![no_path()]))?;
+        if let Some(found) = long_path(&path) {
+            return Err(RegisterError::Invalid(vec![found]));
+        }
         let mut checked = Checked { playbook: None, diagnostics: Vec::new() };
         if kind == "playbook" {
             checked = check_aside(content.clone()).await;
@@ -201,7 +204,8 @@ impl Catalog {
         let kind = if description.kind.is_empty() { default_kind } else { &description.kind };
         let kind = kind.to_lowercase();
         let path = description.path.or(description.name);
-        let mut diagnostics = Vec::new();
+        let mut diagnostics: Vec<Diagnostic> =
+            path.as_deref().and_then(long_path).into_iter().collect();
         if !KINDS.contains(&kind.as_str()) {
             diagnostics.push(unknown_kind(&kind));
         }

@@ -15,7 +15,11 @@ use crate::ids::Ids;
 use crate::local::LOCAL_WORKER;
 use crate::redaction::{LENGTH_MIN, Redaction, short_fields};
 use crate::sealing::{EncryptionKey, KEY_VARIABLE, SealError, key_version};
+use crate::variables::NAME_MAX;
 use crate::worker_seal::{WorkerKeyError, WorkerSeal, seal_for};
+
+/// What a name has to be.
+pub(crate) const SHORT_NAME: &str = "name of at most 500 characters";
 
 /// A credential to keep, as its owner gives it.
 #[derive(Clone)]
@@ -40,7 +44,7 @@ pub enum CredentialError {
     /// There is none of that id or name.
     #[error("Credential '{0}' not found")]
     NotFound(String),
-    /// It has no name or no type.
+    /// It has no name or no type, or one that is too long to be kept.
     #[error("a credential needs a {0}")]
     Unnamed(&'static str),
     /// There is no key to encrypt with.
@@ -121,6 +125,12 @@ impl Credentials {
         for (text, what) in [(&request.name, "name"), (&request.kind, "type")] {
             if text.trim().is_empty() {
                 return Err(CredentialError::Unnamed(what));
+            }
+            if text.chars().count() > NAME_MAX {
+                return Err(CredentialError::Unnamed(match what {
+                    "name" => SHORT_NAME,
+                    _ => "type of at most 500 characters",
+                }));
             }
         }
         let sealed = self.seal(&request.name, &request.data)?;

@@ -18,7 +18,7 @@ use crate::journal::Journal;
 use crate::notices::Notices;
 
 /// A failing execution gives up on commands it told to stop.
-const ABANDON: &str = "abandon";
+pub(crate) const ABANDON: &str = "abandon";
 
 /// Rows delivered at a time.
 const PAGE: usize = 100;

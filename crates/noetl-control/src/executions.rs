@@ -1,14 +1,16 @@
 //! Starting, following and stopping executions.
 
 mod fork;
+mod request;
 mod steer;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_engine::{Answer, AnswerFrom, Finalize, Input, Refusal, Start};
+use noetl_model::trace::SpanId;
 use noetl_model::{
-    CatalogId, Clock, CommandId, Event, EventId, ExecutionId, Fact, Map, Seq, Tenant,
+    CatalogId, Clock, CommandId, Event, EventId, ExecutionId, Fact, Map, Seq, Tenant, TraceContext,
 };
 use noetl_playbook::Playbook;
 use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, Store, StoreError};
@@ -18,9 +20,12 @@ use crate::ids::{self, Ids};
 use crate::journal::{Journal, StartOf, SubmitError};
 use crate::redaction::{Redaction, unmark, unmark_failure};
 use crate::results::Results;
+use crate::traces::{TraceOf, Traces};
 use crate::watch::Watch;
 
-pub use fork::{ForkError, ForkRequest, Forked, RetryRequest};
+pub use fork::{ForkError, ForkRequest, ForkVersion, Forked, RetryRequest};
+pub use request::StartRequest;
+pub(crate) use request::{ChildOf, Fixed, Ready};
 pub use steer::CLEANED_MAX;
 
 /// How often a start is tried: when its id is taken, which is already a sign of two processes with
@@ -29,58 +34,6 @@ const TRIES_MAX: usize = 8;
 
 /// How often whoever waits for an end looks whether another process brought it about.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-
-/// What to run.
-#[derive(Debug, Clone, Default)]
-pub struct StartRequest {
-    /// The catalog entry; wins over `path`.
-    pub catalog: Option<CatalogId>,
-    /// The catalog path.
-    pub path: Option<String>,
-    /// That path's version; the newest when `None`.
-    pub version: Option<u32>,
-    /// Laid over the playbook's workload.
-    pub payload: Map,
-    /// The execution that asks.
-    pub parent: Option<ExecutionId>,
-    /// Which workers its commands go to.
-    pub pool: Option<String>,
-}
-
-/// What is to be started, with its playbook.
-pub(crate) struct Ready {
-    start: Start,
-    playbook: Arc<Playbook>,
-}
-
-/// What an execution knows of the command that called it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ChildOf {
-    /// The command, if it waits.
-    pub(crate) command: Option<CommandId>,
-    /// The step whose data it asked for.
-    pub(crate) returns: Option<Arc<str>>,
-    /// How many executions are above.
-    pub(crate) depth: u32,
-}
-
-impl Ready {
-    /// The same, called by a command.
-    pub(crate) fn under(mut self, of: ChildOf) -> Self {
-        self.start.parent_command = of.command;
-        self.start.returns = of.returns;
-        self.start.depth = of.depth;
-        self
-    }
-}
-
-/// An execution whose id is known before it is started. Starting it again with the same key is a
-/// repeat.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Fixed {
-    pub(crate) execution: ExecutionId,
-    pub(crate) key: u64,
-}
 
 /// What was started.
 #[derive(Debug, Clone)]
@@ -126,6 +79,7 @@ pub struct Executions {
     pub(crate) watch: Watch,
     pub(crate) redaction: Redaction,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) traces: Traces,
     /// Whether a worker in this process takes commands.
     pub(crate) has_worker: bool,
 }
@@ -186,6 +140,8 @@ impl Executions {
         request: StartRequest,
     ) -> Result<Ready, StartError> {
         let entry = self.find(tenant, &request).await?;
+        let trace =
+            self.trace_of(request.trace, request.parent).await.map_err(StartError::Store)?;
         let start = Start {
             catalog: entry.id,
             path: Arc::from(entry.path.as_str()),
@@ -197,9 +153,31 @@ impl Executions {
             returns: None,
             depth: 0,
             forked: None,
+            trace,
         };
         let playbook = self.catalog.compile(entry).await.map_err(StartError::Playbook)?;
         Ok(Ready { start, playbook })
+    }
+
+    /// The span an execution is below.
+    pub(crate) async fn trace_of(
+        &self,
+        said: TraceOf,
+        parent: Option<ExecutionId>,
+    ) -> Result<Option<TraceContext>, StoreError> {
+        if let TraceOf::Said(context) = said {
+            return Ok(Some(context));
+        }
+        if let Some(parent) = parent {
+            let began = self.beginning(parent).await?;
+            if let Some(context) = began.and_then(|began| began.trace) {
+                return Ok(Some(context.at(SpanId::of_execution(parent))));
+            }
+        }
+        Ok(match said {
+            TraceOf::Made(context) => Some(context),
+            _ => self.traces.is_recording().then(|| self.traces.begin()),
+        })
     }
 
     /// Starts this very execution, unless it was started with the same key, which is

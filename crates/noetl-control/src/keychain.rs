@@ -11,8 +11,9 @@ use noetl_store::{
 
 use crate::audit::{Asking, Given};
 use crate::catalog::Playbooks;
-use crate::credentials::{CredentialError, Credentials};
+use crate::credentials::{CredentialError, Credentials, SHORT_NAME};
 use crate::sealing::key_version;
+use crate::variables::NAME_MAX;
 
 /// Where an entry of the keychain is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,6 +192,9 @@ impl Keychains {
     ) -> Result<KeychainEntry, CredentialError> {
         if place.name.trim().is_empty() {
             return Err(CredentialError::Unnamed("name"));
+        }
+        if place.name.chars().count() > NAME_MAX {
+            return Err(CredentialError::Unnamed(SHORT_NAME));
         }
         let sealed = self.credentials.seal(&label(&place.name), &request.data)?;
         let new = NewKeychainEntry {

@@ -9,7 +9,7 @@ mod fair;
 mod held;
 mod look;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use futures::future::join_all;
 use noetl_engine::{Claim, Input};
 use noetl_model::event::Issued;
 use noetl_model::{CommandId, CommandState, Event, ExecutionId, Fact, Seq, Tenant};
-use noetl_store::{CommandRow, Store, StoreError, Wanted};
+use noetl_store::{CommandRow, ExecutionRow, HeldCommand, Store, StoreError, Wanted};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -26,11 +26,13 @@ use self::fair::in_turn;
 pub(crate) use self::held::Held;
 pub(crate) use self::look::LeaseLook;
 use crate::dispatch::calls::Calls;
+use crate::due::ABANDON;
 use crate::journal::{Journal, SubmitError};
-use crate::workers::{Scope, WorkerError, Workers};
+use crate::metrics::Metrics;
+use crate::workers::{Scope, WorkerError, Workers, check_name};
 
-/// How long a lease lasts that its holder renews: three times as long as it is asked to wait between
-/// two renewals, so that two of them may be lost.
+/// How long a lease lasts that its holder renews when nothing else is said: so long that several
+/// renewals may be lost.
 pub const LEASE: Duration = Duration::from_secs(45);
 
 /// The longest a caller waits. Proxies give up on calls of a minute.
@@ -78,6 +80,10 @@ pub struct Leased {
     pub event: Event,
     /// What to run.
     pub issued: Arc<Issued>,
+    /// The row of its execution.
+    pub of: ExecutionRow,
+    /// Whose it is.
+    pub tenant: Tenant,
 }
 
 /// What a worker is told of the commands it holds.
@@ -120,12 +126,20 @@ pub struct Leasing {
     pub(crate) journal: Journal,
     pub(crate) workers: Workers,
     pub(crate) calls: Calls,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) draining: CancellationToken,
+    /// How long a lease lasts that its holder renews.
+    pub(crate) lease: Duration,
     /// By pool: whose command was handed out last.
     pub(crate) last: Arc<Mutex<HashMap<String, ExecutionId>>>,
 }
 
 impl Leasing {
+    /// How long a worker holds what it does not name again.
+    pub const fn duration(&self) -> Duration {
+        self.lease
+    }
+
     /// Hands out commands, as soon as there are some; none when the wait is over.
     pub async fn lease(
         &self,
@@ -133,7 +147,7 @@ impl Leasing {
         scope: &Scope,
         request: LeaseRequest,
     ) -> Result<Vec<Leased>, LeaseError> {
-        crate::workers::check_name(&request.worker)?;
+        check_name(&request.worker)?;
         amount("max", 1, request.max)?;
         let pool = request.pool.clone().filter(|pool| !pool.is_empty());
         let wanted = Wanted {
@@ -176,16 +190,22 @@ impl Leasing {
     ) -> Result<Renewed, LeaseError> {
         amount("the number of commands", 0, commands.len())?;
         let kind = noetl_store::RuntimeKind::WorkerPool;
-        self.workers.heartbeat(tenant, scope, kind, worker).await?;
-        let held = self.store.renew_held(scope.as_ref(), worker, commands, LEASE).await;
+        check_name(worker)?;
+        // First, and whatever becomes of the sign of life: a database that is away must not end the
+        // leases in those that are there.
+        let held = self.store.renew_held(scope.as_ref(), worker, commands, self.lease).await;
+        if let Err(error) = self.workers.heartbeat(tenant, scope, kind, worker).await {
+            warn!(worker, %error, "a worker's sign of life is not noted");
+        }
         let held = held.map_err(LeaseError::Store)?;
         if !held.is_empty() {
             self.workers.held().seen();
         }
+        let stopped = self.stopped_elsewhere(&held).await.map_err(LeaseError::Store)?;
         let mut renewed = Renewed::default();
         for command in commands {
             if held.binary_search(command).is_ok() {
-                if self.calls.is_stopped(*command) {
+                if self.calls.is_stopped(*command) || stopped.contains(command) {
                     renewed.cancel.push(*command);
                 }
                 continue;
@@ -200,12 +220,33 @@ impl Leasing {
         Ok(renewed)
     }
 
+    /// Those of these commands that are to be stopped because their execution fails, wherever that was
+    /// decided. Until it gives up on them, such an execution has a row that says when it does.
+    async fn stopped_elsewhere(
+        &self,
+        commands: &[CommandId],
+    ) -> Result<HashSet<CommandId>, StoreError> {
+        // The one process there is knows by itself.
+        if commands.is_empty() || !self.store.is_shared() {
+            return Ok(HashSet::new());
+        }
+        let held = self.store.held(commands).await?;
+        let mut executions: Vec<ExecutionId> = held.iter().map(|held| held.execution).collect();
+        executions.sort_unstable();
+        executions.dedup();
+        let failing = self.store.have_sent(ABANDON, &executions).await?;
+        let is_stopped = |held: &HeldCommand| failing.binary_search(&held.execution).is_ok();
+        Ok(held.into_iter().filter(is_stopped).map(|held| held.id).collect())
+    }
+
     /// Deals with leases that have ended by now, rather than at the next look. How many.
     pub async fn end_overdue(&self) -> Result<usize, StoreError> {
         let look = LeaseLook {
             store: self.store.clone(),
             journal: self.journal.clone(),
             held: self.workers.held().clone(),
+            metrics: self.metrics.clone(),
+            lease: self.lease,
             closing: self.draining.clone(),
         };
         look.look().await
@@ -268,19 +309,44 @@ impl Leasing {
             if next.is_empty() {
                 return Ok(taken);
             }
-            let claims = next.into_iter().map(|row| self.claim_one(row, worker.clone()));
+            let of = self.executions_of(&next).await?;
+            let claims = next.into_iter().filter_map(|row| {
+                let of = of.get(&row.execution)?.clone();
+                Some(self.claim_one(row, of, worker.clone()))
+            });
+            let mut failed = None;
             for claimed in join_all(claims).await {
                 match claimed {
                     Ok(leased) => taken.extend(leased),
-                    Err(error) if taken.is_empty() => return Err(error),
-                    // What was claimed is handed out; the rest stays where it is.
-                    Err(error) => {
-                        warn!(%error, "fewer commands were handed out than wait");
-                        return Ok(taken);
-                    }
+                    Err(error) => failed = Some(error),
+                }
+            }
+            match failed {
+                None => {}
+                Some(error) if taken.is_empty() => return Err(error),
+                // What was claimed is handed out; the rest stays where it is.
+                Some(error) => {
+                    warn!(%error, "fewer commands were handed out than wait");
+                    return Ok(taken);
                 }
             }
         }
+    }
+
+    /// The rows of the executions of these commands; those that are gone take their commands along.
+    async fn executions_of(
+        &self,
+        rows: &[CommandRow],
+    ) -> Result<HashMap<ExecutionId, (Tenant, ExecutionRow)>, LeaseError> {
+        let ids: BTreeSet<ExecutionId> = rows.iter().map(|row| row.execution).collect();
+        let read = ids.into_iter().map(async |id| {
+            let Some(tenant) = self.store.tenant_of(id).await? else { return Ok(None) };
+            let row = self.store.execution(&tenant, id).await?;
+            Ok(row.map(|row| (tenant, row)))
+        });
+        let read: Result<Vec<_>, StoreError> = join_all(read).await.into_iter().collect();
+        let read = read.map_err(LeaseError::Store)?;
+        Ok(read.into_iter().flatten().map(|(tenant, row)| (row.id, (tenant, row))).collect())
     }
 
     /// Claims a command; `None` when it is another's or over. What is to be run is read first: once
@@ -288,6 +354,7 @@ impl Leasing {
     async fn claim_one(
         &self,
         row: CommandRow,
+        (tenant, of): (Tenant, ExecutionRow),
         worker: Arc<str>,
     ) -> Result<Option<Leased>, LeaseError> {
         let before = Seq(row.issued.0.saturating_sub(1));
@@ -299,7 +366,7 @@ impl Leasing {
         match self.journal.submit(row.execution, input).await {
             // Without an event another call of this worker has it.
             Ok(accepted) if accepted.events.is_empty() => Ok(None),
-            Ok(_) => Ok(Some(Leased { row, event, issued })),
+            Ok(_) => Ok(Some(Leased { row, event, issued, of, tenant })),
             Err(SubmitError::Refused(_)) => Ok(None),
             Err(error) => Err(LeaseError::Submit(error)),
         }
@@ -309,7 +376,7 @@ impl Leasing {
     async fn began(&self, scope: &Scope, request: &LeaseRequest, taken: &[Leased]) {
         self.workers.held().seen();
         let ids: Vec<CommandId> = taken.iter().map(|leased| leased.row.id).collect();
-        let noted = self.store.renew_held(scope.as_ref(), &request.worker, &ids, LEASE).await;
+        let noted = self.store.renew_held(scope.as_ref(), &request.worker, &ids, self.lease).await;
         if let Err(error) = noted {
             warn!(%error, "new leases are as short as those of workers known by name");
         }

@@ -10,6 +10,7 @@ mod cache;
 mod callbacks;
 mod catalog;
 mod claiming;
+mod content;
 mod credentials;
 mod dispatch;
 mod due;
@@ -51,6 +52,7 @@ mod stretches;
 mod subscriptions;
 mod tailer;
 mod tokens;
+mod traces;
 mod variables;
 mod verify;
 mod watch;
@@ -63,9 +65,10 @@ pub use audit::{Asking, Given, SecretUses};
 pub use callbacks::{CallbackError, Callbacks, Called};
 pub use catalog::{Catalog, Checkup, PlaybookError, RegisterError};
 pub use claiming::{ClaimError, Claimed, Claims};
+pub use content::{CONTENT_MAX, Content, ContentError, Upload};
 pub use credentials::{CredentialError, CredentialRequest, Credentials, OpenCredential};
 pub use executions::{
-    CLEANED_MAX, Executions, ForkError, ForkRequest, Forked, RetryRequest, StartError,
+    CLEANED_MAX, Executions, ForkError, ForkRequest, ForkVersion, Forked, RetryRequest, StartError,
     StartRequest, Started,
 };
 pub use identity::IdentityError;
@@ -94,20 +97,22 @@ pub use replay::{
     Advanced, ORGANIZATION, PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Replay,
     ReplayRequest, Replayed, Resolution,
 };
-pub use reports::{Report, ReportError, Reports, is_event_type};
+pub use reports::{End, EndTaken, Report, ReportError, Reports, is_event_type};
+pub use results::{INLINE_MAX, is_small, small_fields};
 pub use retention::{PurgeError, Purged, purge};
 pub use rotation::{KeyStatus, KeyTally, Keys, Rotated};
 pub use sealing::{
     EncryptionKey, KEY_VARIABLE, KEY_VERSION_VARIABLE, KeyError, PREVIOUS_KEY_VARIABLE, SealError,
 };
 pub use service::{Control, OpenError};
-pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults};
+pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults, execution_in};
 pub use stretches::{Stretch, Stretches};
 pub use subscriptions::{SubscriptionError, Subscriptions};
 pub use tokens::{Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole};
+pub use traces::{Received, TraceOf, Traces};
 pub use variables::{KeepError, Variables};
 pub use verify::{Problem, Verified, verify};
 pub use watch::{Follow, Watch};
 pub use why::{Ending, Wait, Why};
-pub use worker_seal::{SEAL_ALGORITHM, SEAL_VERSION, WorkerKeyError, WorkerSeal};
+pub use worker_seal::{SEAL_ALGORITHM, SEAL_VERSION, WorkerKey, WorkerKeyError, WorkerSeal};
 pub use workers::{Registration, Scope, WorkerError, Workers};

@@ -5,6 +5,8 @@
 //! a line is worth less than the step that prints it. Known secrets are taken out before anything is
 //! kept.
 
+mod lost;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,11 +14,12 @@ use std::time::Duration;
 
 use noetl_model::{Clock, CommandId, ExecutionId, Tenant, Timestamp, Value};
 use noetl_store::logs::LINE_BYTES_MAX;
-use noetl_store::{LogGap, LogLine, LogQuery, LogStream, NewLine, Store, StoreError};
+use noetl_store::{LogGap, LogLine, LogQuery, LogStream, NewLine, PassedOver, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use self::lost::Lost;
 use crate::redaction::{Redaction, unmark};
 use crate::watch::Watch;
 
@@ -76,6 +79,7 @@ pub struct LogLines {
     watch: Watch,
     queue: mpsc::Sender<Work>,
     dropped: Arc<AtomicU64>,
+    lost: Lost,
 }
 
 impl LogLines {
@@ -88,7 +92,8 @@ impl LogLines {
         closing: CancellationToken,
     ) -> (Self, impl Future<Output = ()>) {
         let (queue, work) = mpsc::channel(QUEUE_MAX);
-        let lines = Self { store, redaction, clock, watch, queue, dropped: Arc::default() };
+        let (dropped, lost) = (Arc::default(), Lost::default());
+        let lines = Self { store, redaction, clock, watch, queue, dropped, lost };
         let writer = lines.clone().write(work, closing);
         (lines, writer)
     }
@@ -99,14 +104,16 @@ impl LogLines {
         execution: ExecutionId,
         command: CommandId,
     ) -> impl Fn(LogStream, &str) + Send + Sync + 'static {
-        let (queue, clock, dropped) =
-            (self.queue.clone(), self.clock.clone(), self.dropped.clone());
+        let (queue, clock) = (self.queue.clone(), self.clock.clone());
+        let (dropped, lost) = (self.dropped.clone(), self.lost.clone());
         move |stream, text| {
-            let (at, text) = (clock.now(), text.to_owned());
-            let printed = Printed { execution, command, at, stream, text };
-            if queue.try_send(Work::Print(printed)).is_err() {
+            let Ok(room) = queue.try_reserve() else {
                 dropped.fetch_add(1, Ordering::Relaxed);
-            }
+                lost.text(execution, command, text);
+                return;
+            };
+            let (at, text) = (clock.now(), text.to_owned());
+            room.send(Work::Print(Printed { execution, command, at, stream, text }));
         }
     }
 
@@ -204,6 +211,8 @@ impl LogLines {
                     self.write_batch(std::mem::take(&mut batch)).await;
                     return;
                 }
+                // There may be nothing left to write that would bring it along.
+                () = self.lost.noted() => {}
             }
             self.write_batch(std::mem::take(&mut batch)).await;
             let dropped = self.dropped();
@@ -231,21 +240,62 @@ impl LogLines {
             }
         }
         for (execution, texts) in executions {
-            if let Err(error) = self.keep(execution, texts).await {
+            let lines = match self.lines_of(execution, texts).await {
+                Ok(lines) => lines,
+                Err((error, texts)) => {
+                    warn!(execution.id = %execution, %error, "lines of steps are lost");
+                    for printed in texts {
+                        self.lost.text(execution, printed.command, &printed.text);
+                    }
+                    continue;
+                }
+            };
+            if let Err(error) = self.keep(execution, &lines).await {
                 warn!(execution.id = %execution, %error, "lines of steps are lost");
+                for line in lines {
+                    let (command, bytes) = (line.command, line.cost());
+                    self.lost.add(execution, PassedOver { command, lines: 1, bytes });
+                }
             }
             self.watch.stirred(execution);
         }
+        self.count_lost().await;
         for waiter in waiters {
             // Whoever waited may have gone.
             let _ = waiter.send(());
         }
     }
 
-    async fn keep(&self, execution: ExecutionId, texts: Vec<Printed>) -> Result<(), StoreError> {
+    /// Counts what was lost where readers are told of it. What cannot be counted now is counted with
+    /// what is written next.
+    async fn count_lost(&self) {
+        for (execution, lost) in self.lost.take() {
+            match self.store.pass_over_lines(execution, lost.clone()).await {
+                Ok(_) => {}
+                Err(error) if matches!(error.failure(), StoreError::Unknown(_)) => {
+                    // It may have been counted; twice would be wrong, and so may this be.
+                    warn!(execution.id = %execution, %error, "lost lines may not be counted");
+                }
+                Err(error) => {
+                    warn!(execution.id = %execution, %error, "lost lines are not counted yet");
+                    self.lost.put_back(execution, lost);
+                }
+            }
+        }
+    }
+
+    /// What was printed, as lines without secrets.
+    async fn lines_of(
+        &self,
+        execution: ExecutionId,
+        texts: Vec<Printed>,
+    ) -> Result<Vec<NewLine>, (StoreError, Vec<Printed>)> {
         let tenant = match self.redaction.is_empty() {
             true => None,
-            false => self.store.tenant_of(execution).await?,
+            false => match self.store.tenant_of(execution).await {
+                Ok(tenant) => tenant,
+                Err(error) => return Err((error, texts)),
+            },
         };
         let mut lines = Vec::with_capacity(texts.len());
         for Printed { command, at, stream, text, .. } in texts {
@@ -255,9 +305,13 @@ impl LogLines {
             };
             lines.extend(split(&text).map(|text| NewLine { command, at, stream, text }));
         }
+        Ok(lines)
+    }
+
+    async fn keep(&self, execution: ExecutionId, lines: &[NewLine]) -> Result<(), StoreError> {
         let mut pauses = TRIES.into_iter();
         loop {
-            match self.store.append_lines(execution, lines.clone()).await {
+            match self.store.append_lines(execution, lines.to_vec()).await {
                 Ok(_) => return Ok(()),
                 // It may have been kept; a line twice is worse than one that is lost.
                 Err(error) if matches!(error.failure(), StoreError::Unknown(_)) => {

@@ -77,7 +77,7 @@ impl Look {
                     (CommandState::Pending, _) if !known.contains(&row.id) => {
                         found += 1;
                         self.dispatch.wait(Waiting { execution: row.execution, command: row.id });
-                        self.dispatch.calls().offer(&row.pool, &row.tool);
+                        self.dispatch.calls().offer(&row.pool, &row.tool, None);
                     }
                     (_, Some(worker))
                         if identity::is_gone(worker, live.as_deref().unwrap_or_default()) =>

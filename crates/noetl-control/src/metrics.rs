@@ -3,10 +3,12 @@
 //! A label never takes a value that a caller can choose freely: an event type that is not one of
 //! ours counts as `other`, so that nobody can grow the list of series.
 
+use noetl_engine::Status;
 use noetl_model::command::DEFAULT_POOL;
+use noetl_model::trace::SpanCounts;
 use prometheus::{
-    Encoder, Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
-    Opts, Registry, TextEncoder,
+    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
 /// The content type of what [`Metrics::text`] returns.
@@ -71,6 +73,16 @@ pub fn type_label(event_type: Option<&str>) -> &'static str {
 /// Everything that is counted. One per control plane.
 pub struct Metrics {
     registry: Registry,
+    /// Batches the journal committed, failed ones too: how many, and how long each took.
+    pub commit_seconds: Histogram,
+    /// Events the journal appended.
+    pub events_appended: IntCounter,
+    /// Appends that met another process's and were decided again.
+    pub conflicts: IntCounter,
+    /// Executions that ended here, by status.
+    pub executions_finished: IntCounterVec,
+    /// Leases of workers elsewhere that ended without an answer.
+    pub leases_ended: IntCounter,
     /// Events that came from workers and clients, by type and `ok`, `rejected` or `error`.
     pub events_ingested: IntCounterVec,
     /// How long each took.
@@ -87,6 +99,14 @@ pub struct Metrics {
     pub rows_purged: IntCounterVec,
     /// Starts, by entry and outcome.
     pub execute_outcomes: IntCounterVec,
+    /// Starts asked for in one request.
+    pub execute_batch_size: Histogram,
+    /// Results handed in apart from reports, by `ok` or `error`.
+    pub results_put: IntCounterVec,
+    /// References followed, by `ok`, `not_found` or `error`.
+    pub results_resolved: IntCounterVec,
+    /// Credentials asked for sealed, by `ok` or `error`.
+    pub credentials_sealed: IntCounterVec,
     /// Requests that write, by endpoint and status.
     pub write_requests: IntCounterVec,
     /// How long each took.
@@ -117,6 +137,8 @@ pub struct Metrics {
     pub commands_pending: IntGaugeVec,
     /// Subscriptions by state.
     pub subscription_state: IntGaugeVec,
+    /// Spans of traces, by what became of them.
+    pub spans: IntCounterVec,
     /// Times a reading for this page failed.
     pub scrape_errors: IntCounter,
 }
@@ -132,6 +154,23 @@ impl Metrics {
     pub fn new() -> Self {
         let made = Maker { registry: Registry::new() };
         Self {
+            commit_seconds: made
+                .histogram("noetl_journal_commit_duration_seconds", "Time to commit one batch"),
+            events_appended: made
+                .counter("noetl_journal_events_total", "Events appended to logs of executions"),
+            conflicts: made.counter(
+                "noetl_journal_conflicts_total",
+                "Appends that met another process's and were decided again",
+            ),
+            executions_finished: made.counters(
+                "noetl_executions_finished_total",
+                "Executions that ended here",
+                &["status"],
+            ),
+            leases_ended: made.counter(
+                "noetl_command_leases_ended_total",
+                "Leases of workers elsewhere that ended without an answer",
+            ),
             events_ingested: made.counters(
                 "noetl_events_ingested_total",
                 "Events taken from workers and clients",
@@ -162,6 +201,23 @@ impl Metrics {
                 "noetl_execute_outcomes_total",
                 "Requests to start an execution",
                 &["entry", "outcome"],
+            ),
+            execute_batch_size: made
+                .sizes("noetl_execute_batch_size", "Starts asked for in one request"),
+            results_put: made.counters(
+                "noetl_result_store_put_total",
+                "Results handed in apart from reports",
+                &["status"],
+            ),
+            results_resolved: made.counters(
+                "noetl_result_store_resolve_total",
+                "References that were followed",
+                &["status"],
+            ),
+            credentials_sealed: made.counters(
+                "noetl_credentials_sealed_total",
+                "Credentials asked for sealed",
+                &["status"],
             ),
             write_requests: made.counters(
                 "noetl_write_requests_total",
@@ -227,12 +283,28 @@ impl Metrics {
                 "Subscriptions by state",
                 &["state"],
             ),
+            spans: made.counters(
+                "noetl_trace_spans_total",
+                "Spans of traces: exported, dropped for want of room, or failed to be taken",
+                &["outcome"],
+            ),
             scrape_errors: made.counter(
                 "noetl_scrape_errors_total",
                 "Readings for this page that the database did not answer",
             ),
             registry: made.registry,
         }
+    }
+
+    /// Counts the end of an execution.
+    pub(crate) fn count_end(&self, status: Status) {
+        let status = match status {
+            Status::Completed => "COMPLETED",
+            Status::Failed => "FAILED",
+            Status::Cancelled => "CANCELLED",
+            Status::Absent | Status::Running => return,
+        };
+        self.executions_finished.with_label_values(&[status]).inc();
     }
 
     /// Notes how many commands wait in each pool. Whoever starts an execution names its pool, so only
@@ -248,6 +320,15 @@ impl Metrics {
         if !rest.is_empty() {
             let pending = rest.iter().map(|(_, pending)| pending).sum();
             self.commands_pending.with_label_values(&["other"]).set(count(pending));
+        }
+    }
+
+    /// Notes what became of spans.
+    pub fn set_spans(&self, counts: SpanCounts) {
+        let SpanCounts { exported, dropped, failed } = counts;
+        for (outcome, count) in [("exported", exported), ("dropped", dropped), ("failed", failed)] {
+            let counter = self.spans.with_label_values(&[outcome]);
+            counter.inc_by(count.saturating_sub(counter.get()));
         }
     }
 
@@ -293,6 +374,16 @@ impl Maker {
 
     fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
         self.add(IntGaugeVec::new(Opts::new(name, help), labels))
+    }
+
+    fn histogram(&self, name: &str, help: &str) -> Histogram {
+        self.add(Histogram::with_opts(HistogramOpts::new(name, help)))
+    }
+
+    /// A histogram of numbers of things rather than of seconds.
+    fn sizes(&self, name: &str, help: &str) -> Histogram {
+        let buckets = vec![1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
+        self.add(Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets)))
     }
 
     fn histograms(&self, name: &str, help: &str, labels: &[&str]) -> HistogramVec {

@@ -3,14 +3,19 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use noetl_model::{ExecutionId, Timestamp, Value};
+use noetl_model::{ExecutionId, Timestamp, TraceContext, Value};
 use noetl_playbook::Playbook;
 
 /// Sends a notice somewhere.
 #[async_trait]
 pub trait Notifier: Send + Sync {
-    /// Posts `body` to `url`. An error is tried again.
-    async fn post(&self, url: &str, body: &Value) -> Result<(), String>;
+    /// Posts `body` to `url`, as part of a trace if it is of one. An error is tried again.
+    async fn post(
+        &self,
+        url: &str,
+        body: &Value,
+        trace: Option<&TraceContext>,
+    ) -> Result<(), String>;
 }
 
 /// How people are told. Cheap to clone.
@@ -28,6 +33,8 @@ pub(crate) struct Notice<'a> {
     pub(crate) step: Option<&'a str>,
     pub(crate) error: Option<&'a str>,
     pub(crate) at: Timestamp,
+    /// The span of the execution.
+    pub(crate) trace: Option<&'a TraceContext>,
 }
 
 impl Notices {
@@ -70,7 +77,7 @@ impl Notices {
         });
         let mut failed = Ok(());
         for url in self.urls(playbook, notice.what) {
-            if let Err(error) = notifier.post(&url, &body).await {
+            if let Err(error) = notifier.post(&url, &body, notice.trace).await {
                 failed = Err(error);
             }
         }

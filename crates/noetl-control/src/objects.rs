@@ -180,8 +180,12 @@ fn check_owner(whose: Option<&Tenant>, key: &str) -> Result<(), ObjectError> {
 
 /// Whether a key may be a tenant's: one that names a tenant is that one's only.
 pub(crate) fn is_of(key: &str, tenant: &Tenant) -> bool {
-    let named = key.split('/').find_map(|part| part.strip_prefix("tenant="));
-    named.is_none_or(|named| named == tenant.as_str())
+    !key.starts_with(RESERVED) && owner(key).is_none_or(|named| named == tenant.as_str())
+}
+
+/// Whose object it is, as far as its key says.
+pub(crate) fn owner(key: &str) -> Option<&str> {
+    key.split('/').find_map(|part| part.strip_prefix("tenant="))
 }
 
 /// Objects are nobody's, so the key of a suite says whose it is. A tenant's name may hold anything;

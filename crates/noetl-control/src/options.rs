@@ -8,8 +8,10 @@ use noetl_engine::Caps;
 use noetl_model::MachineId;
 use noetl_store::{Blobs, Policy};
 
+use crate::leasing::LEASE;
 use crate::notices::Notices;
 use crate::sealing::EncryptionKey;
+use crate::traces::Traces;
 
 /// Settings of one control plane.
 #[derive(Clone)]
@@ -27,6 +29,8 @@ pub struct Options {
     /// How long others wait for a process that fell silent before they take up what it held. A
     /// process that is cut off from its store for longer stops until it has a new name.
     pub lease: Duration,
+    /// How long a worker elsewhere that names what it holds may be silent before others are given it.
+    pub worker_lease: Duration,
     /// Whether unfinished executions found at the start go on.
     pub resume: bool,
     /// What credentials are encrypted with; without it there are none.
@@ -39,6 +43,8 @@ pub struct Options {
     pub notices: Notices,
     /// How long what is kept, applied once a day; everything stays when `None`.
     pub retention: Option<Policy>,
+    /// Where spans go; nowhere by default.
+    pub traces: Traces,
 }
 
 impl Default for Options {
@@ -50,12 +56,14 @@ impl Default for Options {
             blobs: None,
             env: Arc::default(),
             lease: Duration::from_secs(90),
+            worker_lease: LEASE,
             resume: true,
             encryption_key: None,
             audit_required: false,
             caps: Caps::default(),
             notices: Notices::default(),
             retention: None,
+            traces: Traces::default(),
         }
     }
 }

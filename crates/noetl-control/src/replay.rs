@@ -21,6 +21,7 @@ use noetl_store::{Store, StoreError, Until, row_bytes};
 use self::pass::Pass;
 use self::turns::Turns;
 use crate::results::Results;
+use crate::stored_results::StoredResults;
 
 pub use self::payloads::{PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Resolution};
 
@@ -79,12 +80,13 @@ pub struct Advanced {
 pub struct Replay {
     store: Arc<dyn Store>,
     results: Results,
+    stored: StoredResults,
     turns: Arc<Turns>,
 }
 
 impl Replay {
-    pub(crate) fn new(store: Arc<dyn Store>, results: Results) -> Self {
-        Self { store, results, turns: Arc::default() }
+    pub(crate) fn new(store: Arc<dyn Store>, results: Results, stored: StoredResults) -> Self {
+        Self { store, results, stored, turns: Arc::default() }
     }
 
     /// Replays a log. One that does not exist, or is another tenant's, has no events.

@@ -3,7 +3,9 @@
 //! A report about a command is an input to the engine; anything else is kept and shown, and drives
 //! nothing. What only the engine may say is refused.
 
+mod ends;
 mod inputs;
+mod tenants;
 
 use std::sync::Arc;
 
@@ -16,7 +18,9 @@ use noetl_model::{
 };
 use noetl_store::{CommandRow, Store, StoreError};
 
+pub use self::ends::{End, EndTaken};
 use self::inputs::{answered, ended, failure_in};
+pub(crate) use self::tenants::Tenants;
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError};
 use crate::redaction::{Redaction, unmark};
@@ -67,6 +71,9 @@ pub enum ReportError {
     /// Another worker holds the command.
     #[error("Command already claimed by {0}")]
     ClaimedBy(Arc<str>),
+    /// What a result refers to was not put before.
+    #[error("there is no content {0}: put it with 'PUT /api/worker/content/{0}' first")]
+    NoContent(String),
     /// The journal did not take it.
     #[error("the report was not taken")]
     Submit(#[source] SubmitError),
@@ -86,6 +93,7 @@ pub struct Reports {
     pub(crate) redaction: Redaction,
     pub(crate) workers: Workers,
     pub(crate) stored: StoredResults,
+    pub(crate) tenants: Tenants,
 }
 
 impl Reports {
@@ -225,7 +233,10 @@ impl Reports {
                 check_name(&worker).map_err(ReportError::Worker)?;
                 Input::Claim(Claim { command, worker })
             }
-            types::COMMAND_STARTED => Input::Begin(Begin { command, worker }),
+            types::COMMAND_STARTED => {
+                check_name(&worker).map_err(ReportError::Worker)?;
+                Input::Begin(Begin { command, worker })
+            }
             types::CALL_DONE => {
                 let issued = self.issued(&row).await.map_err(ReportError::Store)?;
                 self.fetch(tenant, &mut report).await?;

@@ -10,7 +10,7 @@ use noetl_store::{BlobError, BlobRef, Blobs, Digest};
 use crate::journal::SubmitError;
 
 /// Bytes of JSON up to which a result is in its event.
-const INLINE_MAX: usize = 64 * 1024;
+pub const INLINE_MAX: usize = 64 * 1024;
 
 /// What is kept beside a reference, so that conditions on small parts need not read the whole:
 /// entries of the outermost object, each up to this size, and this many.
@@ -64,8 +64,7 @@ impl Results {
         &self,
         data: &mut Value,
     ) -> Result<Option<Arc<Reference>>, SubmitError> {
-        let mut left = INLINE_MAX;
-        if fits(data, &mut left) {
+        if is_small(data) {
             return Ok(None);
         }
         let bytes = data.to_string().into_bytes();
@@ -73,7 +72,7 @@ impl Results {
             return Ok(None);
         }
         let reference = self.put_bytes(bytes).await?;
-        *data = fields(data.take());
+        *data = small_fields(data.take());
         Ok(Some(Arc::new(reference)))
     }
 
@@ -90,6 +89,12 @@ impl Results {
             bytes: kept.bytes,
             media_type: kept.media_type.into(),
         })
+    }
+
+    /// Makes content stay a while longer. Whether it is there.
+    pub(crate) async fn touch(&self, digest: Digest) -> Result<bool, SubmitError> {
+        let touched = self.blobs.touch_blob(digest).await;
+        touched.map_err(|error| SubmitError::from(ResultError::Blob(error)))
     }
 
     /// The bytes of a result, checked.
@@ -122,6 +127,11 @@ fn named_in(data: &Value) -> Option<Digest> {
     blob_of_ref(text?.as_str()?)?.digest.parse().ok()
 }
 
+/// Whether a result certainly stays in its event; one that may not is to be measured.
+pub fn is_small(data: &Value) -> bool {
+    fits(data, &mut INLINE_MAX.clone())
+}
+
 /// Whether a value's JSON certainly fits into what is left; stops as soon as it may not.
 fn fits(value: &Value, left: &mut usize) -> bool {
     let cost = match value {
@@ -147,7 +157,8 @@ fn fits(value: &Value, left: &mut usize) -> bool {
     }
 }
 
-fn fields(data: Value) -> Value {
+/// What is kept of a large result beside the reference to it.
+pub fn small_fields(data: Value) -> Value {
     let Value::Object(map) = data else { return Value::Object(Map::new()) };
     let is_small = |value: &Value| match value {
         Value::String(text) => text.len() <= FIELD_BYTES_MAX,
@@ -179,7 +190,7 @@ mod tests {
     #[test]
     fn small_fields_stay_beside_a_reference() {
         let data = json!({"rows": 7, "name": "x", "all": [1], "text": "y".repeat(300), "no": null});
-        assert_eq!(fields(data), json!({"rows": 7, "name": "x", "no": null}));
-        assert_eq!(fields(json!([1, 2])), json!({}));
+        assert_eq!(small_fields(data), json!({"rows": 7, "name": "x", "no": null}));
+        assert_eq!(small_fields(json!([1, 2])), json!({}));
     }
 }

@@ -5,7 +5,6 @@ mod measure;
 mod parts;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use noetl_model::Clock;
 use noetl_store::{Blobs, Store, StoreError};
@@ -17,6 +16,7 @@ use crate::audit::SecretUses;
 use crate::callbacks::Callbacks;
 use crate::catalog::{Catalog, Playbooks};
 use crate::claiming::Claims;
+use crate::content::Content;
 use crate::credentials::{Credentials, LocalSecrets};
 use crate::dispatch::Dispatch;
 use crate::due::Deliverer;
@@ -41,7 +41,7 @@ use crate::projections::Projections;
 use crate::recovery;
 use crate::redaction::Redaction;
 use crate::replay::Replay;
-use crate::reports::Reports;
+use crate::reports::{Reports, Tenants};
 use crate::results::Results;
 use crate::retention::Retainer;
 use crate::rotation::Keys;
@@ -50,6 +50,7 @@ use crate::stored_results::StoredResults;
 use crate::stretches::Stretches;
 use crate::subscriptions::Subscriptions;
 use crate::tokens::Tokens;
+use crate::traces::Traces;
 use crate::variables::Variables;
 use crate::watch::Watch;
 use crate::workers::Workers;
@@ -108,6 +109,8 @@ pub struct Control {
     pub variables: Variables,
     /// Results that workers hand in apart.
     pub stored_results: StoredResults,
+    /// Large results by their digest.
+    pub content: Content,
     /// What workers keep for each other.
     pub objects: Objects,
     /// Tokens of callers.
@@ -122,6 +125,8 @@ pub struct Control {
     pub outbox: Outgoing,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// Where spans go.
+    pub traces: Traces,
     /// What was committed, as it happens.
     pub watch: Watch,
     /// Commands for a worker in this process.
@@ -134,7 +139,6 @@ pub struct Control {
     dispatch: Dispatch,
     draining: CancellationToken,
     closing: CancellationToken,
-    conflicts: Arc<AtomicU64>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
     leaving: CancellationToken,
     identity: Mutex<Option<JoinHandle<()>>>,
@@ -177,7 +181,7 @@ impl Control {
         let watch = Watch::new();
         let (draining, closing) = (CancellationToken::new(), CancellationToken::new());
         let (assignments, assigned) = mpsc::channel(options.slots.max(1));
-        let conflicts = Arc::new(AtomicU64::new(0));
+        let metrics = Arc::new(Metrics::new());
         let subscriptions = Subscriptions::new(store.clone(), clock.clone(), ids.clone());
         let redaction = Redaction::default();
         let uses = SecretUses::new(store.clone(), ids.clone(), options.audit_required);
@@ -212,6 +216,7 @@ impl Control {
             watch: watch.clone(),
             redaction: redaction.clone(),
             clock: clock.clone(),
+            traces: options.traces.clone(),
             has_worker: dispatch.has_worker(),
         };
         let (logs, write_logs) = LogLines::new(
@@ -243,8 +248,9 @@ impl Control {
                 env: options.env.clone(),
                 caps: options.caps,
                 notify: options.notices.clone(),
+                traces: options.traces.clone(),
                 assignments: assignments.clone(),
-                conflicts: conflicts.clone(),
+                metrics: metrics.clone(),
                 cache_bytes: options.cache_bytes / shards.len().max(1),
                 closing: closing.clone(),
             });
@@ -264,6 +270,8 @@ impl Control {
                 store: database.clone(),
                 journal: journal.clone(),
                 held: held.clone(),
+                metrics: metrics.clone(),
+                lease: options.worker_lease,
                 closing: closing.clone(),
             };
             tasks.push(tokio::spawn(leases.run()));
@@ -309,7 +317,9 @@ impl Control {
             journal: journal.clone(),
             workers: workers.clone(),
             calls: dispatch.calls().clone(),
+            metrics: metrics.clone(),
             draining: draining.clone(),
+            lease: options.worker_lease,
             last: Arc::default(),
         };
         let reports = Reports {
@@ -321,17 +331,10 @@ impl Control {
             redaction,
             workers: workers.clone(),
             stored: stored_results.clone(),
+            tenants: Tenants::default(),
         };
-        let claims = Claims {
-            store: store.clone(),
-            journal: journal.clone(),
-            reports: reports.clone(),
-            results: results.clone(),
-            credentials: credentials.clone(),
-            keychain: keychain.clone(),
-        };
-        let metrics = Arc::new(Metrics::new());
-        let replay = Replay::new(store.clone(), results.clone());
+        let claims = Claims::new(&reports, &credentials, &keychain);
+        let replay = Replay::new(store.clone(), results.clone(), stored_results.clone());
         Ok(Self {
             starts: Starts::new(
                 store.clone(),
@@ -344,6 +347,7 @@ impl Control {
             outbox: Outgoing::new(store.clone()),
             projections: Projections::new(store.clone(), replay.clone(), metrics.clone()),
             metrics,
+            traces: options.traces,
             replay,
             reports,
             subscriptions,
@@ -374,6 +378,7 @@ impl Control {
             stretches: Stretches::new(store.clone()),
             variables,
             stored_results,
+            content: Content::new(blobs.clone()),
             objects,
             tokens: Tokens::new(store.clone(), clock.clone()),
             catalog,
@@ -385,7 +390,6 @@ impl Control {
             dispatch,
             draining,
             closing,
-            conflicts,
             tasks: Mutex::new(tasks),
             leaving,
             identity: Mutex::new(Some(identity)),

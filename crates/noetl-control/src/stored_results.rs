@@ -8,7 +8,7 @@ use noetl_playbook::template::blob_of_ref;
 use noetl_store::{Digest, NewResult, ResultSummary, Store, StoreError};
 
 use crate::ids::Ids;
-use crate::objects::is_of;
+use crate::objects::{is_of, owner};
 use crate::redaction::{Redaction, unmark};
 use crate::results::Results;
 use crate::variables::{KeepError, check_name};
@@ -120,10 +120,11 @@ impl StoredResults {
             Some(Reference::Content { execution }) => {
                 self.content(tenant, execution, uri).await.map(Resolved)
             }
-            Some(Reference::Object { tenant: named, end }) => {
+            Some(Reference::Object { tenant: named, execution, end }) => {
                 if named != tenant.as_str() {
                     return Err(ResolveError::NotFound);
                 }
+                self.is_there(tenant, execution).await?;
                 self.object(tenant, &end).await.map(Resolved)
             }
         }
@@ -137,10 +138,7 @@ impl StoredResults {
         uri: &str,
     ) -> Result<Vec<u8>, ResolveError> {
         let reference = blob_of_ref(uri).ok_or(ResolveError::NotFound)?;
-        let known = self.store.execution(tenant, execution).await.map_err(ResolveError::Store)?;
-        if known.is_none() {
-            return Err(ResolveError::NotFound);
-        }
+        self.is_there(tenant, execution).await?;
         let digest: Digest = reference.digest.parse().map_err(|_| ResolveError::NotFound)?;
         let own = self.store.references(execution).await.map_err(ResolveError::Store)?;
         if !own.contains(&digest) {
@@ -152,11 +150,20 @@ impl StoredResults {
         })
     }
 
-    /// An object by the end of its key, unless the key says that it is another tenant's.
+    /// Whether an execution is the caller's.
+    async fn is_there(&self, tenant: &Tenant, id: ExecutionId) -> Result<(), ResolveError> {
+        let known = self.store.execution(tenant, id).await.map_err(ResolveError::Store)?;
+        known.map(|_| ()).ok_or(ResolveError::NotFound)
+    }
+
+    /// An object by the end of its key: one whose key says that it is the tenant's, or else one
+    /// whose key does not say whose it is.
     async fn object(&self, tenant: &Tenant, end: &str) -> Result<Vec<u8>, ResolveError> {
         let found = self.store.objects_ending(end, ENDS_MAX).await.map_err(ResolveError::Store)?;
-        let mine = found.into_iter().find(|summary| is_of(&summary.key, tenant));
-        let key = mine.ok_or(ResolveError::NotFound)?.key;
+        let mut mine: Vec<_> =
+            found.into_iter().filter(|summary| is_of(&summary.key, tenant)).collect();
+        mine.sort_by_key(|summary| owner(&summary.key).is_none());
+        let key = mine.into_iter().next().ok_or(ResolveError::NotFound)?.key;
         let object = self.store.object(&key).await.map_err(ResolveError::Store)?;
         Ok(object.ok_or(ResolveError::NotFound)?.bytes)
     }
@@ -179,6 +186,15 @@ async fn measured(data: Value, summary: impl FnOnce(u64, String) -> ResultSummar
     }
 }
 
+/// The execution that a reference is about, if it is one.
+pub fn execution_in(uri: &str) -> Option<ExecutionId> {
+    Reference::read(uri).map(|reference| match reference {
+        Reference::Stored { execution, .. }
+        | Reference::Content { execution }
+        | Reference::Object { execution, .. } => execution,
+    })
+}
+
 /// What a text refers to.
 #[derive(Debug, PartialEq, Eq)]
 enum Reference<'u> {
@@ -187,7 +203,7 @@ enum Reference<'u> {
     /// Content of an execution.
     Content { execution: ExecutionId },
     /// An object of this tenant whose key ends so.
-    Object { tenant: &'u str, end: String },
+    Object { tenant: &'u str, execution: ExecutionId, end: String },
 }
 
 impl<'u> Reference<'u> {
@@ -216,7 +232,7 @@ impl<'u> Reference<'u> {
             return None;
         }
         let end = format!("/execution={execution}/results/{step}/{frame}/{row}/{attempt}.json");
-        Some(Self::Object { tenant, end })
+        Some(Self::Object { tenant, execution, end })
     }
 }
 
@@ -235,7 +251,7 @@ mod tests {
         assert_eq!(Reference::read(&content), Some(Reference::Content { execution }));
         let object = Reference::read("noetl://default/shop/results/12/load/0/1/2");
         let end = "/execution=12/results/load/0/1/2.json".to_owned();
-        assert_eq!(object, Some(Reference::Object { tenant: "default", end }));
+        assert_eq!(object, Some(Reference::Object { tenant: "default", execution, end }));
     }
 
     #[test]

@@ -92,6 +92,8 @@ struct Around {
     /// Workers that registered and were heard of lately.
     workers: Vec<String>,
     live: Vec<Lease>,
+    /// When the leases of workers elsewhere end.
+    held: HashMap<CommandId, Timestamp>,
     children: HashMap<ExecutionId, ExecutionStatus>,
     /// Why published workers cannot run a command that waits.
     lacking: HashMap<CommandId, String>,
@@ -170,6 +172,9 @@ impl Executions {
         }
         if has(|awaited| matches!(awaited, Awaited::Report { .. })) {
             around.live = self.store.live(LEASES).await?;
+            let commands: Vec<CommandId> = found.iter().filter_map(reported).collect();
+            let held = self.store.held(&commands).await?;
+            around.held = held.into_iter().map(|held| (held.id, held.until)).collect();
         }
         for one in found {
             if let Awaited::Child { execution, .. } = one.awaited
@@ -207,6 +212,11 @@ impl Executions {
         }
         Ok(ended(row, end.as_ref(), failed.as_ref()))
     }
+}
+
+/// The command whose worker is to report.
+fn reported(one: &Outstanding) -> Option<CommandId> {
+    one.command.filter(|_| matches!(one.awaited, Awaited::Report { .. }))
 }
 
 fn is_unhandled(event: &Event) -> bool {

@@ -48,6 +48,49 @@ pub enum WorkerKeyError {
     Encrypt,
 }
 
+/// The key of one worker process. It is made for the process and is kept nowhere else.
+pub struct WorkerKey(StaticSecret);
+
+/// Shows nothing of it.
+impl std::fmt::Debug for WorkerKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WorkerKey")
+    }
+}
+
+impl WorkerKey {
+    /// A new one.
+    pub fn generate() -> Self {
+        let mut secret = Zeroizing::new([0; KEY_BYTES]);
+        OsRng.fill_bytes(&mut *secret);
+        Self(StaticSecret::from(*secret))
+    }
+
+    /// Its public half in base64, as a worker registers it.
+    pub fn public(&self) -> String {
+        BASE64_STANDARD.encode(PublicKey::from(&self.0).as_bytes())
+    }
+
+    /// What was sealed for this key; `None` when it was for another, or was changed on its way.
+    pub fn open(&self, seal: &WorkerSeal) -> Option<Zeroizing<Vec<u8>>> {
+        let ephemeral = BASE64_STANDARD.decode(seal.ephemeral.trim()).ok()?;
+        let ephemeral = PublicKey::from(<[u8; PUBLIC_BYTES]>::try_from(ephemeral).ok()?);
+        let shared = self.0.diffie_hellman(&ephemeral);
+        if !shared.was_contributory() {
+            return None;
+        }
+        let mut made = Zeroizing::new([0; KEY_BYTES + NONCE_BYTES]);
+        let hkdf = Hkdf::<Sha256>::new(None, shared.as_bytes());
+        hkdf.expand(PURPOSE, &mut *made).ok()?;
+        let (key, nonce) = made.split_at(KEY_BYTES);
+        let cipher = ChaCha20Poly1305::new(Key::from_slice(key));
+        let aad = format!("{SEAL_ALGORITHM}|v={SEAL_VERSION}");
+        let sealed = BASE64_STANDARD.decode(seal.ciphertext.trim()).ok()?;
+        let payload = Payload { msg: &sealed, aad: aad.as_bytes() };
+        cipher.decrypt(Nonce::from_slice(nonce), payload).ok().map(Zeroizing::new)
+    }
+}
+
 /// Seals bytes for the holder of a key.
 pub(crate) fn seal_for(public: &str, plain: &[u8]) -> Result<WorkerSeal, WorkerKeyError> {
     let mut secret = Zeroizing::new([0; KEY_BYTES]);
@@ -138,6 +181,23 @@ mod tests {
         }
         let mixed = WorkerSeal { ephemeral: two.ephemeral, ..one };
         assert_eq!(open(&worker, &mixed), None);
+    }
+
+    #[test]
+    fn a_key_opens_what_was_sealed_for_it_as_others_seal_it_and_nothing_else() {
+        let published = WorkerKey(counting(1));
+        assert_eq!(published.public(), WORKER_PUBLIC);
+        let theirs =
+            WorkerSeal { ephemeral: EPHEMERAL.to_owned(), ciphertext: CIPHERTEXT.to_owned() };
+        assert_eq!(published.open(&theirs).as_deref().map(Vec::as_slice), Some(PLAIN));
+        let (mine, other) = (WorkerKey::generate(), WorkerKey::generate());
+        let sealed = seal_for(&mine.public(), b"secret").expect("sealed");
+        assert_eq!(mine.open(&sealed).as_deref().map(Vec::as_slice), Some(&b"secret"[..]));
+        assert!(other.open(&sealed).is_none());
+        let weak = WorkerSeal { ephemeral: BASE64_STANDARD.encode([0; 32]), ..sealed.clone() };
+        assert!(mine.open(&weak).is_none());
+        let cut = WorkerSeal { ciphertext: "AAAA".to_owned(), ..sealed };
+        assert!(mine.open(&cut).is_none());
     }
 
     #[test]

@@ -89,12 +89,22 @@ pub(crate) fn check_name(name: &str) -> Result<(), WorkerError> {
 /// Whose commands a caller speaks of: those of its tenant, or all.
 pub type Scope = Option<Tenant>;
 
+/// How long a key is taken for the one in the worker's row: somebody else may have removed the row.
+const KNOWN_FOR: Duration = Duration::from_secs(60);
+
 #[derive(Default)]
 struct Remembered {
     /// When each was last noted.
     noted: HashMap<(Scope, String), Instant>,
     /// The key each was last known by.
-    keys: HashMap<(Tenant, String), String>,
+    keys: HashMap<(Tenant, String), Known>,
+}
+
+/// A key that is in a worker's row, or was a moment ago.
+#[derive(Clone)]
+struct Known {
+    key: String,
+    since: Instant,
 }
 
 /// The workers service. Cheap to clone.
@@ -103,12 +113,13 @@ pub struct Workers {
     store: Arc<dyn Store>,
     ids: Ids,
     remembered: Arc<Mutex<Remembered>>,
+    registering: Arc<tokio::sync::Mutex<()>>,
     held: Held,
 }
 
 impl Workers {
     pub(crate) fn new(store: Arc<dyn Store>, ids: Ids, held: Held) -> Self {
-        Self { store, ids, remembered: Arc::default(), held }
+        Self { store, ids, remembered: Arc::default(), registering: Arc::default(), held }
     }
 
     /// Registers a runtime, or takes over what a known one says now. Two callers at once make one row.
@@ -120,13 +131,20 @@ impl Workers {
         said: Registration,
     ) -> Result<RuntimeRow, WorkerError> {
         check_name(&said.name)?;
-        if let (RuntimeKind::WorkerPool, Some(key)) = (kind, key_of(said.runtime.as_ref())) {
-            // First: whoever registers has begun just now, so that what its name held is lost in any
-            // case; and if this is cut short, it is done when it registers again.
-            self.end_process_before(tenant, scope, &said.name, key).await?;
-            self.remember(tenant, &said.name, key);
-        }
-        self.write(tenant, kind, said).await
+        let key = key_of(said.runtime.as_ref()).map(str::to_owned);
+        let (RuntimeKind::WorkerPool, Some(key)) = (kind, key) else {
+            return self.write(tenant, kind, said).await;
+        };
+        let name = said.name.clone();
+        // One at a time: of two first calls of a process, the later one must find the key of the
+        // earlier, or it would end what that one has claimed.
+        let _turn = self.registering.lock().await;
+        // First: whoever registers has begun just now, so that what its name held is lost in any
+        // case; and if this is cut short, it is done when it registers again.
+        self.end_process_before(tenant, scope, &name, &key).await?;
+        let row = self.write(tenant, kind, said).await?;
+        self.remember(tenant, &name, &key);
+        Ok(row)
     }
 
     /// Notes that a runtime is there. One that is not known is from now on: a published worker never
@@ -141,6 +159,7 @@ impl Workers {
         check_name(name)?;
         if !self.store.heartbeat(tenant, kind, name).await.map_err(WorkerError::Store)? {
             let (name, status) = (name.to_owned(), "ready".to_owned());
+            self.lock().keys.remove(&(tenant.clone(), name.clone()));
             let said = Registration { name, status, ..Registration::default() };
             self.write(tenant, kind, said).await?;
         }
@@ -163,6 +182,22 @@ impl Workers {
             true => Ok(()),
             false => Err(WorkerError::Unknown { kind: kind.as_str(), name: name.to_owned() }),
         }
+    }
+
+    /// Ends every lease of a worker that goes: whoever looks next hands its commands out again.
+    pub async fn release(
+        &self,
+        scope: &Scope,
+        kind: RuntimeKind,
+        name: &str,
+    ) -> Result<(), WorkerError> {
+        if kind != RuntimeKind::WorkerPool || !is_elsewhere(name) {
+            return Ok(());
+        }
+        if self.store.end_held(scope.as_ref(), name).await.map_err(WorkerError::Store)? > 0 {
+            self.held.seen();
+        }
+        Ok(())
     }
 
     /// Runtimes of a tenant.
@@ -201,15 +236,21 @@ impl Workers {
         key: Option<&str>,
     ) -> Result<(), WorkerError> {
         let known = self.lock().keys.get(&(tenant.clone(), name.to_owned())).cloned();
-        if known.as_deref().is_some_and(|known| key.is_none_or(|key| key == known)) {
+        let is_known = known.is_some_and(|known| {
+            known.since.elapsed() < KNOWN_FOR && key.is_none_or(|key| key == known.key)
+        });
+        if is_known {
             return Ok(());
         }
         let kind = RuntimeKind::WorkerPool;
-        // Who gives no key is asked for none: what it said when it registered stays.
-        if key.is_none()
+        // What it said when it registered stays. Who gives no key is asked for none.
+        let listed = self.listed(tenant, name).await?;
+        let is_same =
+            |row: &RuntimeRow| key.is_none_or(|key| key_of(row.said.runtime.as_ref()) == Some(key));
+        if listed.is_some_and(|row| is_same(&row))
             && self.store.heartbeat(tenant, kind, name).await.map_err(WorkerError::Store)?
         {
-            self.remember(tenant, name, "");
+            self.remember(tenant, name, key.unwrap_or_default());
             return Ok(());
         }
         let said = Registration {
@@ -220,7 +261,9 @@ impl Workers {
             ..Registration::default()
         };
         self.register(tenant, scope, kind, said).await?;
-        self.remember(tenant, name, key.unwrap_or_default());
+        if key.is_none() {
+            self.remember(tenant, name, "");
+        }
         Ok(())
     }
 
@@ -234,7 +277,8 @@ impl Workers {
         if remembered.keys.len() >= REMEMBERED_MAX {
             remembered.keys.clear();
         }
-        remembered.keys.insert((tenant.clone(), name.to_owned()), key.to_owned());
+        let known = Known { key: key.to_owned(), since: Instant::now() };
+        remembered.keys.insert((tenant.clone(), name.to_owned()), known);
     }
 
     /// Ends the leases of the process that had this name before, if it was another.
@@ -245,11 +289,7 @@ impl Workers {
         name: &str,
         key: &str,
     ) -> Result<(), WorkerError> {
-        let kind = Some(RuntimeKind::WorkerPool);
-        let filter =
-            RuntimeFilter { kind, name: Some(name.to_owned()), ..RuntimeFilter::default() };
-        let listed = self.store.runtimes(tenant, &filter).await.map_err(WorkerError::Store)?;
-        let before = listed.iter().find(|row| row.said.name == name);
+        let before = self.listed(tenant, name).await?;
         if before.is_some_and(|row| key_of(row.said.runtime.as_ref()) == Some(key)) {
             return Ok(());
         }
@@ -259,6 +299,15 @@ impl Workers {
             info!(worker = name, commands = ended, "a worker began anew and lost what it held");
         }
         Ok(())
+    }
+
+    /// What is listed of a worker.
+    async fn listed(&self, tenant: &Tenant, name: &str) -> Result<Option<RuntimeRow>, WorkerError> {
+        let kind = Some(RuntimeKind::WorkerPool);
+        let filter =
+            RuntimeFilter { kind, name: Some(name.to_owned()), ..RuntimeFilter::default() };
+        let listed = self.store.runtimes(tenant, &filter).await.map_err(WorkerError::Store)?;
+        Ok(listed.into_iter().find(|row| row.said.name == name))
     }
 
     async fn write(

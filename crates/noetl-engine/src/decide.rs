@@ -31,6 +31,7 @@ pub use input::{
     Abandon, Answer, AnswerFrom, Begin, Cancel, Claim, Complete, Expire, Fail, Finalize, Fork,
     Input, Keep, Start, Timeout, Wake,
 };
+pub use start::merge;
 
 use crate::execution::{Execution, Status};
 use crate::flow::Activation;

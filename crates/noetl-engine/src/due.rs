@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use noetl_model::event::{BlobRef, Child, Issued, Parked};
+use noetl_model::trace::{self, SpanId, TraceContext};
 use noetl_model::{
     CommandId, Event, ExecutionId, Fact, Failure, FailureKind, Map, Timestamp, Value,
 };
@@ -62,6 +63,13 @@ pub enum DueKind {
         /// Which workers its commands go to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pool: Option<Arc<str>>,
+        /// The span it is below.
+        #[serde(
+            default,
+            skip_serializing_if = "Option::is_none",
+            deserialize_with = "trace::kept"
+        )]
+        trace: Option<TraceContext>,
     },
     /// An execution that a command waits for has ended.
     ChildEnded {
@@ -189,13 +197,16 @@ fn start_child(
     let issued = state.open_command(command).map(|open| open.issued.clone());
     let issued = issued.or_else(|| issued_in(events, command));
     let payload = issued.as_deref().map(payload).unwrap_or_default();
-    let pool = state.started().and_then(|started| started.pool.clone());
+    let started = state.started();
+    let pool = started.and_then(|started| started.pool.clone());
+    let trace = started.and_then(|started| started.trace.as_ref());
+    let trace = trace.map(|trace| trace.at(SpanId::of_command(command)));
     let (parent, child) = (event.execution, Box::new(child.clone()));
     let target = child.execution;
     Due {
         target,
         at: event.at,
-        kind: DueKind::StartChild { parent, command, child, payload, pool },
+        kind: DueKind::StartChild { parent, command, child, payload, pool, trace },
     }
 }
 

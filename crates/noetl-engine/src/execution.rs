@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use noetl_model::command::{DEFAULT_POOL, pool_of_path};
 use noetl_model::event::{Issued, Parked, Started};
+use noetl_model::trace::Trace;
 use noetl_model::{CommandId, CommandState, EventId, ExecutionId, Seq, Timestamp};
 use noetl_playbook::template::Names;
 
@@ -250,6 +251,12 @@ impl Execution {
             Some(named) => Some(named.clone()).filter(|pool| **pool != *DEFAULT_POOL),
             None => pool_of_path(&started.path).map(Arc::from),
         }
+    }
+
+    /// The trace its commands belong to.
+    pub(crate) fn trace(&self) -> Option<Arc<Trace>> {
+        let context = self.started.as_ref()?.trace.as_ref()?;
+        Some(context.trace.clone())
     }
 
     /// Commands that are not terminal, oldest first.

@@ -5,12 +5,16 @@
 //! where everything that is under way is known by an open command, a loop, a waiting token or a
 //! token that waits to be admitted. What was under way there is handed out anew.
 
+mod fits;
+
 use std::sync::Arc;
 
 use noetl_model::event::{LoopEvent, LoopFact};
 use noetl_model::{CommandId, Event, Fact, Outcome, Seq};
 
 use crate::execution::{Execution, Status};
+
+pub use fits::{Misfit, Why, misfit};
 
 /// How many events, and bytes of them, another execution may begin with. They are recorded in one
 /// transaction; what is longer is better begun anew.

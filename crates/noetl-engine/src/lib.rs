@@ -20,6 +20,7 @@ pub mod replay;
 mod scope;
 mod slice;
 mod snapshot;
+mod spans;
 #[cfg(test)]
 mod tests;
 mod trail;
@@ -28,7 +29,7 @@ mod why;
 
 pub use decide::{
     Abandon, Answer, AnswerFrom, Begin, Cancel, Caps, Claim, Complete, Expire, Fail, Finalize,
-    Fork, Input, Keep, Moment, Refusal, Start, Timeout, Wake, decide,
+    Fork, Input, Keep, Moment, Refusal, Start, Timeout, Wake, decide, merge,
 };
 pub use due::{ChildOutcome, Due, DueKind, due_of};
 pub use effects::{Effect, effects_of};
@@ -38,5 +39,6 @@ pub use loaded::Loaded;
 pub use noetl_playbook::template::Place;
 pub use places::places_needed;
 pub use snapshot::{SNAPSHOT_LOG_BYTES_MIN, SnapshotError, snapshot_is_due};
+pub use spans::{Ending, may_end, spans_of};
 pub use values::{Limits, VALUE_BYTES_MAX, VALUES_BYTES_MAX};
 pub use why::{Awaited, Outstanding, outstanding};

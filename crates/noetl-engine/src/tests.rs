@@ -16,3 +16,4 @@ mod properties;
 mod routing;
 mod sameness;
 mod snapshots;
+mod spans;

@@ -10,6 +10,7 @@ pub use crate::issued::{Issued, LoopItem};
 pub use crate::lifecycle::{Lifecycle, SubscriptionMoved};
 pub use crate::parked::{Callback, Child, Parked};
 pub use crate::repeat::{ItemOf, LoopEvent, LoopFact};
+use crate::trace::{self, TraceContext};
 use crate::{CatalogId, CommandId, EventId, ExecutionId, Failure, Map, Timestamp, Value};
 
 /// Place in an execution's log: 1, 2, 3 … without a gap. 0 is "before the first".
@@ -326,6 +327,9 @@ pub struct Started {
     /// The execution whose past it begins with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<ForkedFrom>,
+    /// The span it is below.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "trace::kept")]
+    pub trace: Option<TraceContext>,
 }
 
 /// The past that an execution has from another.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Map;
 use crate::scope::CommandScope;
+use crate::trace::Trace;
 
 /// A handed-out unit of work.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +33,8 @@ pub struct Issued {
     pub idempotent: bool,
     /// The pool whose workers take it; the default one when `None`.
     pub pool: Option<Arc<str>>,
+    /// The trace of its execution. Its own span in it is known by the command's id.
+    pub trace: Option<Arc<Trace>>,
 }
 
 /// An item of a loop.

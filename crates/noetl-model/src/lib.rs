@@ -20,6 +20,7 @@ pub mod scope;
 mod shard;
 mod snowflake;
 mod time;
+pub mod trace;
 
 pub use clock::Clock;
 pub use command::{CommandState, DEFAULT_POOL, command_name};
@@ -33,6 +34,7 @@ pub use id::{
 pub use shard::shard_for;
 pub use snowflake::{MachineId, Snowflakes};
 pub use time::{Timestamp, TimestampError};
+pub use trace::TraceContext;
 
 /// A JSON value as users write and read it.
 pub type Value = serde_json::Value;

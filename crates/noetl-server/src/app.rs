@@ -21,6 +21,7 @@ const REQUESTS_MAX: usize = 1024;
 /// How long a request may take when nothing else is said. A report may be held for 20 s while the
 /// journal is busy.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// How many streams are open at a time: each holds a connection, and some memory for what its reader
 /// has not taken yet.
@@ -103,6 +104,10 @@ pub struct Options {
     pub requests_max: usize,
     /// How long one may take. Default: a minute.
     pub request_timeout: Duration,
+    /// How long a connection may say nothing, before its first request and between two. Default: a
+    /// minute, longer than workers rest between two heartbeats, so that none of them is sent into
+    /// a closing connection.
+    pub silence: Duration,
 }
 
 impl Default for Options {
@@ -117,6 +122,7 @@ impl Default for Options {
             has_metrics: true,
             requests_max: REQUESTS_MAX,
             request_timeout: REQUEST_TIMEOUT,
+            silence: SILENCE,
         }
     }
 }

@@ -49,7 +49,8 @@ impl ApiError {
         code: &'static str,
         message: impl Into<String>,
     ) -> Self {
-        Self { status, code, message: message.into(), diagnostics: Vec::new(), allowed: None }
+        let message = bounded(message.into());
+        Self { status, code, message, diagnostics: Vec::new(), allowed: None }
     }
 
     /// The same, saying which verbs would be possible.
@@ -268,6 +269,7 @@ impl From<ReportError> for ApiError {
             ReportError::Reserved(_) => Self::invalid("reserved_event_type", failure.to_string()),
             ReportError::BadType(_) => Self::invalid("invalid_event_type", failure.to_string()),
             ReportError::TooDeep => Self::invalid("too_deep", failure.to_string()),
+            ReportError::NoContent(_) => Self::invalid("content_not_found", failure.to_string()),
             ReportError::Worker(failure) => failure.into(),
             ReportError::ClaimedBy(holder) => claimed_by(&holder),
             ReportError::Submit(failure) => failure.into(),
@@ -364,6 +366,21 @@ fn status_text(status: Status) -> &'static str {
     }
 }
 
+/// The most of a sentence's beginning and of its end.
+const SAID: (usize, usize) = (1500, 300);
+
+/// A sentence of bounded length. Who sends a megabyte for a name is told so without reading it
+/// again; what was expected stands at the end.
+pub(crate) fn bounded(message: String) -> String {
+    let (first, last) = SAID;
+    if message.len() <= first + last {
+        return message;
+    }
+    let (first, last) =
+        (message.floor_char_boundary(first), message.ceil_char_boundary(message.len() - last));
+    format!("{} … {}", &message[..first], &message[last..])
+}
+
 fn sentence(found: &Diagnostic) -> String {
     format!("{}:{}: {}", found.line, found.column, found.message)
 }
@@ -382,6 +399,15 @@ fn chain(failure: &dyn Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sentence_has_an_end_and_keeps_its_beginning() {
+        let long = format!("begins {} ends", "é".repeat(1 << 20));
+        let cut = bounded(long);
+        assert!(cut.starts_with("begins é") && cut.ends_with("é ends"), "{cut}");
+        assert!(cut.len() < 2000, "{}", cut.len());
+        assert_eq!(bounded("short".to_owned()), "short");
+    }
 
     #[test]
     fn a_database_of_several_that_fails_is_named_and_its_causes_are_not() {

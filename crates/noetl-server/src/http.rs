@@ -10,3 +10,4 @@ pub(crate) mod internal;
 pub(crate) mod limits;
 pub(crate) mod panics;
 pub(crate) mod roles;
+pub(crate) mod traced;

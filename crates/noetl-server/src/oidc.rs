@@ -5,7 +5,7 @@
 //! signatures with a public key are taken: a provider's secret is nobody else's.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jsonwebtoken::jwk::{Jwk, JwkSet};
@@ -13,7 +13,6 @@ use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use noetl_control::Role;
 use noetl_model::{Tenant, Value};
 use serde::Deserialize;
-use tokio::sync::Mutex;
 
 use crate::http::caller::Caller;
 use crate::http::roles::Roles;
@@ -73,15 +72,20 @@ pub struct Oidc(Arc<Inner>);
 struct Inner {
     settings: OidcSettings,
     http: reqwest::Client,
-    keys: Mutex<Option<Keys>>,
+    /// Held for an assignment at a time, never while the provider is asked.
+    keys: Mutex<Keys>,
+    /// Held by whoever asks the provider.
+    asking: tokio::sync::Mutex<()>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Keys {
-    set: Arc<JwkSet>,
-    read: Instant,
+    set: Option<Arc<JwkSet>>,
+    read: Option<Instant>,
     /// When they were asked for last, whether or not there was an answer.
-    asked: Instant,
+    asked: Option<Instant>,
+    /// Why there was none.
+    failure: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -96,7 +100,12 @@ impl Oidc {
         // Another part of the program may have chosen one before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().timeout(ANSWER).build().map_err(io::Error::other)?;
-        Ok(Self(Arc::new(Inner { settings, http, keys: Mutex::new(None) })))
+        Ok(Self(Arc::new(Inner {
+            settings,
+            http,
+            keys: Mutex::default(),
+            asking: tokio::sync::Mutex::default(),
+        })))
     }
 
     pub(crate) async fn caller(&self, token: &str) -> Result<Caller, OidcError> {
@@ -118,35 +127,55 @@ impl Oidc {
         Ok(caller_of(settings, &claims))
     }
 
-    /// The key a token names; without a name, the only one that fits.
+    /// The key a token names; without a name, the only one that fits. Who has a key that is known
+    /// never waits for the provider.
     async fn key(&self, id: Option<&str>, algorithm: Algorithm) -> Result<Jwk, OidcError> {
-        let mut kept = self.0.keys.lock().await;
-        let known = |keys: &Keys| found(&keys.set, id, algorithm);
-        let (fresh, may_ask) = match &*kept {
-            Some(keys) if keys.read.elapsed() < KEPT => (known(keys), keys.asked.elapsed() > AGAIN),
-            Some(keys) => (None, keys.asked.elapsed() > AGAIN),
-            None => (None, true),
-        };
-        if let Some(key) = fresh {
-            return Ok(key);
-        }
-        if may_ask {
-            match self.fetch().await {
-                Ok(set) => {
-                    let now = Instant::now();
-                    *kept = Some(Keys { set: Arc::new(set), read: now, asked: now });
+        let known = self.known();
+        let key = known.set.as_ref().and_then(|set| found(set, id, algorithm));
+        let age = known.read.map(|read| read.elapsed());
+        let may_ask = known.asked.is_none_or(|asked| asked.elapsed() > AGAIN);
+        match (key, age) {
+            (Some(key), Some(age)) if age < STALE => {
+                if age > KEPT && may_ask {
+                    let provider = self.clone();
+                    tokio::spawn(async move { provider.refresh().await });
                 }
-                Err(why) => match &mut *kept {
-                    Some(keys) => keys.asked = Instant::now(),
-                    None => return Err(OidcError::Unavailable(why)),
-                },
+                return Ok(key);
             }
+            _ if may_ask => self.refresh().await,
+            _ => {}
         }
-        let usable = kept.as_ref().filter(|keys| keys.read.elapsed() < STALE);
-        let Some(keys) = usable else {
-            return Err(OidcError::Unavailable("its keys are too old".to_owned()));
+        let known = self.known();
+        let usable = known.read.is_some_and(|read| read.elapsed() < STALE);
+        let Some(set) = known.set.filter(|_| usable) else {
+            let why = known.failure.unwrap_or_else(|| "its keys are too old".to_owned());
+            return Err(OidcError::Unavailable(why));
         };
-        known(keys).ok_or_else(|| refused("its key is not one of the provider's"))
+        found(&set, id, algorithm).ok_or_else(|| refused("its key is not one of the provider's"))
+    }
+
+    /// Asks for the keys, unless somebody has just done so.
+    async fn refresh(&self) {
+        let _turn = self.0.asking.lock().await;
+        if self.known().asked.is_some_and(|asked| asked.elapsed() <= AGAIN) {
+            return;
+        }
+        let fetched = self.fetch().await;
+        let mut keys = self.0.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        keys.asked = Some(now);
+        match fetched {
+            Ok(set) => {
+                keys.set = Some(Arc::new(set));
+                keys.read = Some(now);
+                keys.failure = None;
+            }
+            Err(why) => keys.failure = Some(why),
+        }
+    }
+
+    fn known(&self) -> Keys {
+        self.0.keys.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     async fn fetch(&self) -> Result<JwkSet, String> {

@@ -146,10 +146,7 @@ pub(crate) async fn command(
 }
 
 /// The row of an execution, whoever's it is.
-pub(crate) async fn execution_of(
-    app: &App,
-    id: ExecutionId,
-) -> Result<Option<ExecutionRow>, ApiError> {
+async fn execution_of(app: &App, id: ExecutionId) -> Result<Option<ExecutionRow>, ApiError> {
     let Some(tenant) = app.control.workers.tenant_of(id).await? else { return Ok(None) };
     Ok(app.control.executions.get(&tenant, id).await?)
 }

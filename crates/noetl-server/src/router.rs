@@ -3,7 +3,9 @@
 pub(crate) mod keeping;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::DefaultBodyLimit;
+use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use utoipa::OpenApi as _;
@@ -13,23 +15,27 @@ use utoipa_axum::routes;
 
 use crate::app::{App, Options};
 use crate::http::document::{self, Document};
-use crate::http::{access, authorize, counted, limits, panics};
+use crate::http::{access, authorize, counted, limits, panics, traced};
 use crate::routes::executions::steer;
 use crate::routes::{
-    callback, catalog, cleanup, commands, credentials, dashboard, database, events, execute,
+    callback, catalog, cleanup, commands, credentials, dashboard, database, ends, events, execute,
     executions, fallback, health, ingress, intake, logs, metrics, outbox, page, pools, projection,
-    replay, runtime, stream, subscriptions, system, tokens, why, workers,
+    replay, runtime, session, stream, subscriptions, system, tokens, why, workers,
 };
 
 /// All routes of the control plane.
 pub fn router(app: App) -> Router {
     let (routes, whole) = described(&app.options);
-    let described = axum::Json(whole);
+    // Written once: it is large, and anybody may ask for it.
+    let text = whole.to_json().unwrap_or_default();
+    let described = ([(CONTENT_TYPE, "application/json")], Bytes::from(text));
     keeping::absent_routes(routes)
-        .route("/api/openapi.json", get(move || async move { described }))
+        .route("/api/openapi.json", get(move || async move { described.clone() }))
         .route("/api/docs", get(page::page))
         // A published runtime asks under a name of its own.
         .route("/api/subscriptions/register", post(subscriptions::register))
+        // So does a published page that asks without a gateway.
+        .route("/api/auth/validate", post(session::validate))
         .route_layer(from_fn_with_state(app.clone(), authorize::check))
         .route_layer(from_fn_with_state(app.clone(), limits::bound))
         .fallback(fallback::unknown_path)
@@ -37,6 +43,7 @@ pub fn router(app: App) -> Router {
         .layer(from_fn_with_state(app.clone(), counted::count))
         .layer(from_fn(panics::caught))
         .layer(from_fn_with_state(app.clone(), access::guard))
+        .layer(from_fn_with_state(app.clone(), traced::follow))
         .with_state(app)
 }
 
@@ -117,6 +124,7 @@ fn worker_routes() -> OpenApiRouter<App> {
         .routes(routes!(commands::claim))
         .routes(routes!(workers::lease))
         .routes(routes!(workers::heartbeat))
+        .routes(routes!(ends::report))
         .routes(routes!(pools::register))
         .routes(routes!(pools::heartbeat))
         .routes(routes!(pools::deregister, pools::deregister_posted))

@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::router::router;
 use crate::tls::Tls;
 
-/// How long a client may take to say what it wants, and to agree on how to talk.
+/// How long a client may take to agree on how to talk.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// How long to rest when a connection cannot be taken: most likely there are no more files to be
 /// had, and asking at once again would only burn time.
@@ -35,7 +35,7 @@ pub async fn serve(
     tls: Option<Tls>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let stopping = app.stopping.clone();
+    let (stopping, silence) = (app.stopping.clone(), app.options.silence);
     let service = TowerToHyperService::new(router(app));
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -61,11 +61,11 @@ pub async fn serve(
         let (service, watcher, tls) = (service.clone(), graceful.watcher(), tls.clone());
         tokio::spawn(async move {
             match tls {
-                None => answer(stream, service, watcher).await,
+                None => answer(stream, service, watcher, silence).await,
                 Some(tls) => {
                     let agreed = tokio::time::timeout(PATIENCE, tls.acceptor.accept(stream)).await;
                     if let Ok(Ok(stream)) = agreed {
-                        answer(stream, service, watcher).await;
+                        answer(stream, service, watcher, silence).await;
                     }
                 }
             }
@@ -79,13 +79,18 @@ pub async fn serve(
 }
 
 /// Answers the requests of one connection.
-async fn answer<S>(stream: S, service: TowerToHyperService<axum::Router>, watcher: Watcher)
-where
+async fn answer<S>(
+    stream: S,
+    service: TowerToHyperService<axum::Router>,
+    watcher: Watcher,
+    silence: Duration,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+    // Told at once that it is HTTP/1: to find out would wait for a first byte without any limit.
+    let mut builder = Builder::new(TokioExecutor::new()).http1_only();
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(silence);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
     // How a connection ends is its client's affair.
     let _ = watcher.watch(connection.into_owned()).await;
 }

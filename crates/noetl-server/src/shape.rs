@@ -12,12 +12,15 @@ use noetl_model::command::ATTEMPTS_MAX;
 use noetl_model::event::{BlobRef, Issued};
 use noetl_model::row::EventRow;
 use noetl_model::scope::CommandScope;
+use noetl_model::trace::{SpanId, TraceContext};
 use noetl_model::{Event, Fact, Failure, Map, Origin, Value, command_name};
 use noetl_playbook::Severity;
 use noetl_store::{CatalogEntry, CommandRow, ExecutionRow, ExecutionStatus};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+
+use crate::error::bounded;
 
 /// What workers call a tool's good end.
 const SUCCESS: &str = "success";
@@ -32,9 +35,9 @@ pub(crate) fn diagnostic(found: &noetl_playbook::Diagnostic) -> Diagnostic {
         code: found.code.to_owned(),
         line: found.line,
         column: found.column,
-        path: found.path.clone(),
-        message: found.message.clone(),
-        help: found.help.clone(),
+        path: bounded(found.path.clone()),
+        message: bounded(found.message.clone()),
+        help: found.help.clone().map(bounded),
     }
 }
 
@@ -319,6 +322,10 @@ pub(crate) fn command(row: &CommandRow, issued: &Issued, of: &ExecutionRow) -> C
             catalog_id: Id::text(of.catalog.get()),
             actionable: true,
             iteration_index: issued.item.as_ref().map(|item| item.index),
+            trace: issued
+                .trace
+                .as_ref()
+                .map(|trace| TraceContext::new(trace.clone(), SpanId::of_command(row.id))),
         },
     }
 }

@@ -1,5 +1,6 @@
 -- Ends the leases of everything a worker holds. Rows are locked in id order, so that two callers never
--- wait for each other in a circle.
+-- wait for each other in a circle. An append locks in the order of its batch; a circle with one is
+-- found by the server, and the statement is tried again.
 update noetl.command c set lease_until = now(), lease_max = now()
 from (
     select execution_id, command_id from noetl.command h

@@ -1,8 +1,14 @@
 //! Rows of content and of the references to it.
 
+mod spooled;
+
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Timestamp};
-use noetl_store::{BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, StoreError, StoredBlob};
+use noetl_store::{
+    BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, Spooled, StoreError, StoredBlob,
+};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -21,6 +27,20 @@ impl Blobs for PostgresStore {
         };
         self.touch("keep content", make).await?;
         Ok(blob)
+    }
+
+    async fn put_spooled(&self, content: Arc<Spooled>) -> Result<BlobRef, BlobError> {
+        self.copy_in(&content).await?;
+        Ok(content.blob().clone())
+    }
+
+    async fn blob_part(
+        &self,
+        blob: &BlobRef,
+        from: u64,
+        most: usize,
+    ) -> Result<Vec<u8>, BlobError> {
+        self.part(blob, from, most).await
     }
 
     async fn touch_blob(&self, digest: Digest) -> Result<bool, BlobError> {

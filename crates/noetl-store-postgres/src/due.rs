@@ -9,7 +9,7 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use crate::PostgresStore;
-use crate::arrays::rows;
+use crate::arrays::{plain, rows};
 use crate::column::{At, interval, json, small};
 
 #[async_trait]
@@ -37,6 +37,18 @@ impl Due for PostgresStore {
         let sql = "update noetl.due set ready_at = $2 where id = $1";
         let make = || sqlx::query(sql).bind(id.get()).bind(At::within(until));
         Ok(self.touch("put off what is due", make).await? == 1)
+    }
+
+    async fn have_sent(
+        &self,
+        kind: &str,
+        executions: &[ExecutionId],
+    ) -> Result<Vec<ExecutionId>, StoreError> {
+        let sql = "select distinct execution_id from noetl.due \
+                   where execution_id = any ($2) and kind = $1 order by execution_id";
+        let executions: Vec<i64> = executions.iter().map(|id| id.get()).collect();
+        let make = || sqlx::query(sql).bind(plain(kind)).bind(&executions);
+        self.list("look for what is due", make, |row| Ok(ExecutionId::new(row.try_get(0)?))).await
     }
 
     async fn due_of(&self, execution: ExecutionId) -> Result<Vec<DueRow>, StoreError> {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::{CommandId, Tenant};
+use noetl_model::{CommandId, ExecutionId, Tenant};
 use noetl_store::holdings::SILENCE_MAX;
-use noetl_store::{CommandRow, Holdings, StoreError};
+use noetl_store::{CommandRow, HeldCommand, Holdings, StoreError};
 use sqlx::Row;
 
 use crate::PostgresStore;
@@ -50,6 +50,23 @@ impl Holdings for PostgresStore {
         let scope = scope.map(Tenant::as_str);
         let make = || sqlx::query(sql).bind(scope).bind(plain(worker));
         self.touch("end leases of commands", make).await
+    }
+
+    async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
+        let sql = include_str!("../queries/command_held.sql");
+        let commands: Vec<i64> = commands.iter().map(|id| id.get()).collect();
+        self.list(
+            "read leases of commands",
+            || sqlx::query(sql).bind(&commands),
+            |row| {
+                Ok(HeldCommand {
+                    id: CommandId::new(row.try_get(0)?),
+                    execution: ExecutionId::new(row.try_get(1)?),
+                    until: row.try_get::<At, _>(2)?.0,
+                })
+            },
+        )
+        .await
     }
 
     async fn take_ended(

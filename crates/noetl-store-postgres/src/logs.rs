@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId};
 use noetl_store::logs::{EXECUTION_BYTES_MAX, KeptLines, LINE_COST};
-use noetl_store::{LogGap, LogLine, LogQuery, LogStream, Logs, NewLine, StoreError};
+use noetl_store::{LogGap, LogLine, LogQuery, LogStream, Logs, NewLine, PassedOver, StoreError};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
@@ -27,21 +27,15 @@ impl Logs for PostgresStore {
         execution: ExecutionId,
         lines: Vec<NewLine>,
     ) -> Result<Option<u64>, StoreError> {
-        // Behind a proxy that pools by transaction no statement keeps a name.
-        let is_kept = !self.how().speaker.is_pooled;
-        let mut tries = 1;
-        loop {
-            let mut transaction = self.begin(ACTION).await?;
-            let done = match append(&mut transaction, is_kept, execution.get(), &lines).await {
-                Ok(done) => transaction.commit().await.map(|()| done),
-                Err(error) => Err(error),
-            };
-            match done {
-                Ok(done) => return Ok(done),
-                Err(error) if tries < TRIES_MAX && fate(&error) == Fate::Retry => tries += 1,
-                Err(error) => return Err(write_error(ACTION, error)),
-            }
-        }
+        self.count_lines(execution, &lines, &[]).await
+    }
+
+    async fn pass_over_lines(
+        &self,
+        execution: ExecutionId,
+        lost: Vec<PassedOver>,
+    ) -> Result<bool, StoreError> {
+        Ok(self.count_lines(execution, &[], &lost).await?.is_some())
     }
 
     async fn lines(
@@ -79,12 +73,39 @@ impl Logs for PostgresStore {
     }
 }
 
-/// Appends lines to an execution, if there is one. The number of the last.
+impl PostgresStore {
+    /// Appends lines to an execution, if there is one, and counts lost ones. The number of the last.
+    async fn count_lines(
+        &self,
+        execution: ExecutionId,
+        lines: &[NewLine],
+        lost: &[PassedOver],
+    ) -> Result<Option<u64>, StoreError> {
+        // Behind a proxy that pools by transaction no statement keeps a name.
+        let is_kept = !self.how().speaker.is_pooled;
+        let mut tries = 1;
+        loop {
+            let mut transaction = self.begin(ACTION).await?;
+            let done = append(&mut transaction, is_kept, execution.get(), lines, lost).await;
+            let done = match done {
+                Ok(done) => transaction.commit().await.map(|()| done),
+                Err(error) => Err(error),
+            };
+            match done {
+                Ok(done) => return Ok(done),
+                Err(error) if tries < TRIES_MAX && fate(&error) == Fate::Retry => tries += 1,
+                Err(error) => return Err(write_error(ACTION, error)),
+            }
+        }
+    }
+}
+
 async fn append(
     connection: &mut PgConnection,
     is_kept: bool,
     execution: i64,
     lines: &[NewLine],
+    lost: &[PassedOver],
 ) -> Result<Option<u64>, sqlx::Error> {
     // Held against a purge, so that no line outlives its execution.
     let sql = "select from noetl.execution where execution_id = $1 for key share";
@@ -114,7 +135,7 @@ async fn append(
         };
         last += 1;
         if bytes + cost > EXECUTION_BYTES_MAX {
-            counted.pass_over(cost);
+            counted.pass_over(1, cost);
             continue;
         }
         counted.add(last, cost);
@@ -122,6 +143,15 @@ async fn append(
         columns.push(last, line);
     }
     columns.insert(connection, is_kept, execution).await?;
+    for PassedOver { command, lines, bytes } in lost {
+        let command = command.get();
+        let counted = match commands.entry(command) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(kept(connection, is_kept, execution, command).await?),
+        };
+        last += lines;
+        counted.pass_over(*lines, *bytes);
+    }
     for (command, mut counted) in commands {
         bytes =
             bytes.saturating_sub(cut(connection, is_kept, execution, command, &mut counted).await?);

@@ -1,8 +1,14 @@
 //! Rows of content and of the references to it.
 
+mod spooled;
+
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Timestamp};
-use noetl_store::{BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, StoreError, StoredBlob};
+use noetl_store::{
+    BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, Spooled, StoreError, StoredBlob,
+};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
@@ -23,6 +29,25 @@ impl Blobs for SqliteStore {
             Ok(blob)
         });
         Ok(kept.await?)
+    }
+
+    async fn put_spooled(&self, content: Arc<Spooled>) -> Result<BlobRef, BlobError> {
+        let kept = self.write("keep content", move |connection, now| {
+            spooled::put(connection, &content, now).map(|()| content.blob().clone())
+        });
+        Ok(kept.await?)
+    }
+
+    async fn blob_part(
+        &self,
+        blob: &BlobRef,
+        from: u64,
+        most: usize,
+    ) -> Result<Vec<u8>, BlobError> {
+        let asked = blob.clone();
+        let part = self
+            .read("read content", move |connection| spooled::part(connection, &asked, from, most));
+        part.await?.ok_or(BlobError::Missing { digest: blob.digest })?
     }
 
     async fn touch_blob(&self, digest: Digest) -> Result<bool, BlobError> {

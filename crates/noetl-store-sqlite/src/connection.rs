@@ -18,7 +18,7 @@ const PAGE_SIZE: u32 = 8192;
 
 /// KiB the writer keeps in memory: the pages that running executions touch, so that a commit
 /// never waits for a read.
-const WRITER_CACHE_KIB: i64 = 64 * 1024;
+pub(crate) const WRITER_CACHE_KIB: i64 = 64 * 1024;
 
 /// KiB a reader keeps in memory; the operating system keeps the rest.
 const READER_CACHE_KIB: i64 = 8 * 1024;

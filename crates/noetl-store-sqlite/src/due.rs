@@ -53,6 +53,22 @@ impl Due for SqliteStore {
         .await
     }
 
+    async fn have_sent(
+        &self,
+        kind: &str,
+        executions: &[ExecutionId],
+    ) -> Result<Vec<ExecutionId>, StoreError> {
+        let executions: Vec<i64> = executions.iter().map(|id| id.get()).collect();
+        let (kind, executions) = (kind.to_owned(), serde_json::json!(executions).to_string());
+        self.read("look for what is due", move |connection| {
+            let sql = include_str!("../queries/due_senders.sql");
+            let mut list = connection.prepare_cached(sql)?;
+            let senders = list.query_map((kind, executions), |row| row.get(0))?;
+            senders.map(|sender| sender.map(ExecutionId::new)).collect()
+        })
+        .await
+    }
+
     async fn due_of(&self, execution: ExecutionId) -> Result<Vec<DueRow>, StoreError> {
         self.read("list what is due", move |connection| {
             let sql = include_str!("../queries/due_of.sql");

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::{CommandId, Tenant};
+use noetl_model::{CommandId, ExecutionId, Tenant, Timestamp};
 use noetl_store::holdings::SILENCE_MAX;
-use noetl_store::{CommandRow, Holdings, StoreError};
+use noetl_store::{CommandRow, HeldCommand, Holdings, StoreError};
 use rusqlite::params;
 
 use crate::SqliteStore;
@@ -54,6 +54,24 @@ impl Holdings for SqliteStore {
             let sql = include_str!("../queries/command_end_held.sql");
             let scope = scope.as_ref().map(Tenant::as_str);
             connection.prepare_cached(sql)?.execute(params![scope, worker, now.as_micros()])
+        })
+        .await
+    }
+
+    async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
+        let commands: Vec<i64> = commands.iter().map(|id| id.get()).collect();
+        let commands = serde_json::json!(commands).to_string();
+        self.read("read leases of commands", move |connection| {
+            let sql = include_str!("../queries/command_held.sql");
+            let mut list = connection.prepare_cached(sql)?;
+            let held = list.query_map([commands], |row| {
+                Ok(HeldCommand {
+                    id: CommandId::new(row.get(0)?),
+                    execution: ExecutionId::new(row.get(1)?),
+                    until: Timestamp::from_micros(row.get(2)?),
+                })
+            })?;
+            held.collect::<rusqlite::Result<Vec<_>>>()
         })
         .await
     }

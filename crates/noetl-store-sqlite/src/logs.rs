@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId, Timestamp};
 use noetl_store::logs::{EXECUTION_BYTES_MAX, KeptLines};
-use noetl_store::{LogGap, LogLine, LogQuery, LogStream, Logs, NewLine, StoreError};
+use noetl_store::{LogGap, LogLine, LogQuery, LogStream, Logs, NewLine, PassedOver, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
@@ -26,7 +26,24 @@ impl Logs for SqliteStore {
             if !find.exists([execution.get()])? {
                 return Ok(None);
             }
-            append(connection, execution.get(), &lines).map(Some)
+            append(connection, execution.get(), &lines, &[]).map(Some)
+        })
+        .await
+    }
+
+    async fn pass_over_lines(
+        &self,
+        execution: ExecutionId,
+        lost: Vec<PassedOver>,
+    ) -> Result<bool, StoreError> {
+        self.write("count lost lines", move |connection, _| {
+            let sql = "select 1 from execution where id = ?1";
+            let mut find = connection.prepare_cached(sql)?;
+            let is_there = find.exists([execution.get()])?;
+            if is_there {
+                append(connection, execution.get(), &[], &lost)?;
+            }
+            Ok(is_there)
         })
         .await
     }
@@ -72,8 +89,13 @@ impl Logs for SqliteStore {
     }
 }
 
-/// Appends lines to an execution that exists. The number of the last.
-fn append(connection: &Connection, execution: i64, lines: &[NewLine]) -> rusqlite::Result<u64> {
+/// Appends lines to an execution that exists, and counts lost ones. The number of the last.
+fn append(
+    connection: &Connection,
+    execution: i64,
+    lines: &[NewLine],
+    lost: &[PassedOver],
+) -> rusqlite::Result<u64> {
     let sql = "select lines, bytes from log_execution where execution_id = ?1";
     let mut find = connection.prepare_cached(sql)?;
     let found = find.query_row([execution], |row| Ok((count(row, 0)?, count(row, 1)?)));
@@ -90,7 +112,7 @@ fn append(connection: &Connection, execution: i64, lines: &[NewLine]) -> rusqlit
         };
         last += 1;
         if bytes + cost > EXECUTION_BYTES_MAX {
-            counted.pass_over(cost);
+            counted.pass_over(1, cost);
             continue;
         }
         counted.add(last, cost);
@@ -103,6 +125,14 @@ fn append(connection: &Connection, execution: i64, lines: &[NewLine]) -> rusqlit
             line.stream.as_str(),
             line.text,
         ])?;
+    }
+    for PassedOver { command, lines, bytes } in lost {
+        let counted = match commands.entry(command.get()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(kept(connection, execution, command.get())?),
+        };
+        last += lines;
+        counted.pass_over(*lines, *bytes);
     }
     for (command, mut counted) in commands {
         bytes = bytes.saturating_sub(cut(connection, execution, command, &mut counted)?);

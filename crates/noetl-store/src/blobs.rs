@@ -6,10 +6,12 @@
 //! references are always in the database. What nothing refers to is removed by
 //! [`crate::collect`], some time after it was last put.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Timestamp};
 
-use crate::{Digest, StoreError};
+use crate::{Digest, Spooled, StoreError};
 
 /// Names content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +97,29 @@ pub trait Blobs: Send + Sync {
 
     /// Makes the time of writing later without the bytes at hand. Whether the content is there.
     async fn touch_blob(&self, digest: Digest) -> Result<bool, BlobError>;
+
+    /// The same as [`Blobs::put_blob`] with content that is in a file. A place that can takes it
+    /// piece by piece, so that its size does not show in the memory of this process.
+    async fn put_spooled(&self, content: Arc<Spooled>) -> Result<BlobRef, BlobError> {
+        let media_type = content.blob().media_type.clone();
+        self.put_blob(content.read_all().await?, &media_type).await
+    }
+
+    /// A part of the content: from a place in it on, at most so many bytes, none behind its end.
+    /// Whether there is as much as the reference says is looked at, the digest is not: whoever puts
+    /// the parts together compares it. A place that can reads no more than the part.
+    async fn blob_part(
+        &self,
+        blob: &BlobRef,
+        from: u64,
+        most: usize,
+    ) -> Result<Vec<u8>, BlobError> {
+        let mut bytes = self.blob(blob).await?;
+        let from = usize::try_from(from).unwrap_or(usize::MAX).min(bytes.len());
+        let mut part = bytes.split_off(from);
+        part.truncate(most);
+        Ok(part)
+    }
 
     /// The content, compared with length and digest of its reference.
     async fn blob(&self, blob: &BlobRef) -> Result<Vec<u8>, BlobError>;

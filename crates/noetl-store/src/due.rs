@@ -68,6 +68,13 @@ pub trait Due: Send + Sync {
     /// Makes a row ready at `until`, whoever has it. False when it is gone.
     async fn put_off(&self, id: DueId, until: Timestamp) -> Result<bool, StoreError>;
 
+    /// Those of these executions that sent a row of this kind which still waits, by id.
+    async fn have_sent(
+        &self,
+        kind: &str,
+        executions: &[ExecutionId],
+    ) -> Result<Vec<ExecutionId>, StoreError>;
+
     /// Every row this execution sent and that still waits, by time, at equal times by id.
     async fn due_of(&self, execution: ExecutionId) -> Result<Vec<DueRow>, StoreError>;
 }

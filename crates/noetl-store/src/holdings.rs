@@ -104,6 +104,17 @@ impl Holding {
     }
 }
 
+/// A command that a worker elsewhere holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HeldCommand {
+    /// It.
+    pub id: CommandId,
+    /// Its execution.
+    pub execution: ExecutionId,
+    /// When its lease ends.
+    pub until: Timestamp,
+}
+
 /// Leases of commands that workers elsewhere hold. `scope` names the tenant whose commands are
 /// meant, or all.
 #[async_trait]
@@ -126,6 +137,9 @@ pub trait Holdings: Send + Sync {
 
     /// Ends the leases of everything a worker holds. How many.
     async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError>;
+
+    /// Those of these commands that have a lease, by id.
+    async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError>;
 
     /// Takes commands whose leases have ended, longest ended first; each comes again after `again`
     /// unless it is over by then. Two callers at once get different ones.

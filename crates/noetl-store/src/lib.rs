@@ -33,6 +33,7 @@ mod sealed_rows;
 mod secret_audit;
 mod sharded;
 mod snapshots;
+mod spooled;
 pub mod subscriptions;
 mod tables;
 pub mod tail;
@@ -57,13 +58,13 @@ pub use event_log::{
     Append, Committed, EventLog, Held, Malformed, Start, Unshared, Until, first_after, row_bytes,
 };
 pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, path_contains};
-pub use holdings::{Holdings, Wanted};
+pub use holdings::{HeldCommand, Holdings, Wanted};
 pub use imports::{Import, ImportOutcome, ImportedExecution, Imports};
 pub use keychain::{
     CacheKind, Keychain, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry,
 };
 pub use leases::{Lease, Leases};
-pub use logs::{LogGap, LogLine, LogQuery, LogStream, Logs, NewLine};
+pub use logs::{LogGap, LogLine, LogQuery, LogStream, Logs, NewLine, PassedOver};
 pub use memory::MemoryStore;
 pub use objects::{Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins};
 pub use outbox::{Outbox, OutboxOptions, OutboxRow};
@@ -75,6 +76,7 @@ pub use sealed_rows::{SealedPlace, SealedRow, SealedRows};
 pub use secret_audit::{AuditFilter, SecretAudit, SecretUse};
 pub use sharded::{SHARDS_MAX, Sharded};
 pub use snapshots::{Snapshot, Snapshots, checksum};
+pub use spooled::{PIECE_BYTES, Spooled};
 pub use subscriptions::{
     NewNote, NewSubscription, Noted, Reserved, Stamp, SubscriptionAction, SubscriptionRow,
     SubscriptionState, Subscriptions,

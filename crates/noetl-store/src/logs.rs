@@ -94,6 +94,17 @@ pub struct LogGap {
     pub bytes: u64,
 }
 
+/// Lines of a command that were never handed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PassedOver {
+    /// The command.
+    pub command: CommandId,
+    /// How many.
+    pub lines: u64,
+    /// How much they would have counted for.
+    pub bytes: u64,
+}
+
 /// Which lines to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LogQuery {
@@ -132,10 +143,10 @@ impl KeptLines {
         }
     }
 
-    /// Counts a line that is not kept.
-    pub fn pass_over(&mut self, cost: u64) {
-        self.gap_lines += 1;
-        self.gap_bytes += cost;
+    /// Counts lines that are not kept.
+    pub fn pass_over(&mut self, lines: u64, cost: u64) {
+        self.gap_lines = self.gap_lines.saturating_add(lines);
+        self.gap_bytes = self.gap_bytes.saturating_add(cost);
     }
 
     /// How much of the tail has to go at least; nothing while it is not too long.
@@ -170,6 +181,14 @@ pub trait Logs: Send + Sync {
         execution: ExecutionId,
         lines: Vec<NewLine>,
     ) -> Result<Option<u64>, StoreError>;
+
+    /// Counts lines that were lost before they could be handed in, as what went. Whether there is such
+    /// an execution.
+    async fn pass_over_lines(
+        &self,
+        execution: ExecutionId,
+        lost: Vec<PassedOver>,
+    ) -> Result<bool, StoreError>;
 
     /// Lines of an execution in the order of their numbers.
     async fn lines(

@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use noetl_api::Client;
 use noetl_bus::CommandBus;
-use noetl_control::{Announcing, AnnouncingOptions, Control, EncryptionKey};
+use noetl_control::{Announcing, AnnouncingOptions, Control, EncryptionKey, Traces};
 use noetl_model::row::EventRow;
 use noetl_model::{Clock, ExecutionId, Seq};
 use noetl_server::App;
-use noetl_store::{MemoryStore, OutboxOptions, Store, SystemClock};
+use noetl_store::{OutboxOptions, Store, SystemClock};
 use noetl_tools::Registry;
 use noetl_worker::Worker;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::place::place;
 use crate::store::FrailStore;
 use crate::tools::{Echo, Noop};
 
@@ -32,12 +33,14 @@ pub struct TestAppBuilder {
     slots: usize,
     tools: Registry,
     clock: Arc<dyn Clock>,
-    store: Arc<FrailStore>,
+    store: Option<Arc<FrailStore>>,
+    outbox: OutboxOptions,
     over: Option<Arc<dyn Store>>,
     encryption_key: Option<EncryptionKey>,
     audit_required: bool,
     options: noetl_server::Options,
     bus: Option<(Arc<dyn CommandBus>, Duration)>,
+    traces: Traces,
 }
 
 impl TestAppBuilder {
@@ -65,16 +68,15 @@ impl TestAppBuilder {
     /// The store of an earlier app, to go on with what it left.
     #[must_use]
     pub fn store(mut self, store: Arc<FrailStore>) -> Self {
-        self.store = store;
+        self.store = Some(store);
         self
     }
 
     /// A store with its outbox on.
     #[must_use]
-    pub fn outbox(self) -> Self {
-        let options = OutboxOptions { is_on: true, ..OutboxOptions::default() };
-        let store = MemoryStore::new().with_outbox(options);
-        self.store(Arc::new(FrailStore::over(Arc::new(store))))
+    pub fn outbox(mut self) -> Self {
+        self.outbox.is_on = true;
+        self
     }
 
     /// The token of the internal routes.
@@ -121,14 +123,37 @@ impl TestAppBuilder {
         self
     }
 
+    /// Where spans go.
+    #[must_use]
+    pub fn traces(mut self, traces: Traces) -> Self {
+        self.traces = traces;
+        self
+    }
+
     /// Starts it.
     pub async fn start(self) -> TestApp {
-        let Self { slots, tools, clock, store, over, encryption_key, .. } = self;
-        let Self { audit_required, options, bus, .. } = self;
+        let Self {
+            slots,
+            tools,
+            clock,
+            store,
+            outbox,
+            over,
+            encryption_key,
+            audit_required,
+            options,
+            bus,
+            traces,
+        } = self;
+        let store = match store {
+            Some(store) => store,
+            None => Arc::new(FrailStore::at(place(outbox).await)),
+        };
         let settings = noetl_control::Options {
             slots,
             encryption_key,
             audit_required,
+            traces,
             ..noetl_control::Options::default()
         };
         let shared = over.unwrap_or_else(|| store.clone());
@@ -181,12 +206,14 @@ impl TestApp {
             slots: 4,
             tools: Registry::default().with(Echo).with(Noop),
             clock: Arc::new(SystemClock),
-            store: Arc::default(),
+            store: None,
+            outbox: OutboxOptions::default(),
             over: None,
             encryption_key: None,
             audit_required: false,
             options: noetl_server::Options::default(),
             bus: None,
+            traces: Traces::default(),
         }
     }
 

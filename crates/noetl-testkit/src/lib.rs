@@ -5,7 +5,9 @@
 
 mod app;
 mod clock;
+mod collector;
 pub mod nats;
+mod place;
 pub mod postgres;
 mod store;
 mod tools;
@@ -13,5 +15,6 @@ pub mod twin;
 
 pub use app::{TestApp, TestAppBuilder, worker};
 pub use clock::SimClock;
+pub use collector::{Answer, Collected, Collector, attribute};
 pub use store::{CommitFault, FrailStore};
 pub use tools::{Echo, Noop};

@@ -6,6 +6,7 @@ mod retention;
 mod secrets;
 mod traffic;
 
+use std::any::Any;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,6 +20,8 @@ use noetl_store::{
     ImportOutcome, Imports, MemoryStore, NewEntry, Store, StoreError, Unshared, Until, Wanted,
 };
 use tokio::sync::watch;
+
+use crate::place::Place;
 
 /// How a commit goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,8 @@ pub struct FrailStore {
     faults: Mutex<BTreeMap<usize, CommitFault>>,
     /// From which commit on they are under way without an end, if any are.
     holds: watch::Sender<Option<usize>>,
+    /// What has to live as long as the store inside.
+    _place: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl Default for FrailStore {
@@ -54,8 +59,12 @@ impl Default for FrailStore {
 impl FrailStore {
     /// One that keeps everything in another store.
     pub fn over(inner: Arc<dyn Store>) -> Self {
+        Self::at(Place { store: inner, holds: None })
+    }
+
+    pub(crate) fn at(place: Place) -> Self {
         Self {
-            inner,
+            inner: place.store,
             is_down: AtomicBool::default(),
             no_audit: AtomicBool::new(false),
             commits: AtomicUsize::default(),
@@ -63,6 +72,7 @@ impl FrailStore {
             command_looks: AtomicUsize::default(),
             faults: Mutex::default(),
             holds: watch::Sender::default(),
+            _place: place.holds,
         }
     }
 

@@ -35,7 +35,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::{
-    CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, Map, Value, is_deeper_than,
+    CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, Map, TraceContext, Value,
+    is_deeper_than,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -81,6 +82,8 @@ pub struct Call {
     pub artifacts: Option<Arc<dyn Artifacts>>,
     /// Stored credentials; `None` when the worker has no access to them.
     pub credentials: Option<Arc<dyn CredentialSource>>,
+    /// The span that what it calls is below.
+    pub trace: Option<TraceContext>,
 }
 
 /// Something a step can run.

@@ -72,6 +72,7 @@ pub(crate) fn bare(command: &Command) -> Call {
         context: Map::new(),
         artifacts: None,
         credentials: None,
+        trace: command.trace(),
     }
 }
 

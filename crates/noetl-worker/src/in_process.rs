@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Assignment, LocalCommands};
+use async_trait::async_trait;
+use noetl_control::{Assignment, Ended, LocalCommands};
 use noetl_tools::Registry;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio::sync::Semaphore;
 
 use crate::perform::{Command, Performer};
-use crate::services::LocalServices;
+use crate::services::{LocalServices, Services};
+use crate::source::{self, CommandSource};
 
 /// Runs the commands of its own process's control plane.
 pub struct Worker {
-    commands: LocalCommands,
+    source: Arc<InProcess>,
     performer: Performer,
 }
 
@@ -22,8 +23,7 @@ impl Worker {
     pub fn new(commands: LocalCommands, tools: Registry) -> Self {
         let services = Arc::new(LocalServices(commands.clone()));
         let performer = Performer::new(tools, Arc::new(commands.clone()), commands.clock());
-        let performer = performer.with_services(services);
-        Self { commands, performer }
+        Self { source: Arc::new(InProcess { commands, services }), performer }
     }
 
     /// The same with another limit to the task runs of one pipeline.
@@ -36,34 +36,46 @@ impl Worker {
     /// Runs until the control plane drains, then lets what runs end for up to `grace` and stops
     /// the rest. How many commands run at a time is up to the control plane's slots.
     pub async fn run(self, grace: Duration) {
-        let running = TaskTracker::new();
-        let stop = CancellationToken::new();
-        while let Some(assignment) = self.commands.next().await {
-            let (commands, performer) = (self.commands.clone(), self.performer.clone());
-            let stop = stop.clone();
-            running.spawn(async move {
-                tokio::select! {
-                    () = perform(commands, performer, assignment) => {}
-                    // Left claimed: the next start finds it and issues it again.
-                    () = stop.cancelled() => {}
-                }
-            });
-        }
-        running.close();
-        if tokio::time::timeout(grace, running.wait()).await.is_err() {
-            stop.cancel();
-            running.wait().await;
-        }
+        // What is left is found at the next start, which issues it again.
+        source::run(&self.source, &self.performer, Semaphore::MAX_PERMITS, grace).await;
     }
 }
 
-async fn perform(commands: LocalCommands, performer: Performer, assignment: Assignment) {
-    let command = Command {
-        execution: assignment.execution,
-        id: assignment.command,
-        issued: assignment.issued.clone(),
-        cancel: assignment.cancel.clone(),
-    };
-    let ended = performer.perform(&command).await;
-    commands.report(assignment, ended).await;
+/// Commands that the journal has claimed for this process as it issued them.
+struct InProcess {
+    commands: LocalCommands,
+    services: Arc<LocalServices>,
+}
+
+#[async_trait]
+impl CommandSource for InProcess {
+    type Claim = Assignment;
+
+    async fn take(&self, _free: usize) -> Option<Vec<(Command, Assignment)>> {
+        let assignment = self.commands.next().await?;
+        let command = Command {
+            execution: assignment.execution,
+            id: assignment.command,
+            issued: assignment.issued.clone(),
+            cancel: assignment.cancel.clone(),
+        };
+        Some(vec![(command, assignment)])
+    }
+
+    async fn over(&self) {
+        // There is always a place, so that nobody waits for this.
+        std::future::pending().await
+    }
+
+    fn services(&self, _claim: &Assignment) -> Arc<dyn Services> {
+        self.services.clone()
+    }
+
+    async fn lost(&self, _claim: &Assignment) {
+        std::future::pending().await
+    }
+
+    async fn report(&self, claim: Assignment, ended: Ended) {
+        self.commands.report(claim, ended).await;
+    }
 }

@@ -7,8 +7,10 @@ use std::time::Duration;
 use futures::FutureExt;
 use noetl_control::Ended;
 use noetl_model::event::Issued;
+use noetl_model::trace::SpanId;
 use noetl_model::{
-    Clock, CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, Value, is_deeper_than,
+    Clock, CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, TraceContext, Value,
+    is_deeper_than,
 };
 use noetl_playbook::pipeline::TASK_RUNS_MAX;
 use noetl_tools::Registry;
@@ -35,6 +37,14 @@ pub struct Command {
     pub issued: Arc<Issued>,
     /// Fires when it is not wanted any more.
     pub cancel: CancellationToken,
+}
+
+impl Command {
+    /// The span that what it calls is below: its own.
+    pub(crate) fn trace(&self) -> Option<TraceContext> {
+        let trace = self.issued.trace.clone()?;
+        Some(TraceContext::new(trace, SpanId::of_command(self.id)))
+    }
 }
 
 /// What runs commands. Cheap to clone.

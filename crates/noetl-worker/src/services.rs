@@ -111,16 +111,21 @@ impl CredentialSource for LocalCredentials {
     }
 }
 
+/// What a step hears of a credential that nobody kept.
+pub(crate) fn no_credential(alias: &str) -> Failure {
+    Failure::new(
+        FailureKind::Auth,
+        format!(
+            "there is no credential '{alias}'; keep one with 'POST /api/credentials' and \
+             {{\"name\": \"{alias}\", \"type\": …, \"data\": {{…}}}}, or for one run with \
+             'noetl run --credentials FILE'"
+        ),
+    )
+}
+
 fn not_to_be_had(alias: &str, error: &CredentialError) -> Failure {
     match error {
-        CredentialError::NotFound(_) => Failure::new(
-            FailureKind::Auth,
-            format!(
-                "there is no credential '{alias}'; keep one with 'POST /api/credentials' and \
-                 {{\"name\": \"{alias}\", \"type\": …, \"data\": {{…}}}}, or for one run with \
-                 'noetl run --credentials FILE'"
-            ),
-        ),
+        CredentialError::NotFound(_) => no_credential(alias),
         CredentialError::Store(error) | CredentialError::Unrecorded(error) => Failure::new(
             FailureKind::Connection,
             format!("credential '{alias}' cannot be read now: {error}"),

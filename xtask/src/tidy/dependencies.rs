@@ -18,7 +18,7 @@ const DRIVERS: [&str; 5] = ["sqlx", "rusqlite", "async-nats", "reqwest", "object
 
 /// Crates that know traits only; which adapter stands behind them is the program's choice.
 const NEUTRAL: [&str; 3] = ["noetl-control", "noetl-server", "noetl-worker"];
-const ADAPTERS: [&str; 3] = ["noetl-store-", "noetl-bus-", "noetl-blobs"];
+const ADAPTERS: [&str; 4] = ["noetl-store-", "noetl-bus-", "noetl-blobs", "noetl-otlp"];
 
 /// Checks the answer of `cargo metadata --no-deps`.
 pub(super) fn check(metadata: &Value, tree: &Tree) -> Vec<Finding> {

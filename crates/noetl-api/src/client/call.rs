@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use bytes::Bytes;
 use noetl_model::Value;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, RequestBuilder, StatusCode, Url};
@@ -16,7 +17,8 @@ pub struct Call<T> {
     method: Method,
     segments: Vec<String>,
     query: Vec<(&'static str, String)>,
-    body: Option<Vec<u8>>,
+    /// What is sent, and what that is.
+    body: Option<(Bytes, &'static str)>,
     also: Option<StatusCode>,
     reads: PhantomData<fn() -> T>,
 }
@@ -39,7 +41,14 @@ impl<T> Call<T> {
 
     pub(super) fn post<const N: usize>(segments: [&str; N], body: &impl Serialize) -> Self {
         let body = serde_json::to_vec(body).expect("requests have text keys only");
-        Self { body: Some(body), ..Self::new(Method::POST, segments) }
+        let content = Some((body.into(), "application/json"));
+        Self { body: content, ..Self::new(Method::POST, segments) }
+    }
+
+    /// A call whose body is these bytes, whatever they are.
+    pub(super) fn put<const N: usize>(segments: [&str; N], body: Bytes) -> Self {
+        let content = Some((body, "application/octet-stream"));
+        Self { body: content, ..Self::new(Method::PUT, segments) }
     }
 
     fn new<const N: usize>(method: Method, segments: [&str; N]) -> Self {
@@ -65,6 +74,11 @@ impl<T> Call<T> {
         self
     }
 
+    /// How many bytes are sent.
+    pub(super) fn size(&self) -> usize {
+        self.body.as_ref().map_or(0, |(body, _)| body.len())
+    }
+
     pub(super) fn also_answers(&self, status: StatusCode) -> bool {
         self.also == Some(status)
     }
@@ -85,7 +99,7 @@ impl<T> Call<T> {
             request = request.query(&self.query);
         }
         Ok(match &self.body {
-            Some(body) => request.header(CONTENT_TYPE, "application/json").body(body.clone()),
+            Some((body, kind)) => request.header(CONTENT_TYPE, *kind).body(body.clone()),
             None => request,
         })
     }

@@ -5,11 +5,13 @@ use reqwest::StatusCode;
 
 use super::Call;
 use crate::catalog::{
-    CheckReply, CheckRequest, Entry, ListReply, ListRequest, RegisterReply, RegisterRequest,
-    ResourceRequest,
+    BatchReply, BatchRequest, CheckReply, CheckRequest, Entry, ListReply, ListRequest,
+    RegisterReply, RegisterRequest, ResourceRequest,
 };
 use crate::commands::{ClaimReply, ClaimRequest, Command};
 use crate::credentials::{CredentialDeleted, CredentialList, CredentialView, PutCredential};
+use crate::database::{SqlReply, SqlRequest};
+use crate::ehdb::{EhdbEvents, EhdbExecutions, EhdbState};
 use crate::events::{EventReply, EventRequest, EventsReply};
 use crate::execute::{ExecuteReply, ExecuteRequest};
 use crate::executions::{
@@ -37,6 +39,12 @@ pub fn whoami() -> Call<Whoami> {
 /// Registers a document; one with errors too when `force` is given.
 pub fn register(request: &RegisterRequest, force: bool) -> Call<RegisterReply> {
     Call::post(["api", "catalog", "register"], request).with("force", force.then_some("true"))
+}
+
+/// Registers several documents, one after the other.
+pub fn register_batch(request: &BatchRequest, force: bool) -> Call<BatchReply> {
+    Call::post(["api", "catalog", "register", "batch"], request)
+        .with("force", force.then_some("true"))
 }
 
 /// Looks at a document without keeping it.
@@ -248,4 +256,33 @@ pub fn tokens() -> Call<TokenList> {
 /// Ends a token.
 pub fn revoke_token(id: &str) -> Call<TokenRevoked> {
     Call::delete(["api", "tokens", id])
+}
+
+/// Runs SQL on the database of a control plane that keeps its data in Postgres.
+pub fn sql(request: &SqlRequest) -> Call<SqlReply> {
+    Call::post(["api", "postgres", "execute"], request)
+}
+
+/// Executions, every id as text.
+pub fn ehdb_executions(
+    status: Option<&str>,
+    limit: Option<u64>,
+    offset: Option<u64>,
+) -> Call<EhdbExecutions> {
+    Call::get(["api", "ehdb", "executions"])
+        .with("status", status)
+        .with("limit", limit)
+        .with("offset", offset)
+}
+
+/// How one execution stands, every id as text; one that is not there is no refusal.
+pub fn ehdb_execution(id: ExecutionId) -> Call<EhdbState> {
+    Call::get(["api", "ehdb", "executions", &id.to_string()])
+}
+
+/// Events of one execution after another event, oldest first, every id as text.
+pub fn ehdb_events(id: ExecutionId, after: Option<i64>, limit: Option<u64>) -> Call<EhdbEvents> {
+    Call::get(["api", "ehdb", "executions", &id.to_string(), "events"])
+        .with("after", after)
+        .with("limit", limit)
 }

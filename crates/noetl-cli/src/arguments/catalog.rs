@@ -40,6 +40,8 @@ pub(crate) struct SourceArguments {
 pub(crate) enum CatalogCommand {
     /// Register documents of any kind; `-` is stdin.
     Register(DocumentsArguments),
+    /// Register documents in batches: files, and every YAML file of directories and below.
+    Load(LoadArguments),
     /// List documents, the newest version of each.
     List(ListDocumentsArguments),
     /// Print a document.
@@ -54,6 +56,25 @@ pub(crate) struct DocumentsArguments {
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Register a document with errors, too.
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LoadArguments {
+    /// The files and directories.
+    #[arg(required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The most documents of one request.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) batch_size: u16,
+    /// Say what would be sent, and send nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Register documents with errors, too.
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! What can be said about executions.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use noetl_model::ExecutionId;
 
 use super::RemoteArguments;
@@ -9,24 +9,47 @@ use super::RemoteArguments;
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadArguments {
     /// Set a workload value: `--set who=Ada`, `--set limits.max=3`. What reads as JSON is JSON,
-    /// anything else is text. Wins over --payload.
+    /// anything else is text; `workload.` before a key is left out. Wins over --payload.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// A JSON object laid over the workload: itself, a file, or `-` for stdin.
-    #[arg(
-        long,
-        short = 'i',
-        value_name = "JSON|FILE",
-        visible_alias = "workload",
-        alias = "input"
-    )]
+    /// A JSON object laid over the workload: itself, a file, or `-` for stdin. Wins over --input.
+    #[arg(long, value_name = "JSON|FILE", visible_alias = "workload")]
     pub(crate) payload: Option<String>,
+    /// The same, below --payload.
+    #[arg(long, short, value_name = "JSON|FILE")]
+    pub(crate) input: Option<String>,
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(override_usage = "noetl execute [OPTIONS] <PATH>")]
 pub(crate) struct ExecuteArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<ExecuteCommand>,
+    #[command(flatten)]
+    pub(crate) start: StartArguments,
+}
+
+/// Names that other verbs have here, too.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExecuteCommand {
+    /// Start a registered playbook.
+    #[command(hide = true)]
+    Playbook(StartArguments),
+    /// Say how an execution stands.
+    #[command(hide = true)]
+    Status(StatusArguments),
+    /// Start a new execution with the workload of another.
+    #[command(hide = true)]
+    Rerun(RerunArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StartArguments {
     /// The playbook's path in the catalog.
-    pub(crate) path: String,
+    // Never missing, unless a verb stands in its place.
+    #[arg(required = true)]
+    pub(crate) path: Option<String>,
     /// Its version; the highest when left out.
     #[arg(long, short = 'V', value_name = "N")]
     pub(crate) version: Option<u32>,

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::credential;
 use super::document::{self, Document};
+use super::load;
 use super::register::{self, refused};
 use super::shown::{diagnostics, time};
 use crate::arguments::{
@@ -27,6 +28,7 @@ const WRONG: u8 = 2;
 pub(crate) fn main(command: &CatalogCommand) -> Result<ExitCode, Failure> {
     match command {
         CatalogCommand::Register(arguments) => register::documents(arguments),
+        CatalogCommand::Load(arguments) => load::main(arguments),
         CatalogCommand::List(arguments) => {
             listed(arguments.kind.as_deref(), arguments.all, &arguments.remote)
         }

@@ -21,13 +21,15 @@ pub(crate) fn main(command: ContextCommand) -> Result<ExitCode, Failure> {
     match command {
         ContextCommand::Add(arguments) => {
             let mut changing = Changing::begin(file)?;
-            add(&mut changing, arguments)?;
+            let (context, what) = add(&mut changing, arguments)?;
             changing.write()?;
+            note(&context, what);
         }
         ContextCommand::Update(arguments) => {
             let mut changing = Changing::begin(file)?;
-            update(&mut changing, arguments)?;
+            let context = update(&mut changing, arguments)?;
             changing.write()?;
+            note(&context, "is changed");
         }
         ContextCommand::Use(arguments) => {
             let mut changing = Changing::begin(file)?;
@@ -73,7 +75,11 @@ pub(crate) fn main(command: ContextCommand) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn add(changing: &mut Changing, arguments: SetContextArguments) -> Result<(), Failure> {
+/// Adds a context; answers it, and what became of it.
+fn add(
+    changing: &mut Changing,
+    arguments: SetContextArguments,
+) -> Result<(Context, &'static str), Failure> {
     let SetContextArguments { name, fields, set_current } = arguments;
     if name.trim().is_empty() {
         return Err(Failure::new(Kind::User, "a context needs a name"));
@@ -98,11 +104,10 @@ fn add(changing: &mut Changing, arguments: SetContextArguments) -> Result<(), Fa
     }
     let context = changing.contexts.named(&name)?;
     let is_current = changing.contexts.current() == Some(name.as_str());
-    note(&context, if is_current { "is kept and used from now on" } else { "is kept" });
-    Ok(())
+    Ok((context, if is_current { "is kept and used from now on" } else { "is kept" }))
 }
 
-fn update(changing: &mut Changing, arguments: SetContextArguments) -> Result<(), Failure> {
+fn update(changing: &mut Changing, arguments: SetContextArguments) -> Result<Context, Failure> {
     let SetContextArguments { name, fields, set_current } = arguments;
     changing.contexts.named(&name)?;
     let given = given(fields)?;
@@ -114,8 +119,7 @@ fn update(changing: &mut Changing, arguments: SetContextArguments) -> Result<(),
     if set_current {
         changing.set_current(&name);
     }
-    note(&changing.contexts.named(&name)?, "is changed");
-    Ok(())
+    changing.contexts.named(&name)
 }
 
 /// What to keep, checked.

@@ -98,7 +98,7 @@ async fn of_server(remote: &Remote) -> Vec<Check> {
 }
 
 fn server(remote: &Remote, health: &Health) -> Check {
-    let base = remote.client.base().as_str().trim_end_matches('/');
+    let base = remote.client.address();
     let (version, up) = (&health.version, health.uptime_seconds);
     let origin = &remote.origin;
     let message = format!("{base} ({origin}) is version {version}, up for {up} s");
@@ -211,6 +211,8 @@ mod tests {
             nats: "disconnected".into(),
             uptime_seconds: 1,
             version: "0".into(),
+            message: String::new(),
+            timestamp: None,
         };
         let answer = |date: Option<&str>| Answer {
             value: health.clone(),

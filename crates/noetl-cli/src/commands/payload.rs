@@ -1,32 +1,66 @@
-//! What `--payload` and `--set` lay over a playbook's workload.
+//! What `--input`, `--payload` and `--set` lay over a playbook's workload.
 
 use std::path::Path;
 
 use noetl_model::{Map, Value};
 
 use super::document;
+use crate::arguments::WorkloadArguments;
 use crate::failure::{Failure, Kind};
 
 /// How deep a payload may nest: as deep as a step's result. What is deeper could be written to the
 /// log, but not be read from it.
 const DEPTH_MAX: usize = 100;
 
-/// The payload file's object with each `--set` laid over it.
-pub(super) fn read(file: Option<&Path>, set: &[String]) -> Result<Map, Failure> {
-    let payload = match file {
-        Some(path) => object(path)?,
-        None => Map::new(),
-    };
-    laid(payload, set)
+/// What is laid over a workload: `--input`, over it `--payload`, over both each `--set`.
+pub(super) fn workload(arguments: &WorkloadArguments) -> Result<Map, Failure> {
+    let WorkloadArguments { set, payload, input } = arguments;
+    if is_stdin(input.as_deref()) && is_stdin(payload.as_deref()) {
+        let message = "stdin holds --input or --payload, not both";
+        return Err(Failure::new(Kind::User, message).hint("name a file for one of them"));
+    }
+    let mut below = given("--input", input.as_deref())?;
+    lay_over(&mut below, given("--payload", payload.as_deref())?);
+    let set: Vec<String> = set.iter().map(|one| without_prefix(one).to_owned()).collect();
+    laid(below, &set)
 }
 
-/// The same where the object itself may be given, too.
-pub(super) fn given(payload: Option<&str>, set: &[String]) -> Result<Map, Failure> {
-    match payload {
-        Some(text) if text.trim_start().starts_with('{') => {
-            laid(parsed("in --payload", text)?, set)
+/// Whether one of them is read from stdin.
+pub(super) fn reads_stdin(arguments: &WorkloadArguments) -> bool {
+    is_stdin(arguments.payload.as_deref()) || is_stdin(arguments.input.as_deref())
+}
+
+fn is_stdin(given: Option<&str>) -> bool {
+    given.is_some_and(|given| document::is_stdin(Path::new(given)))
+}
+
+/// The object itself, or that of a file.
+fn given(name: &str, text: Option<&str>) -> Result<Map, Failure> {
+    match text {
+        None => Ok(Map::new()),
+        Some(text) if text.trim_start().starts_with('{') => parsed(&format!("in {name}"), text),
+        Some(file) => object(Path::new(file)),
+    }
+}
+
+/// Lays a map over another: maps below it merge, everything else replaces. No payload nests deep.
+fn lay_over(below: &mut Map, over: Map) {
+    for (key, value) in over {
+        match (below.get_mut(&key), value) {
+            (Some(Value::Object(below)), Value::Object(over)) => lay_over(below, over),
+            (_, value) => {
+                below.insert(key, value);
+            }
         }
-        other => read(other.map(Path::new), set),
+    }
+}
+
+/// An assignment may name the workload it is for.
+fn without_prefix(assignment: &str) -> &str {
+    match assignment.strip_prefix("workload.") {
+        // `workload.=1` has no key, and is refused as it is.
+        Some(rest) if !rest.starts_with('=') => rest,
+        _ => assignment,
     }
 }
 
@@ -109,9 +143,38 @@ mod tests {
 
     use super::*;
 
+    fn read(input: Option<&str>, payload: Option<&str>, set: &[&str]) -> Result<Value, String> {
+        let text = |text: &str| text.to_owned();
+        let arguments = WorkloadArguments {
+            set: set.iter().copied().map(text).collect(),
+            payload: payload.map(text),
+            input: input.map(text),
+        };
+        workload(&arguments).map(Value::Object).map_err(|failure| failure.text())
+    }
+
     fn set(assignments: &[&str]) -> Value {
-        let assignments: Vec<String> = assignments.iter().map(|&text| text.to_owned()).collect();
-        Value::Object(read(None, &assignments).unwrap())
+        read(None, None, assignments).unwrap()
+    }
+
+    #[test]
+    fn set_wins_over_payload_and_payload_over_input() {
+        let input = r#"{"a": {"x": 1, "y": 1}, "b": [1], "c": 1}"#;
+        let payload = r#"{"a": {"y": 2, "z": 2}, "b": [2], "d": {"e": 2}}"#;
+        assert_eq!(
+            read(Some(input), Some(payload), &["a.z=3", "d=3"]),
+            Ok(json!({"a": {"x": 1, "y": 2, "z": 3}, "b": [2], "c": 1, "d": 3}))
+        );
+        let both = read(Some("-"), Some("-"), &[]);
+        assert_eq!(both, Err("stdin holds --input or --payload, not both".to_owned()));
+    }
+
+    #[test]
+    fn a_key_may_name_the_workload() {
+        assert_eq!(set(&["workload.a.b=1", "a.c=2"]), json!({"a": {"b": 1, "c": 2}}));
+        assert_eq!(set(&["workload.workload.a=1", "workload=2"]), json!({"workload": 2}));
+        assert_eq!(set(&["workload=2", "workload.workload.a=1"]), json!({"workload": {"a": 1}}));
+        assert!(read(None, None, &["workload.=1"]).is_err());
     }
 
     #[test]
@@ -129,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_the_log_could_not_read_back_is_refused() {
-        let refused = |assignment: String| read(None, &[assignment]).unwrap_err().text();
+        let refused = |assignment: String| read(None, None, &[&assignment]).unwrap_err();
         let keys = vec!["a"; 60_000].join(".");
         let shown = &keys[..40];
         assert_eq!(
@@ -138,12 +201,12 @@ mod tests {
         );
         let list = format!("{}{}", "[".repeat(100), "]".repeat(100));
         assert_eq!(refused(format!("a={list}")), "--set a nests more than 100 levels deep");
-        assert!(read(None, &[format!("a={}", &list[1..199])]).is_ok());
+        assert!(read(None, None, &[&format!("a={}", &list[1..199])]).is_ok());
     }
 
     #[test]
     fn what_is_no_assignment_is_named() {
-        let failure = read(None, &["who".to_owned()]).unwrap_err();
-        assert_eq!(failure.text(), "--set takes KEY=VALUE, got 'who'");
+        let said = read(None, None, &["who"]).unwrap_err();
+        assert_eq!(said, "--set takes KEY=VALUE, got 'who'");
     }
 }

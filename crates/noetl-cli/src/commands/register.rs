@@ -1,6 +1,6 @@
 //! `noetl register` and `noetl catalog register`: documents and credentials to a server.
 
-mod files;
+pub(super) mod files;
 
 use std::process::ExitCode;
 
@@ -80,7 +80,10 @@ fn send_all(
             match (document, sent) {
                 (Ok(_), Ok(replies)) => kept.extend(replies),
                 // Nothing that follows would be heard either.
-                (Ok(_), Err(failure)) if failure.kind() == Kind::Config => return Err(failure),
+                (Ok(_), Err(failure)) if failure.kind() == Kind::Config => {
+                    print(&remote, kept, is_many)?;
+                    return Err(failure);
+                }
                 (Ok(_), Err(failure)) | (Err(failure), _) => {
                     if !is_many {
                         return Err(failure);

@@ -1,6 +1,7 @@
 //! `noetl run`: a playbook from its beginning to its end.
 
-use std::path::Path;
+mod elsewhere;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::{credentials, document, neighbours, payload};
 use crate::approvals::Approvals;
-use crate::arguments::{Output, RunArguments};
+use crate::arguments::{RunArguments, Where};
 use crate::bus::BusSetup;
 use crate::database::Database;
 use crate::failure::{Failure, Kind};
@@ -37,8 +38,11 @@ const PAGE: usize = 1000;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 pub(crate) fn main(arguments: RunArguments) -> Result<ExitCode, Failure> {
-    let stdin = Path::new("-");
-    if arguments.file == stdin && arguments.payload.as_deref() == Some(stdin) {
+    if arguments.runtime == Where::Distributed {
+        return elsewhere::start(arguments);
+    }
+    elsewhere::not_meant(&arguments)?;
+    if document::is_stdin(&arguments.file) && payload::reads_stdin(&arguments.workload) {
         let message = "stdin holds the playbook or the payload, not both";
         return Err(Failure::new(Kind::User, message).hint("name a file for one of them"));
     }
@@ -49,8 +53,12 @@ pub(crate) fn main(arguments: RunArguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(2));
     };
     let mut texts = neighbours::called_by(&arguments.file, &playbook);
+    let payload = payload::workload(&arguments.workload)?;
+    if arguments.dry_run {
+        output::note(&format!("{}: ok, and nothing was run", document.name));
+        return Ok(ExitCode::SUCCESS);
+    }
     texts.push(document.text);
-    let payload = payload::read(arguments.payload.as_deref(), &arguments.set)?;
     let runtime = tokio::runtime::Runtime::new();
     let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     runtime.block_on(run(arguments, texts, payload))
@@ -73,6 +81,7 @@ async fn run(
     texts: Vec<String>,
     payload: Map,
 ) -> Result<ExitCode, Failure> {
+    let is_json = arguments.is_json();
     let database = match (&arguments.database_url, arguments.db) {
         (Some(url), _) => Database::from_url(url)?,
         (None, Some(path)) => Database::Sqlite(path),
@@ -104,7 +113,7 @@ async fn run(
     };
     runtime.close().await;
     let (row, result) = outcome?;
-    if arguments.output == Output::Json {
+    if is_json {
         output::json(&json!({
             "execution_id": row.id.to_string(),
             "status": row.status.as_str(),

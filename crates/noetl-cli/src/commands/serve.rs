@@ -117,7 +117,7 @@ impl Serve {
 }
 
 /// Warnings and worse, unless `RUST_LOG` says otherwise.
-fn start_logging() {
+pub(super) fn start_logging() {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     // A log that nobody reads any more is no reason to end, which its own complaint would be.

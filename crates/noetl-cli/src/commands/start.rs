@@ -5,23 +5,31 @@ use std::process::ExitCode;
 use noetl_api::execute::{ExecuteReply, ExecuteRequest};
 use noetl_api::executions::{ForkReply, ForkRequest, RerunRequest, RetryRequest};
 use noetl_api::{Answer, Call, Id, Version, calls};
-use noetl_model::Map;
 
 use super::{payload, status};
 use crate::arguments::{
-    ExecuteArguments, ForkArguments, Form, RemoteArguments, RerunArguments, RetryArguments,
-    WorkloadArguments,
+    ExecuteArguments, ExecuteCommand, ForkArguments, Form, RemoteArguments, RerunArguments,
+    RetryArguments, StartArguments,
 };
 use crate::failure::Failure;
 use crate::output;
 use crate::output::answers::show;
 use crate::remote::{self, Remote};
 
-pub(crate) fn execute(arguments: &ExecuteArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn main(arguments: &ExecuteArguments) -> Result<ExitCode, Failure> {
+    match &arguments.command {
+        Some(ExecuteCommand::Playbook(arguments)) => execute(arguments),
+        Some(ExecuteCommand::Status(arguments)) => status::main(arguments),
+        Some(ExecuteCommand::Rerun(arguments)) => rerun(arguments),
+        None => execute(&arguments.start),
+    }
+}
+
+pub(crate) fn execute(arguments: &StartArguments) -> Result<ExitCode, Failure> {
     let request = ExecuteRequest {
-        path: Some(arguments.path.clone()),
+        path: arguments.path.clone(),
         version: arguments.version.map(Version::Number),
-        payload: workload(&arguments.workload)?,
+        payload: payload::workload(&arguments.workload)?,
         execution_pool: arguments.pool.clone(),
         ..ExecuteRequest::default()
     };
@@ -38,7 +46,7 @@ pub(crate) fn execute(arguments: &ExecuteArguments) -> Result<ExitCode, Failure>
 }
 
 pub(crate) fn rerun(arguments: &RerunArguments) -> Result<ExitCode, Failure> {
-    let request = RerunRequest { workload: workload(&arguments.workload)? };
+    let request = RerunRequest { workload: payload::workload(&arguments.workload)? };
     remote::run(&arguments.remote, async |remote| {
         let answer = remote.ask(calls::rerun(arguments.id, &request)).await?;
         print_started(&remote, &answer)?;
@@ -47,19 +55,21 @@ pub(crate) fn rerun(arguments: &RerunArguments) -> Result<ExitCode, Failure> {
 }
 
 pub(crate) fn retry(arguments: &RetryArguments) -> Result<ExitCode, Failure> {
-    let request =
-        RetryRequest { from: arguments.from.clone(), workload: workload(&arguments.workload)? };
+    let request = RetryRequest {
+        from: arguments.from.clone(),
+        workload: payload::workload(&arguments.workload)?,
+        version: None,
+    };
     forked(&arguments.remote, || calls::retry(arguments.id, &request))
 }
 
 pub(crate) fn fork(arguments: &ForkArguments) -> Result<ExitCode, Failure> {
-    let request =
-        ForkRequest { at: arguments.at.map(Id::text), workload: workload(&arguments.workload)? };
+    let request = ForkRequest {
+        at: arguments.at.map(Id::text),
+        workload: payload::workload(&arguments.workload)?,
+        version: None,
+    };
     forked(&arguments.remote, || calls::fork(arguments.id, &request))
-}
-
-fn workload(arguments: &WorkloadArguments) -> Result<Map, Failure> {
-    payload::given(arguments.payload.as_deref(), &arguments.set)
 }
 
 /// Starts an execution that has the past of another.

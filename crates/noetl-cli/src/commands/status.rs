@@ -11,9 +11,12 @@ use super::shown::time;
 use crate::arguments::StatusArguments;
 use crate::failure::Failure;
 use crate::output::answers::show;
-use crate::output::style::Style;
-use crate::output::table::{Cell, Tone, fields};
+use crate::output::style::{Style, one_line};
+use crate::output::table::{Cell, Tone, named};
 use crate::remote::{self, Remote};
+
+/// How long the lines are that a status stands between.
+const RULE: usize = 60;
 
 /// How a command ends that was interrupted.
 const INTERRUPTED: u8 = 130;
@@ -59,6 +62,7 @@ pub(super) fn interrupted() -> ExitCode {
     ExitCode::from(INTERRUPTED)
 }
 
+/// In the words scripts look for: a name, a colon, a blank, what it is.
 fn table(reply: &StatusReply, style: Style) -> String {
     let progress = reply.progress;
     let mut steps = format!("{} completed", progress.completed_steps);
@@ -69,21 +73,26 @@ fn table(reply: &StatusReply, style: Style) -> String {
         steps.push_str(&format!(", {} failed", progress.failed_steps));
     }
     let mut shown = vec![
-        ("execution", Cell::new(reply.execution_id)),
-        ("status", Cell::status(&reply.status)),
-        ("steps", Cell::new(steps)),
-        ("started", Cell::new(time(reply.start_time))),
+        ("Execution", Cell::new(reply.execution_id)),
+        ("Status", Cell::status(&reply.status)),
+        ("Steps", Cell::new(steps)),
+        ("Started", Cell::new(time(reply.start_time))),
     ];
-    shown.extend(reply.end_time.map(|at| ("ended", Cell::new(time(at)))));
+    shown.extend(reply.end_time.map(|at| ("Ended", Cell::new(time(at)))));
     let seconds = reply.duration_seconds.map(|seconds| format!("{seconds:.3}s"));
     let duration = reply.duration_human.clone().or(seconds);
-    shown.extend(duration.map(|text| ("duration", Cell::new(text))));
+    shown.extend(duration.map(|text| ("Duration", Cell::new(text))));
     if reply.status == "RUNNING" {
-        shown.extend(reply.current_step.as_ref().map(|step| ("current", Cell::new(step))));
+        shown.extend(reply.current_step.as_ref().map(|step| ("Current", Cell::new(step))));
     }
-    shown.extend(reply.error.as_ref().map(|why| ("error", Cell::new(why).toned(Tone::Bad))));
+    shown.extend(reply.error.as_ref().map(|why| ("Error", Cell::new(why).toned(Tone::Bad))));
+    let rule = Tone::of_status(&reply.status).paint(style, &"=".repeat(RULE));
+    let mut text = format!("{rule}\n{}", named(&shown, style));
     if !reply.completed_steps.is_empty() {
-        shown.push(("done", Cell::new(reply.completed_steps.join(", "))));
+        text.push_str("Completed steps:\n");
+        for step in &reply.completed_steps {
+            text.push_str(&format!("  - {}\n", one_line(step)));
+        }
     }
-    fields(&shown, style)
+    text + &rule + "\n"
 }

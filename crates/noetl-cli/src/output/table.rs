@@ -79,18 +79,29 @@ impl<const N: usize> Table<N> {
 
     /// The table, or this sentence when it has no rows.
     pub(crate) fn render(&self, style: Style, empty: &str) -> String {
-        if self.rows.is_empty() {
-            return format!("{empty}\n");
-        }
-        let width = |column: usize| {
-            let cells = self.rows.iter().map(|row| row[column].text.chars().count());
-            cells.chain([self.head[column].chars().count()]).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..N).map(width).collect();
-        let head = self.head.map(|text| Cell::new(text).toned(Tone::Faint));
-        let lines = std::iter::once(&head).chain(&self.rows);
-        lines.map(|row| line(row, &widths, style)).collect()
+        grid(&self.head, &self.rows, style, empty)
     }
+}
+
+/// Rows under a head, or this sentence when there are none.
+pub(crate) fn grid(
+    head: &[impl ToString],
+    rows: &[impl AsRef<[Cell]>],
+    style: Style,
+    empty: &str,
+) -> String {
+    if rows.is_empty() {
+        return format!("{empty}\n");
+    }
+    let head: Vec<Cell> =
+        head.iter().map(|name| Cell::new(name.to_string()).toned(Tone::Faint)).collect();
+    let lines = || std::iter::once(head.as_slice()).chain(rows.iter().map(AsRef::as_ref));
+    let width = |column: usize| {
+        let cells = lines().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.text.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    lines().map(|row| line(row, &widths, style)).collect()
 }
 
 fn line(cells: &[Cell], widths: &[usize], style: Style) -> String {
@@ -119,6 +130,14 @@ pub(crate) fn fields(fields: &[(&str, Cell)], style: Style) -> String {
         text.push_str(&format!("{}  {value}\n", style.faint(&name)));
     }
     text
+}
+
+/// Names and values below each other, each as `Name: value`.
+pub(crate) fn named(fields: &[(&str, Cell)], style: Style) -> String {
+    let line = |(name, cell): &(&str, Cell)| {
+        format!("{}: {}\n", style.faint(name), cell.tone.paint(style, &cell.text))
+    };
+    fields.iter().map(line).collect()
 }
 
 #[cfg(test)]

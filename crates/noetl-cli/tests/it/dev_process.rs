@@ -40,6 +40,14 @@ impl DevProcess {
         Self::start_as(command)
     }
 
+    /// Starts one without a worker on this data directory and this port, with these settings.
+    pub(crate) fn start_alone(data: &Path, port: &str, settings: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_noetl"));
+        command.args(["dev", "--port", port, "--slots", "0", "--data"]).arg(data);
+        command.envs(settings.iter().copied());
+        Self::start_as(command)
+    }
+
     /// Starts one of several on this Postgres database, with these further settings. The others
     /// miss it soon when it dies.
     pub(crate) fn start_on(url: &str, slots: usize, settings: &[(&str, &str)]) -> Self {
@@ -84,6 +92,11 @@ impl DevProcess {
         })
         .await;
         self.client.status(id).await.unwrap().status
+    }
+
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Ends it as a power cut would, as far as this process is concerned.

@@ -23,6 +23,7 @@ fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
       dev           Start the control plane with a worker on an embedded database
       server        Start the control plane alone, on a database that is named; workers are other
                     processes
+      worker        Run the steps of a server's executions, as a process of its own
       db            Look after the database
       register      Register documents at a server
       catalog       Work with the documents of a server
@@ -41,6 +42,8 @@ fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
       cleanup       Stop executions that have run for long
       credential    Keep credentials at a server
       get           Read one thing from a server
+      query         Run SQL on the database of a server that keeps its data in Postgres
+      ehdb          Read the log of a server, every id as text
       subscription  Work with subscriptions
       workers       List the workers of a server
       token         Make, list and end the tokens callers show
@@ -67,15 +70,21 @@ fn the_help_of_run_is_stable() {
 
     Arguments:
       <FILE>
-              The playbook; `-` reads it from stdin
+              The playbook; `-` reads it from stdin. With `--runtime distributed`, its path in the
+              catalog
 
     Options:
           --set <KEY=VALUE>
               Set a workload value: `--set who=Ada`, `--set limits.max=3`. What reads as JSON is JSON,
-              anything else is text. Wins over --payload
+              anything else is text; `workload.` before a key is left out. Wins over --payload
 
-          --payload <FILE>
-              A JSON object laid over the playbook's workload: a file, or `-` for stdin
+          --payload <JSON|FILE>
+              A JSON object laid over the workload: itself, a file, or `-` for stdin. Wins over --input
+
+              [alias: --workload]
+
+      -i, --input <JSON|FILE>
+              The same, below --payload
 
           --credentials <FILE>
               Keep these credentials for the run, under the names playbooks use in `auth`: a YAML or
@@ -96,6 +105,9 @@ fn the_help_of_run_is_stable() {
           --approve
               Give every approval the playbook asks for. Without it, and at a terminal, you are asked
 
+          --dry-run
+              Say what is wrong with the playbook and the payload, and run nothing
+
           --output <OUTPUT>
               How to print the outcome
 
@@ -105,8 +117,36 @@ fn the_help_of_run_is_stable() {
 
               [default: text]
 
+      -j, --json
+              The same as --output json
+
       -h, --help
               Print help (see a summary with '-h')
+
+    Server:
+      -r, --runtime <RUNTIME>
+              Where it runs
+
+              Possible values:
+              - auto:        The same as local
+              - local:       Here, to its end
+              - distributed: At a server that has it in its catalog; the same as `noetl execute`
+
+              [default: auto]
+
+      -V, --version <N>
+              The version to start; the highest when left out
+
+          --server-url <URL>
+              The server to start it at, as `noetl execute` finds it when left out
+
+              [alias: --endpoint]
+
+          --context <NAME>
+              The server of this context
+
+          --token <TOKEN>
+              The token to show
     ");
 }
 
@@ -211,7 +251,7 @@ fn the_help_of_db_names_its_verbs() {
     Usage: noetl db <COMMAND>
 
     Commands:
-      migrate   Bring the schema up to date, and make the database when there is none
+      migrate   Bring the schema up to date, and make the database when there is none [alias: init]
       validate  Check the database and every log in it. Changes nothing
       stats     Say how many rows and bytes each table has
       backup    Copy an embedded database to a new file, also while a server runs on it
@@ -240,12 +280,15 @@ fn the_help_of_execute_says_which_server_is_asked() {
 
           --set <KEY=VALUE>
               Set a workload value: `--set who=Ada`, `--set limits.max=3`. What reads as JSON is JSON,
-              anything else is text. Wins over --payload
+              anything else is text; `workload.` before a key is left out. Wins over --payload
 
-      -i, --payload <JSON|FILE>
-              A JSON object laid over the workload: itself, a file, or `-` for stdin
+          --payload <JSON|FILE>
+              A JSON object laid over the workload: itself, a file, or `-` for stdin. Wins over --input
 
               [alias: --workload]
+
+      -i, --input <JSON|FILE>
+              The same, below --payload
 
           --pool <NAME>
               Which workers its commands go to
@@ -296,6 +339,7 @@ fn the_help_of_groups_names_their_verbs() {
 
     Commands:
       register  Register documents of any kind; `-` is stdin
+      load      Register documents in batches: files, and every YAML file of directories and below
       list      List documents, the newest version of each
       get       Print a document
       validate  Say what is wrong with documents, and keep nothing
@@ -394,6 +438,40 @@ fn the_help_of_completions_is_stable() {
 }
 
 #[test]
+fn the_help_of_worker_is_stable() {
+    assert_snapshot!(help(&["worker"]), @r"
+    Run the steps of a server's executions, as a process of its own
+
+    Usage: noetl worker [OPTIONS]
+
+    Options:
+          --slots <N>              How many steps run at a time. Else NOETL_WORKER_SLOTS [default: 16]
+          --pool <POOL>            The pool whose steps it takes. Else NOETL_WORKER_POOL [default:
+                                   shared]
+          --label <KEY=VALUE>      What the worker says of itself, to be seen in the list of workers.
+                                   Can be given several times. Besides NOETL_WORKER_LABELS, where they
+                                   are parted by commas
+          --name <NAME>            Its name, which no other process has. Else NOETL_WORKER_NAME
+                                   [default: one of its own]
+          --listen <ADDRESS:PORT>  Where it answers `GET /health` and `GET /metrics`; port 0 picks a
+                                   free one. Else NOETL_WORKER_LISTEN [default: nowhere]
+          --result-max <MIB>       How many mebibytes the result of a step may have. Else
+                                   NOETL_WORKER_RESULT_MAX_MB [default: 64]
+          --grace <SECONDS>        How many seconds running steps may take to end when it is told to
+                                   stop; what is left is given back. Else NOETL_WORKER_GRACE_SECS
+                                   [default: 30]
+      -h, --help                   Print help
+
+    Server:
+          --server <URL>    The server to work for, as http://host:8082. Else NOETL_SERVER_URL, else the
+                            current context, else http://localhost:8082 [alias: --server-url]
+          --context <NAME>  The server of this context; see `noetl context`
+          --token <TOKEN>   The token to show, of the role worker. Else NOETL_TOKEN, or the one of the
+                            context
+    ");
+}
+
+#[test]
 fn the_version_names_the_commit_it_was_built_from() {
     let said = Home::new().noetl(["--version"]);
     let version = said.stdout.trim().strip_prefix("noetl ").unwrap();
@@ -418,4 +496,130 @@ fn a_verb_that_does_not_exist_is_a_wrong_call() {
     let said = Home::new().noetl(["chekc"]);
     assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""));
     assert!(said.stderr.contains("a similar subcommand exists: 'check'"), "{}", said.stderr);
+}
+
+#[test]
+fn the_help_of_the_published_verbs_is_stable() {
+    assert_snapshot!(help(&["catalog", "load"]), @r"
+    Register documents in batches: files, and every YAML file of directories and below
+
+    Usage: noetl catalog load [OPTIONS] <PATHS>...
+
+    Arguments:
+      <PATHS>...
+              The files and directories
+
+    Options:
+          --batch-size <N>
+              The most documents of one request
+
+              [default: 100]
+
+          --dry-run
+              Say what would be sent, and send nothing
+
+          --force
+              Register documents with errors, too
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Server:
+          --server-url <URL>
+              The server, as http://host:8082. Else NOETL_SERVER_URL, else the current context, else
+              http://localhost:8082
+
+          --host <HOST>
+              The server's host, with --port
+
+      -p, --port <PORT>
+              The server's port, with --host
+
+          --context <NAME>
+              The server of this context; see `noetl context`
+
+          --token <TOKEN>
+              The token to show. Else NOETL_TOKEN, NOETL_SESSION_TOKEN, or the one of the context
+
+    Output:
+          --output <OUTPUT>
+              How to print the answer [default: table]
+
+              Possible values:
+              - table: For people
+              - json:  What the server answered
+              - yaml:  The same as YAML
+
+      -j, --json
+              The same as --output json
+    ");
+    assert_snapshot!(help(&["query"]), @r"
+    Run SQL on the database of a server that keeps its data in Postgres
+
+    Usage: noetl query [OPTIONS] <SQL>
+
+    Arguments:
+      <SQL>
+              The statement
+
+    Options:
+      -s, --schema <NAME>
+              The schema its names are looked for in
+
+              [default: noetl]
+
+      -f, --format <FORMAT>
+              The same as --output
+
+              Possible values:
+              - table: For people
+              - json:  What the server answered
+              - yaml:  The same as YAML
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Server:
+          --server-url <URL>
+              The server, as http://host:8082. Else NOETL_SERVER_URL, else the current context, else
+              http://localhost:8082
+
+          --host <HOST>
+              The server's host, with --port
+
+      -p, --port <PORT>
+              The server's port, with --host
+
+          --context <NAME>
+              The server of this context; see `noetl context`
+
+          --token <TOKEN>
+              The token to show. Else NOETL_TOKEN, NOETL_SESSION_TOKEN, or the one of the context
+
+    Output:
+          --output <OUTPUT>
+              How to print the answer [default: table]
+
+              Possible values:
+              - table: For people
+              - json:  What the server answered
+              - yaml:  The same as YAML
+
+      -j, --json
+              The same as --output json
+    ");
+    assert_snapshot!(help(&["ehdb", "query"]), @r"
+    Read executions and events
+
+    Usage: noetl ehdb query <COMMAND>
+
+    Commands:
+      executions  List executions
+      execution   Say how an execution stands
+      events      List events of an execution, oldest first
+      help        Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help  Print help
+    ");
 }

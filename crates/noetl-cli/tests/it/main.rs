@@ -31,3 +31,4 @@ mod shown;
 mod stopping;
 mod terminal;
 mod tour;
+mod worker;

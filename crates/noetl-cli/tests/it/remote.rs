@@ -6,6 +6,7 @@ mod executions;
 mod failures;
 mod follow;
 mod keeping;
+mod published;
 mod tls;
 mod tokens;
 

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use noetl_testkit::nats::TestNats;
 use noetl_testkit::postgres::TestDatabase;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::noetl::{EXAMPLES, Home};
 
@@ -84,14 +84,29 @@ impl Shown {
     }
 }
 
+impl Shown {
+    /// The same for one that a server runs on its workers: its path, what it is given, what it says.
+    pub(crate) fn told(&self, services: &Services) -> Option<(String, Map<String, Value>, &Value)> {
+        let mut given = Map::new();
+        for pair in self.arguments.chunks(2) {
+            let [flag, argument] = pair else { return None };
+            let argument = services.given(argument);
+            let (name, value) = argument.split_once('=').filter(|_| flag == "--set")?;
+            let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+            given.insert(name.to_owned(), value);
+        }
+        Some((format!("examples/{}", self.name), given, &self.prints))
+    }
+}
+
 /// What the examples speak to.
-struct Services {
+pub(crate) struct Services {
     database: TestDatabase,
     nats: TestNats,
 }
 
 impl Services {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { database: TestDatabase::new(), nats: TestNats::start() }
     }
 

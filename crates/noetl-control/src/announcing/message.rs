@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use noetl_bus::subject::is_token;
 use noetl_bus::{Consumer, ConsumerState, Message, StreamSettings};
+use noetl_model::trace::TraceContext;
 use noetl_model::{DEFAULT_POOL, ExecutionId, command_name, shard_for};
 use serde::Serialize;
 
@@ -34,6 +35,8 @@ struct Announcement<'a> {
     execution_pool: &'a str,
     server_url: &'a str,
     step: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<&'a TraceContext>,
 }
 
 /// Which subject an announcement goes to.
@@ -122,6 +125,7 @@ impl Routes {
             execution_pool: &segment(&note.pool),
             server_url: &self.server_url,
             step: &note.step,
+            trace: note.trace.as_ref(),
         };
         Message {
             subject: self.subject(&note.pool, note.execution),
@@ -195,6 +199,7 @@ mod tests {
             command: CommandId::new(380_436_272_356_814_848),
             step: Arc::from("start"),
             pool: Arc::from(pool),
+            trace: None,
         }
     }
 
@@ -219,6 +224,15 @@ mod tests {
                 "step": "start",
             })
         );
+    }
+
+    #[test]
+    fn an_announcement_carries_the_span_of_its_command() {
+        let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let trace = TraceContext::read(parent, Some("a=1"));
+        let made = routes(1).message(&Note { trace, ..note("shared", 1) }, 1);
+        let said: Value = serde_json::from_slice(&made.payload).unwrap();
+        assert_eq!(said["trace"], json!({"traceparent": parent, "tracestate": "a=1"}));
     }
 
     #[test]

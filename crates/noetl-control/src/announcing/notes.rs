@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use noetl_model::event::Issued;
+use noetl_model::trace::{SpanId, TraceContext};
 use noetl_model::{CommandId, DEFAULT_POOL, ExecutionId};
 use noetl_store::CommandRow;
 use tokio::sync::mpsc;
@@ -12,12 +13,14 @@ use tokio::sync::mpsc;
 const QUEUE: usize = 16 * 1024;
 
 /// A command that waits for a worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Note {
     pub(crate) execution: ExecutionId,
     pub(crate) command: CommandId,
     pub(crate) step: Arc<str>,
     pub(crate) pool: Arc<str>,
+    /// Its span, where it is known here: a row does not hold it.
+    pub(crate) trace: Option<TraceContext>,
 }
 
 impl Note {
@@ -27,12 +30,15 @@ impl Note {
             command: row.id,
             step: row.step.clone(),
             pool: row.pool.clone(),
+            trace: None,
         }
     }
 
     pub(crate) fn issued(execution: ExecutionId, command: CommandId, issued: &Issued) -> Self {
         let pool = issued.pool.clone().unwrap_or_else(|| Arc::from(DEFAULT_POOL));
-        Self { execution, command, step: issued.step.clone(), pool }
+        let trace = issued.trace.clone();
+        let trace = trace.map(|trace| TraceContext::new(trace, SpanId::of_command(command)));
+        Self { execution, command, step: issued.step.clone(), pool, trace }
     }
 }
 
@@ -88,6 +94,7 @@ mod tests {
             command: CommandId::new(command),
             step: Arc::from("a"),
             pool: Arc::from("shared"),
+            trace: None,
         }
     }
 

@@ -13,6 +13,18 @@ pub(super) fn no_path() -> Diagnostic {
     of_document("E003", "metadata", message, "write 'metadata: {name: my_playbook}'".to_owned())
 }
 
+/// The longest path: what a database can keep in order.
+pub(super) const PATH_MAX: usize = 500;
+
+/// What there is to say against a path.
+pub(super) fn long_path(path: &str) -> Option<Diagnostic> {
+    let length = path.chars().count();
+    (length > PATH_MAX).then(|| {
+        let message = format!("the path has {length} characters, and at most {PATH_MAX} are kept");
+        of_document("E007", "metadata", message, "write a shorter 'path' or 'name'".to_owned())
+    })
+}
+
 pub(super) fn unknown_kind(kind: &str) -> Diagnostic {
     let help = format!("write one of: {}", KINDS.join(", "));
     of_document("E002", "kind", format!("the catalog keeps no documents of kind '{kind}'"), help)

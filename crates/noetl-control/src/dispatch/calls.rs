@@ -7,7 +7,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use noetl_model::CommandId;
+use noetl_model::{CommandId, Tenant};
 use noetl_store::Wanted;
 use tokio::sync::Notify;
 
@@ -32,23 +32,42 @@ struct State {
 
 struct Caller {
     wanted: Wanted,
-    /// How often the call that is for it has been passed on; none when it is not called.
-    called: Mutex<Option<u8>>,
+    /// What it is called for; none when it is not called.
+    called: Mutex<Option<Call>>,
     notify: Notify,
 }
 
+/// A command that somebody is called for.
+#[derive(Clone)]
+struct Call {
+    pool: Arc<str>,
+    tool: Arc<str>,
+    /// Whose it is, where that is known.
+    tenant: Option<Tenant>,
+    /// How often the call has been passed on.
+    passed_on: u8,
+}
+
+impl Call {
+    fn is_for(&self, caller: &Caller) -> bool {
+        let wanted = &caller.wanted;
+        let whose = wanted.tenant.as_ref().zip(self.tenant.as_ref());
+        wanted.takes(&self.pool, &self.tool) && whose.is_none_or(|(theirs, its)| theirs == its)
+    }
+}
+
 impl Caller {
-    fn called(&self) -> std::sync::MutexGuard<'_, Option<u8>> {
+    fn called(&self) -> std::sync::MutexGuard<'_, Option<Call>> {
         self.called.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls it, unless it is called already.
-    fn call(&self, passed_on: u8) -> bool {
+    fn call(&self, call: &Call) -> bool {
         let mut called = self.called();
         if called.is_some() {
             return false;
         }
-        *called = Some(passed_on);
+        *called = Some(call.clone());
         self.notify.notify_one();
         true
     }
@@ -67,11 +86,13 @@ impl Calls {
         !self.lock().waiting.is_empty()
     }
 
-    /// Calls the first that would take a command of this pool with this tool.
-    pub(crate) fn offer(&self, pool: &str, tool: &str) {
+    /// Calls the first that would take a command of this pool with this tool, and of this tenant if
+    /// that is known.
+    pub(crate) fn offer(&self, pool: &str, tool: &str, tenant: Option<&Tenant>) {
+        let tenant = tenant.cloned();
+        let call = Call { pool: pool.into(), tool: tool.into(), tenant, passed_on: 0 };
         let state = self.lock();
-        let mut fitting = state.waiting.iter().filter(|caller| caller.wanted.takes(pool, tool));
-        let _ = fitting.find(|caller| caller.call(0));
+        let _ = state.waiting.iter().find(|caller| call.is_for(caller) && caller.call(&call));
     }
 
     /// Remembers that a command that runs elsewhere is not wanted any more.
@@ -93,16 +114,16 @@ impl Calls {
         self.lock().stopped.contains(&command)
     }
 
-    /// Calls the next in line after one, for the same pool.
-    fn pass_on(&self, from: &Arc<Caller>, passed_on: u8) {
-        if passed_on >= PASSED_ON_MAX {
+    /// Calls the next in line after one that would take the same.
+    fn pass_on(&self, from: &Arc<Caller>, call: Call) {
+        if call.passed_on >= PASSED_ON_MAX {
             return;
         }
+        let call = Call { passed_on: call.passed_on + 1, ..call };
         let state = self.lock();
         let place = state.waiting.iter().position(|caller| Arc::ptr_eq(caller, from));
-        let after = state.waiting.iter().skip(place.map_or(0, |place| place + 1));
-        let mut fitting = after.filter(|caller| caller.wanted.pool() == from.wanted.pool());
-        let _ = fitting.find(|caller| caller.call(passed_on + 1));
+        let mut after = state.waiting.iter().skip(place.map_or(0, |place| place + 1));
+        let _ = after.find(|caller| call.is_for(caller) && caller.call(&call));
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -132,7 +153,7 @@ impl InLine {
 /// A look after a call.
 pub(crate) struct Looking<'l> {
     line: &'l InLine,
-    call: Option<u8>,
+    call: Option<Call>,
 }
 
 impl Looking<'_> {
@@ -145,8 +166,8 @@ impl Looking<'_> {
 impl Drop for Looking<'_> {
     /// A look that found nothing, or was given up, was somebody else's to make.
     fn drop(&mut self) {
-        if let Some(passed_on) = self.call {
-            self.line.calls.pass_on(&self.line.caller, passed_on);
+        if let Some(call) = self.call.take() {
+            self.line.calls.pass_on(&self.line.caller, call);
         }
     }
 }
@@ -155,8 +176,8 @@ impl Drop for InLine {
     fn drop(&mut self) {
         // Not held while the line is locked: who calls has the line first.
         let call = self.caller.called().take();
-        if let Some(passed_on) = call {
-            self.calls.pass_on(&self.caller, passed_on);
+        if let Some(call) = call {
+            self.calls.pass_on(&self.caller, call);
         }
         self.calls.lock().waiting.retain(|caller| !Arc::ptr_eq(caller, &self.caller));
     }
@@ -184,10 +205,10 @@ mod tests {
         let http = calls.wait_for(wanting("shared", &["http"]));
         let first = calls.wait_for(wanting("shared", &["python", "http"]));
         let second = calls.wait_for(wanting("shared", &["python"]));
-        calls.offer("shared", "python");
+        calls.offer("shared", "python", None);
         assert!(is_called(&first));
         assert!(!is_called(&gpu) && !is_called(&http) && !is_called(&second));
-        calls.offer("shared", "python");
+        calls.offer("shared", "python", None);
         assert!(is_called(&second), "the first is called already");
     }
 
@@ -196,7 +217,7 @@ mod tests {
         let calls = Calls::default();
         let first = calls.wait_for(wanting("shared", &["python"]));
         let second = calls.wait_for(wanting("shared", &["python"]));
-        calls.offer("shared", "python");
+        calls.offer("shared", "python", None);
         drop(first);
         assert!(is_called(&second));
         drop(second);
@@ -208,7 +229,7 @@ mod tests {
         let calls = Calls::default();
         let first = calls.wait_for(wanting("shared", &["python"]));
         let second = calls.wait_for(wanting("shared", &["python"]));
-        calls.offer("shared", "python");
+        calls.offer("shared", "python", None);
         drop(first.looks());
         assert!(is_called(&second));
         second.looks().found();
@@ -217,11 +238,28 @@ mod tests {
     }
 
     #[test]
+    fn a_call_goes_to_those_who_would_take_what_it_is_for() {
+        let calls = Calls::default();
+        let of = |tenant: &str, kind: &str| Wanted {
+            tenant: Some(Tenant::new(tenant)),
+            ..wanting("shared", &[kind])
+        };
+        let others: Vec<InLine> = (0..20).map(|_| calls.wait_for(of("a", "python"))).collect();
+        let first = calls.wait_for(of("b", "python"));
+        let http = calls.wait_for(of("b", "http"));
+        let second = calls.wait_for(of("b", "python"));
+        calls.offer("shared", "python", Some(&Tenant::new("b")));
+        assert!(is_called(&first) && !others.iter().any(is_called));
+        drop(first.looks());
+        assert!(is_called(&second) && !is_called(&http));
+    }
+
+    #[test]
     fn a_call_is_not_passed_on_for_ever() {
         let calls = Calls::default();
         let line: Vec<InLine> =
             (0..20).map(|_| calls.wait_for(wanting("shared", &["python"]))).collect();
-        calls.offer("shared", "python");
+        calls.offer("shared", "python", None);
         let called = line.iter().take_while(|caller| {
             let is_called = is_called(caller);
             drop(caller.looks());

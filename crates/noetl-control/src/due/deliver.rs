@@ -4,7 +4,8 @@ use noetl_engine::{
     Abandon, Answer, AnswerFrom, Cancel, ChildOutcome, DueKind, Input, Refusal, Timeout, Wake,
 };
 use noetl_model::event::Child;
-use noetl_model::{CommandId, ExecutionId, Failure, FailureKind, Map};
+use noetl_model::trace::SpanId;
+use noetl_model::{CommandId, ExecutionId, Failure, FailureKind};
 use noetl_store::{DueRow, ExecutionStatus, StoreError};
 use tracing::{debug, warn};
 
@@ -12,6 +13,7 @@ use super::{ABANDON, Deliverer};
 use crate::executions::{ChildOf, Fixed, StartError, StartRequest};
 use crate::journal::SubmitError;
 use crate::notices::Notice;
+use crate::traces::TraceOf;
 
 /// How often a notice is tried before it is given up.
 const NOTICE_TRIES: u32 = 8;
@@ -60,9 +62,17 @@ impl Deliverer {
             DueKind::CancelChild { parent } => {
                 return self.cancel_child(row.target, parent).await;
             }
-            DueKind::StartChild { parent, command, child, payload, pool } => {
-                let pool = pool.map(|pool| pool.to_string());
-                return self.start_child(row, parent, command, *child, payload, pool).await;
+            DueKind::StartChild { parent, command, child, payload, pool, trace } => {
+                let request = StartRequest {
+                    catalog: child.catalog,
+                    path: child.path.as_ref().map(ToString::to_string),
+                    version: child.version,
+                    payload,
+                    parent: Some(parent),
+                    pool: pool.map(|pool| pool.to_string()),
+                    trace: trace.map_or(TraceOf::Unsaid, TraceOf::Said),
+                };
+                return self.start_child(row, parent, command, *child, request).await;
             }
             DueKind::Notify { what, step, error } => {
                 return self.tell(row, &what, step.as_deref(), error.as_deref()).await;
@@ -89,20 +99,11 @@ impl Deliverer {
         parent: ExecutionId,
         command: CommandId,
         child: Child,
-        payload: Map,
-        pool: Option<String>,
+        request: StartRequest,
     ) -> Result<(), SubmitError> {
         if !self.is_wanted(row, parent, command, &child).await? {
             return self.forget_child(row, child.execution, parent).await;
         }
-        let request = StartRequest {
-            catalog: child.catalog,
-            path: child.path.as_ref().map(ToString::to_string),
-            version: child.version,
-            payload,
-            parent: Some(parent),
-            pool,
-        };
         let fixed =
             Fixed { execution: child.execution, key: child.execution.get().cast_unsigned() };
         let of = ChildOf {
@@ -191,8 +192,11 @@ impl Deliverer {
         let Ok(playbook) = self.executions.playbook(&row.tenant, found.catalog).await else {
             return Ok(());
         };
-        let path = &*found.path;
-        let notice = Notice { execution: row.execution, path, what, step, error, at: row.at };
+        let began = self.executions.beginning(row.execution).await.map_err(failed)?;
+        let span = SpanId::of_execution(row.execution);
+        let trace = began.and_then(|began| began.trace).map(|trace| trace.at(span));
+        let (execution, path, trace) = (row.execution, &*found.path, trace.as_ref());
+        let notice = Notice { execution, path, what, step, error, at: row.at, trace };
         match self.notices.tell(&playbook, &notice).await {
             Ok(()) => Ok(()),
             Err(error) if row.attempts >= NOTICE_TRIES => {

@@ -3,17 +3,31 @@
 use std::sync::Arc;
 
 use noetl_engine::fork::{
-    FORK_BYTES_MAX, FORK_EVENTS_MAX, before_failure, before_step, event_bytes, steps_entered,
+    FORK_BYTES_MAX, FORK_EVENTS_MAX, Misfit, before_failure, before_step, event_bytes, misfit,
+    steps_entered,
 };
 use noetl_engine::{Fork, Input};
-use noetl_model::event::ForkedFrom;
+use noetl_model::event::{ForkedFrom, Started as Beginning};
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Fact, Map, Seq, Tenant};
-use noetl_store::{ExecutionRow, ExecutionStatus, StoreError};
+use noetl_store::{CatalogEntry, ExecutionRow, ExecutionStatus, StoreError};
 
-use super::{Executions, StartError, Started};
+use super::{Executions, StartError, StartRequest, Started};
+use crate::traces::TraceOf;
 
 /// Events read at a time.
 const PAGE: usize = 1000;
+
+/// Which version of its playbook an execution goes on with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ForkVersion {
+    /// The one the other had.
+    #[default]
+    Same,
+    /// The newest of its path.
+    Newest,
+    /// This one.
+    Number(u32),
+}
 
 /// From where to go on.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +36,10 @@ pub struct ForkRequest {
     pub at: Option<i64>,
     /// Laid over the workload.
     pub workload: Map,
+    /// The trace the new one belongs to.
+    pub trace: TraceOf,
+    /// The version of the playbook to go on with.
+    pub version: ForkVersion,
 }
 
 /// What to try again.
@@ -31,6 +49,10 @@ pub struct RetryRequest {
     pub from: Option<String>,
     /// Laid over the workload.
     pub workload: Map,
+    /// The trace the new one belongs to.
+    pub trace: TraceOf,
+    /// The version of the playbook to go on with.
+    pub version: ForkVersion,
 }
 
 /// An execution that begins with the past of another.
@@ -81,12 +103,29 @@ pub enum ForkError {
          ({FORK_EVENTS_MAX} events or 64 MiB); run it again instead"
     )]
     TooLong(ExecutionId),
+    /// What is under way there has no place in the version.
+    #[error(
+        "version {version} cannot go on with it: {misfit}; fork at another event, or run it again"
+    )]
+    Unfit {
+        /// The version.
+        version: u32,
+        /// What has no place.
+        misfit: Misfit,
+    },
     /// The other was not started.
     #[error("the execution was not started")]
     Start(#[source] StartError),
     /// The store did not answer.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
+}
+
+/// What a fork and a retry have in common.
+struct Wish {
+    workload: Map,
+    trace: TraceOf,
+    version: ForkVersion,
 }
 
 /// How many commands are under way after these events: not those that were taken over.
@@ -116,10 +155,12 @@ impl Executions {
         request: ForkRequest,
     ) -> Result<Forked, ForkError> {
         let row = self.known(tenant, id).await?;
-        let cut = self.place(&row, request.at).await?;
+        let ForkRequest { at, workload, trace, version } = request;
+        let wish = Wish { workload, trace, version };
+        let cut = self.place(&row, at).await?;
         // One more tells whether what comes next belongs to the last one.
         let log = self.past(id, cut.next()).await?;
-        self.begin_with(tenant, log, cut, request.workload).await
+        self.begin_with(tenant, log, cut, wish).await
     }
 
     /// Tries again what an execution failed of, or goes back to a step, as a new execution.
@@ -130,21 +171,23 @@ impl Executions {
         request: RetryRequest,
     ) -> Result<Forked, ForkError> {
         let row = self.known(tenant, id).await?;
-        match (row.status, &request.from) {
+        let RetryRequest { from, workload, trace, version } = request;
+        let wish = Wish { workload, trace, version };
+        match (row.status, &from) {
             (ExecutionStatus::Running, _) => return Err(ForkError::Running(id)),
             (ExecutionStatus::Completed, None) => return Err(ForkError::Completed(id)),
             (ExecutionStatus::Completed, Some(_))
             | (ExecutionStatus::Failed | ExecutionStatus::Cancelled, _) => {}
         }
         let log = self.past(id, row.version).await?;
-        let cut = match request.from {
+        let cut = match from {
             None => before_failure(&log).ok_or(ForkError::Imported(id))?,
             Some(step) => before_step(&log, &step).ok_or_else(|| ForkError::NoStep {
                 step,
                 entered: steps_entered(&log).iter().map(ToString::to_string).collect(),
             })?,
         };
-        self.begin_with(tenant, log, cut, request.workload).await
+        self.begin_with(tenant, log, cut, wish).await
     }
 
     async fn known(&self, tenant: &Tenant, id: ExecutionId) -> Result<ExecutionRow, ForkError> {
@@ -193,23 +236,55 @@ impl Executions {
         tenant: &Tenant,
         log: Vec<Event>,
         cut: Seq,
-        mut workload: Map,
+        wish: Wish,
     ) -> Result<Forked, ForkError> {
         let Some(Event { execution, fact: Fact::PlaybookStarted(began), .. }) = log.first() else {
             return Err(ForkError::Start(StartError::Unnamed));
         };
         let origin = *execution;
+        let Wish { mut workload, trace, version } = wish;
         self.clean(tenant, &mut workload);
-        let playbook = self.playbook(tenant, began.catalog).await.map_err(ForkError::Start)?;
-        let fork = Fork { log: Arc::from(log), cut, workload };
+        let other = match version {
+            ForkVersion::Same => None,
+            ForkVersion::Newest => self.other(tenant, began, None).await?,
+            ForkVersion::Number(number) => self.other(tenant, began, Some(number)).await?,
+        };
+        let (playbook, version) = match other {
+            None => (self.playbook(tenant, began.catalog).await.map_err(ForkError::Start)?, None),
+            Some(entry) => {
+                let (id, version) = (entry.id, entry.version);
+                let playbook = self.catalog.compile(entry).await;
+                let playbook = playbook.map_err(StartError::Playbook).map_err(ForkError::Start)?;
+                if let Some(misfit) = misfit(&playbook, &log, cut) {
+                    return Err(ForkError::Unfit { version, misfit });
+                }
+                (playbook, Some((id, version)))
+            }
+        };
+        let trace = self.trace_of(trace, None).await.map_err(ForkError::Store)?;
+        let fork = Fork { log: Arc::from(log), cut, workload, trace, version };
         let input = Input::Fork(Box::new(fork));
         let started = self.begin(tenant, &playbook, &input).await.map_err(ForkError::Start)?;
-        let began = self.beginning(started.execution).await.map_err(ForkError::Store)?;
+        // It has begun, so that it must not be answered as a failure: that would be asked for again.
+        let began = self.beginning(started.execution).await.unwrap_or_default();
         let from = began.and_then(|began| began.forked).unwrap_or(ForkedFrom {
             execution: origin,
-            seq: Seq::START,
+            seq: cut,
             event: EventId::new(0),
         });
         Ok(Forked { started, from })
+    }
+
+    /// Another version of the playbook an execution began with; none when it is the same.
+    async fn other(
+        &self,
+        tenant: &Tenant,
+        began: &Beginning,
+        version: Option<u32>,
+    ) -> Result<Option<CatalogEntry>, ForkError> {
+        let path = Some(began.path.to_string());
+        let request = StartRequest { path, version, ..StartRequest::default() };
+        let entry = self.find(tenant, &request).await.map_err(ForkError::Start)?;
+        Ok(Some(entry).filter(|entry| entry.id != began.catalog))
     }
 }

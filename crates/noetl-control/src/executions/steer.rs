@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use noetl_engine::{Cancel, Input, Refusal};
 use noetl_model::event::Started as Beginning;
-use noetl_model::{ExecutionId, Fact, Map, Seq, Tenant, Value};
+use noetl_model::{ExecutionId, Fact, Map, Seq, Tenant};
 use noetl_store::{ExecutionFilter, ExecutionStatus, StoreError};
 
 use super::{Executions, ForkError, StartRequest, Started};
 use crate::journal::SubmitError;
+use crate::traces::TraceOf;
 
-/// How many executions below one are stopped by one call. Those beyond it are stopped all the same,
-/// by the messages that the end of their parents sends.
-const DESCENDANTS_MAX: usize = 1000;
+/// How many executions below one are looked at by one call. A step that waits for a child beyond them
+/// stops it all the same, by the message that its own end sends.
+const DESCENDANTS_MAX: usize = 10_000;
 
 /// How many executions a clean-up stops at most. Coming again goes on.
 pub const CLEANED_MAX: usize = 500;
@@ -38,14 +39,15 @@ impl Executions {
         self.journal.submit(id, Input::Cancel(Cancel { reason })).await.map(|_| ())
     }
 
-    /// Stops everything below an execution, and says what was stopped. What one below cannot be
-    /// asked for now is stopped later, by the message of its parent.
+    /// Stops everything below an execution, and says what was stopped. If that is cut short, coming
+    /// again goes on: what has ended is passed over, and what is below it is not.
     pub async fn cancel_below(
         &self,
         tenant: &Tenant,
         id: ExecutionId,
         reason: Option<String>,
-    ) -> Result<Vec<ExecutionId>, StoreError> {
+    ) -> Result<Vec<ExecutionId>, SubmitError> {
+        let failed = |error| SubmitError::Store(Arc::new(error));
         let reason = reason.unwrap_or_else(|| format!("execution {id} was cancelled"));
         let mut cancelled = Vec::new();
         let mut above = VecDeque::from([id]);
@@ -59,7 +61,7 @@ impl Executions {
                     limit: PAGE,
                     ..ExecutionFilter::default()
                 };
-                let children = self.list(tenant, &filter).await?;
+                let children = self.list(tenant, &filter).await.map_err(failed)?;
                 for child in &children {
                     seen += 1;
                     if seen > DESCENDANTS_MAX {
@@ -68,8 +70,11 @@ impl Executions {
                     above.push_back(child.id);
                     if child.status == ExecutionStatus::Running {
                         let input = Input::Cancel(Cancel { reason: Some(reason.clone()) });
-                        if self.journal.submit(child.id, input).await.is_ok() {
-                            cancelled.push(child.id);
+                        match self.journal.submit(child.id, input).await {
+                            Ok(_) => cancelled.push(child.id),
+                            // It ended meanwhile, or was imported.
+                            Err(SubmitError::Refused(_)) => {}
+                            Err(error) => return Err(error),
                         }
                     }
                 }
@@ -91,33 +96,47 @@ impl Executions {
         dry_run: bool,
     ) -> Result<Vec<ExecutionId>, SubmitError> {
         let failed = |error| SubmitError::Store(Arc::new(error));
-        let filter = ExecutionFilter {
-            status: Some(ExecutionStatus::Running),
-            started_before: Some(self.clock.now().minus(age)),
-            limit: CLEANED_MAX,
-            ..ExecutionFilter::default()
-        };
-        let old = self.list(tenant, &filter).await.map_err(failed)?;
+        let started_before = Some(self.clock.now().minus(age));
         let minutes = age.as_secs() / 60;
         let reason = format!("cleaned up: it began more than {minutes} minutes ago");
         let mut cancelled = Vec::new();
-        for row in old {
-            if self.beginning(row.id).await.map_err(failed)?.is_none() {
-                continue;
-            }
-            let input = Input::Cancel(Cancel { reason: Some(reason.clone()) });
-            let outcome = match dry_run {
-                true => Ok(()),
-                false => self.journal.submit(row.id, input).await.map(|_| ()),
+        // Those that are passed over stay where they are; those that are stopped leave the list.
+        let mut passed = 0;
+        loop {
+            let filter = ExecutionFilter {
+                status: Some(ExecutionStatus::Running),
+                started_before,
+                offset: passed,
+                limit: PAGE,
+                ..ExecutionFilter::default()
             };
-            match outcome {
-                Ok(()) => cancelled.push(row.id),
-                // It ended meanwhile.
-                Err(SubmitError::Refused(_)) => {}
-                Err(error) => return Err(error),
+            let old = self.list(tenant, &filter).await.map_err(failed)?;
+            let is_last = old.len() < PAGE;
+            for row in old {
+                if cancelled.len() == CLEANED_MAX {
+                    return Ok(cancelled);
+                }
+                if self.beginning(row.id).await.map_err(failed)?.is_none() {
+                    passed += 1;
+                    continue;
+                }
+                if dry_run {
+                    passed += 1;
+                    cancelled.push(row.id);
+                    continue;
+                }
+                let input = Input::Cancel(Cancel { reason: Some(reason.clone()) });
+                match self.journal.submit(row.id, input).await {
+                    Ok(_) => cancelled.push(row.id),
+                    // It ended meanwhile.
+                    Err(SubmitError::Refused(_)) => passed += 1,
+                    Err(error) => return Err(error),
+                }
+            }
+            if is_last {
+                return Ok(cancelled);
             }
         }
-        Ok(cancelled)
     }
 
     /// Starts the same version of the same playbook again, with the same workload and `workload`
@@ -127,6 +146,7 @@ impl Executions {
         tenant: &Tenant,
         id: ExecutionId,
         mut workload: Map,
+        trace: TraceOf,
     ) -> Result<Started, ForkError> {
         let row = self.get(tenant, id).await.map_err(ForkError::Store)?;
         row.ok_or(ForkError::NotFound(id))?;
@@ -134,11 +154,12 @@ impl Executions {
         let began = began.ok_or(ForkError::Imported(id))?;
         self.clean(tenant, &mut workload);
         let mut payload = began.workload;
-        merge(&mut payload, workload);
+        noetl_engine::merge(&mut payload, &workload);
         let request = StartRequest {
             catalog: Some(began.catalog),
             payload,
             pool: began.pool.map(|pool| pool.to_string()),
+            trace,
             ..StartRequest::default()
         };
         let ready = self.find_and_compile(tenant, request).await.map_err(ForkError::Start)?;
@@ -153,17 +174,5 @@ impl Executions {
             Fact::PlaybookStarted(started) => Some(*started),
             _ => None,
         }))
-    }
-}
-
-/// Maps merge, all else replaces.
-fn merge(into: &mut Map, over: Map) {
-    for (key, value) in over {
-        match (into.get_mut(&key), value) {
-            (Some(Value::Object(below)), Value::Object(above)) => merge(below, above),
-            (_, value) => {
-                into.insert(key, value);
-            }
-        }
     }
 }

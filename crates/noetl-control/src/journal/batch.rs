@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use noetl_engine::{Effect, Status, due_of, effects_of};
 use noetl_model::event::Issued;
+use noetl_model::trace::Span;
 use noetl_model::{Event, EventId, ExecutionId, Seq};
 use noetl_store::{Append, ExecutionRow, ExecutionStatus, NewDue, Start};
 use tokio::sync::oneshot;
@@ -48,6 +49,8 @@ pub(super) struct Item {
     pub(super) events: Vec<Arc<Event>>,
     pub(super) replies: Vec<Reply>,
     pub(super) claims: Vec<LocalClaim>,
+    /// What of a trace ends with it.
+    pub(super) spans: Vec<Span>,
 }
 
 /// What one execution added and is not known to be durable yet. Its state has moved on already.
@@ -63,6 +66,8 @@ pub(super) struct Pending {
     pub(super) has_due: bool,
     /// The state after its events, to be kept once they are.
     pub(super) snapshot: Option<Taken>,
+    /// What of a trace ends with it, to be told once it is kept.
+    pub(super) spans: Vec<Span>,
 }
 
 impl Item {
@@ -77,6 +82,7 @@ impl Item {
             events: Vec::new(),
             replies: Vec::new(),
             claims: Vec::new(),
+            spans: Vec::new(),
         }
     }
 
@@ -130,6 +136,7 @@ impl Item {
             version: state.version(),
             has_due: self.has_due,
             snapshot,
+            spans: self.spans,
         };
         (self.cached, pending)
     }

@@ -1,7 +1,6 @@
 //! What a commit's outcome leads to: effects once it is durable, another try once it is not.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use noetl_engine::Effect;
 use noetl_model::command::DEFAULT_POOL;
@@ -57,7 +56,7 @@ impl Writer {
                 Pending::refuse(pending.replies, &SubmitError::Taken);
             }
             Committed::Conflict { found } => {
-                self.parts.conflicts.fetch_add(1, Ordering::Relaxed);
+                self.parts.metrics.conflicts.inc();
                 // What this was decided on was not kept, and neither is this.
                 debug!(execution.id = %pending.execution, %found, "the state is read again");
                 self.not_kept(pending, &SubmitError::Busy);
@@ -107,19 +106,24 @@ impl Writer {
     }
 
     fn appended(&mut self, pending: Pending) {
-        let Pending { execution, events, effects, replies, claims, has_due, snapshot, .. } =
-            pending;
+        let Pending {
+            execution, events, effects, replies, claims, has_due, snapshot, spans, ..
+        } = pending;
         self.parts.watch.committed(&events);
+        self.parts.metrics.events_appended.inc_by(events.len() as u64);
         // Before the effects: one of them may be to stop what is assigned here.
         for claim in claims {
             self.assign(claim);
         }
         let dispatch = &self.parts.dispatch;
         if dispatch.calls().is_awaited() || dispatch.announcements().is_on() {
-            self.offer(&events, &effects);
+            self.offer(execution, &events, &effects);
         }
         for effect in effects {
             self.perform(execution, effect);
+        }
+        for span in spans {
+            self.parts.traces.tell(span);
         }
         if let Some(snapshot) = snapshot {
             self.parts.snapshots.keep(execution, snapshot);
@@ -132,7 +136,8 @@ impl Writer {
 
     /// Calls workers elsewhere for what nobody has claimed, and leaves it to be announced to those
     /// that listen on a bus, if they have the tools.
-    fn offer(&self, events: &[Arc<Event>], effects: &[Effect]) {
+    fn offer(&self, execution: ExecutionId, events: &[Arc<Event>], effects: &[Effect]) {
+        let tenant = self.cache.tenant(execution);
         let mut open = effects.iter().filter_map(|effect| match effect {
             Effect::Dispatch { command, claimed_by: None } => Some(*command),
             _ => None,
@@ -144,7 +149,7 @@ impl Writer {
                 && next == Some(event.id.into())
             {
                 let pool = issued.pool.as_deref().unwrap_or(DEFAULT_POOL);
-                self.parts.dispatch.calls().offer(pool, &issued.tool);
+                self.parts.dispatch.calls().offer(pool, &issued.tool, tenant);
                 let announcements = self.parts.dispatch.announcements();
                 if announcements.is_on() && lower::lacking(issued).is_none() {
                     announcements.leave(Note::issued(event.execution, event.id.into(), issued));
@@ -165,6 +170,7 @@ impl Writer {
             Effect::Stop { command } => self.parts.dispatch.stop(command),
             Effect::Finish { status } => {
                 self.cache.take(execution);
+                self.parts.metrics.count_end(status);
                 self.parts.watch.ended(execution, status);
             }
         }

@@ -8,13 +8,12 @@ use std::time::Duration;
 use std::collections::hash_map::Entry;
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
 use lru::LruCache;
-use noetl_engine::{Caps, Execution, Input, Refusal};
+use noetl_engine::{Caps, Execution, Input, Refusal, may_end, spans_of};
 use noetl_model::{Clock, Event, EventId, ExecutionId};
 use noetl_store::{Committed, Start, Store, StoreError};
 use tokio::sync::{Notify, mpsc};
@@ -32,9 +31,11 @@ use crate::dispatch::Dispatch;
 use crate::identity::Identity;
 use crate::ids::Ids;
 use crate::local::Assignment;
+use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::results::Results;
 use crate::snapshots::Snapshots;
+use crate::traces::Traces;
 use crate::watch::Watch;
 
 /// Inputs decided per transaction: enough to spread an fsync over many, few enough that the first
@@ -74,10 +75,10 @@ pub(crate) struct WriterParts {
     pub(crate) caps: Caps,
     /// Who is told of what.
     pub(crate) notify: Notices,
+    pub(crate) traces: Traces,
     pub(crate) assignments: mpsc::Sender<Assignment>,
     pub(crate) cache_bytes: usize,
-    /// Appends that met another process's.
-    pub(crate) conflicts: Arc<AtomicU64>,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) closing: CancellationToken,
 }
 
@@ -278,9 +279,14 @@ impl Writer {
         self.set_off(&pending);
         let waiters = Waiters { batch: self.batch, pending };
         let store = self.parts.store.clone();
+        let metrics = self.parts.metrics.clone();
         let mut commit: Commit = Box::pin(async move {
-            let empty = appends.is_empty();
-            let outcome = if empty { Ok(Vec::new()) } else { store.commit(appends).await };
+            if appends.is_empty() {
+                return (Ok(Vec::new()), waiters);
+            }
+            let timer = metrics.commit_seconds.start_timer();
+            let outcome = store.commit(appends).await;
+            timer.observe_duration();
             (outcome, waiters)
         });
         // Polled here, so that the store is asked in the order of the decisions.
@@ -381,10 +387,14 @@ impl Writer {
         let under_way = self.under_way.get(&execution);
         let under_way = under_way.map_or(&[][..], |under_way| &under_way.events);
         let here = [under_way, &item.events];
+        let endings = self.parts.traces.is_recording().then(|| may_end(&item.cached.state, &input));
         let decided = decide_on(&self.parts, &mut item.cached, here, input, first_id);
         let events = decided.await?;
         if let Some(id) = id {
             self.reported.put((execution, id), ());
+        }
+        if let Some(endings) = endings {
+            item.spans.extend(spans_of(&item.cached.state, &endings, &events));
         }
         let range = item.add(events);
         claim_new(&self.parts, item, range.start);

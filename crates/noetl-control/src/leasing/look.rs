@@ -17,6 +17,7 @@ use tracing::{info, warn};
 
 use super::Held;
 use crate::journal::{Journal, SubmitError};
+use crate::metrics::Metrics;
 
 /// How often to look while workers elsewhere hold something. A lease is longer by far.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -24,9 +25,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How often to look when this process has seen no lease for a while: another one that gave some may
 /// be gone.
 const LOOK_IDLE: Duration = Duration::from_secs(60);
-
-/// How long after a start: while nobody was here, nobody could be heard of.
-const FIRST_LOOK: Duration = Duration::from_secs(45);
 
 /// When a lease that could not be dealt with is found again.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -41,13 +39,17 @@ pub(crate) struct LeaseLook {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) journal: Journal,
     pub(crate) held: Held,
+    pub(crate) metrics: Arc<Metrics>,
+    /// How long a lease lasts that its holder renews.
+    pub(crate) lease: Duration,
     pub(crate) closing: CancellationToken,
 }
 
 impl LeaseLook {
     /// Looks now and then until the control plane closes.
     pub(crate) async fn run(self) {
-        let mut rest = FIRST_LOOK;
+        // While nobody was here, nobody could be heard of.
+        let mut rest = self.lease;
         let mut seen = self.held.subscribe();
         loop {
             tokio::select! {
@@ -90,8 +92,9 @@ impl LeaseLook {
         info!(execution.id = %row.execution, command.id = %row.id, worker, "a lease has ended");
         let input = Expire { command: row.id, reason, attempts_max: ATTEMPTS_MAX };
         match self.journal.submit(row.execution, Input::Expire(input)).await {
-            // Refused: over meanwhile.
-            Ok(_) | Err(SubmitError::Refused(_)) => {}
+            Ok(_) => self.metrics.leases_ended.inc(),
+            // Over meanwhile.
+            Err(SubmitError::Refused(_)) => {}
             Err(error) => {
                 warn!(execution.id = %row.execution, %error, "a command is still held by nobody");
             }

@@ -25,6 +25,22 @@ pub(super) fn forms(value: &str) -> Vec<String> {
     found
 }
 
+/// The shortest line of a secret of several lines that is looked for alone.
+const LINE_MIN: usize = 24;
+
+/// Lines of a secret of several lines that are secret by themselves: what prints a key line by line
+/// is seen line by line. Those with blanks are prose or settings that others have too, and the
+/// frame of a key is everybody's.
+pub(super) fn telling_lines(value: &str) -> impl Iterator<Item = String> {
+    let lines = value.contains('\n').then(|| value.lines()).into_iter().flatten();
+    lines
+        .map(str::trim)
+        .filter(|line| {
+            line.len() >= LINE_MIN && !line.starts_with("--") && !line.contains(char::is_whitespace)
+        })
+        .map(str::to_owned)
+}
+
 /// As a JSON text holds it, without the quotes.
 fn json_escaped(value: &str) -> String {
     let quoted = serde_json::Value::from(value).to_string();
@@ -103,4 +119,20 @@ fn base64_forms(value: &str) -> Vec<String> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_seen_line_by_line_and_what_everybody_writes_is_not() {
+        let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
+        let key =
+            format!("-----BEGIN PRIVATE KEY-----\n  {line}\r\nshort\n-----END PRIVATE KEY-----\n");
+        assert_eq!(telling_lines(&key).collect::<Vec<_>>(), [line]);
+        let settings = "apiVersion: v1\ncurrent-context: the-production-cluster\n";
+        assert_eq!(telling_lines(settings).count(), 0);
+        assert_eq!(telling_lines(line).count(), 0, "it is looked for whole already");
+    }
 }

@@ -10,7 +10,7 @@ use tracing::error;
 use zeroize::Zeroizing;
 
 use super::fields::{LENGTH_MIN, secret_fields};
-use super::forms::forms;
+use super::forms::{forms, telling_lines};
 use super::marks::mark;
 
 /// How many values of one field are remembered: what was handed out before a change may still come
@@ -108,7 +108,7 @@ impl Secrets {
         for ((alias, field), values) in &self.fields {
             for value in values {
                 has_numbers |= value.parse::<f64>().is_ok();
-                for form in forms(value) {
+                for form in forms(value).into_iter().chain(telling_lines(value)) {
                     patterns.entry(form).or_insert_with(|| mark(alias, field));
                 }
             }

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use noetl_engine::replay::{Checksum, PayloadSummary, ReplayState, canonical};
 use noetl_model::event::BlobRef;
-use noetl_model::{ExecutionId, Map, ResultId, Tenant, Value};
+use noetl_model::{Map, Tenant, Value};
 use noetl_store::{Digest, StoreError};
 use serde::Serialize;
 
 use super::Replay;
 use super::pass::aside;
+use crate::stored_results::{ResolveError, Resolved};
 
 /// Different places that are looked at in one replay. Each may be a read of a large value.
 const PLACES_MAX: usize = 10_000;
@@ -137,12 +138,13 @@ impl Replay {
         place: &str,
         reference: &Value,
     ) -> Result<Resolution, StoreError> {
-        if let Some((execution, name, id)) = result_named(place) {
-            let value = self.store.result_data(tenant, execution, name, id).await?;
-            return match value {
-                Some(value) => measured(place.to_owned(), value).await,
-                None => Ok(unresolved(Some(place.to_owned()), "there is no such result")),
-            };
+        match self.stored.resolve(tenant, place).await {
+            Ok(Resolved(text)) => return measured_bytes(place.to_owned(), text).await,
+            Err(ResolveError::NotFound) => {
+                return Ok(unresolved(Some(place.to_owned()), "there is no such result"));
+            }
+            Err(ResolveError::Store(error)) => return Err(error),
+            Err(ResolveError::Malformed(_)) => {}
         }
         let Some(blob) = blob_named(place, reference) else {
             return Ok(unresolved(Some(place.to_owned()), "it is kept elsewhere"));
@@ -197,15 +199,6 @@ fn locator(reference: &Value) -> Option<String> {
     text(fields, &keys).or_else(inside).or_else(|| text(fields, &["digest"]))
 }
 
-/// A result by its name: `noetl://execution/<id>/result/<name>/<id>`, where the name may hold
-/// slashes.
-fn result_named(place: &str) -> Option<(ExecutionId, &str, ResultId)> {
-    let rest = place.strip_prefix("noetl://execution/")?;
-    let (execution, rest) = rest.split_once("/result/")?;
-    let (name, id) = rest.rsplit_once('/')?;
-    Some((execution.parse().ok()?, name, id.parse().ok()?))
-}
-
 /// Content by its digest, with the length the reference gives.
 fn blob_named(place: &str, reference: &Value) -> Option<BlobRef> {
     let digest: Digest = place.parse().ok()?;
@@ -237,10 +230,6 @@ async fn measured_bytes(place: String, bytes: Vec<u8>) -> Result<Resolution, Sto
         },
     })
     .await
-}
-
-async fn measured(place: String, value: Value) -> Result<Resolution, StoreError> {
-    aside(move || measure(place, &value)).await
 }
 
 fn measure(place: String, value: &Value) -> Resolution {
@@ -305,17 +294,6 @@ mod tests {
         for (bytes, kind, rows) in [("[1, 2]", "array", Some(2)), ("no JSON", "bytes", None)] {
             let found = measured_bytes("p".into(), bytes.into()).await.expect("an answer");
             assert_eq!((found.value_type, found.row_count), (Some(kind), rows));
-        }
-    }
-
-    #[test]
-    fn the_name_of_a_result_may_hold_slashes() {
-        let (execution, name, id) =
-            result_named("noetl://execution/7/result/a/b/9").expect("a result");
-        assert_eq!((execution.get(), name, id.get()), (7, "a/b", 9));
-        for other in ["noetl://execution/x/result/a/9", "noetl://execution/7/result/9", "s3://b/k"]
-        {
-            assert_eq!(result_named(other), None, "{other}");
         }
     }
 }

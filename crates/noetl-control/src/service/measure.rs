@@ -1,4 +1,4 @@
-//! What is counted in the store rather than here.
+//! What is counted.
 
 use noetl_store::SubscriptionState;
 
@@ -8,6 +8,7 @@ impl Control {
     /// Reads what is counted in the store rather than here. What cannot be read keeps its last
     /// value.
     pub async fn measure(&self) {
+        self.metrics.set_spans(self.traces.counts());
         match self.store.pending().await {
             Ok(pending) => {
                 self.metrics.outbox_pending.set(i64::try_from(pending).unwrap_or(i64::MAX));

@@ -1,7 +1,5 @@
 //! What a control plane answers by itself, and what other services take from it.
 
-use std::sync::atomic::Ordering;
-
 use noetl_model::Timestamp;
 use noetl_store::Policy;
 
@@ -26,6 +24,6 @@ impl Control {
 
     /// How many appends met one of another process first, and were decided again.
     pub fn conflicts(&self) -> u64 {
-        self.conflicts.load(Ordering::Relaxed)
+        self.metrics.conflicts.get()
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use noetl_engine::{Awaited, Outstanding};
+use noetl_model::command::is_elsewhere;
 use noetl_model::parked::CONTROL_PLANE;
 use noetl_model::{DEFAULT_POOL, ExecutionId, Timestamp};
 use noetl_store::ExecutionStatus;
@@ -35,7 +36,8 @@ pub(super) fn explained(outstanding: Outstanding, around: &Around) -> Wait {
             (what, who + &lacking.unwrap_or_default())
         }
         Awaited::Report { worker, began, stopping } => {
-            lease_until = identity::lease_of(worker, &around.live);
+            let held = outstanding.command.and_then(|command| around.held.get(&command));
+            lease_until = held.copied().or_else(|| identity::lease_of(worker, &around.live));
             let does = if *began { "runs it" } else { "took it" };
             let what = match stopping {
                 true => {
@@ -116,6 +118,10 @@ fn who_ends_it(worker: &str, lease_until: Option<Timestamp>, stopping: bool) -> 
         return "the control plane itself, with what it does for the step".to_owned();
     }
     match lease_until {
+        Some(until) if is_elsewhere(worker) => format!(
+            "its report{gives_up}; if nothing is heard of it until {until} the command is handed out \
+             again"
+        ),
         Some(until) => format!(
             "its report{gives_up}; if its process is gone at {until} the command is handed out again"
         ),
@@ -141,6 +147,7 @@ fn how_to_answer(execution: Option<ExecutionId>, outstanding: &Outstanding) -> S
 mod tests {
     use std::collections::HashMap;
 
+    use noetl_model::CommandId;
     use noetl_store::Lease;
 
     use super::*;
@@ -184,6 +191,22 @@ mod tests {
         let wait = explained(one(report), &around);
         assert_eq!(wait.lease_until, None);
         assert!(wait.what.contains("told to stop"), "{}", wait.what);
+    }
+
+    #[test]
+    fn a_worker_elsewhere_is_known_by_the_lease_of_its_command() {
+        let until = Timestamp::from_micros(7);
+        let (mine, other) = (CommandId::new(5), CommandId::new(6));
+        let around = Around { held: HashMap::from([(mine, until)]), ..Around::default() };
+        let wait = |command| {
+            let worker = Arc::from("far-away");
+            let report = Awaited::Report { worker, began: true, stopping: false };
+            explained(Outstanding { command: Some(command), ..one(report) }, &around)
+        };
+        assert_eq!(wait(mine).lease_until, Some(until));
+        let heard = format!("if nothing is heard of it until {until}");
+        assert!(wait(mine).would_move_it.contains(&heard), "{}", wait(mine).would_move_it);
+        assert_eq!(wait(other).lease_until, None);
     }
 
     #[test]

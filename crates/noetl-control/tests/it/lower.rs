@@ -29,6 +29,7 @@ fn issued(tool: &str, config: Value, input: Value) -> Issued {
         item: None,
         idempotent: true,
         pool: None,
+        trace: None,
     }
 }
 

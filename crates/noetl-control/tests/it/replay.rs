@@ -376,6 +376,10 @@ async fn references_are_looked_up_once_and_what_is_missing_is_said() {
     assert!(store.put_result(&Tenant::default(), new).await.unwrap());
     write(&*store, story.start()).await;
     let own = "noetl://execution/10/result/a/b/5";
+    let in_objects = "noetl://default/shop/results/10/load/0/1/2";
+    let others = "noetl://acme/shop/results/10/load/0/1/2";
+    let kept = "project=shop/execution=10/results/load/0/1/2.json";
+    plant.control.objects.put(None, kept, "application/json", b"[1, 2, 3]".to_vec()).await.unwrap();
     let carrying = |reference: Value, meta: Value| {
         let result = Some(json!({"status": "ok", "reference": reference}));
         let event_type = Some("frame.committed".into());
@@ -393,6 +397,8 @@ async fn references_are_looked_up_once_and_what_is_missing_is_said() {
         carrying(json!({"digest": "0".repeat(64), "bytes": 3, "media_type": "x"}), json!({})),
         carrying(json!("noetl://execution/10/result/a/b/6"), json!({})),
         carrying(json!({"nothing": 1}), json!({})),
+        carrying(json!({"ref": in_objects}), json!({})),
+        carrying(json!({"ref": others}), json!({})),
     ];
     let append: Append = story.then(facts);
     write(&*store, append).await;
@@ -417,6 +423,8 @@ async fn references_are_looked_up_once_and_what_is_missing_is_said() {
             "execution - - false",
             "execution - - false",
             "execution - - false",
+            "execution - - true",
+            "execution - - false",
             "frame f - true",
             "business_object - o/1 true",
         ]
@@ -437,11 +445,13 @@ async fn references_are_looked_up_once_and_what_is_missing_is_said() {
     assert_eq!(rows[4]["resolution"]["error"], "there is no such result");
     assert_eq!(rows[5]["resolution"]["error"], "the reference names no place");
     assert_eq!(rows[5]["resolution"]["ref"], json!(null));
+    assert_eq!(rows[6]["resolution"]["row_count"], 3);
+    assert_eq!(rows[7]["resolution"]["error"], "there is no such result");
     assert!(!shown.to_string().contains("\"a\":2"), "bodies stay where they are");
     let summary = &shown["payload_resolution_summary"];
     let numbers =
         ["total", "resolved", "unresolved", "unique_refs"].map(|key| summary[key].as_u64());
-    assert_eq!(numbers, [8, 4, 4, 4].map(Some));
+    assert_eq!(numbers, [10, 5, 5, 6].map(Some));
     assert_eq!(summary["all_resolved"], false);
     let checksum = noetl_engine::replay::Checksum::of(&shown["payload_resolution"]).value;
     assert_eq!(summary["checksum"], checksum);

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use noetl_model::event::{ForkedFrom, Issued, Started};
+use noetl_model::trace::Trace;
 use noetl_model::{
     CommandId, DEPTH_MAX, Event, EventId, Fact, Map, Seq, Timestamp, is_deeper_than,
 };
@@ -30,54 +31,68 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: &Fork) -> Result<(), Refu
         let message = format!("the workload nests more than {DEPTH_MAX} levels deep");
         return Err(Refusal::Workload(message));
     }
+    let start = start_of(input, &input.log[0], started, workload);
     match last_rest(&input.log, input.cut) {
-        Some(last) => {
-            take_over(draft, &input.log[..=last], started, workload);
-            Ok(())
-        }
-        None => begin_anew(draft, &input.log[0], started, workload),
+        Some(last) => take_over(draft, input, &input.log[..=last], started, start),
+        // Nothing had come of it yet: it begins once more with the same workload.
+        None => start::decide(draft, start),
     }
 }
 
-/// Nothing had come of it yet: it begins once more with the same workload.
-fn begin_anew(
-    draft: &mut Draft<'_, '_>,
-    first: &Event,
-    started: &Started,
-    payload: Map,
-) -> Result<(), Refusal> {
+/// The beginning of an execution that has nothing of the other but its workload.
+fn start_of(input: &Fork, first: &Event, started: &Started, payload: Map) -> Start {
     let forked = ForkedFrom { execution: first.execution, seq: Seq::START, event: EventId::new(0) };
-    let start = Start {
-        catalog: started.catalog,
+    let (catalog, version) = input.version.unwrap_or((started.catalog, started.version));
+    Start {
+        catalog,
         path: started.path.clone(),
-        version: started.version,
+        version,
         payload,
+        // Whoever started the other waits for the other.
         parent: None,
         pool: started.pool.clone(),
         parent_command: None,
         returns: started.returns.clone(),
         depth: started.depth,
         forked: Some(forked),
-    };
-    start::decide(draft, start)
+        trace: input.trace.clone(),
+    }
 }
 
-fn take_over(draft: &mut Draft<'_, '_>, past: &[Event], started: &Started, workload: Map) {
-    let (Some(first), Some(last)) = (past.first(), past.last()) else { return };
+fn take_over(
+    draft: &mut Draft<'_, '_>,
+    input: &Fork,
+    past: &[Event],
+    started: &Started,
+    start: Start,
+) -> Result<(), Refusal> {
+    let (Some(first), Some(last)) = (past.first(), past.last()) else { return Ok(()) };
     let mut origin = Execution::absent(first.execution);
     past.iter().for_each(|event| origin.apply(event));
     let now = draft.moment.now;
     let forked = ForkedFrom { execution: first.execution, seq: last.seq, event: last.id };
+    let is_other = input.version.is_some();
+    let (workload, deadline) = match is_other {
+        false => (start.payload, started.deadline.map(|limit| now.plus(limit.since(first.at)))),
+        // What it has and the other had not is there from the beginning.
+        true => {
+            let deadline = draft.playbook.deadline.map(|limit| now.plus(limit));
+            (start::workload(draft, &start)?, deadline)
+        }
+    };
     draft.record(Fact::PlaybookStarted(Box::new(Started {
+        catalog: start.catalog,
+        version: start.version,
         workload,
-        // Whoever started the other waits for the other.
         parent: None,
         parent_command: None,
-        deadline: started.deadline.map(|limit| now.plus(limit.since(first.at))),
+        deadline,
         forked: Some(forked),
+        trace: start.trace,
         ..started.clone()
     })));
-    let mut copy = Copy { origin: &origin, now, ids: BTreeMap::new() };
+    let trace = draft.state.trace();
+    let mut copy = Copy { origin: &origin, now, ids: BTreeMap::new(), trace: trace.clone() };
     for event in &past[1..] {
         if let Some(fact) = copy.of(event) {
             let is_issue = matches!(fact, Fact::CommandIssued(_));
@@ -91,7 +106,12 @@ fn take_over(draft: &mut Draft<'_, '_>, past: &[Event], started: &Started, workl
         draft.state.open_commands().map(|(id, open)| (id, open.issued.clone())).collect();
     let under_way = origin.open_commands().filter(|(_, open)| open.answer.is_none());
     for (_, open) in under_way {
-        let issued = Arc::new(Issued { attempt: 1, ..(*open.issued).clone() });
+        if is_other {
+            render_anew(draft, &open.issued, past);
+            continue;
+        }
+        let trace = trace.clone();
+        let issued = Arc::new(Issued { attempt: 1, trace, ..(*open.issued).clone() });
         let claims = issued.item.as_ref().is_some_and(|item| item.claims);
         let command: CommandId = draft.record(Fact::CommandIssued(issued.clone())).into();
         if draft.is_own(&issued.step) && !claims {
@@ -108,6 +128,32 @@ fn take_over(draft: &mut Draft<'_, '_>, past: &[Event], started: &Started, workl
         }
     }
     draft.settle();
+    Ok(())
+}
+
+/// Hands out what was under way as another version of the playbook has it.
+fn render_anew(draft: &mut Draft<'_, '_>, issued: &Issued, past: &[Event]) {
+    let playbook = draft.playbook;
+    let Some(ix) = playbook.find(&issued.step) else { return };
+    let (step, generation) = (playbook.step(ix), issued.generation);
+    match &issued.item {
+        Some(item) => draft.issue_again(step, generation, item),
+        None => draft.begin_work(step, generation, led_there(past, &issued.step, generation)),
+    }
+}
+
+/// The step whose arc led to a visit.
+fn led_there(past: &[Event], step: &Arc<str>, generation: u32) -> Option<Arc<str>> {
+    let entered = past.iter().position(|event| {
+        matches!(&event.fact, Fact::StepEntered { step: s, generation: g, .. }
+            if s == step && *g == generation)
+    })?;
+    past[..entered].iter().rev().find_map(|event| match &event.fact {
+        Fact::StepExited { step: from, next, .. } => {
+            next.taken.iter().any(|arc| arc.step == *step).then(|| from.clone())
+        }
+        _ => None,
+    })
 }
 
 /// What an event of another execution becomes here.
@@ -117,6 +163,8 @@ struct Copy<'o> {
     now: Timestamp,
     /// Commands there and here.
     ids: BTreeMap<CommandId, CommandId>,
+    /// The trace of commands here.
+    trace: Option<Arc<Trace>>,
 }
 
 impl Copy<'_> {
@@ -124,10 +172,13 @@ impl Copy<'_> {
     fn of(&self, event: &Event) -> Option<Fact> {
         let mut fact = event.fact.clone();
         match &mut fact {
-            Fact::CommandIssued(_) => {
+            Fact::CommandIssued(issued) => {
                 let open = self.origin.open_command(event.id.into());
                 if open.is_some_and(|open| open.answer.is_none()) {
                     return None;
+                }
+                if issued.trace != self.trace {
+                    Arc::make_mut(issued).trace.clone_from(&self.trace);
                 }
             }
             Fact::CommandClaimed { command, .. }

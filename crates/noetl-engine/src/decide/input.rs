@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use noetl_model::event::{BlobRef, ForkedFrom, Reported};
 use noetl_model::{
-    CatalogId, CommandId, Event, EventId, ExecutionId, Failure, Map, Seq, Timestamp, Value,
+    CatalogId, CommandId, Event, EventId, ExecutionId, Failure, Map, Seq, Timestamp, TraceContext,
+    Value,
 };
 
 /// What somebody asks of an execution.
@@ -124,6 +125,8 @@ pub struct Start {
     pub depth: u32,
     /// The execution whose workload it took over.
     pub forked: Option<ForkedFrom>,
+    /// The span it is below.
+    pub trace: Option<TraceContext>,
 }
 
 /// Begin an execution with the past of another.
@@ -136,6 +139,11 @@ pub struct Fork {
     pub cut: Seq,
     /// Laid over the other's workload.
     pub workload: Map,
+    /// The span it is below: its own, not the other's.
+    pub trace: Option<TraceContext>,
+    /// The version of the playbook it goes on with, when that is another: its catalog entry and its
+    /// number. Whether it fits, [`crate::fork::misfit`] tells.
+    pub version: Option<(CatalogId, u32)>,
 }
 
 /// A worker takes a command.

@@ -29,6 +29,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Start) -> Result<(), Refu
         depth: input.depth,
         deadline: draft.playbook.deadline.map(|limit| draft.moment.now.plus(limit)),
         forked: input.forked,
+        trace: input.trace,
     })));
     if !variables.is_empty() {
         let step = draft.playbook.step(draft.playbook.entry).name.clone();
@@ -43,7 +44,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Start) -> Result<(), Refu
 
 /// The playbook's defaults, rendered, with the payload laid over them: maps merge, all else
 /// replaces. What the payload replaces is not rendered, so it cannot fail.
-fn workload(draft: &Draft<'_, '_>, input: &Start) -> Result<Map, Refusal> {
+pub(super) fn workload(draft: &Draft<'_, '_>, input: &Start) -> Result<Map, Refusal> {
     let payload = from_json(&Value::Object(input.payload.clone()));
     let mut scope = Scope { payload: Some(payload), ..scope_for_start(draft, input) };
     // Defaults may be written in terms of what the caller gave.
@@ -83,7 +84,7 @@ fn scope_for_start(draft: &Draft<'_, '_>, input: &Start) -> Scope {
 }
 
 /// Maps merge, all else replaces.
-pub(super) fn merge(into: &mut Map, over: &Map) {
+pub fn merge(into: &mut Map, over: &Map) {
     for (key, value) in over {
         match (into.get_mut(key), value) {
             (Some(Value::Object(below)), Value::Object(above)) => merge(below, above),

@@ -46,6 +46,11 @@ impl Draft<'_, '_> {
             self.inline_visits += 1;
             return self.exit_failed(&step.name, generation, failure);
         }
+        self.begin_work(step, generation, from);
+    }
+
+    /// Begins the work of a visit.
+    pub(crate) fn begin_work(&mut self, step: &Step, generation: u32, from: Option<Arc<str>>) {
         match (&step.repeat, &step.work) {
             (_, Work::Route) => {
                 self.inline_visits += 1;

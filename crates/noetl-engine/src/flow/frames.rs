@@ -57,19 +57,35 @@ impl Draft<'_, '_> {
             if counters.drained || is_full || !self.needed.is_empty() {
                 return;
             }
-            let (frame, from) = (counters.frames, state.from.clone());
-            let mut scope = scope::for_tool(self, from.as_deref());
-            let rows = from_json_owned(self.frame_sizes(cursor, visit).max_rows.into());
-            Arc::make_mut(&mut scope.labels).insert(Arc::from(FRAME_MAX_ROWS), rows.into());
+            let frame = counters.frames;
             let moved = FrameMoved { frame, to: FrameState::Dispatched, rows: 0 };
             self.loop_fact(&step.name, generation, LoopEvent::Frame(moved));
             let item = LoopItem { index: frame, total: None, frame: Some(frame), claims: true };
-            let issued = self.issue_tool(step, &cursor.claim, generation, &scope, item);
-            if let Err(message) = issued {
-                let failure = Failure::new(FailureKind::TemplateError, message);
-                return self.exit_loop_failed(&step.name, generation, failure);
+            if !self.claim_frame(step, cursor, generation, visit, item) {
+                return;
             }
         }
+    }
+
+    /// Claims the rows of a frame; false when the claim cannot be rendered, which fails the loop.
+    pub(super) fn claim_frame(
+        &mut self,
+        step: &Step,
+        cursor: &Cursor,
+        generation: u32,
+        visit: &(Arc<str>, u32),
+        item: LoopItem,
+    ) -> bool {
+        let from = self.repeat(visit).and_then(|state| state.from.clone());
+        let mut scope = scope::for_tool(self, from.as_deref());
+        let rows = from_json_owned(self.frame_sizes(cursor, visit).max_rows.into());
+        Arc::make_mut(&mut scope.labels).insert(Arc::from(FRAME_MAX_ROWS), rows.into());
+        let Err(message) = self.issue_tool(step, &cursor.claim, generation, &scope, item) else {
+            return true;
+        };
+        let failure = Failure::new(FailureKind::TemplateError, message);
+        self.exit_loop_failed(&step.name, generation, failure);
+        false
     }
 
     /// Records the rows a claim returned and hands them out. Without a row, nothing is left.

@@ -155,6 +155,7 @@ impl Draft<'_, '_> {
             item,
             idempotent,
             pool: self.state.pool(),
+            trace: self.state.trace(),
         });
         let id = self.record(Fact::CommandIssued(issued.clone()));
         Ok((id.into(), issued))

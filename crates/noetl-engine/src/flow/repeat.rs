@@ -223,6 +223,18 @@ impl Draft<'_, '_> {
         }
     }
 
+    /// Hands out an item of a loop once more, or claims its rows, as the playbook has it now.
+    pub(crate) fn issue_again(&mut self, step: &Step, generation: u32, item: &LoopItem) {
+        let Some(repeat) = &step.repeat else { return };
+        let visit = (step.name.clone(), generation);
+        match &repeat.over {
+            Over::Cursor(cursor) if item.claims => {
+                self.claim_frame(step, cursor, generation, &visit, item.clone());
+            }
+            _ => self.issue_item(step, repeat, generation, &visit, item.frame, item.index),
+        }
+    }
+
     /// What the templates of one item see.
     fn item_scope(
         &self,
@@ -265,6 +277,7 @@ impl Draft<'_, '_> {
             item: Some(item),
             idempotent: true,
             pool: self.state.pool(),
+            trace: self.state.trace(),
         });
         let command: CommandId = self.record(Fact::CommandIssued(issued.clone())).into();
         let failure = Failure::new(FailureKind::TemplateError, message);

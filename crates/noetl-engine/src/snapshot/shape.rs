@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use noetl_model::event::{ForkedFrom, Started};
+use noetl_model::trace::{self, TraceContext};
 use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Failure, Map, Seq, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +81,8 @@ struct Start {
     deadline: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     forked: Option<ForkedFrom>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "trace::kept")]
+    trace: Option<TraceContext>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -173,7 +176,7 @@ impl State {
         }
         state.waiting = self.waiting;
         for command in self.commands {
-            let (id, open) = command.restored()?;
+            let (id, open) = command.restored(state.trace())?;
             state.command_bytes += open.bytes;
             state.commands.insert(id, open);
         }
@@ -264,6 +267,7 @@ impl Start {
             depth: started.depth,
             deadline: started.deadline.map(Timestamp::as_micros),
             forked: started.forked.clone(),
+            trace: started.trace.clone(),
         }
     }
 
@@ -280,6 +284,7 @@ impl Start {
             depth: self.depth,
             deadline: self.deadline.map(Timestamp::from_micros),
             forked: self.forked,
+            trace: self.trace,
         }
     }
 }

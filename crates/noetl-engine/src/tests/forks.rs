@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use noetl_model::{Event, ExecutionId, Fact, Map, Seq, Value};
+use noetl_model::{CatalogId, CommandId, Event, ExecutionId, Fact, Map, Seq, Value};
 use serde_json::json;
 
 use super::harness::{Run, playbook, start};
-use crate::fork::{before_failure, before_step};
+use crate::fork::{before_failure, before_step, misfit};
 use crate::{Awaited, Complete, DueKind, Execution, Fork, Input, Status, due_of, outstanding};
 
 const LINE: &str = "- {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n\
@@ -18,7 +18,8 @@ fn forked(workflow: &str, of: &Run, cut: u64, workload: Value) -> Run {
     let mut fork = Run::new(playbook(workflow));
     fork.state = Execution::absent(ExecutionId::new(2));
     let workload = workload.as_object().cloned().unwrap_or_default();
-    let input = Fork { log: of.log.clone().into(), cut: Seq(cut), workload };
+    let input =
+        Fork { log: of.log.clone().into(), cut: Seq(cut), workload, trace: None, version: None };
     fork.input(Input::Fork(Box::new(input))).unwrap();
     fork
 }
@@ -300,8 +301,136 @@ fn an_execution_waits_for_what_is_outstanding() {
 fn a_second_start_of_a_fork_is_refused() {
     let run = Run::started(LINE);
     let mut fork = forked(LINE, &run, whole(&run), json!({}));
-    let input = Fork { log: run.log.clone().into(), cut: Seq(9), workload: Map::new() };
+    let input = Fork {
+        log: run.log.clone().into(),
+        cut: Seq(9),
+        workload: Map::new(),
+        trace: None,
+        version: None,
+    };
     let again = fork.input(Input::Fork(Box::new(input)));
     assert_eq!(again, Err(crate::Refusal::AlreadyStarted));
     assert_eq!(fork.input(start()), Err(crate::Refusal::AlreadyStarted));
+}
+
+/// An execution of another version that begins with the past of `of`, or why it does not fit.
+fn onto(workflow: &str, of: &Run, cut: u64) -> Result<Run, String> {
+    let mut fork = Run::new(playbook(workflow));
+    if let Some(misfit) = misfit(&fork.playbook, &of.log, Seq(cut)) {
+        return Err(misfit.to_string());
+    }
+    fork.state = Execution::absent(ExecutionId::new(2));
+    let (log, workload, trace) = (of.log.clone().into(), Map::new(), None);
+    let version = Some((CatalogId::new(7), 2));
+    let input = Fork { log, cut: Seq(cut), workload, trace, version };
+    fork.input(Input::Fork(Box::new(input))).unwrap();
+    Ok(fork)
+}
+
+#[test]
+fn another_version_goes_on_with_what_is_under_way_as_it_has_it() {
+    let mut run = Run::started(LINE);
+    run.complete("a", json!({"v": 1}));
+    // A step that is over may be gone, and another may follow.
+    let mended = "- {step: b, tool: {kind: noop, seen: 'mended {{ a.v }}'}, next: {arcs: [{step: d}]}}\n\
+         - {step: d, tool: {kind: noop, seen: '{{ b.v }}'}}\n";
+    let mut fork = onto(mended, &run, whole(&run)).unwrap();
+    assert_eq!(config(&fork, "b"), json!("mended 1"));
+    let Fact::PlaybookStarted(started) = &fork.log[0].fact else { panic!("it began") };
+    assert_eq!((started.catalog, started.version), (CatalogId::new(7), 2));
+    fork.complete("b", json!({"v": 2}));
+    assert_eq!(config(&fork, "d"), json!(2));
+    fork.complete("d", json!(null));
+    assert_eq!(fork.state.status(), Status::Completed);
+}
+
+#[test]
+fn what_is_under_way_needs_a_place_in_the_other_version() {
+    let mut run = Run::started(LINE);
+    run.complete("a", json!({"v": 1}));
+    let without = "- {step: a, tool: {kind: noop}, next: {arcs: [{step: c}]}}\n\
+         - {step: c, tool: {kind: noop}}\n";
+    let wrong = onto(without, &run, whole(&run)).map(|_| ()).unwrap_err();
+    let place = whole(&run);
+    assert_eq!(
+        wrong,
+        format!(
+            "at place {place} of the log step 'b' is under way, and there is no such step in it"
+        )
+    );
+    // Before that, it fits.
+    assert_eq!(onto(without, &run, 3).unwrap().open(), ["a"]);
+}
+
+#[test]
+fn tokens_need_a_place_in_the_other_version() {
+    let joins = "- {step: a, next: {spec: {mode: inclusive}, arcs: [{step: b}, {step: c}]}}\n\
+         - {step: b, tool: {kind: noop}, next: {arcs: [{step: end}]}}\n\
+         - {step: c, tool: {kind: noop}, next: {arcs: [{step: end}]}}\n\
+         - {step: end, tool: {kind: noop}}\n";
+    let mut run = Run::started(joins);
+    run.complete("b", json!(1));
+    let without = joins.replace("end", "finish");
+    let wrong = onto(&without, &run, whole(&run)).map(|_| ()).unwrap_err();
+    assert!(wrong.contains("tokens wait at step 'end'"), "{wrong}");
+}
+
+const ITEMS: &str = "- {step: a, loop: {in: [1, 2, 3], iterator: x, spec: {mode: parallel, \
+     max_in_flight: 2}}, tool: {kind: noop, seen: '{{ iter.x }}'}}\n";
+
+#[test]
+fn items_under_way_are_handed_out_as_the_other_version_has_them() {
+    let mut run = Run::started(ITEMS);
+    let (first, _) = run.state.open_commands().next().unwrap();
+    run.input(Input::Complete(complete(first))).unwrap();
+    let mended = ITEMS.replace("'{{ iter.x }}'", "'mended {{ iter.x }}'");
+    let mut fork = onto(&mended, &run, whole(&run)).unwrap();
+    let seen: Vec<Value> =
+        fork.state.open_commands().map(|(_, open)| open.issued.config["seen"].clone()).collect();
+    assert_eq!(seen, [json!("mended 2"), json!("mended 3")]);
+    finish(&mut fork);
+    assert_eq!(fork.state.status(), Status::Completed);
+}
+
+#[test]
+fn a_loop_under_way_stays_the_loop_it_is() {
+    let run = Run::started(ITEMS);
+    let plain = "- {step: a, tool: {kind: noop}}\n";
+    let wrong = onto(plain, &run, whole(&run)).map(|_| ()).unwrap_err();
+    assert!(wrong.contains("which is no loop in it"), "{wrong}");
+    // What has one command may become a loop, until its tool has answered.
+    let mut run = Run::started(plain);
+    let fork = onto(ITEMS, &run, whole(&run)).unwrap();
+    assert_eq!(fork.state.open_commands().count(), 2);
+    let (command, _) = run.state.open_commands().next().unwrap();
+    let answered = Complete { is_final: false, ..complete(command) };
+    run.input(Input::Complete(answered)).unwrap();
+    let wrong = onto(ITEMS, &run, whole(&run)).map(|_| ()).unwrap_err();
+    assert!(wrong.contains("has answered, and the step is a loop in it"), "{wrong}");
+}
+
+#[test]
+fn a_version_that_fits_everywhere_ends_wherever_it_begins() {
+    let mut run = Run::started(LINE);
+    run.complete("a", json!({"v": 1}));
+    run.complete("b", json!({"v": 2}));
+    for cut in 1..=whole(&run) {
+        let mut fork = onto(LINE, &run, cut).unwrap();
+        finish(&mut fork);
+        assert_eq!(fork.state.status(), Status::Completed, "cut at {cut}");
+    }
+}
+
+fn complete(command: CommandId) -> Complete {
+    let (data, ctx, step) = (Some(json!({"v": 0})), Map::new(), Map::new());
+    Complete { command, data, reference: None, is_final: true, ctx, step }
+}
+
+/// Completes whatever is handed out until nothing is.
+fn finish(run: &mut Run) {
+    loop {
+        let next = run.state.open_commands().next().map(|(command, _)| command);
+        let Some(command) = next else { return };
+        run.input(Input::Complete(complete(command))).unwrap();
+    }
 }

@@ -8,7 +8,7 @@ use noetl_model::command::ATTEMPTS_MAX;
 use noetl_model::event::{ItemOf, LoopEvent, LoopFact, Parked};
 use noetl_model::{
     CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Outcome,
-    Timestamp, Value,
+    Timestamp, TraceContext, Value,
 };
 use noetl_playbook::Playbook;
 use noetl_playbook::template::Entropy;
@@ -18,6 +18,9 @@ use crate::{
     Input, Limits, Loaded, Moment, OpenCommand, Place, Refusal, Start, Timeout, Wake, decide,
     places_needed,
 };
+
+/// The span that executions under test are below.
+pub(super) const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /// Compiles the steps of a playbook; `apiVersion` and the rest are added.
 pub(super) fn playbook(workflow: &str) -> Playbook {
@@ -286,6 +289,7 @@ pub(super) fn start_with(payload: Map) -> Input {
         returns: None,
         depth: 0,
         forked: None,
+        trace: TraceContext::read(TRACE, Some("a=b")),
     }))
 }
 

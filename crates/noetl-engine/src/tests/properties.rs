@@ -184,7 +184,9 @@ proptest! {
             let mut fork = Run::new(super::harness::playbook(&text));
             fork.state = Execution::absent(ExecutionId::new(2));
             fork.quick = true;
-            let input = Fork { log: run.log.clone().into(), cut: Seq(cut), workload: Map::new() };
+            let (cut, workload) = (Seq(cut), Map::new());
+            let (log, trace, version) = (run.log.clone().into(), None, None);
+            let input = Fork { log, cut, workload, trace, version };
             fork.input(Input::Fork(Box::new(input))).unwrap();
             fork.check_invariants();
             drive_all(&mut fork, &script, 300);

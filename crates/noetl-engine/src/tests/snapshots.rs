@@ -33,7 +33,12 @@ fn history() -> Run {
     let mut run = Run::new(document);
     let payload =
         json!({"large": "w".repeat(2000), "u": u64::MAX, "i": -3, "f": 1.0, "none": null});
-    run.input(start_with(payload.as_object().cloned().unwrap())).unwrap();
+    let Input::Start(mut start) = start_with(payload.as_object().cloned().unwrap()) else {
+        unreachable!()
+    };
+    // It was not kept yet.
+    start.trace = None;
+    run.input(Input::Start(start)).unwrap();
     run.complete("a", json!({"z": 1, "a": [2.5, {"k": "v"}]}));
     run.complete("b", json!({"text": "x".repeat(3000), "n": 1}));
     let worker: Arc<str> = Arc::from("w");
@@ -188,6 +193,7 @@ fn circle(events: usize) -> Execution {
             item: None,
             idempotent: true,
             pool: Some(Arc::from("gpu")),
+            trace: None,
         };
         let command = apply(&mut state, Fact::CommandIssued(Arc::new(issued))).into();
         let (step, worker) = (step.clone(), worker.clone());

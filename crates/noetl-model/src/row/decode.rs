@@ -13,6 +13,7 @@ use crate::event::{
     BlobRef, ForkedFrom, Issued, ItemOf, Lifecycle, Parked, Started, SubscriptionMoved,
 };
 use crate::scope::CommandScope;
+use crate::trace::{self, TraceContext};
 use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Timestamp, Value};
 
 #[derive(Deserialize)]
@@ -80,6 +81,8 @@ struct StartMeta {
     depth: u32,
     deadline: Option<Timestamp>,
     forked_from: Option<ForkedFrom>,
+    #[serde(default, deserialize_with = "trace::kept")]
+    trace: Option<TraceContext>,
 }
 
 #[derive(Deserialize)]
@@ -104,6 +107,8 @@ struct IssueMeta {
     #[serde(default = "yes")]
     idempotent: bool,
     execution_pool: Option<Arc<str>>,
+    #[serde(default, deserialize_with = "trace::kept")]
+    trace: Option<TraceContext>,
 }
 
 fn yes() -> bool {
@@ -255,6 +260,7 @@ impl EventRow {
             depth: meta.depth,
             deadline: meta.deadline,
             forked: meta.forked_from,
+            trace: meta.trace,
         })
     }
 
@@ -281,6 +287,7 @@ impl EventRow {
             idempotent: meta.idempotent,
             pool: meta.execution_pool,
             item: meta.item.item(),
+            trace: meta.trace.map(|context| context.trace),
         })
     }
 

@@ -11,6 +11,7 @@ use super::repeat::{self, ItemMeta};
 use super::{EventRow, PLAYBOOK_NODE, types};
 use crate::event::{BlobRef, ForkedFrom, Issued, Started};
 use crate::scope::CommandScope;
+use crate::trace::{SpanId, TraceContext};
 use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Timestamp, Value};
 
 /// The status of a visit that ran nothing.
@@ -192,6 +193,8 @@ struct StartMeta<'a> {
     deadline: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<&'a ForkedFrom>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<&'a TraceContext>,
 }
 
 fn is_zero(depth: &u32) -> bool {
@@ -218,6 +221,8 @@ struct IssueMeta<'a> {
     idempotent: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_pool: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<TraceContext>,
 }
 
 /// Nearly every tool may run again, which is left out of the row.
@@ -309,6 +314,7 @@ fn playbook_started(event: &Event, started: &Started) -> EventRow {
         depth: started.depth,
         deadline: started.deadline,
         forked_from: started.forked.as_ref(),
+        trace: started.trace.as_ref(),
     };
     EventRow {
         node_type: Some(Arc::from("execution")),
@@ -325,6 +331,7 @@ fn command_issued(event: &Event, issued: &Issued) -> EventRow {
         args: &issued.input,
         render_context: issued.scope.as_deref(),
     };
+    let span = SpanId::of_command(event.id.into());
     let meta = IssueMeta {
         generation: issued.generation,
         attempt: issued.attempt,
@@ -332,6 +339,7 @@ fn command_issued(event: &Event, issued: &Issued) -> EventRow {
         item: ItemMeta::issued(&issued.step, issued.generation, issued.item.as_ref()),
         idempotent: issued.idempotent,
         execution_pool: issued.pool.as_deref(),
+        trace: issued.trace.as_ref().map(|trace| TraceContext::new(trace.clone(), span)),
     };
     EventRow {
         node_type: Some(issued.tool.clone()),

@@ -13,8 +13,10 @@ use crate::repeat::{
 use crate::scope::{CommandScope, IterationScope};
 use crate::{
     CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Origin,
-    Outcome, Routing, Seq, Timestamp, Value,
+    Outcome, Routing, Seq, Timestamp, TraceContext, Value,
 };
+
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 fn map(value: Value) -> Map {
     value.as_object().cloned().expect("an object")
@@ -57,6 +59,7 @@ fn facts() -> Vec<Fact> {
                 seq: Seq(4),
                 event: EventId::new(12),
             }),
+            trace: TraceContext::read(TRACE, Some("a=b")).map(|it| it.with_baggage(Some("c=d"))),
         })),
         Fact::StepEntered { step: step(), generation: 2, tokens: 1, round: None, deadline: None },
         Fact::StepEntered {
@@ -100,6 +103,7 @@ fn facts() -> Vec<Fact> {
             item: Some(LoopItem { index: 1, total: Some(3), frame: None, claims: false }),
             idempotent: false,
             pool: Some(Arc::from("gpu")),
+            trace: TraceContext::read(TRACE, Some("a=b")).map(|it| it.trace),
         })),
         Fact::CommandClaimed { command, step: step(), worker: worker.clone() },
         Fact::CommandStarted { command, step: step(), worker: worker.clone() },

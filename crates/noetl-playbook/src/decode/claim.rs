@@ -18,12 +18,12 @@ const KINDS: &[&str] = &["postgres", "sqlite", "duckdb"];
 const LOCATIONS: &[&str] =
     &["connection", "host", "url", "database", "db_path", "connection_string"];
 
-const FRAME_KEYS: &[&str] =
-    &["max_rows", "row_concurrency", "process", "max_attempts", "lease_seconds"];
+const FRAME_KEYS: &[&str] = &["max_rows", "row_concurrency", "process", "max_attempts"];
 
-/// Frame keys of the language that nothing depends on here.
+/// Frame keys of the language that nothing depends on here. Leases are the workers': every command of
+/// a frame has one that is renewed while it runs, and runs again elsewhere when its worker is lost.
 const FRAME_NEEDLESS: &[&str] =
-    &["max_seconds", "max_bytes", "heartbeat_seconds", "retry_mode", "verify_ipc"];
+    &["max_seconds", "max_bytes", "lease_seconds", "heartbeat_seconds", "retry_mode", "verify_ipc"];
 
 /// The tool that claims rows.
 pub(super) fn decode(cx: &mut Context<'_>, at: &Cursor<'_>) -> Option<Tool> {
@@ -105,7 +105,7 @@ fn config(
 /// How claimed rows are worked on.
 pub(super) fn frame(cx: &mut Context<'_>, at: Option<&Cursor<'_>>) -> Frame {
     let (sizes, templates) = (FrameSizes::default(), Vec::new());
-    let mut frame = Frame { sizes, templates, whole: false, lease: None };
+    let mut frame = Frame { sizes, templates, whole: false };
     let Some(at) = at.filter(|at| cx.is_map(at, "write 'frame: {max_rows: 10}'")) else {
         return frame;
     };
@@ -113,7 +113,7 @@ pub(super) fn frame(cx: &mut Context<'_>, at: Option<&Cursor<'_>>) -> Frame {
     for name in FRAME_NEEDLESS {
         if let Some(key) = at.key(name) {
             let message = format!("'{name}' of a frame has no effect");
-            let help = "remove it; 'lease_seconds' says how long a command of a frame may take";
+            let help = "remove it; a frame has as long as its rows take, and 'timeout' bounds them";
             cx.warning_at("W114", key, message, help);
         }
     }
@@ -132,22 +132,7 @@ pub(super) fn frame(cx: &mut Context<'_>, at: Option<&Cursor<'_>>) -> Frame {
             _ => cx.not_one_of("E030", &process, &["row", "frame"]),
         }
     }
-    frame.lease = at
-        .get("lease_seconds")
-        .filter(|lease| is_known(cx, lease))
-        .and_then(|lease| duration::timeout(cx, &lease));
     frame
-}
-
-/// Whether a frame's lease is written out. A template for it is left aside with a word: commands are
-/// leased by whoever claims them, and renewed while they run.
-fn is_known(cx: &mut Context<'_>, at: &Cursor<'_>) -> bool {
-    let templated = is_template(at);
-    if templated {
-        let message = "a template has no effect on a frame's lease, which is renewed as it runs";
-        cx.warning("W114", at, message, "remove it");
-    }
-    !templated
 }
 
 fn whole(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<u32> {

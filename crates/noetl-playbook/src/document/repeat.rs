@@ -1,7 +1,6 @@
 //! Loops of a compiled playbook.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use noetl_model::repeat::FrameSizes;
 
@@ -52,8 +51,6 @@ pub struct Frame {
     pub templates: Vec<(FrameSize, ValueTemplate)>,
     /// Whether a command gets one row, or all rows of the frame as a list.
     pub whole: bool,
-    /// How long a command of a frame may take.
-    pub lease: Option<Duration>,
 }
 
 /// A size of a frame.

@@ -14,6 +14,7 @@ impl From<ForkError> for ApiError {
             ForkError::NoStep { .. } => Self::invalid("step_not_entered", message),
             ForkError::Running(_) => Self::invalid("still_running", message),
             ForkError::Completed(_) => Self::invalid("nothing_to_retry", message),
+            ForkError::Unfit { .. } => Self::invalid("version_does_not_fit", message),
             ForkError::TooLong(_) => Self::invalid("log_too_long", message),
             ForkError::Start(failure) => failure.into(),
             ForkError::Store(failure) => failure.into(),

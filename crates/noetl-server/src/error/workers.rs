@@ -1,10 +1,11 @@
 //! What workers elsewhere and operators can meet.
 
 use axum::http::StatusCode;
-use noetl_control::{CallbackError, ClaimError, LeaseError, WorkerError};
-use noetl_store::SqlError;
+use noetl_control::{CallbackError, ClaimError, ContentError, LeaseError, WorkerError};
+use noetl_store::{BlobError, SqlError};
+use tracing::error;
 
-use super::{ApiError, not_claimed, unknown_command};
+use super::{ApiError, chain, not_claimed, unknown_command};
 
 impl From<WorkerError> for ApiError {
     fn from(failure: WorkerError) -> Self {
@@ -38,6 +39,32 @@ impl From<ClaimError> for ApiError {
             ClaimError::Failed(_) => Self::conflict("command_failed", message),
             ClaimError::Report(failure) => not_claimed(failure),
             ClaimError::Store(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<ContentError> for ApiError {
+    fn from(failure: ContentError) -> Self {
+        let message = failure.to_string();
+        match failure {
+            ContentError::Name(_) => Self::invalid("invalid_digest", message),
+            ContentError::Other { .. } => Self::invalid("other_content", message),
+            ContentError::TooLarge => {
+                Self::refused(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+            }
+            ContentError::Missing(_) => Self::not_found("content_not_found", message),
+            ContentError::Place(BlobError::Place(failure)) => failure.into(),
+            ContentError::Place(BlobError::Missing { .. }) => {
+                Self::not_found("content_not_found", message)
+            }
+            ContentError::Place(BlobError::Corrupt { .. }) => {
+                error!(cause = chain(&failure), "content is damaged");
+                Self::internal("the content is damaged")
+            }
+            ContentError::Spool(_) => {
+                error!(cause = chain(&failure), "content could not be put aside");
+                Self::unavailable("no_room", message)
+            }
         }
     }
 }

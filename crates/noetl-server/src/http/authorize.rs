@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use noetl_control::Holder;
+use noetl_model::Tenant;
 
 use super::caller::Caller;
 use super::internal;
@@ -42,13 +43,14 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     if needs == Needs::One(Roles::INTERNAL) {
         return internal::check_headers(app, headers).map(|()| Caller::internal());
     }
+    let is_internal = internal::is_internal(app, headers);
     // The internal token is good for whatever a worker may ask, of every tenant.
-    if needs.allow(Roles::WORKER) && internal::is_internal(app, headers) {
+    if needs.allow(Roles::WORKER) && is_internal {
         return Ok(Caller::internal());
     }
     let caller = match &app.options.auth {
         Auth::Open => Caller::anybody(),
-        _ if internal::is_internal(app, headers) => Caller::internal(),
+        _ if is_internal => Caller::internal(),
         Auth::Token => by_token(app, shown(headers)?).await?,
         Auth::Oidc(provider) => {
             let shown = shown(headers)?;
@@ -58,7 +60,20 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
             }
         }
     };
-    if needs.allow(caller.roles) { Ok(caller) } else { Err(lacks_role(&caller, needs)) }
+    if !needs.allow(caller.roles) {
+        return Err(lacks_role(&caller, needs));
+    }
+    if matches!(needs, Needs::Whole(_)) && !caller.looks_after_all() {
+        let message = format!(
+            "this is about what all tenants share, and {} is of tenant '{}': a token of tenant \
+             '{}' is needed",
+            caller.name,
+            caller.tenant.as_str(),
+            Tenant::DEFAULT
+        );
+        return Err(ApiError::refused(StatusCode::FORBIDDEN, "default_tenant_needed", message));
+    }
+    Ok(caller)
 }
 
 async fn by_token(app: &App, shown: &str) -> Result<Caller, ApiError> {

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, MatchedPath, RawPathParams};
 use axum::http::request::Parts;
 use noetl_control::Scope;
 use noetl_model::{ExecutionId, Tenant};
@@ -39,6 +39,11 @@ impl Caller {
         (!self.roles.holds_any_of(Roles::INTERNAL)).then(|| self.tenant.clone())
     }
 
+    /// Whether it may see to what all tenants share.
+    pub(crate) fn looks_after_all(&self) -> bool {
+        self.scope().is_none() || self.tenant == Tenant::default()
+    }
+
     /// A system pool with the internal token.
     pub(crate) fn internal() -> Self {
         let roles = Roles::WORKER.and(Roles::INTERNAL);
@@ -69,15 +74,38 @@ impl App {
 pub(crate) struct Scoped(pub(crate) App);
 
 impl FromRequestParts<App> for Scoped {
-    type Rejection = Infallible;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
-        let app = app.clone();
-        Ok(match parts.extensions.get::<Caller>() {
-            None => Self(app),
-            Some(caller) => Self(app.of(caller.tenant.clone())),
-        })
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
+            return Ok(Self(app.clone()));
+        };
+        let app = app.clone().of(caller.tenant.clone());
+        if caller.scope().is_some() {
+            return Ok(Self(app));
+        }
+        match execution_in(parts).await {
+            Some(execution) => app.for_execution(&caller, execution).await.map(Self),
+            None => Ok(Self(app)),
+        }
     }
+}
+
+/// Routes about one execution.
+const OF_ONE: [&str; 4] = [
+    "/api/executions/{id}",
+    "/api/vars/{execution_id}",
+    "/api/result/{execution_id}",
+    "/api/ehdb/executions/{id}",
+];
+
+/// The execution that a path is about. One that cannot be read is the handler's to refuse.
+async fn execution_in(parts: &mut Parts) -> Option<ExecutionId> {
+    let route = parts.extensions.get::<MatchedPath>()?.as_str();
+    OF_ONE.iter().find(|of_one| route.starts_with(**of_one))?;
+    let named = RawPathParams::from_request_parts(parts, &()).await.ok()?;
+    let (_, id) = named.iter().find(|(name, _)| matches!(*name, "id" | "execution_id"))?;
+    id.parse().ok()
 }
 
 impl FromRequestParts<App> for Caller {

@@ -44,7 +44,20 @@ pub(crate) fn decode<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiError> {
 }
 
 /// Decodes a body whose parts are looked at one by one: what they hold is not judged here.
+///
+/// A list is no object, though its items could be taken for the fields in their order: a caller that
+/// sends one did not mean them.
 pub(crate) fn decode_text<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiError> {
+    if text.trim_ascii_start().first() == Some(&b'[') {
+        let message = "Failed to deserialize the JSON body into the target type: invalid type: \
+                       sequence, expected an object";
+        return Err(ApiError::invalid("invalid_body", message));
+    }
+    decode_list(text)
+}
+
+/// The same of a body that is a list.
+pub(crate) fn decode_list<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiError> {
     let axum::Json(value) = axum::Json::from_bytes(text).map_err(|error| {
         let status = error.status();
         let code = match status {
@@ -56,14 +69,35 @@ pub(crate) fn decode_text<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiErro
     Ok(value)
 }
 
+/// Whether what a query string escapes is UTF-8. What is not would be read as something else.
+fn is_utf8(query: &str) -> bool {
+    let mut rest = query.as_bytes().iter();
+    let mut bytes = Vec::with_capacity(query.len());
+    while let Some(&byte) = rest.next() {
+        let escaped = (byte == b'%').then(|| rest.as_slice().get(..2)).flatten();
+        let escaped = escaped.and_then(|digits| std::str::from_utf8(digits).ok());
+        match escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(escaped) => {
+                bytes.push(escaped);
+                rest.nth(1);
+            }
+            // A `%` that escapes nothing is a `%`.
+            None => bytes.push(byte),
+        }
+    }
+    std::str::from_utf8(&bytes).is_ok()
+}
+
 /// Whether JSON text escapes a NUL character, which not every store can keep. A backslash that is
 /// itself escaped escapes nothing.
 fn holds_nul(text: &[u8]) -> bool {
     const ESCAPE: &[u8] = br"\u0000";
-    text.windows(ESCAPE.len()).enumerate().any(|(at, found)| {
-        let slashes = || text[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
-        found == ESCAPE && slashes().is_multiple_of(2)
-    })
+    // Most text escapes nothing, and that is soon known.
+    text.contains(&b'\\')
+        && text.windows(ESCAPE.len()).enumerate().any(|(at, found)| {
+            let slashes = || text[..at].iter().rev().take_while(|byte| **byte == b'\\').count();
+            found == ESCAPE && slashes().is_multiple_of(2)
+        })
 }
 
 impl<S: Send + Sync> FromRequest<S> for JsonText {
@@ -124,8 +158,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        if parts.uri.query().is_some_and(|query| query.contains("%00")) {
+        let query = parts.uri.query().unwrap_or_default();
+        if query.contains("%00") {
             return Err(ApiError::query("text must not hold NUL characters"));
+        }
+        if !is_utf8(query) {
+            return Err(ApiError::query("text must be UTF-8"));
         }
         match axum::extract::Query::from_request_parts(parts, state).await {
             Ok(axum::extract::Query(value)) => Ok(Self(value)),
@@ -174,6 +212,23 @@ fn is_json(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_query_escapes_is_utf8() {
+        for query in ["", "a=b&c=%C3%A9", "a=%", "a=%4", "a=%zz", "a=é", "%25%27=+"] {
+            assert!(is_utf8(query), "{query}");
+        }
+        for query in ["a=%FF", "a=%C3", "a=%C3&b=%A9", "%e9=1"] {
+            assert!(!is_utf8(query), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_no_object() {
+        assert!(decode::<std::collections::BTreeMap<String, u8>>(b" [] ").is_err());
+        assert!(decode::<std::collections::BTreeMap<String, u8>>(b" {} ").is_ok());
+        assert!(decode_list::<Vec<u8>>(b" [1] ").is_ok());
+    }
 
     #[test]
     fn an_escaped_nul_is_found_and_an_escaped_backslash_is_not_one() {

@@ -72,6 +72,8 @@ pub(crate) enum Needs {
     Nothing,
     /// One of these roles; an admin has them all but the internal one.
     One(Roles),
+    /// The same, of the default tenant: it is about what all tenants share.
+    Whole(Roles),
 }
 
 impl Needs {
@@ -80,7 +82,7 @@ impl Needs {
         match self {
             Self::Nothing => Roles::NONE,
             Self::One(Roles::INTERNAL) => Roles::INTERNAL,
-            Self::One(needed) => needed.and(Roles::ADMIN),
+            Self::One(needed) | Self::Whole(needed) => needed.and(Roles::ADMIN),
         }
     }
 
@@ -88,7 +90,7 @@ impl Needs {
     pub(crate) fn allow(self, roles: Roles) -> bool {
         match self {
             Self::Nothing => true,
-            Self::One(_) => roles.holds_any_of(self.roles()),
+            Self::One(_) | Self::Whole(_) => roles.holds_any_of(self.roles()),
         }
     }
 }
@@ -169,6 +171,9 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/commands/{event_id}/claim", WORK),
     (POST, "/api/worker/lease", WORK),
     (POST, "/api/worker/heartbeat", WORK),
+    (POST, "/api/worker/report", WORK),
+    (GET, "/api/worker/content/{digest}", WORK),
+    (PUT, "/api/worker/content/{digest}", WORK),
     // Whoever looks after workers may enter and remove one by hand.
     (POST, "/api/worker/pool/register", ATTEND),
     (POST, "/api/worker/pool/heartbeat", WORK),
@@ -188,7 +193,7 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (GET, "/api/db/validate", LOOK),
     (POST, "/api/db/init", OPERATE),
     // Whoever may write to the database is above every other rule.
-    (POST, "/api/postgres/execute", ADMIN),
+    (POST, "/api/postgres/execute", Needs::Whole(Roles::ADMIN)),
 
     (GET, "/api/subscriptions", LOOK),
     (POST, "/api/subscriptions", SUBSCRIBE),
@@ -212,12 +217,13 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (GET, "/api/keychain/{catalog_id}/{name}", WORK),
     (POST, "/api/keychain/{catalog_id}/{name}", WORK),
     (DELETE, "/api/keychain/{catalog_id}/{name}", WORK),
-    (GET, "/api/internal/wallet/key-status", ADMINISTER),
-    (POST, "/api/internal/wallet/rotate-kek", ADMINISTER),
+    (GET, "/api/internal/wallet/key-status", KEEP),
+    (POST, "/api/internal/wallet/rotate-kek", KEEP),
     (GET, "/api/internal/secret-audit", ADMINISTER),
 
     // Whoever shows a token may hear whether it is good.
     (POST, "/api/auth/session/validate", Needs::Nothing),
+    (POST, "/api/auth/validate", Needs::Nothing),
 
     (GET, "/api/vars/{execution_id}", LOOK),
     (POST, "/api/vars/{execution_id}", SUBSCRIBE),
@@ -248,7 +254,8 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
 
 /// Workers among themselves, and system pools.
 const SHARE: Needs = Needs::One(Roles::WORKER.and(Roles::INTERNAL));
-const INSTALL: Needs = Needs::One(Roles::OPERATOR.and(Roles::INTERNAL));
+const INSTALL: Needs = Needs::Whole(Roles::OPERATOR.and(Roles::INTERNAL));
+const KEEP: Needs = Needs::Whole(Roles::ADMIN.and(Roles::INTERNAL));
 const ADMINISTER: Needs = Needs::One(Roles::ADMIN.and(Roles::INTERNAL));
 const ATTEND: Needs = Needs::One(Roles::OPERATOR.and(Roles::WORKER));
 
@@ -286,9 +293,9 @@ mod tests {
     use crate::http::document::operations;
     use crate::router::keeping::shown;
 
-    /// Routes that the document leaves out: itself, its page, and a second name of a route.
-    const UNDESCRIBED: [&str; 3] =
-        ["/api/openapi.json", "/api/docs", "/api/subscriptions/register"];
+    /// Routes that the document leaves out: itself, its page, and second names of routes.
+    const UNDESCRIBED: [&str; 4] =
+        ["/api/openapi.json", "/api/docs", "/api/subscriptions/register", "/api/auth/validate"];
 
     #[test]
     fn the_table_and_the_document_name_the_same_routes() {
@@ -321,6 +328,7 @@ mod tests {
             "/api/catalog/validate",
             "/api/catalog/playbooks/validate",
             "/api/auth/session/validate",
+            "/api/auth/validate",
         ];
         for (verb, path, needs) in ROUTES {
             if *verb != Method::GET && !reads.contains(path) {

@@ -61,7 +61,9 @@ async fn of_types(
     };
     let floor = floor.max(total.saturating_sub(SEARCHED_MAX));
     let (mut kept, mut found, mut to) = (Vec::new(), 0, total);
-    while to > floor {
+    // How many there are in all matters to pages only.
+    let is_enough = |found: u64| matches!(stretch, Stretch::Newest) && found >= take;
+    while to > floor && !is_enough(found) {
         let from = to.saturating_sub(PAGE).max(floor);
         for event in window(app, row.id, from, to).await?.into_iter().rev() {
             if is_one_of(&event, types) {

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::routes::{
-    absent, audit, catalog, ehdb, keychain, keys, objects, results, session, suites, vars,
+    absent, audit, catalog, content, ehdb, keychain, keys, objects, results, session, suites, vars,
 };
 
 /// More of the catalog.
@@ -46,6 +46,10 @@ pub(super) fn worker_routes() -> OpenApiRouter<App> {
         .routes(routes!(objects::get, objects::put))
         .routes(routes!(objects::get_plugin, objects::put_plugin))
         .layer(DefaultBodyLimit::max(objects::BODY_LIMIT));
+    // Streamed, with a limit of its own.
+    let streamed = OpenApiRouter::new()
+        .routes(routes!(content::get, content::put))
+        .layer(DefaultBodyLimit::disable());
     OpenApiRouter::new()
         .routes(routes!(vars::list, vars::set, vars::clear))
         .routes(routes!(vars::get, vars::delete))
@@ -56,6 +60,7 @@ pub(super) fn worker_routes() -> OpenApiRouter<App> {
         .routes(routes!(ehdb::execution))
         .routes(routes!(ehdb::events))
         .merge(large)
+        .merge(streamed)
 }
 
 /// Routes that say what to do instead.

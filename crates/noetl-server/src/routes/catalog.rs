@@ -6,6 +6,7 @@ pub(crate) mod content;
 pub(crate) mod form;
 pub(crate) mod lists;
 pub(crate) mod removal;
+mod shown;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -18,7 +19,7 @@ use utoipa::IntoParams;
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
 use crate::http::document::Failures;
-use crate::http::extract::{Json, OptionalJson, Query};
+use crate::http::extract::{Ids, Json, OptionalJson, Query};
 use crate::shape;
 
 /// What `POST /api/catalog/register` can be asked besides its body.
@@ -68,11 +69,12 @@ pub(crate) async fn register(
 )]
 pub(crate) async fn list(
     Scoped(app): Scoped,
+    Ids(ids): Ids,
     OptionalJson(request): OptionalJson<ListRequest>,
 ) -> Result<Json<ListReply>, ApiError> {
     let kind = request.resource_type.as_deref().filter(|kind| !kind.is_empty());
     let entries = app.control.catalog.entries(&app.tenant, kind).await?;
-    Ok(Json(ListReply { entries: entries.into_iter().map(shape::entry).collect() }))
+    Ok(Json(ListReply { entries: shown::entries(entries, ids).await }))
 }
 
 /// Read one document
@@ -87,6 +89,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn resource(
     Scoped(app): Scoped,
+    Ids(ids): Ids,
     Json(request): Json<ResourceRequest>,
 ) -> Result<Json<Entry>, ApiError> {
     let catalog = &app.control.catalog;
@@ -101,7 +104,8 @@ pub(crate) async fn resource(
             return Err(ApiError::invalid("document_unnamed", message));
         }
     };
-    found.map(shape::entry).map(Json).ok_or_else(|| missing(&name))
+    let found = found.ok_or_else(|| missing(&name))?;
+    shown::entries(vec![found], ids).await.pop().map(Json).ok_or_else(|| missing(&name))
 }
 
 /// There is no such document.

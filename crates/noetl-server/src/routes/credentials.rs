@@ -130,8 +130,18 @@ pub(crate) async fn get(
         execution: query.execution_id.map(Into::into),
         parent: query.parent_execution_id.map(Into::into),
     };
+    let app = whose(app, &caller, &asking).await?;
     may_have(&app, &caller, &identifier, &asking).await?;
     revealed(&app, &identifier, &asking).await.map(Json)
+}
+
+/// The control plane as it is for what a secret is asked for: a system pool works for every tenant,
+/// and what it asks for while it runs a command is that tenant's.
+async fn whose(app: App, caller: &Caller, asking: &Asking) -> Result<App, ApiError> {
+    match asking.execution {
+        Some(execution) => app.for_execution(caller, execution).await,
+        None => Ok(app),
+    }
 }
 
 /// Read a credential, sealed for a worker
@@ -148,9 +158,22 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn sealed(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(identifier): Path<String>,
     Query(query): Query<SealedQuery>,
 ) -> Result<Json<SealedCredential>, ApiError> {
+    let sealed = seal(&app, &caller, &identifier, query).await;
+    let status = if sealed.is_ok() { "ok" } else { "error" };
+    app.control.metrics.credentials_sealed.with_label_values(&[status]).inc();
+    sealed.map(Json)
+}
+
+async fn seal(
+    app: &App,
+    caller: &Caller,
+    identifier: &str,
+    query: SealedQuery,
+) -> Result<SealedCredential, ApiError> {
     let asking = Asking {
         who: query.worker_id.clone(),
         operation: "sealed",
@@ -160,16 +183,17 @@ pub(crate) async fn sealed(
     let credentials = &app.control.credentials;
     // Nothing is opened, or recorded as given, for a worker that could not read it.
     credentials.worker_key(&app.tenant, &query.worker_id).await?;
-    let shown = revealed(&app, &identifier, &asking).await?;
+    let owner = whose(app.clone(), caller, &asking).await?;
+    let shown = revealed(&owner, identifier, &asking).await?;
     let plain = serde_json::to_vec(&shown);
     let plain = plain.map_err(|_| ApiError::internal("the credential has no JSON form"))?;
     let seal = credentials.seal_for(&app.tenant, &query.worker_id, &plain).await?;
-    Ok(Json(SealedCredential {
+    Ok(SealedCredential {
         alg: SEAL_ALGORITHM.to_owned(),
         v: SEAL_VERSION,
         eph_pub: seal.ephemeral,
         ciphertext: seal.ciphertext,
-    }))
+    })
 }
 
 /// Refuses whoever is neither a worker nor an admin, and records that they asked.

@@ -11,15 +11,17 @@ use noetl_model::{ExecutionId, SubscriptionId};
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::Json;
+use crate::http::traced::Traced;
 
 /// Start an execution
 ///
 /// With `dedup`, a key that was used within its window starts nothing again.
 /// When this answers, the beginning is durable and the execution will go on, whatever becomes of
-/// this process.
+/// this process. The trace that `trace` names, else the request's own, goes with the execution, its
+/// commands and what they call.
 #[utoipa::path(
     post,
     path = "/api/execute",
@@ -29,9 +31,11 @@ use crate::http::extract::Json;
 )]
 pub(crate) async fn execute(
     Scoped(app): Scoped,
+    caller: Caller,
+    traced: Traced,
     Json(request): Json<ExecuteRequest>,
 ) -> Result<Json<ExecuteReply>, ApiError> {
-    let outcome = start(&app, request).await;
+    let outcome = start(&app, &caller, &traced, request).await;
     count(&app, "single", &outcome);
     outcome.map(Json)
 }
@@ -45,12 +49,27 @@ fn count(app: &App, entry: &str, outcome: &Result<ExecuteReply, ApiError>) {
     app.control.metrics.execute_outcomes.with_label_values(&[entry, label]).inc();
 }
 
+/// The longest key a message is known by, and the longest name of a pool: databases keep both in
+/// order, which they cannot do with more.
+const KEY_MAX: usize = 500;
+const POOL_MAX: usize = 200;
+
 /// What a start answers with that was one before.
 const DUPLICATE: &str = "duplicate";
 
-async fn start(app: &App, mut request: ExecuteRequest) -> Result<ExecuteReply, ApiError> {
+async fn start(
+    app: &App,
+    caller: &Caller,
+    traced: &Traced,
+    mut request: ExecuteRequest,
+) -> Result<ExecuteReply, ApiError> {
+    // What a step starts is its own tenant's, whoever runs the step.
+    let app = match request.parent_execution_id {
+        Some(parent) => &app.clone().for_execution(caller, parent.into()).await?,
+        None => app,
+    };
     let dedup = request.dedup.take();
-    let request = wanted(request);
+    let request = wanted(traced, request)?;
     let Some(dedup) = dedup else {
         return Ok(started(app.control.executions.start(&app.tenant, request).await?));
     };
@@ -77,6 +96,10 @@ fn once(dedup: Dedup, request: &StartRequest) -> Result<Once, ApiError> {
     if dedup.key.is_empty() {
         return Err(ApiError::invalid("invalid_dedup", "dedup.key must not be empty"));
     }
+    if dedup.key.chars().count() > KEY_MAX {
+        let message = format!("dedup.key has at most {KEY_MAX} characters");
+        return Err(ApiError::invalid("invalid_dedup", message));
+    }
     let window = Duration::from_secs(dedup.window_secs);
     if window.is_zero() || window > WINDOW_MAX {
         let most = WINDOW_MAX.as_secs();
@@ -87,13 +110,18 @@ fn once(dedup: Dedup, request: &StartRequest) -> Result<Once, ApiError> {
     Ok(Once { scope, key: dedup.key, window })
 }
 
-fn wanted(request: ExecuteRequest) -> StartRequest {
-    StartRequest {
+fn wanted(traced: &Traced, request: ExecuteRequest) -> Result<StartRequest, ApiError> {
+    if request.execution_pool.as_ref().is_some_and(|pool| pool.chars().count() > POOL_MAX) {
+        let message = format!("execution_pool has at most {POOL_MAX} characters");
+        return Err(ApiError::invalid("invalid_pool", message));
+    }
+    Ok(StartRequest {
+        trace: traced.start(request.trace.as_ref()),
         catalog: request.catalog_id.map(Into::into),
         path: request.path,
         version: request.version.unwrap_or_default().number(),
         payload: request.payload,
         parent: request.parent_execution_id.map(Into::into),
         pool: request.execution_pool,
-    }
+    })
 }

@@ -11,7 +11,7 @@ use noetl_api::executions::{
 use noetl_model::{CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, is_deeper_than};
 use noetl_store::ExecutionStatus;
 
-use self::query::{EVENTS, ListQuery, StretchQuery};
+use self::query::{EVENTS, EventsQuery, ListQuery, StretchQuery};
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
 use crate::http::document::Failures;
@@ -84,14 +84,14 @@ pub(crate) async fn status(
     get,
     path = "/api/executions/{id}/events",
     tag = "executions",
-    params(("id" = Id, Path), StretchQuery),
+    params(("id" = Id, Path), EventsQuery),
     responses((status = 200, body = EventsReply), Failures),
 )]
 pub(crate) async fn events(
     Scoped(app): Scoped,
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
-    Query(query): Query<StretchQuery>,
+    Query(query): Query<EventsQuery>,
 ) -> Result<Json<EventsReply>, ApiError> {
     let (after, limit) = (query.after()?.unwrap_or(0), query.limit()?.unwrap_or(EVENTS));
     reads::events(&app, id, after, limit.min(EVENTS_MAX), ids).await.map(Json)

@@ -35,9 +35,12 @@ pub(crate) async fn health(Scoped(app): Scoped) -> (StatusCode, Json<Health>) {
     if let Err(error) = &answer {
         warn!(%error, "the store does not answer");
     }
-    let (code, status, database) = match answer {
-        Ok(_) => (StatusCode::OK, "ok", "connected"),
-        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "unhealthy", "disconnected"),
+    let (code, status, database, message) = match answer {
+        Ok(_) => (StatusCode::OK, "ok", "connected", "the database answers"),
+        Err(_) => {
+            let message = "the database does not answer";
+            (StatusCode::SERVICE_UNAVAILABLE, "unhealthy", "disconnected", message)
+        }
     };
     // The control plane does its work without the bus, so its absence does not make it unwell.
     let nats = match app.bus.as_ref().map(|bus| bus.is_connected()) {
@@ -51,6 +54,8 @@ pub(crate) async fn health(Scoped(app): Scoped) -> (StatusCode, Json<Health>) {
         nats: nats.to_owned(),
         uptime_seconds: app.uptime().as_secs(),
         version: app.options.version.clone(),
+        message: message.to_owned(),
+        timestamp: Some(app.control.now()),
     };
     (code, Json(health))
 }

@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
 use crate::http::document::Failures;
-use crate::http::extract::{Json, JsonText, decode, decode_text};
+use crate::http::extract::{Json, JsonText, decode, decode_list, decode_text};
 
 /// The largest body of the routes here: a batch of 200 rows of the stream, each as large as one may
 /// be, is far above what other routes take.
@@ -58,14 +58,14 @@ pub(crate) async fn project(
     post,
     path = "/api/internal/events/materialize",
     tag = "internal",
-    request_body = ProjectRequest,
+    request_body = Vec<EventRequest>,
     responses((status = 200, body = MaterializeReply), Failures),
 )]
 pub(crate) async fn materialize(
     Scoped(app): Scoped,
     JsonText(text): JsonText,
 ) -> Result<Json<MaterializeReply>, ApiError> {
-    let items: Vec<Box<RawValue>> = decode_text(&text)?;
+    let items: Vec<Box<RawValue>> = decode_list(&text)?;
     app.control.intake.ready()?;
     let decoded = items.iter().map(|item| native(&app, item.get()));
     let (taken, rejected) = take(&app, &items, decoded).await?;

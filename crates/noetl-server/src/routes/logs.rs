@@ -21,7 +21,7 @@ use utoipa::IntoParams;
 use super::stream::{message, permit, place};
 use crate::app::App;
 use crate::error::{ApiError, unknown_execution};
-use crate::http::caller::Scoped;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Ids, Json, Path, Query};
 use crate::reads;
@@ -107,6 +107,7 @@ pub(crate) async fn read(
 )]
 pub(crate) async fn append(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
     Json(request): Json<LogRequest>,
@@ -117,6 +118,7 @@ pub(crate) async fn append(
     }
     let command = command_named(&request.command_id)
         .map_err(|error| ApiError::invalid("invalid_command", error.message().to_owned()))?;
+    let app = app.for_execution(&caller, id).await?;
     let accepted = request.lines.len();
     let now = app.control.logs.now();
     let numbered = request.lines.into_iter().enumerate();

@@ -167,10 +167,11 @@ pub(crate) async fn cells() -> Json<CellsReply> {
     Json(CellsReply { shard_count: 256, default_cell: cell.cell.clone(), cells: vec![cell] })
 }
 
-/// Whose keys a caller is held to; admins and system pools look after everybody's.
+/// Whose keys a caller is held to; system pools and admins of the default tenant look after
+/// everybody's.
 fn whose(caller: &Caller) -> Option<&Tenant> {
-    let looks_after_all = caller.roles.holds_any_of(Roles::ADMIN.and(Roles::INTERNAL));
-    (!looks_after_all).then_some(&caller.tenant)
+    let may_all = caller.roles.holds_any_of(Roles::ADMIN.and(Roles::INTERNAL));
+    (!(may_all && caller.looks_after_all())).then_some(&caller.tenant)
 }
 
 /// What the caller says the bytes are. It is said again as a header, so it has to be fit for one.

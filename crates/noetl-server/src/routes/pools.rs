@@ -63,6 +63,8 @@ pub(crate) async fn heartbeat(
 }
 
 /// Say that a runtime is going
+///
+/// What it holds it may still report, unless it gives that back with `release`.
 #[utoipa::path(
     delete,
     path = "/api/worker/pool/deregister",
@@ -73,9 +75,14 @@ pub(crate) async fn heartbeat(
 )]
 pub(crate) async fn deregister(
     Scoped(app): Scoped,
+    caller: Caller,
     Json(named): Json<RuntimeNamed>,
 ) -> Result<Json<RuntimeReply>, ApiError> {
     let kind = kind(&named.kind)?;
+    if named.release {
+        // First: a goodbye that is cut short is said again, and finds less to give back.
+        app.control.workers.release(&caller.scope(), kind, &named.name).await?;
+    }
     app.control.workers.deregister(&app.tenant, kind, &named.name).await?;
     Ok(Json(done(format!("Runtime {} {} deregistered", kind.as_str(), named.name))))
 }
@@ -91,9 +98,10 @@ pub(crate) async fn deregister(
 )]
 pub(crate) async fn deregister_posted(
     scoped: Scoped,
+    caller: Caller,
     named: Json<RuntimeNamed>,
 ) -> Result<Json<RuntimeReply>, ApiError> {
-    deregister(scoped, named).await
+    deregister(scoped, caller, named).await
 }
 
 /// List runtimes

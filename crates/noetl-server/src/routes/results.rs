@@ -3,11 +3,11 @@
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use noetl_api::results::{PutResult, ResolveQuery, ResultKept};
-use noetl_control::ResultRequest;
+use noetl_control::{ResolveError, ResultRequest};
 use noetl_model::ExecutionId;
 
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
 
@@ -34,7 +34,10 @@ pub(crate) async fn put(
         scope: request.scope,
         source_step: request.source_step,
     };
-    let kept = app.control.stored_results.put(&app.tenant, ExecutionId::new(id), request).await?;
+    let kept = app.control.stored_results.put(&app.tenant, ExecutionId::new(id), request).await;
+    let status = if kept.is_ok() { "ok" } else { "error" };
+    app.control.metrics.results_put.with_label_values(&[status]).inc();
+    let kept = kept?;
     Ok(Json(ResultKept {
         reference: format!("noetl://execution/{id}/result/{}/{}", kept.name, kept.id),
         store: "db".to_owned(),
@@ -59,8 +62,19 @@ pub(crate) async fn put(
 )]
 pub(crate) async fn resolve(
     Scoped(app): Scoped,
+    caller: Caller,
     Query(query): Query<ResolveQuery>,
 ) -> Result<Response, ApiError> {
-    let found = app.control.stored_results.resolve(&app.tenant, &query.reference).await?;
-    Ok(([(CONTENT_TYPE, "application/json")], found.0).into_response())
+    let app = match noetl_control::execution_in(&query.reference) {
+        Some(execution) => app.for_execution(&caller, execution).await?,
+        None => app,
+    };
+    let found = app.control.stored_results.resolve(&app.tenant, &query.reference).await;
+    let status = match &found {
+        Ok(_) => "ok",
+        Err(ResolveError::NotFound) => "not_found",
+        Err(ResolveError::Malformed(_) | ResolveError::Store(_)) => "error",
+    };
+    app.control.metrics.results_resolved.with_label_values(&[status]).inc();
+    Ok(([(CONTENT_TYPE, "application/json")], found?.0).into_response())
 }

@@ -6,16 +6,15 @@ use noetl_api::Id;
 use noetl_api::workers::{
     HeartbeatReply, HeartbeatRequest, IssuedRow, LeaseReply, LeaseRequest, LeasedCommand,
 };
-use noetl_control::{LEASE, Leased, WAIT_MAX};
+use noetl_control::{Leased, WAIT_MAX};
 use noetl_model::CommandId;
 use noetl_model::row::EventRow;
 
-use crate::app::App;
 use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::Json;
-use crate::{reads, shape};
+use crate::shape;
 
 /// Take commands
 ///
@@ -43,11 +42,9 @@ pub(crate) async fn lease(
         public_key: request.public_key.filter(|key| !key.is_empty()),
     };
     let leased = app.control.leasing.lease(&app.tenant, &caller.scope(), request).await?;
-    let mut commands = Vec::with_capacity(leased.len());
-    for leased in leased {
-        commands.extend(shown(&app, leased).await?);
-    }
-    Ok(Json(LeaseReply { commands, lease_seconds: LEASE.as_secs() }))
+    let commands = leased.into_iter().map(shown).collect();
+    let lease_seconds = app.control.leasing.duration().as_secs();
+    Ok(Json(LeaseReply { commands, lease_seconds }))
 }
 
 /// Say which commands still run
@@ -75,7 +72,7 @@ pub(crate) async fn heartbeat(
         status: "ok".to_owned(),
         cancel: ids(renewed.cancel),
         lost: ids(renewed.lost),
-        lease_seconds: LEASE.as_secs(),
+        lease_seconds: leasing.duration().as_secs(),
     }))
 }
 
@@ -88,13 +85,13 @@ fn wait(seconds: f64) -> Result<Duration, ApiError> {
     Err(ApiError::invalid("invalid_wait", message))
 }
 
-/// A command as its worker gets it; `None` when its execution is gone, which takes it along.
-async fn shown(app: &App, leased: Leased) -> Result<Option<LeasedCommand>, ApiError> {
-    let Leased { row, event, issued } = leased;
-    let Some(of) = reads::execution_of(app, row.execution).await? else { return Ok(None) };
+/// A command as its worker gets it. Nothing is asked for here: it is claimed and has to arrive.
+fn shown(leased: Leased) -> LeasedCommand {
+    let Leased { row, event, issued, of, tenant } = leased;
     let kept = EventRow::from(&event);
-    Ok(Some(LeasedCommand {
+    LeasedCommand {
         event_id: row.id.into(),
+        tenant_id: tenant.to_string(),
         command: shape::command(&row, &issued, &of),
         issued: IssuedRow {
             seq: event.seq.0,
@@ -102,5 +99,5 @@ async fn shown(app: &App, leased: Leased) -> Result<Option<LeasedCommand>, ApiEr
             context: kept.context.and_then(shape::raw),
             meta: kept.meta.and_then(shape::raw),
         },
-    }))
+    }
 }

@@ -113,6 +113,8 @@ fn redact(value: &mut Value) {
             for (name, value) in fields.iter_mut() {
                 if name == "uptime_seconds" || name == "duration_seconds" && value.is_number() {
                     *value = Value::from("[seconds]");
+                } else if name == "traceparent" && value.is_string() {
+                    *value = Value::from("[span]");
                 } else if name == "duration_human" && value.is_string() {
                     *value = Value::from("[length]");
                 } else {

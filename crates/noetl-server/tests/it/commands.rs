@@ -68,7 +68,10 @@ async fn a_command_is_claimed_by_one_worker() {
         "attempts": 3,
         "execution_id": "[id]",
         "catalog_id": "[id]",
-        "actionable": true
+        "actionable": true,
+        "trace": {
+          "traceparent": "[span]"
+        }
       }
     }
     "#);
@@ -99,7 +102,10 @@ async fn a_command_is_claimed_by_one_worker() {
         "attempts": 3,
         "execution_id": "[id]",
         "catalog_id": "[id]",
-        "actionable": true
+        "actionable": true,
+        "trace": {
+          "traceparent": "[span]"
+        }
       }
     }
     "#);

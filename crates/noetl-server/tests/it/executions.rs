@@ -149,19 +149,25 @@ async fn events_are_shown_with_what_their_readers_expect() {
         (&began["node_id"], &began["node_name"]),
         (&"playbook".into(), &"tests/greet".into())
     );
-    let emitted = json!({"emitter": "control_plane", "emitted_at": began["created_at"]});
+    let trace = &began["meta"]["trace"];
+    let parent = trace["traceparent"].as_str().expect("a trace");
+    let emitted = json!({
+        "emitter": "control_plane", "emitted_at": began["created_at"], "trace": trace,
+    });
     assert_eq!(began["meta"], emitted);
     assert_eq!(first("playbook.completed")["node_id"], "playbook");
     assert_eq!(first("step.enter")["node_id"], "start");
 
     let issued = first("command.issued");
     let command = format!("{id}:start:{}", issued["event_id"]);
+    let span = format!("{}-{:016x}-01", &parent[..35], issued["event_id"].as_i64().expect("an id"));
     assert_eq!(
         issued["meta"],
         json!({
             "generation": 1, "attempt": 1, "command_id": command, "step": "start",
             "tool_kind": "python", "max_attempts": 3, "execution_id": id.to_string(),
             "catalog_id": body["catalog_id"].to_string(), "actionable": true,
+            "trace": {"traceparent": span},
         })
     );
     let given = json!({

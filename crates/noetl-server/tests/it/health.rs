@@ -19,7 +19,9 @@ async fn health_says_what_works() {
       "database": "connected",
       "nats": "not_configured",
       "uptime_seconds": "[seconds]",
-      "version": "0.1.0"
+      "version": "0.1.0",
+      "message": "the database answers",
+      "timestamp": "[time]"
     }
     "#);
     assert!(app.client.health().await.expect("an answer").is_ok());
@@ -43,7 +45,9 @@ async fn a_store_that_is_down_is_said_and_told_apart_from_a_dead_process() {
       "database": "disconnected",
       "nats": "not_configured",
       "uptime_seconds": "[seconds]",
-      "version": "0.1.0"
+      "version": "0.1.0",
+      "message": "the database does not answer",
+      "timestamp": "[time]"
     }
     "#);
     assert!(!app.client.health().await.expect("an answer").is_ok());

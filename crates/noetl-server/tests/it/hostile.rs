@@ -1,5 +1,10 @@
+use std::time::Duration;
+
 use insta::assert_snapshot;
+use noetl_server::Options;
 use noetl_testkit::TestApp;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
 
 use crate::api::{get, post, started};
 
@@ -119,5 +124,29 @@ async fn events_that_only_the_engine_may_say_drive_nothing() {
     }
     let (_, status) = get(&app, &format!("/api/executions/{id}/status")).answer().await;
     assert_eq!(status["status"], "RUNNING");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_connection_that_says_nothing_is_let_go() {
+    let options = Options { silence: Duration::from_millis(50), ..Options::default() };
+    let app = TestApp::builder().slots(0).options(options).start().await;
+    let address = app.base.strip_prefix("http://").expect("an address");
+    let mut silent = TcpStream::connect(address).await.expect("a connection");
+    let mut said = Vec::new();
+    // Without a limit this would never end.
+    silent.read_to_end(&mut said).await.expect("an end");
+    assert_eq!(said, b"");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn how_it_is_can_be_asked_under_any_load() {
+    let options = Options { requests_max: 0, ..Options::default() };
+    let app = TestApp::builder().slots(0).options(options).start().await;
+    assert_eq!(get(&app, "/api/executions").answer().await.0, 503);
+    for path in ["/health", "/metrics"] {
+        assert_eq!(get(&app, path).send().await.status(), 200, "{path}");
+    }
     app.close().await;
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use insta::assert_snapshot;
-use noetl_model::{ExecutionId, Tenant};
-use noetl_store::{MemoryStore, StoreClock};
+use noetl_model::{Clock as _, ExecutionId, Tenant};
+use noetl_store::{MemoryStore, Runtimes, StoreClock};
 use noetl_testkit::{FrailStore, SimClock, TestApp};
 use serde_json::{Value, json};
 
@@ -216,6 +216,7 @@ async fn a_leased_command_has_all_that_is_to_be_known() {
       "commands": [
         {
           "event_id": "[id number]",
+          "tenant_id": "default",
           "execution_id": "[id number]",
           "node_id": "start",
           "node_name": "start",
@@ -238,7 +239,10 @@ async fn a_leased_command_has_all_that_is_to_be_known() {
             "attempts": 3,
             "execution_id": "[id]",
             "catalog_id": "[id]",
-            "actionable": true
+            "actionable": true,
+            "trace": {
+              "traceparent": "[span]"
+            }
           },
           "issued": {
             "seq": 3,
@@ -253,7 +257,10 @@ async fn a_leased_command_has_all_that_is_to_be_known() {
             },
             "meta": {
               "generation": 1,
-              "attempt": 1
+              "attempt": 1,
+              "trace": {
+                "traceparent": "[span]"
+              }
             }
           }
         }
@@ -432,6 +439,95 @@ async fn what_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
+async fn a_system_pool_gets_what_belongs_to_the_tenant_it_works_for() {
+    let app = TestApp::builder()
+        .slots(0)
+        .internal_token(TOKEN)
+        .encryption_key(crate::stores::key())
+        .start()
+        .await;
+    let acme = Tenant::new("acme");
+    for (tenant, password) in [(&acme, "of-acme-only"), (&Tenant::default(), "of-default-only")] {
+        let credential = noetl_control::CredentialRequest {
+            name: "pg_main".to_owned(),
+            kind: "postgres".to_owned(),
+            data: json!({ "password": password }),
+            meta: None,
+            tags: Vec::new(),
+            description: None,
+        };
+        app.control.credentials.put(tenant, credential).await.expect("a credential");
+    }
+    let document = crate::api::GREET.to_owned();
+    app.control.catalog.register(&acme, document, "playbook", false).await.unwrap();
+    let request = noetl_control::StartRequest {
+        path: Some("tests/greet".to_owned()),
+        ..noetl_control::StartRequest::default()
+    };
+    let id = app.control.executions.start(&acme, request).await.unwrap().execution.get();
+    let asked = async |path: String| {
+        let (status, body) = crate::api::get_as_system(&app, &path).answer().await;
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    };
+    let secret = "/api/credentials/pg_main?include_data=true";
+    assert_eq!(asked(secret.to_owned()).await["data"]["password"], "of-default-only");
+    let theirs = asked(format!("{secret}&execution_id={id}")).await;
+    assert_eq!(theirs["data"]["password"], "of-acme-only");
+    let set = post_as_system(&app, &format!("/api/vars/{id}"), r#"{"a": 1}"#).answer().await;
+    assert_eq!(set.0, 200, "{}", set.1);
+    assert_eq!(asked(format!("/api/vars/{id}/a")).await["var_value"], 1);
+    let child = json!({"path": "tests/greet", "parent_execution_id": id}).to_string();
+    let (status, child) = post_as_system(&app, "/api/execute", child).answer().await;
+    assert_eq!(status, 200, "{child}");
+    let child: ExecutionId = child["execution_id"].as_str().unwrap().parse().unwrap();
+    assert!(app.control.executions.get(&acme, child).await.unwrap().is_some());
+    app.control.executions.cancel(&acme, ExecutionId::new(id), None).await.unwrap();
+    let check = asked(format!("/api/executions/{id}/cancellation-check")).await;
+    assert_eq!(check["is_cancelled"], true);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_worker_whose_row_was_removed_has_its_key_again() {
+    let (app, _) = app().await;
+    let asks = json!({"worker_id": "w", "public_key": "k1"});
+    lease(&app, asks.clone()).await;
+    let kind = noetl_store::RuntimeKind::WorkerPool;
+    let tenant = Tenant::default();
+    let key = async || {
+        let rows = app.store.runtimes(&tenant, &noetl_store::RuntimeFilter::default()).await;
+        rows.unwrap()[0].said.runtime.as_ref().map(|runtime| runtime["worker_public_key"].clone())
+    };
+    assert_eq!(key().await, Some(json!("k1")));
+    // As another server does, or a clean-up.
+    assert!(app.store.deregister(&tenant, kind, "w").await.unwrap());
+    let beat = json!({"worker_id": "w", "commands": []}).to_string();
+    assert_eq!(post(&app, "/api/worker/heartbeat", beat).answer().await.0, 200);
+    assert_eq!(key().await, None);
+    lease(&app, asks).await;
+    assert_eq!(key().await, Some(json!("k1")));
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_step_is_not_begun_in_the_name_of_a_worker_inside() {
+    let (app, _) = app().await;
+    let id = started(&app).await;
+    let command = open_command(&app, id).await;
+    for name in ["control-plane", "local"] {
+        let said = json!({
+            "execution_id": id, "step": "start", "event_type": "command.started",
+            "worker_id": name, "payload": {"command_id": command.to_string()},
+        });
+        let (status, answer) = post(&app, "/api/events", said.to_string()).answer().await;
+        assert_eq!((status, &answer["code"]), (422, &json!("invalid_worker")), "{answer}");
+    }
+    claim(&app, command, "w").await;
+    app.close().await;
+}
+
+#[tokio::test]
 async fn the_internal_token_works_for_every_tenant_and_nobody_else_does() {
     let (app, _) = app().await;
     let acme = Tenant::new("acme");
@@ -455,5 +551,26 @@ async fn the_internal_token_works_for_every_tenant_and_nobody_else_does() {
     assert_eq!(claimed.0, 200, "{}", claimed.1);
     assert_eq!(crate::api::get_as_system(&app, &path).answer().await.0, 200);
     assert_eq!(post_as_system(&app, "/api/events", event).answer().await.0, 200);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn why_tells_when_the_lease_of_a_worker_elsewhere_ends() {
+    let (app, clock) = app().await;
+    let id = started(&app).await;
+    let command = open_command(&app, id).await;
+    let wait = async || {
+        let (_, why) = get(&app, &format!("/api/executions/{id}/why")).answer().await;
+        why["waits"][0].clone()
+    };
+    assert_eq!(wait().await["lease_until"], Value::Null, "nobody has it");
+    claim(&app, command, "w").await;
+    let until = |seconds| json!(clock.now().plus(Duration::from_secs(seconds)));
+    assert_eq!(wait().await["lease_until"], until(60), "it has not begun");
+    say(&app, id, "command.started", command, json!({})).await;
+    let told = wait().await;
+    assert_eq!(told["lease_until"], until(90));
+    let moves = told["would_move_it"].as_str().expect("a sentence");
+    assert!(moves.contains("the command is handed out again"), "{moves}");
     app.close().await;
 }

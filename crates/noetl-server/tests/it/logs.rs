@@ -1,6 +1,9 @@
 use std::sync::Arc;
 
 use insta::assert_snapshot;
+use noetl_control::LogStream;
+use noetl_model::{CommandId, ExecutionId};
+use noetl_store::LogQuery;
 use noetl_testkit::TestApp;
 use noetl_tools::{Options, Registry, Shell};
 use serde_json::{Value, json};
@@ -171,4 +174,28 @@ async fn lines_are_kept_on_every_store_without_their_secrets() {
         assert_eq!(text.matches("«secret:").count(), 1, "a mark is not given away: {text}");
     })
     .await;
+}
+
+#[tokio::test]
+async fn lines_dropped_because_too_much_is_printed_are_counted() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    let command = open_command(&app, id).await;
+    let print = app.control.logs.printer(ExecutionId::new(id), CommandId::new(command));
+    // Nobody else runs on this thread meanwhile, so nothing is written before all is printed.
+    (0..5000).for_each(|_| print(LogStream::Out, "two\nlines\n"));
+    assert!(app.control.logs.dropped() > 0);
+    app.control.logs.flush().await;
+    let (_, body) = get(&app, &format!("/api/executions/{id}/logs?limit=5000")).answer().await;
+    let gap = &body["gaps"][0];
+    assert_eq!(gap["command_id"], command.to_string(), "{body}");
+    let counted = gap["lines"].as_u64().expect("a count");
+    let kept = app
+        .control
+        .logs
+        .read(ExecutionId::new(id), LogQuery { command: None, after: 0, limit: usize::MAX });
+    let kept = kept.await.expect("a read").len() as u64;
+    assert_eq!(counted + kept, 10_000, "each is kept or counted");
+    assert!(counted >= app.control.logs.dropped() * 2, "{counted}");
+    app.close().await;
 }

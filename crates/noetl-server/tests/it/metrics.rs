@@ -1,7 +1,7 @@
 use noetl_server::Options;
 use noetl_testkit::TestApp;
 
-use crate::api::{get, post_as_system, started, system_app};
+use crate::api::{get, post, post_as_system, started, system_app};
 
 async fn page(app: &TestApp) -> String {
     let answer = get(app, "/metrics").send().await;
@@ -25,9 +25,47 @@ async fn the_page_tells_what_was_taken() {
         "noetl_commands_pending{pool=\"shared\"} 1",
         "noetl_subscription_state{state=\"ACTIVE\"} 0",
         "noetl_execute_outcomes_total{entry=\"single\",outcome=\"new\"} 1",
+        "noetl_journal_events_total 3",
+        "noetl_journal_conflicts_total 0",
+        "noetl_command_leases_ended_total 0",
     ] {
         assert!(page.lines().any(|found| found == line), "{line} in:\n{page}");
     }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn what_ends_and_what_is_handed_in_is_counted() {
+    let app = crate::stores::app().await;
+    let id = started(&app).await;
+    let put = format!("/api/result/{id}");
+    let answer = crate::api::ask(&app, reqwest::Method::PUT, &put)
+        .header("content-type", "application/json")
+        .body(r#"{"name":"n","data":1,"scope":"execution"}"#)
+        .answer()
+        .await;
+    assert_eq!(answer.0, 200, "{answer:?}");
+    for reference in ["noetl://execution/1/result/n/2", "elsewhere"] {
+        get(&app, &format!("/api/result/resolve?ref={reference}")).answer().await;
+    }
+    post(&app, "/api/execute/batch", r#"{"executions":[{"path":"a"},{"path":"b"}]}"#)
+        .answer()
+        .await;
+    post(&app, &format!("/api/executions/{id}/cancel"), "{}").answer().await;
+    let page = page(&app).await;
+    for line in [
+        "noetl_result_store_put_total{status=\"ok\"} 1",
+        "noetl_result_store_resolve_total{status=\"not_found\"} 1",
+        "noetl_result_store_resolve_total{status=\"error\"} 1",
+        "noetl_execute_batch_size_bucket{le=\"2\"} 1",
+        "noetl_executions_finished_total{status=\"CANCELLED\"} 1",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} in:\n{page}");
+    }
+    let commits = page.lines().find_map(|line| {
+        line.strip_prefix("noetl_journal_commit_duration_seconds_count ")?.parse::<u64>().ok()
+    });
+    assert!(commits > Some(1), "{page}");
     app.close().await;
 }
 
@@ -36,7 +74,7 @@ async fn an_event_type_that_somebody_made_up_is_no_label() {
     let app = system_app().await;
     let id = started(&app).await;
     let said = format!(r#"{{"execution_id":{id},"step":"a","event_type":"made.up.4711"}}"#);
-    assert_eq!(crate::api::post(&app, "/api/events", said).answer().await.0, 200);
+    assert_eq!(post(&app, "/api/events", said).answer().await.0, 200);
     let page = page(&app).await;
     assert!(!page.contains("4711"), "{page}");
     let line = "noetl_events_ingested_total{event_type=\"other\",status=\"ok\"} 1";

@@ -134,7 +134,7 @@ async fn there_is_no_profiler_and_that_is_said() {
 
 #[tokio::test]
 async fn a_store_without_connections_has_an_empty_pool() {
-    let app = TestApp::start(0).await;
+    let app = TestApp::builder().slots(0).store(Arc::default()).start().await;
     assert_snapshot!(get(&app, "/api/pool/status").shown().await, @r#"
     200
     {

@@ -97,15 +97,22 @@ async fn a_reference_of_a_published_worker_is_found_by_the_end_of_its_key() {
             let request = request.header("content-type", "application/json").body(body);
             assert_eq!(request.answer().await.0, 200);
         };
-        let end = "execution=12/results/load/0/1/2.json";
+        let id = crate::api::started(app).await;
+        let end = format!("execution={id}/results/load/0/1/2.json");
         keep(&format!("noetl/tenant=acme/project=p/{end}"), r#"{"whose":"theirs"}"#).await;
-        let reference = "noetl://default/p/results/12/load/0/1/2";
+        let reference = &format!("noetl://default/p/results/{id}/load/0/1/2");
         assert_eq!(resolve(app, reference).await.0, 404, "another tenant's is not there");
+        keep(&format!("a/{end}"), r#"{"whose":"nobody's"}"#).await;
+        assert_eq!(resolve(app, reference).await, (200, json!({"whose": "nobody's"})));
         keep(&format!("noetl/tenant=default/project=p/{end}"), r#"{"whose":"ours"}"#).await;
         assert_eq!(resolve(app, reference).await, (200, json!({"whose": "ours"})));
-        let theirs = "noetl://acme/p/results/12/load/0/1/2";
-        assert_eq!(resolve(app, theirs).await.0, 404);
-        assert_eq!(resolve(app, "noetl://default/p/results/12/load/0/1/3").await.0, 404);
+        let theirs = format!("noetl://acme/p/results/{id}/load/0/1/2");
+        assert_eq!(resolve(app, &theirs).await.0, 404);
+        let absent = format!("noetl://default/p/results/{id}/load/0/1/3");
+        assert_eq!(resolve(app, &absent).await.0, 404);
+        // An execution that is not the caller's.
+        keep("a/execution=12/results/load/0/1/2.json", r#"{"whose":"unknown"}"#).await;
+        assert_eq!(resolve(app, "noetl://default/p/results/12/load/0/1/2").await.0, 404);
     })
     .await;
 }

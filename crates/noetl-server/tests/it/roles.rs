@@ -111,6 +111,31 @@ async fn a_token_sees_its_tenant_only() {
 }
 
 #[tokio::test]
+async fn what_all_tenants_share_needs_the_default_tenant() {
+    let app = guarded().await;
+    let acme = token(&app, "acme", Role::Admin).await;
+    let default = token(&app, "default", Role::Admin).await;
+    for (verb, path) in [
+        ("post", "/api/postgres/execute"),
+        ("get", "/api/internal/wallet/key-status"),
+        ("post", "/api/internal/wallet/rotate-kek"),
+        ("post", "/api/internal/plugins/system/orchestrate"),
+    ] {
+        let (status, code) = answered(&app, verb, path, Some(&acme)).await;
+        assert_eq!((status, &*code), (403, "default_tenant_needed"), "{verb} {path}");
+        let (status, code) = answered(&app, verb, path, Some(&default)).await;
+        assert_ne!(status, 403, "{verb} {path}: {code}");
+    }
+    let theirs = "/api/internal/objects/noetl/tenant=other/a.json";
+    assert_eq!(answered(&app, "put", theirs, Some(&default)).await.0, 200);
+    for verb in ["put", "get"] {
+        let (status, code) = answered(&app, verb, theirs, Some(&acme)).await;
+        assert!(status == 403 || status == 404, "{verb}: {status} {code}");
+    }
+    app.close().await;
+}
+
+#[tokio::test]
 async fn tokens_are_made_listed_and_ended_over_http() {
     let app = guarded().await;
     let admin = token(&app, "acme", Role::Admin).await;

@@ -2,7 +2,7 @@ use insta::assert_snapshot;
 use noetl_testkit::TestApp;
 use serde_json::{Value, json};
 
-use crate::api::{finished, get, post, register, report, started};
+use crate::api::{GREET, finished, get, open_command, post, register, report, started};
 
 async fn detail(app: &TestApp, id: &Value) -> Value {
     let id = id.as_str().expect("an id as text");
@@ -127,6 +127,28 @@ async fn a_cascade_stops_and_names_everything_below() {
     assert_eq!(reply["cancelled_executions"], json!([top.to_string(), child, grandchild]));
     let (_, row) = get(&app, &format!("/api/executions/{grandchild}")).answer().await;
     assert_eq!((&row["status"], &row["error"]), (&"CANCELLED".into(), &"enough".into()));
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_cascade_that_was_cut_short_goes_on_when_it_is_asked_for_again() {
+    let app = TestApp::start(0).await;
+    let top = started(&app).await;
+    let below = async |parent: &str| {
+        let body = json!({"path": "tests/greet", "parent_execution_id": parent}).to_string();
+        let (_, body) = post(&app, "/api/execute", body).answer().await;
+        body["execution_id"].as_str().expect("an id").to_owned()
+    };
+    let child = below(&top.to_string()).await;
+    post(&app, &format!("/api/executions/{top}/cancel"), "").answer().await;
+    let body = r#"{"cascade":true}"#;
+    let (status, reply) = post(&app, &format!("/api/executions/{top}/stop"), body).answer().await;
+    assert_eq!((status, &reply["cancelled_executions"]), (200, &json!([child])), "{reply}");
+    let grandchild = below(&child).await;
+    let again = post(&app, &format!("/api/executions/{top}/cancel"), body).answer().await;
+    assert_eq!(again.0, 422, "a second cancel is refused, and does what it was asked for");
+    let (_, row) = get(&app, &format!("/api/executions/{grandchild}")).answer().await;
+    assert_eq!(row["status"], "CANCELLED");
     app.close().await;
 }
 
@@ -319,5 +341,61 @@ async fn a_clean_up_cancels_what_began_long_ago() {
     assert_eq!(status["status"], "CANCELLED");
     let (status, body) = clean(r#"{"older_than_minutes":-5}"#).answer().await;
     assert_eq!((status, &body["code"]), (422, &"invalid_body".into()), "{body}");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_failed_execution_goes_on_with_a_mended_version() {
+    let app = TestApp::start(0).await;
+    let id = failed(&app).await;
+    let mended = GREET.replace("{{ start.message }}", "mended {{ start.message }}");
+    let (status, body) = register(&app, &mended).await;
+    assert_eq!((status, &body["version"]), (200, &json!(2)), "{body}");
+    let ask = |verb: &str, body: Value| {
+        post(&app, &format!("/api/executions/{id}/{verb}"), body.to_string())
+    };
+    for version in [json!(2), json!("latest")] {
+        let (status, retried) = ask("retry", json!({ "version": version })).answer().await;
+        assert_eq!((status, &retried["commands_generated"]), (200, &json!(1)), "{retried}");
+        let shown = detail(&app, &retried["execution_id"]).await;
+        assert_eq!(shown["version"], 2, "{shown}");
+        let new = retried["execution_id"].as_str().expect("text").parse().expect("an id");
+        let command = open_command(&app, new).await;
+        let (_, command) = get(&app, &format!("/api/commands/{command}")).answer().await;
+        let said = &command["context"]["tool_config"]["result"]["said"];
+        assert_eq!(said, "mended hi", "{command}");
+    }
+    let (_, same) = ask("retry", json!({})).answer().await;
+    assert_eq!(detail(&app, &same["execution_id"]).await["version"], 1);
+    let gone = GREET.replace("step: end", "step: finish");
+    let (status, body) = register(&app, &gone).await;
+    assert_eq!(status, 200, "{body}");
+    assert_snapshot!(ask("retry", json!({"version": 3})).shown().await, @r#"
+    422
+    {
+      "error": "version 3 cannot go on with it: at place 10 of the log step 'end' is under way, and there is no such step in it; fork at another event, or run it again",
+      "status": 422,
+      "code": "version_does_not_fit",
+      "detail": "version 3 cannot go on with it: at place 10 of the log step 'end' is under way, and there is no such step in it; fork at another event, or run it again",
+      "message": "version 3 cannot go on with it: at place 10 of the log step 'end' is under way, and there is no such step in it; fork at another event, or run it again"
+    }
+    "#);
+    // Before that step it fits: at place 3 the first one is under way.
+    let (status, forked) = ask("fork", json!({"version": 3, "at": 3})).answer().await;
+    assert_eq!(status, 200, "{forked}");
+    assert_snapshot!(ask("fork", json!({"version": 9})).shown().await, @r#"
+    404
+    {
+      "error": "Playbook not found: tests/greet version 9",
+      "status": 404,
+      "code": "playbook_not_found",
+      "detail": "Playbook not found: tests/greet version 9",
+      "message": "Playbook not found: tests/greet version 9"
+    }
+    "#);
+    for wrong in [json!(-1), json!({}), json!("two")] {
+        let (status, body) = ask("fork", json!({ "version": wrong })).answer().await;
+        assert_eq!(status, 422, "{wrong}: {body}");
+    }
     app.close().await;
 }

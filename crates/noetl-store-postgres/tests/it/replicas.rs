@@ -1,8 +1,11 @@
 //! Two control planes on one database.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use noetl_control::{Control, Options as ControlOptions, Report, StartRequest};
+use noetl_control::{
+    Control, LeaseRequest, Options as ControlOptions, Renewed, Report, StartRequest,
+};
 use noetl_model::{CommandId, ExecutionId, MachineId, Seq, Tenant};
 use noetl_store::{CommandRow, EventLog, ExecutionStatus, Executions, Store, SystemClock};
 use noetl_store_postgres::{Options, PostgresStore};
@@ -193,6 +196,54 @@ async fn an_end_that_another_replica_brings_about_is_waited_for() {
     }
     let row = waiting.await.expect("a task").expect("a read").expect("a row");
     assert_eq!(row.status, ExecutionStatus::Completed);
+    one.close().await;
+    other.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_hears_at_one_replica_what_another_decided_to_stop() {
+    let database = TestDatabase::new();
+    let (one, store) = replica(&database.url(), 1).await;
+    let (other, _) = replica(&database.url(), 2).await;
+    let tenant = Tenant::default();
+    let registered = one.catalog.register(&tenant, fan(2), "playbook", false).await;
+    let catalog = Some(registered.expect("a playbook").0.id);
+    let mut fails = Vec::new();
+    // Of two executions one fails; the other goes on.
+    for _ in 0..2 {
+        let request = StartRequest { catalog, ..StartRequest::default() };
+        fails.push(one.executions.start(&tenant, request).await.expect("a start").execution);
+    }
+    let request = LeaseRequest {
+        worker: "w".to_owned(),
+        pool: None,
+        kinds: None,
+        max: 4,
+        wait: Duration::ZERO,
+        public_key: None,
+    };
+    let leased = one.leasing.lease(&tenant, &None, request).await.expect("an answer");
+    let rows: Vec<CommandRow> = leased.into_iter().map(|leased| leased.row).collect();
+    let ids: Vec<CommandId> = rows.iter().map(|row| row.id).collect();
+    assert_eq!(ids.len(), 4);
+    let renewed = other.leasing.renew(&tenant, &None, "w", &ids).await.expect("an answer");
+    assert_eq!(renewed, Renewed::default(), "all are wanted");
+    let of_failing = |row: &&CommandRow| row.execution == fails[0];
+    let mut failing = rows.iter().filter(of_failing);
+    let (first, second) = (failing.next().expect("a command"), failing.next().expect("another"));
+    let mut failed = report(first.execution, first, "command.failed");
+    failed.payload = Some(json!({
+        "command_id": first.id.get(), "error": {"kind": "tool_error", "message": "no"}
+    }));
+    one.reports.take(&tenant, failed).await.expect("a report");
+    let renewed = other.leasing.renew(&tenant, &None, "w", &ids).await.expect("an answer");
+    assert_eq!(renewed, Renewed { cancel: vec![second.id], lost: vec![first.id] });
+    other.executions.cancel(&tenant, fails[1], None).await.expect("a cancel");
+    let rest: Vec<CommandId> =
+        rows.iter().filter(|row| row.execution == fails[1]).map(|row| row.id).collect();
+    let renewed = one.leasing.renew(&tenant, &None, "w", &rest).await.expect("an answer");
+    assert_eq!(renewed, Renewed { cancel: rest, lost: Vec::new() });
+    verify(&database, &*store, fails[1]).await;
     one.close().await;
     other.close().await;
 }

@@ -2,6 +2,7 @@
 //! that are no store; where references count, a memory store keeps them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,8 +11,8 @@ use tokio::task::JoinSet;
 
 use super::story::{Story, write};
 use crate::{
-    BlobError, BlobPage, BlobRef, Blobs, Collected, Digest, MemoryStore, StoreError, StoredBlob,
-    collect,
+    BlobError, BlobPage, BlobRef, Blobs, Collected, Digest, MemoryStore, Spooled, StoreError,
+    StoredBlob, collect,
 };
 
 pub async fn content_is_read_back(blobs: Arc<dyn Blobs>) {
@@ -19,6 +20,57 @@ pub async fn content_is_read_back(blobs: Arc<dyn Blobs>) {
         let put = put(&*blobs, &bytes).await;
         assert_eq!(put, BlobRef::to(&bytes, "text/plain"));
         assert!(blobs.blob(&put).await.expect("content") == bytes);
+    }
+}
+
+pub async fn content_from_a_file_is_the_same_content(blobs: Arc<dyn Blobs>) {
+    let mixed: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
+    for bytes in [vec![], b"small".to_vec(), mixed] {
+        let whole = put(&*blobs, &bytes).await;
+        let before = list(&*blobs).await;
+        let kept = blobs.put_spooled(spooled(&bytes)).await.expect("kept");
+        assert_eq!(kept, whole);
+        let after = list(&*blobs).await;
+        assert_eq!(after.len(), before.len());
+        let written = |list: &[StoredBlob]| {
+            list.iter().find(|blob| blob.digest == whole.digest).map(|blob| blob.written_at)
+        };
+        assert!(written(&after) > written(&before));
+    }
+    for bytes in [b"".to_vec(), b"from a file".to_vec(), vec![9; 2_000_001]] {
+        for _ in 0..2 {
+            let kept = blobs.put_spooled(spooled(&bytes)).await.expect("kept");
+            assert_eq!(kept, BlobRef::to(&bytes, "text/plain"));
+            assert!(blobs.blob(&kept).await.expect("content") == bytes);
+        }
+    }
+}
+
+pub async fn content_is_read_part_by_part(blobs: Arc<dyn Blobs>) {
+    let bytes: Vec<u8> = (0..500_000_u32).flat_map(u32::to_le_bytes).collect();
+    let whole = put(&*blobs, &bytes).await;
+    for most in [300_000, bytes.len(), bytes.len() + 1] {
+        let mut read = Vec::new();
+        while read.len() < bytes.len() {
+            let from = u64::try_from(read.len()).expect("a length");
+            let part = blobs.blob_part(&whole, from, most).await.expect("a part");
+            assert!(!part.is_empty() && part.len() <= most);
+            read.extend(part);
+        }
+        assert!(read == bytes);
+    }
+    for from in [whole.bytes, whole.bytes + 1, u64::MAX] {
+        assert_eq!(blobs.blob_part(&whole, from, 10).await.expect("nothing"), b"");
+    }
+    let empty = put(&*blobs, b"").await;
+    assert_eq!(blobs.blob_part(&empty, 0, 10).await.expect("nothing"), b"");
+    let other = BlobRef::to(b"not there", "text/plain");
+    let error = blobs.blob_part(&other, 0, 10).await.expect_err("nothing to read");
+    assert!(matches!(error, BlobError::Missing { digest } if digest == other.digest), "{error:?}");
+    for length in [whole.bytes - 1, whole.bytes + 1, u64::MAX] {
+        let wrong = BlobRef { bytes: length, ..whole.clone() };
+        let error = blobs.blob_part(&wrong, 0, 10).await.expect_err("another length");
+        assert!(matches!(error, BlobError::Corrupt { .. }), "{error:?}");
     }
 }
 
@@ -234,6 +286,18 @@ async fn run(blobs: &dyn Blobs) -> Collected {
 
 async fn put(blobs: &dyn Blobs, bytes: &[u8]) -> BlobRef {
     blobs.put_blob(bytes.to_vec(), "text/plain").await.expect("kept")
+}
+
+/// These bytes in a file that nobody else has.
+fn spooled(bytes: &[u8]) -> Arc<Spooled> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("noetl-spooled-{}-{number}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, bytes).expect("a file");
+    let file = std::fs::File::open(&path).expect("the file");
+    std::fs::remove_file(&path).expect("a file without a name");
+    Arc::new(Spooled::new(BlobRef::to(bytes, "text/plain"), file))
 }
 
 async fn list(blobs: &dyn Blobs) -> Vec<StoredBlob> {

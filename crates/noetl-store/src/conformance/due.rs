@@ -47,6 +47,23 @@ pub async fn a_later_append_sends_for_the_same_tenant(store: Arc<dyn Store>) {
     assert_eq!(sent(&*store, &story).await[0].tenant, story.tenant);
 }
 
+pub async fn senders_are_told_by_what_still_waits(store: Arc<dyn Store>) {
+    let mut stories: Vec<Story> = [10, 11, 12].into_iter().map(Story::new).collect();
+    let kind = |number, kind: &str| NewDue { kind: kind.to_owned(), ..due(number, 100) };
+    write(&*store, with(stories[0].start(), vec![kind(1, "a"), kind(2, "a")], &[])).await;
+    write(&*store, with(stories[1].start(), vec![kind(3, "b")], &[])).await;
+    write(&*store, with(stories[2].start(), vec![kind(4, "a"), kind(5, "b")], &[])).await;
+    let ids: Vec<ExecutionId> = stories.iter().rev().map(Story::id).collect();
+    let senders = async |kind: &str| store.have_sent(kind, &ids).await.expect("a list");
+    assert_eq!(senders("a").await, [stories[0].id(), stories[2].id()]);
+    assert_eq!(senders("c").await, []);
+    take(&*store, 9, LONG).await;
+    assert_eq!(senders("b").await, [stories[1].id(), stories[2].id()], "lent is not delivered");
+    store.done(&[DueId::new(4)]).await.expect("a write");
+    assert_eq!(senders("a").await, [stories[0].id()]);
+    assert_eq!(store.have_sent("a", &[]).await.expect("a list"), []);
+}
+
 pub async fn rows_of_a_refused_append_do_not_exist(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
     write(&*store, with(story.start(), vec![due(1, 100)], &[])).await;

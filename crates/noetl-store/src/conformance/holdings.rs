@@ -75,6 +75,23 @@ pub async fn a_worker_renews_what_it_names_and_holds(store: Arc<dyn Store>) {
     assert_eq!(store.renew_held(None, "w", &[], LATER).await.expect("an answer"), []);
 }
 
+pub async fn leases_are_told_by_command(store: Arc<dyn Store>) {
+    let mut stories = held(&*store, &[10, 11, 12], "w").await;
+    let ids: Vec<CommandId> = stories.iter().map(|story| story.command_at(3)).collect();
+    write(&*store, stories[2].then(vec![completed(ids[2])])).await;
+    let mut waiting = Story::new(13);
+    write(&*store, waiting.start()).await;
+    let asked = [waiting.command_at(3), ids[2], ids[1], ids[0], ids[1], CommandId::new(4)];
+    let told = store.held(&asked).await.expect("an answer");
+    let known: Vec<_> = told.iter().map(|held| (held.id, held.execution)).collect();
+    assert_eq!(known, [(ids[0], stories[0].id()), (ids[1], stories[1].id())]);
+    store.renew_held(None, "w", &ids[..1], LATER).await.expect("an answer");
+    let renewed = store.held(&ids[..1]).await.expect("an answer");
+    assert!(renewed[0].until > told[0].until, "{renewed:?} after {told:?}");
+    assert_eq!(store.held(&ids[1..]).await.expect("an answer"), told[1..]);
+    assert_eq!(store.held(&[]).await.expect("an answer"), []);
+}
+
 pub async fn who_names_what_it_holds_is_not_renewed_by_name(store: Arc<dyn Store>) {
     let mut stories = held(&*store, &[10, 11, 12], "w").await;
     let ids: Vec<CommandId> = stories.iter().map(|story| story.command_at(3)).collect();

@@ -70,6 +70,8 @@ macro_rules! conformance_of_keeping {
             },
             blobs::{
                 content_is_read_back,
+                content_from_a_file_is_the_same_content,
+                content_is_read_part_by_part,
                 the_same_content_is_kept_once_and_with_a_later_time,
                 content_that_is_not_there_is_missing,
                 content_of_another_length_is_damaged,

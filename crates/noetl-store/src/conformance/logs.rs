@@ -5,7 +5,7 @@ use noetl_model::{CommandId, ExecutionId, Timestamp};
 use super::retention::days_of_executions;
 use super::story::{Story, done, write};
 use crate::logs::{HEAD_BYTES, LINE_BYTES_MAX, LINE_COST, TAIL_BYTES};
-use crate::{LogQuery, LogStream, NewLine, Store};
+use crate::{LogGap, LogQuery, LogStream, NewLine, PassedOver, Store};
 
 fn line(command: i64, text: &str) -> NewLine {
     NewLine {
@@ -76,6 +76,29 @@ pub async fn the_first_and_the_newest_lines_of_a_command_stay(store: Arc<dyn Sto
     let tail = kept.iter().filter(|n| **n > gap.after).count() as u64;
     assert!((in_tail / 2..=in_tail).contains(&tail), "{tail} of {in_tail}");
     assert_eq!(read(&*store, Some(2), 0, 10).await.len(), 2, "another's stay");
+}
+
+pub async fn lost_lines_are_counted_as_what_went(store: Arc<dyn Store>) {
+    let lost =
+        |command, lines, bytes| PassedOver { command: CommandId::new(command), lines, bytes };
+    let id = ExecutionId::new(10);
+    let count = async |lost| store.pass_over_lines(id, lost).await.expect("a write");
+    assert!(!count(vec![lost(1, 3, 300)]).await, "there is no such execution");
+    write(&*store, Story::new(10).start()).await;
+    append(&*store, 10, vec![line(1, "one"), line(2, "two")]).await;
+    assert!(count(vec![lost(1, 3, 300), lost(3, 1, 70)]).await);
+    assert!(count(vec![lost(1, 2, 200)]).await);
+    assert_eq!(append(&*store, 10, vec![line(1, "later")]).await, Some(9), "numbers go on");
+    let gap = |command, after, lines, bytes| LogGap {
+        command: CommandId::new(command),
+        after,
+        lines,
+        bytes,
+    };
+    let gaps = store.gaps(id, None).await.expect("a read");
+    assert_eq!(gaps, [gap(1, 1, 5, 500), gap(3, 0, 1, 70)]);
+    assert_eq!(read(&*store, None, 0, 10).await, [1, 2, 9], "what is kept stays");
+    assert!(count(Vec::new()).await);
 }
 
 pub async fn concurrent_appends_share_no_number(store: Arc<dyn Store>) {

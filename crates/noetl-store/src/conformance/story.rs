@@ -163,6 +163,7 @@ pub fn started() -> Fact {
         depth: 0,
         deadline: None,
         forked: None,
+        trace: None,
     }))
 }
 
@@ -205,6 +206,7 @@ fn work(step: &str) -> Issued {
         item: None,
         idempotent: true,
         pool: None,
+        trace: None,
     }
 }
 

@@ -73,6 +73,20 @@ impl Due for MemoryStore {
         Ok(state.due.0.get_mut(&id).map(|waiting| waiting.ready_at = until).is_some())
     }
 
+    async fn have_sent(
+        &self,
+        kind: &str,
+        executions: &[ExecutionId],
+    ) -> Result<Vec<ExecutionId>, StoreError> {
+        let state = self.state();
+        let rows = state.due.0.values().map(|waiting| &waiting.row);
+        let sent = rows.filter(|row| row.kind == kind && executions.contains(&row.execution));
+        let mut senders: Vec<ExecutionId> = sent.map(|row| row.execution).collect();
+        senders.sort_unstable();
+        senders.dedup();
+        Ok(senders)
+    }
+
     async fn due_of(&self, execution: ExecutionId) -> Result<Vec<DueRow>, StoreError> {
         let state = self.state();
         let rows = state.due.0.values().map(|waiting| &waiting.row);

@@ -7,7 +7,7 @@ use noetl_model::{CommandId, CommandState, ExecutionId, Tenant};
 
 use super::MemoryStore;
 use super::state::State;
-use crate::holdings::{Holding, SILENCE_MAX};
+use crate::holdings::{HeldCommand, Holding, SILENCE_MAX};
 use crate::{CommandRow, Holdings, StoreError};
 
 impl State {
@@ -67,6 +67,18 @@ impl Holdings for MemoryStore {
             state.holdings.insert(*id, Holding { until: now, at_most: Some(now) });
         }
         Ok(held.len())
+    }
+
+    async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
+        let state = self.state();
+        let lease = |id: &CommandId| {
+            let until = state.holdings.get(id)?.until;
+            Some(HeldCommand { id: *id, execution: state.commands.get(id)?.execution, until })
+        };
+        let mut held: Vec<HeldCommand> = commands.iter().filter_map(lease).collect();
+        held.sort_unstable();
+        held.dedup();
+        Ok(held)
     }
 
     async fn take_ended(

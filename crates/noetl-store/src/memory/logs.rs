@@ -7,7 +7,9 @@ use noetl_model::{CommandId, ExecutionId};
 
 use super::MemoryStore;
 use crate::StoreError;
-use crate::logs::{EXECUTION_BYTES_MAX, KeptLines, LogGap, LogLine, LogQuery, Logs, NewLine};
+use crate::logs::{
+    EXECUTION_BYTES_MAX, KeptLines, LogGap, LogLine, LogQuery, Logs, NewLine, PassedOver,
+};
 
 /// The lines of one execution.
 #[derive(Debug, Default)]
@@ -25,7 +27,7 @@ impl Lines {
             let (command, cost) = (line.command, line.cost());
             let counted = self.commands.entry(command).or_default();
             if self.bytes + cost > EXECUTION_BYTES_MAX {
-                counted.pass_over(cost);
+                counted.pass_over(1, cost);
                 continue;
             }
             counted.add(self.last, cost);
@@ -72,6 +74,23 @@ impl Logs for MemoryStore {
             return Ok(None);
         }
         Ok(Some(state.lines.entry(execution).or_default().append(lines)))
+    }
+
+    async fn pass_over_lines(
+        &self,
+        execution: ExecutionId,
+        lost: Vec<PassedOver>,
+    ) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        if !state.executions.contains_key(&execution) {
+            return Ok(false);
+        }
+        let lines = state.lines.entry(execution).or_default();
+        for PassedOver { command, lines: count, bytes } in lost {
+            lines.last += count;
+            lines.commands.entry(command).or_default().pass_over(count, bytes);
+        }
+        Ok(true)
     }
 
     async fn lines(

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use noetl_model::{CommandId, Map, Tenant};
 
 use super::Sharded;
-use crate::{CommandRow, Connections, Database, Holdings, Sql, SqlError, StoreError};
+use crate::{CommandRow, Connections, Database, HeldCommand, Holdings, Sql, SqlError, StoreError};
 
 #[async_trait]
 impl Holdings for Sharded {
@@ -29,6 +29,12 @@ impl Holdings for Sharded {
 
     async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
         Ok(self.all(|store| store.end_held(scope, worker)).await?.into_iter().sum())
+    }
+
+    async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
+        let mut held = self.all(|store| store.held(commands)).await?.concat();
+        held.sort_unstable();
+        Ok(held)
     }
 
     async fn take_ended(

@@ -2,6 +2,7 @@
 //! references between the two.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId, ResultId, Tenant, Timestamp, Value};
@@ -9,11 +10,21 @@ use noetl_model::{CommandId, ExecutionId, ResultId, Tenant, Timestamp, Value};
 use super::Sharded;
 use crate::{
     BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Digest, LogGap, LogLine, LogQuery, Logs,
-    NewLine, NewResult, NewVariable, ResultStore, ResultSummary, StoreError, Transient, Variable,
+    NewLine, NewResult, NewVariable, PassedOver, ResultStore, ResultSummary, Spooled, StoreError,
+    Transient, Variable,
 };
 
 #[async_trait]
 impl Logs for Sharded {
+    async fn pass_over_lines(
+        &self,
+        execution: ExecutionId,
+        lost: Vec<PassedOver>,
+    ) -> Result<bool, StoreError> {
+        let shard = self.of_execution(execution);
+        shard.named(shard.store.pass_over_lines(execution, lost).await)
+    }
+
     async fn append_lines(
         &self,
         execution: ExecutionId,
@@ -170,6 +181,19 @@ impl BlobRefs for Sharded {
 impl Blobs for Sharded {
     async fn put_blob(&self, bytes: Vec<u8>, media_type: &str) -> Result<BlobRef, BlobError> {
         self.cluster.named(self.cluster.store.put_blob(bytes, media_type).await)
+    }
+
+    async fn put_spooled(&self, content: Arc<Spooled>) -> Result<BlobRef, BlobError> {
+        self.cluster.named(self.cluster.store.put_spooled(content).await)
+    }
+
+    async fn blob_part(
+        &self,
+        blob: &BlobRef,
+        from: u64,
+        most: usize,
+    ) -> Result<Vec<u8>, BlobError> {
+        self.cluster.named(self.cluster.store.blob_part(blob, from, most).await)
     }
 
     async fn touch_blob(&self, digest: Digest) -> Result<bool, BlobError> {

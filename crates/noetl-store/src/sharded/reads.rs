@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::future::join_all;
 use futures::stream::{FuturesUnordered, StreamExt};
 use noetl_model::{CommandId, ExecutionId, Tenant};
 
+use super::spread::Spread;
 use super::{Part, Sharded};
 use crate::{
     CommandRow, Commands, ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, StoreError,
@@ -113,7 +115,16 @@ impl Commands for Sharded {
         wanted: &Wanted,
         limit: usize,
     ) -> Result<Vec<CommandRow>, StoreError> {
-        let mut rows = self.all(|store| store.pending_commands(wanted, limit)).await?.concat();
+        let asked = self.shards.iter().map(|shard| shard.store.pending_commands(wanted, limit));
+        let mut found = Spread { answers: Vec::new(), failed: Vec::new() };
+        let answers = self.shards.iter().zip(join_all(asked).await).enumerate();
+        for (number, (shard, answer)) in answers {
+            match shard.named(answer) {
+                Ok(rows) => found.answers.push((number, rows)),
+                Err(error) => found.failed.push(error),
+            }
+        }
+        let mut rows: Vec<_> = found.work()?.into_iter().flat_map(|(_, rows)| rows).collect();
         rows.sort_by_key(|row| row.id);
         rows.truncate(limit);
         Ok(rows)

@@ -56,6 +56,16 @@ impl Due for Sharded {
         Ok(self.all(|store| store.put_off(id, until)).await?.contains(&true))
     }
 
+    async fn have_sent(
+        &self,
+        kind: &str,
+        executions: &[ExecutionId],
+    ) -> Result<Vec<ExecutionId>, StoreError> {
+        let mut senders = self.all(|store| store.have_sent(kind, executions)).await?.concat();
+        senders.sort_unstable();
+        Ok(senders)
+    }
+
     async fn due_of(&self, execution: ExecutionId) -> Result<Vec<DueRow>, StoreError> {
         let shard = self.of_execution(execution);
         shard.named(shard.store.due_of(execution).await)

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::{CommandId, Map, Tenant};
-use noetl_store::{CommandRow, Connections, Database, Holdings, Sql, SqlError, StoreError};
+use noetl_store::{
+    CommandRow, Connections, Database, HeldCommand, Holdings, Sql, SqlError, StoreError,
+};
 
 use super::FrailStore;
 
@@ -29,6 +31,11 @@ impl Holdings for FrailStore {
     async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
         self.answer()?;
         self.inner.end_held(scope, worker).await
+    }
+
+    async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
+        self.answer()?;
+        self.inner.held(commands).await
     }
 
     async fn take_ended(

@@ -1,19 +1,30 @@
 //! What the frail store keeps beside the executions.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use noetl_model::{CommandId, CredentialId, ExecutionId, ResultId, Tenant, Timestamp, Value};
 use noetl_store::{
     BlobError, BlobPage, BlobRef, BlobRefs, Blobs, Credential, CredentialFilter, Credentials,
     Digest, Keychain, KeychainEntry, KeychainFilter, LogGap, LogLine, LogQuery, Logs,
     NewCredential, NewKeychainEntry, NewLine, NewResult, NewVariable, Object, ObjectSummary,
-    Objects, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary, StoreError, Transient,
-    Variable,
+    Objects, PassedOver, Plugin, PluginSummary, Plugins, ResultStore, ResultSummary, Spooled,
+    StoreError, Transient, Variable,
 };
 
 use super::FrailStore;
 
 #[async_trait]
 impl Logs for FrailStore {
+    async fn pass_over_lines(
+        &self,
+        execution: ExecutionId,
+        lost: Vec<PassedOver>,
+    ) -> Result<bool, StoreError> {
+        self.answer()?;
+        self.inner.pass_over_lines(execution, lost).await
+    }
+
     async fn append_lines(
         &self,
         execution: ExecutionId,
@@ -325,6 +336,21 @@ impl Blobs for FrailStore {
     async fn put_blob(&self, bytes: Vec<u8>, media_type: &str) -> Result<BlobRef, BlobError> {
         self.answer()?;
         self.inner.put_blob(bytes, media_type).await
+    }
+
+    async fn put_spooled(&self, content: Arc<Spooled>) -> Result<BlobRef, BlobError> {
+        self.answer()?;
+        self.inner.put_spooled(content).await
+    }
+
+    async fn blob_part(
+        &self,
+        blob: &BlobRef,
+        from: u64,
+        most: usize,
+    ) -> Result<Vec<u8>, BlobError> {
+        self.answer()?;
+        self.inner.blob_part(blob, from, most).await
     }
 
     async fn touch_blob(&self, digest: Digest) -> Result<bool, BlobError> {

@@ -60,6 +60,7 @@ pass_on! { Due {
     fn next_due() -> Option<Timestamp>;
     fn done(ids: &[DueId]) -> usize;
     fn put_off(id: DueId, until: Timestamp) -> bool;
+    fn have_sent(kind: &str, executions: &[ExecutionId]) -> Vec<ExecutionId>;
     fn due_of(execution: ExecutionId) -> Vec<DueRow>;
 } }
 

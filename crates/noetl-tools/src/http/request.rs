@@ -1,6 +1,7 @@
 //! Builds the request a call describes.
 
-use noetl_model::{Failure, Map, Value};
+use noetl_model::trace::{TRACEPARENT, TRACESTATE};
+use noetl_model::{Failure, Map, TraceContext, Value};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Method, Request, Url};
 
@@ -33,6 +34,9 @@ pub(super) fn build(call: &Call) -> Result<Request, Failure> {
         add_query(&mut url, "params", params)?;
     }
     let mut headers = headers(config)?;
+    if let Some(trace) = &call.trace {
+        add_trace(&mut headers, trace);
+    }
 
     let bodiless = method == Method::GET || method == Method::HEAD;
     let body = match config::first(config, &BODY_KEYS) {
@@ -131,6 +135,25 @@ fn headers(config: &Map) -> Result<HeaderMap, Failure> {
     Ok(headers)
 }
 
+/// Names the trace to the other side, unless the step names one itself. Baggage stays here: it was
+/// given to us, not to whomever a step calls.
+fn add_trace(headers: &mut HeaderMap, trace: &TraceContext) {
+    let (parent, state) =
+        (HeaderName::from_static(TRACEPARENT), HeaderName::from_static(TRACESTATE));
+    if headers.contains_key(&parent) {
+        return;
+    }
+    if let Ok(value) = HeaderValue::try_from(trace.parent()) {
+        headers.insert(parent, value);
+        // Without the parent it belongs to, a state means nothing.
+        let given = trace.trace.state.as_deref().map(HeaderValue::try_from);
+        match given {
+            Some(Ok(value)) => headers.insert(state, value),
+            _ => headers.remove(state),
+        };
+    }
+}
+
 /// The body's text and the content type it has unless the headers name one.
 fn body(key: &str, value: &Value, headers: &HeaderMap) -> Result<(String, &'static str), Failure> {
     let form_asked = headers
@@ -188,6 +211,30 @@ mod tests {
         );
         assert_eq!(query("http://x/", json!({})), "http://x/");
         assert_eq!(query("http://x/?a=1", json!("b=2")), "http://x/?a=1&b=2");
+    }
+
+    #[test]
+    fn a_trace_is_named_unless_the_step_names_one() {
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let trace = TraceContext::read(parent, Some("a=b")).unwrap().with_baggage(Some("c=d"));
+        let mut headers = HeaderMap::new();
+        headers.insert("tracestate", HeaderValue::from_static("of=another"));
+        add_trace(&mut headers, &trace);
+        assert_eq!(
+            (&headers["traceparent"], &headers["tracestate"]),
+            (&parent.parse().unwrap(), &"a=b".parse().unwrap())
+        );
+        assert!(!headers.contains_key("baggage"), "it was not given to the far side");
+        let own = HeaderValue::from_static("its own");
+        let mut headers =
+            HeaderMap::from_iter([(HeaderName::from_static(TRACEPARENT), own.clone())]);
+        add_trace(&mut headers, &trace);
+        assert_eq!((headers.len(), &headers["traceparent"]), (1, &own));
+        let plain = TraceContext::read(parent, None).unwrap();
+        let mut headers = HeaderMap::new();
+        headers.insert("tracestate", HeaderValue::from_static("of=another"));
+        add_trace(&mut headers, &plain);
+        assert!(!headers.contains_key("tracestate"), "it is of another trace");
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub(crate) fn call(config: Value) -> Call {
         context: Map::new(),
         artifacts: None,
         credentials: None,
+        trace: None,
     }
 }
 

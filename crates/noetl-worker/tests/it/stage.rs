@@ -110,6 +110,7 @@ pub(crate) fn command(tool: &str, config: Value, scope: Option<CommandScope>) ->
         item: None,
         idempotent: true,
         pool: None,
+        trace: None,
     };
     Command {
         execution: ExecutionId::new(7),

@@ -11,7 +11,10 @@ const DEPTH_MAX: usize = 64;
 
 /// Files with one of these extensions, in the order of their paths. Names that begin with a dot are
 /// left out; so are links to directories, which could lead in a circle.
-pub(super) fn below(directory: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>, Failure> {
+pub(in crate::commands) fn below(
+    directory: &Path,
+    extensions: &[&str],
+) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     walk(directory, extensions, 0, &mut found).map_err(|(path, error)| {
         Failure::from_error(Kind::User, &error).about(&format!("could not read {}", path.display()))

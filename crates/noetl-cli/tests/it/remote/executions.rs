@@ -24,12 +24,16 @@ fn an_execution_is_started_and_followed_to_its_end() {
     let said = site.noetl(&["execute", "tests/test", "--set", "who=Ada", "--follow"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_snapshot!(without_durations(&said.stdout), @r"
-    execution  [id]
-    status     COMPLETED
-    steps      2 completed
-    started    [time]
-    ended      [time]
-    done       start, end
+    ============================================================
+    Execution: [id]
+    Status: COMPLETED
+    Steps: 2 completed
+    Started: [time]
+    Ended: [time]
+    Completed steps:
+      - start
+      - end
+    ============================================================
     ");
     assert!(said.stderr.starts_with("execution [id] started\n    1  [clock]  "), "{}", said.stderr);
     assert!(said.stderr.contains("playbook.completed"), "{}", said.stderr);
@@ -80,12 +84,14 @@ fn a_failed_execution_ends_the_command_with_one_and_can_be_asked_why_and_done_ag
     let said = site.noetl(&["status", &id]);
     assert_eq!(said.code, Some(1));
     assert_snapshot!(without_durations(&said.stdout), @r"
-    execution  [id]
-    status     FAILED
-    steps      0 completed, 1 failed
-    started    [time]
-    ended      [time]
-    error      exit_code: the command ended with exit code 3
+    ============================================================
+    Execution: [id]
+    Status: FAILED
+    Steps: 0 completed, 1 failed
+    Started: [time]
+    Ended: [time]
+    Error: exit_code: the command ended with exit code 3
+    ============================================================
     ");
     assert_snapshot!(site.noetl(&["why", &id]).transcript(), @r"
     exit: 0
@@ -207,7 +213,7 @@ fn what_steps_printed_goes_where_they_printed_it() {
 /// The lines of a status but for how long it took.
 fn without_durations(text: &str) -> String {
     text.lines()
-        .filter(|line| !line.starts_with("duration"))
+        .filter(|line| !line.starts_with("Duration"))
         .map(|line| format!("{line}\n"))
         .collect()
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use noetl_model::event::{Issued, LoopItem, Parked};
 use noetl_model::scope::CommandScope;
+use noetl_model::trace::Trace;
 use noetl_model::{CommandId, CommandState, Map, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +68,11 @@ impl Command {
         }
     }
 
-    pub(super) fn restored(self) -> Result<(CommandId, OpenCommand), SnapshotError> {
+    /// The command, of an execution that belongs to this trace.
+    pub(super) fn restored(
+        self,
+        trace: Option<Arc<Trace>>,
+    ) -> Result<(CommandId, OpenCommand), SnapshotError> {
         let state = CommandState::from_text(&self.state).filter(|state| !state.is_terminal());
         let state = state.ok_or_else(|| {
             SnapshotError::Impossible(format!("an open command that is {}", self.state))
@@ -84,6 +89,7 @@ impl Command {
             item: self.item,
             idempotent: self.idempotent,
             pool: self.pool,
+            trace,
         };
         let mut open = OpenCommand::new(Arc::new(issued), Timestamp::from_micros(self.since));
         open.state = state;

@@ -1,7 +1,5 @@
 //! Loops: what they go through, how, and every mistake in them.
 
-use std::time::Duration;
-
 use insta::assert_snapshot;
 use noetl_model::repeat::FrameSizes;
 use serde_json::json;
@@ -63,7 +61,7 @@ fn a_local_loop_runs_a_pipeline() {
 #[test]
 fn a_cursor_claims_rows_with_a_tool() {
     let written = one(
-        "loop: {iterator: row, cursor: {auth: pg, claim: 'select {{ __frame_max_rows }}', options: {schema: s}}, spec: {mode: cursor, max_in_flight: 2, frame: {max_rows: 10, row_concurrency: 5, process: frame, max_attempts: 3, lease_seconds: 120}}}",
+        "loop: {iterator: row, cursor: {auth: pg, claim: 'select {{ __frame_max_rows }}', options: {schema: s}}, spec: {mode: cursor, max_in_flight: 2, frame: {max_rows: 10, row_concurrency: 5, process: frame, max_attempts: 3}}}",
     );
     let Over::Cursor(cursor) = &written.over else { panic!("items") };
     assert_eq!(&*cursor.claim.kind, "postgres");
@@ -71,21 +69,14 @@ fn a_cursor_claims_rows_with_a_tool() {
         shown(&cursor.claim.config),
         json!({"auth": "pg", "query": "<select {{ __frame_max_rows }}>", "schema": "s"})
     );
-    let lease = Some(Duration::from_secs(120));
     let expected = FrameSizes { max_rows: 10, row_concurrency: 5, max_attempts: 3 };
-    assert_eq!(
-        (cursor.frame.sizes, cursor.frame.whole, cursor.frame.lease),
-        (expected, true, lease)
-    );
+    assert_eq!((cursor.frame.sizes, cursor.frame.whole), (expected, true));
     assert_eq!(written.mode, LoopMode::Parallel);
     let written =
         one("loop: {iterator: row, cursor: {kind: sqlite, db_path: a.db, claim: select 1}}");
     let Over::Cursor(cursor) = &written.over else { panic!("items") };
     let expected = FrameSizes { max_rows: 1, row_concurrency: 1, max_attempts: 1 };
-    assert_eq!(
-        (cursor.frame.sizes, cursor.frame.whole, cursor.frame.lease),
-        (expected, false, None)
-    );
+    assert_eq!((cursor.frame.sizes, cursor.frame.whole), (expected, false));
     assert!(cursor.frame.templates.is_empty());
     assert_eq!(written.mode, LoopMode::Sequential);
     let written =
@@ -153,7 +144,7 @@ fn mistakes_in_loops_are_named() {
     loop: {in: [1], iterator: i, spec: {mode: cursor}}
     tool: {kind: noop}
   - step: f
-    loop: {iterator: i, cursor: {auth: x, claim: y}, spec: {mode: parallel, frame: {max_rows: 0, row_concurrency: many, process: all, lease_seconds: -1}}}
+    loop: {iterator: i, cursor: {auth: x, claim: y}, spec: {mode: parallel, frame: {max_rows: 0, row_concurrency: many, process: all}}}
     tool: {kind: noop}
   - step: g
     loop: {iterator: i, cursor: {kind: postgres}}
@@ -211,8 +202,6 @@ fn mistakes_in_loops_are_named() {
       help: write 'row_concurrency: 10', or leave it out
     error[E030] at 22:130, workflow[5].loop.spec.frame.process: 'all' is not possible here
       help: write row or frame
-    error[E009] at 22:150, workflow[5].loop.spec.frame.lease_seconds: this is not a timeout between 1 ns and one year
-      help: write seconds (30, 0.5) or a number with a unit: 500ms, 30s, 5m, 1h
     warning[W109] at 25:22, workflow[6].loop.iterator: the item 'i' has the name of a step and hides its result
       help: name the item otherwise: 'iterator: item'
     error[E031] at 25:33, workflow[6].loop.cursor: the cursor has no 'claim'
@@ -295,12 +284,12 @@ fn doubtful_loops_are_mentioned() {
     warning[W114] at 20:11, workflow[4].loop: 'exec: local' has no effect on a cursor, whose rows are claimed in between
       help: remove it
     warning[W114] at 20:92, workflow[4].loop.spec.frame.max_seconds: 'max_seconds' of a frame has no effect
-      help: remove it; 'lease_seconds' says how long a command of a frame may take
+      help: remove it; a frame has as long as its rows take, and 'timeout' bounds them
     warning[W102] at 20:108, workflow[4].loop.spec.frame.rows: unknown key 'rows', which has no effect
-      help: remove it; known here: max_rows, row_concurrency, process, max_attempts, lease_seconds
+      help: remove it; known here: max_rows, row_concurrency, process, max_attempts
     warning[W108] at 20:127, workflow[4].loop.spec.frame.max_rows: nothing in this playbook gives 'n' a value
       help: declare it under 'workload', or assign it with 'set'
-    warning[W114] at 20:153, workflow[4].loop.spec.frame.lease_seconds: a template has no effect on a frame's lease, which is renewed as it runs
-      help: remove it
+    warning[W114] at 20:138, workflow[4].loop.spec.frame.lease_seconds: 'lease_seconds' of a frame has no effect
+      help: remove it; a frame has as long as its rows take, and 'timeout' bounds them
     "#);
 }

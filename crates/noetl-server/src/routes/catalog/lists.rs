@@ -5,12 +5,11 @@ use noetl_api::catalog::{AgentsRequest, ListReply, VersionView, VersionsReply};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::missing;
+use super::{missing, shown};
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
 use crate::http::document::Failures;
-use crate::http::extract::{Json, OptionalJson, Path, Query};
-use crate::shape;
+use crate::http::extract::{Ids, Json, OptionalJson, Path, Query};
 
 /// Which path is meant.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -80,8 +79,9 @@ pub(crate) async fn versions(
 )]
 pub(crate) async fn agents(
     Scoped(app): Scoped,
+    Ids(ids): Ids,
     OptionalJson(request): OptionalJson<AgentsRequest>,
 ) -> Result<Json<ListReply>, ApiError> {
     let found = app.control.catalog.agents(&app.tenant, &request.capabilities).await?;
-    Ok(Json(ListReply { entries: found.into_iter().map(shape::entry).collect() }))
+    Ok(Json(ListReply { entries: shown::entries(found, ids).await }))
 }

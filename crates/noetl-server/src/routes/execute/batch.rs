@@ -9,9 +9,10 @@ use noetl_api::execute::{BatchReply, BatchRequest, BatchResult, ExecuteReply, Ex
 use super::{DUPLICATE, count, start};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, JsonText, decode, decode_text};
+use crate::http::traced::Traced;
 
 /// The most executions one request starts.
 const ITEMS_MAX: usize = 1000;
@@ -33,6 +34,8 @@ const AT_ONCE: usize = 64;
 )]
 pub(crate) async fn execute_batch(
     Scoped(app): Scoped,
+    caller: Caller,
+    traced: Traced,
     JsonText(text): JsonText,
 ) -> Result<Json<BatchReply>, ApiError> {
     let request: BatchRequest = decode_text(&text)?;
@@ -40,12 +43,14 @@ pub(crate) async fn execute_batch(
         let message = format!("executions holds 1 to {ITEMS_MAX} items");
         return Err(ApiError::invalid("invalid_batch", message));
     }
+    app.control.metrics.execute_batch_size.observe(request.executions.len() as f64);
     let items = request.executions.iter().map(|item| decode(item.get().as_bytes()));
     let (first, later) = parted(items);
     let mut results = Vec::with_capacity(request.executions.len());
     // Whether an item is a repeat of another is known when that one has started.
     for part in [first, later] {
-        let started = stream::iter(part).map(|(index, item)| taken(&app, index, item));
+        let started =
+            stream::iter(part).map(|(index, item)| taken(&app, &caller, &traced, index, item));
         results.extend(started.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await);
     }
     results.sort_by_key(|result| result.index);
@@ -69,9 +74,15 @@ fn parted(items: impl Iterator<Item = Result<ExecuteRequest, ApiError>>) -> (Vec
     })
 }
 
-async fn taken(app: &App, index: usize, item: Result<ExecuteRequest, ApiError>) -> BatchResult {
+async fn taken(
+    app: &App,
+    caller: &Caller,
+    traced: &Traced,
+    index: usize,
+    item: Result<ExecuteRequest, ApiError>,
+) -> BatchResult {
     let outcome = match item {
-        Ok(request) => start(app, request).await,
+        Ok(request) => start(app, caller, traced, request).await,
         Err(wrong) => Err(wrong),
     };
     count(app, "batch", &outcome);

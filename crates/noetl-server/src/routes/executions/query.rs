@@ -41,15 +41,9 @@ pub(crate) struct ListQuery {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StretchQuery {
-    /// Events after this number in the log.
-    #[param(value_type = Option<u64>)]
-    after: Option<String>,
     /// Events after this number in the log, oldest first.
     #[param(value_type = Option<u64>)]
     after_seq: Option<String>,
-    /// At most so many.
-    #[param(value_type = Option<u64>)]
-    limit: Option<String>,
     /// This page, from 1, newest events first.
     #[param(value_type = Option<u64>)]
     page: Option<String>,
@@ -62,6 +56,18 @@ pub(crate) struct StretchQuery {
     /// Events of this type, or of these, with commas between them.
     #[param(value_type = Option<String>)]
     event_type: Option<String>,
+}
+
+/// Which stretch of a log to show.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct EventsQuery {
+    /// Events after this number in the log.
+    #[param(value_type = Option<u64>)]
+    after: Option<String>,
+    /// At most so many.
+    #[param(value_type = Option<u64>)]
+    limit: Option<String>,
 }
 
 impl ListQuery {
@@ -110,7 +116,9 @@ impl StretchQuery {
             types: types.collect(),
         })
     }
+}
 
+impl EventsQuery {
     /// The place to begin after.
     pub(super) fn after(&self) -> Result<Option<u64>, ApiError> {
         count("after", self.after.as_deref())
@@ -148,9 +156,7 @@ mod tests {
 
     fn query(after_seq: &str, page: &str, page_size: &str) -> StretchQuery {
         StretchQuery {
-            after: None,
             after_seq: Some(after_seq.to_owned()),
-            limit: None,
             page: Some(page.to_owned()),
             page_size: Some(page_size.to_owned()),
             since_event_id: None,

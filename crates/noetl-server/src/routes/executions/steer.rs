@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use noetl_api::Id;
 use noetl_api::execute::ExecuteReply;
 use noetl_api::executions::{
     CancelReply, CancelRequest, CleanupReply, CleanupRequest, FinalizeReply, FinalizeRequest,
     ForkReply, ForkRequest, ForkedFrom, RerunRequest, RetryRequest,
 };
-use noetl_control::{CLEANED_MAX, Forked, SubmitError};
+use noetl_api::{Id, Version};
+use noetl_control::{CLEANED_MAX, ForkVersion, Forked, SubmitError};
 use noetl_engine::Refusal;
 use noetl_model::{ExecutionId, Seq};
 
@@ -17,6 +17,7 @@ use crate::error::{ApiError, not_cancelled};
 use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::{Ids, Json, OptionalJson, Path};
+use crate::http::traced::Traced;
 use crate::reads;
 
 /// Cancel an execution
@@ -37,8 +38,8 @@ pub(crate) async fn cancel(
     Ids(ids): Ids,
     OptionalJson(request): OptionalJson<CancelRequest>,
 ) -> Result<Json<CancelReply>, ApiError> {
-    let cancelled = cancelled(&app, id, request).await;
-    let cancelled = cancelled?.map_err(|failure| not_cancelled(id, failure))?;
+    let (own, cancelled) = cancelled(&app, id, request).await?;
+    own.map_err(|failure| not_cancelled(id, failure))?;
     Ok(Json(CancelReply {
         execution_id: Id::new(id.get(), ids),
         status: "cancelled".to_owned(),
@@ -64,12 +65,12 @@ pub(crate) async fn stop(
     Ids(ids): Ids,
     OptionalJson(request): OptionalJson<CancelRequest>,
 ) -> Result<Json<CancelReply>, ApiError> {
-    let (status, message, cancelled) = match cancelled(&app, id, request).await? {
-        Ok(cancelled) => ("cancelled".to_owned(), "Execution stopped".to_owned(), cancelled),
+    let (own, cancelled) = cancelled(&app, id, request).await?;
+    let (status, message) = match own {
+        Ok(()) => ("cancelled".to_owned(), "Execution stopped".to_owned()),
         Err(SubmitError::Refused(Refusal::AlreadyFinished(_))) => {
             let status = reads::row(&app, id).await?.status.as_str();
-            let message = format!("Execution was {status} already");
-            (status.to_ascii_lowercase(), message, Vec::new())
+            (status.to_ascii_lowercase(), format!("Execution was {status} already"))
         }
         Err(failure) => return Err(not_cancelled(id, failure)),
     };
@@ -77,23 +78,23 @@ pub(crate) async fn stop(
     Ok(Json(CancelReply { execution_id, status, message, cancelled_executions: cancelled }))
 }
 
-/// Stops an execution and, if asked to, what is below it; answers what was stopped.
+/// Stops an execution and, if asked to, what is below it; answers what became of itself, and what was
+/// stopped. One that is over may have left something running below it.
 async fn cancelled(
     app: &App,
     id: ExecutionId,
     request: CancelRequest,
-) -> Result<Result<Vec<Id>, SubmitError>, ApiError> {
+) -> Result<(Result<(), SubmitError>, Vec<Id>), ApiError> {
     let executions = &app.control.executions;
     let CancelRequest { reason, cascade } = request;
-    if let Err(failure) = executions.cancel(&app.tenant, id, reason.clone()).await {
-        return Ok(Err(failure));
-    }
-    let mut cancelled = vec![Id::text(id.get())];
-    if cascade {
+    let own = executions.cancel(&app.tenant, id, reason.clone()).await;
+    let is_over = matches!(own, Err(SubmitError::Refused(Refusal::AlreadyFinished(_))));
+    let mut cancelled: Vec<Id> = own.iter().map(|()| Id::text(id.get())).collect();
+    if cascade && (own.is_ok() || is_over) {
         let below = executions.cancel_below(&app.tenant, id, reason).await?;
         cancelled.extend(below.into_iter().map(|id| Id::text(id.get())));
     }
-    Ok(Ok(cancelled))
+    Ok((own, cancelled))
 }
 
 /// End an execution by hand
@@ -144,9 +145,11 @@ pub(crate) async fn finalize(
 pub(crate) async fn rerun(
     Scoped(app): Scoped,
     Path(id): Path<ExecutionId>,
+    traced: Traced,
     OptionalJson(request): OptionalJson<RerunRequest>,
 ) -> Result<Json<ExecuteReply>, ApiError> {
-    let started = app.control.executions.rerun(&app.tenant, id, request.workload).await?;
+    let trace = traced.start(None);
+    let started = app.control.executions.rerun(&app.tenant, id, request.workload, trace).await?;
     Ok(Json(ExecuteReply {
         execution_id: Id::text(started.execution.get()),
         status: "started".to_owned(),
@@ -158,7 +161,9 @@ pub(crate) async fn rerun(
 ///
 /// The new one begins with what was decided up to `at`, under ids of its own; what was under way
 /// there is handed out anew. When `at` is in the middle of a decision, it goes on from before that;
-/// the reply tells from where. The other is left as it is.
+/// the reply tells from where. The other is left as it is. With `version` it goes on with another
+/// version of the playbook, which must have a place for everything that is under way there; that is
+/// rendered anew.
 #[utoipa::path(
     post,
     path = "/api/executions/{id}/fork",
@@ -170,17 +175,20 @@ pub(crate) async fn rerun(
 pub(crate) async fn fork(
     Scoped(app): Scoped,
     Path(id): Path<ExecutionId>,
+    traced: Traced,
     OptionalJson(request): OptionalJson<ForkRequest>,
 ) -> Result<Json<ForkReply>, ApiError> {
-    let at = request.at.map(Id::get);
-    let request = noetl_control::ForkRequest { at, workload: request.workload };
+    let (at, trace) = (request.at.map(Id::get), traced.start(None));
+    let version = version(request.version);
+    let request = noetl_control::ForkRequest { at, workload: request.workload, trace, version };
     Ok(Json(forked(app.control.executions.fork(&app.tenant, id, request).await?)))
 }
 
 /// Try again what failed, as a new execution
 ///
 /// It begins with what was decided before the failure, so that what was done is not done again. With
-/// `from` it goes back to that step instead. One that was cancelled goes on where it was.
+/// `from` it goes back to that step instead. One that was cancelled goes on where it was. With
+/// `version` it does so with another version of the playbook, as a fork.
 #[utoipa::path(
     post,
     path = "/api/executions/{id}/retry",
@@ -192,11 +200,21 @@ pub(crate) async fn fork(
 pub(crate) async fn retry(
     Scoped(app): Scoped,
     Path(id): Path<ExecutionId>,
+    traced: Traced,
     OptionalJson(request): OptionalJson<RetryRequest>,
 ) -> Result<Json<ForkReply>, ApiError> {
-    let RetryRequest { from, workload } = request;
-    let request = noetl_control::RetryRequest { from, workload };
+    let RetryRequest { from, workload, version } = request;
+    let (trace, version) = (traced.start(None), self::version(version));
+    let request = noetl_control::RetryRequest { from, workload, trace, version };
     Ok(Json(forked(app.control.executions.retry(&app.tenant, id, request).await?)))
+}
+
+fn version(asked: Option<Version>) -> ForkVersion {
+    match asked {
+        None => ForkVersion::Same,
+        Some(Version::Latest) => ForkVersion::Newest,
+        Some(Version::Number(number)) => ForkVersion::Number(number),
+    }
 }
 
 fn forked(Forked { started, from }: Forked) -> ForkReply {

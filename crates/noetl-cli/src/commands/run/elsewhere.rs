@@ -1,0 +1,61 @@
+//! `noetl run --runtime distributed`: the playbook is registered at a server, and is started there.
+
+use std::process::ExitCode;
+
+use crate::arguments::{RemoteArguments, RunArguments, StartArguments};
+use crate::commands::start;
+use crate::failure::{Failure, Kind};
+
+/// Starts it, and waits for nothing.
+pub(super) fn start(arguments: RunArguments) -> Result<ExitCode, Failure> {
+    let here = [
+        ("--credentials", !arguments.credentials.is_empty()),
+        ("--db", arguments.db.is_some()),
+        ("--database-url", arguments.database_url.is_some()),
+        ("--approve", arguments.approve),
+        ("--dry-run", arguments.dry_run),
+    ];
+    refuse(&here, "is for runs here, not for --runtime distributed")?;
+    let Some(path) = arguments.file.to_str() else {
+        return Err(Failure::new(Kind::User, "the path of a playbook is UTF-8 text"));
+    };
+    if arguments.file.is_file() {
+        let message = format!("{path} is a file, and a server runs what is registered");
+        let hint =
+            format!("register it with `noetl register playbook -f {path}`, then name its path");
+        return Err(Failure::new(Kind::User, message).hint(hint));
+    }
+    let json = arguments.is_json();
+    start::execute(&StartArguments {
+        path: Some(path.to_owned()),
+        version: arguments.version,
+        workload: arguments.workload,
+        pool: None,
+        follow: false,
+        remote: RemoteArguments {
+            server_url: arguments.server_url,
+            context: arguments.context,
+            token: arguments.token,
+            json,
+            ..RemoteArguments::default()
+        },
+    })
+}
+
+/// Refuses what says which server is meant when none is asked.
+pub(super) fn not_meant(arguments: &RunArguments) -> Result<(), Failure> {
+    let there = [
+        ("--version", arguments.version.is_some()),
+        ("--server-url", arguments.server_url.is_some()),
+        ("--context", arguments.context.is_some()),
+        ("--token", arguments.token.is_some()),
+    ];
+    refuse(&there, "is for --runtime distributed, and this runs here")
+}
+
+fn refuse(flags: &[(&str, bool)], why: &str) -> Result<(), Failure> {
+    match flags.iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => Err(Failure::new(Kind::User, format!("{flag} {why}"))),
+        None => Ok(()),
+    }
+}

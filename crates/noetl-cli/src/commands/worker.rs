@@ -1,0 +1,279 @@
+//! `noetl worker`: runs the steps of a server's executions, as a process of its own.
+
+mod health;
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_model::Map;
+use noetl_store::SystemClock;
+use noetl_tools::Registry;
+use noetl_worker::{Drained, RemoteOptions, RemoteWorker};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::serve::start_logging;
+use crate::arguments::WorkerArguments;
+use crate::failure::{Failure, Kind};
+use crate::output;
+use crate::remote::Remote;
+use crate::settings::{number, setting};
+use crate::signals::StopRequests;
+use crate::{runtime, signals};
+
+const SLOTS: &str = "NOETL_WORKER_SLOTS";
+const POOL: &str = "NOETL_WORKER_POOL";
+const LABELS: &str = "NOETL_WORKER_LABELS";
+const NAME: &str = "NOETL_WORKER_NAME";
+const LISTEN: &str = "NOETL_WORKER_LISTEN";
+const RESULT_MAX: &str = "NOETL_WORKER_RESULT_MAX_MB";
+const GRACE: &str = "NOETL_WORKER_GRACE_SECS";
+
+/// Steps at a time when nobody says.
+const SLOTS_DEFAULT: usize = 16;
+
+/// Bytes of the largest result when nobody says. Large ones go to the server apart, so that they cost
+/// memory here alone.
+const RESULT_DEFAULT: usize = 64 << 20;
+
+/// How long running steps may take to end when nobody says.
+const GRACE_DEFAULT: Duration = Duration::from_secs(30);
+
+pub(crate) fn main(arguments: &WorkerArguments) -> Result<ExitCode, Failure> {
+    start_logging();
+    let settings = Settings::read(arguments, setting)?;
+    let remote = Remote::open(&arguments.remote())?;
+    let runtime = tokio::runtime::Runtime::new();
+    let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    runtime.block_on(work(remote, settings))
+}
+
+async fn work(remote: Remote, settings: Settings) -> Result<ExitCode, Failure> {
+    signals::survive_file_size_limit();
+    let stop = StopRequests::listen();
+    let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    let listener = match settings.listen {
+        Some(address) => Some(listen(address).await?),
+        None => None,
+    };
+    let health_at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
+    let slots = settings.slots;
+    let tools = Registry::standard(tools(settings.result_max));
+    let options = RemoteOptions {
+        name: settings.name,
+        pool: settings.pool,
+        slots,
+        labels: settings.labels,
+        uri: health_at.map(|address| format!("http://{address}")),
+        grace: settings.grace,
+    };
+    let greeting = greeting(&remote, &options);
+    let clock = Arc::new(SystemClock);
+    let worker = RemoteWorker::new(remote.client.clone(), options, tools, clock);
+    let serving =
+        listener.map(|listener| tokio::spawn(health::serve(listener, worker.counters(), slots)));
+    let draining = CancellationToken::new();
+    let working = worker.run(draining.clone(), || output::note(&greeting));
+    let mut working = std::pin::pin!(working);
+    let ended = tokio::select! {
+        ended = &mut working => ended,
+        () = stop.next() => {
+            output::note("stopping: running steps may end, the rest is given back");
+            draining.cancel();
+            tokio::select! {
+                ended = &mut working => ended,
+                // What runs is lost to this worker, and comes back when its lease ends.
+                () = stop.next() => return Ok(ExitCode::from(130)),
+            }
+        }
+    };
+    if let Some(serving) = serving {
+        serving.abort();
+    }
+    match ended.map_err(|error| remote.failure(&error))? {
+        Drained::Whole => {}
+        Drained::GaveBack => output::note("steps that took too long to end were given back"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The tools of this process, whose results may be so large.
+fn tools(result_max: usize) -> noetl_tools::Options {
+    let tools = runtime::tools();
+    let limits = noetl_tools::Limits {
+        python_result: result_max,
+        http_response: result_max,
+        sql_result: result_max,
+        nats_payload: result_max,
+        ..tools.limits
+    };
+    noetl_tools::Options { limits, ..tools }
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Failure::new(Kind::Config, format!("could not listen on {address}: {error}"))
+            .hint(format!("stop what listens there, or choose another with --listen or {LISTEN}"))
+    })
+}
+
+fn greeting(remote: &Remote, options: &RemoteOptions) -> String {
+    let server = remote.client.base().as_str().trim_end_matches('/');
+    let mut lines = vec![
+        format!("noetl worker {} works for {server}", options.name),
+        format!("  pool      {}", options.pool.as_deref().unwrap_or("shared")),
+        format!("  slots     {}", options.slots),
+    ];
+    lines.extend(options.uri.as_ref().map(|uri| format!("  health    {uri}/health")));
+    lines.push("  stop      Ctrl-C".to_owned());
+    lines.join("\n")
+}
+
+/// What a worker is told, from flags and the environment.
+#[derive(Debug, PartialEq)]
+struct Settings {
+    name: String,
+    pool: Option<String>,
+    slots: usize,
+    labels: Map,
+    listen: Option<SocketAddr>,
+    grace: Duration,
+    result_max: usize,
+}
+
+impl Settings {
+    fn read(
+        arguments: &WorkerArguments,
+        setting: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, Failure> {
+        let slots = match arguments.slots {
+            Some(slots) => slots,
+            None => number(SLOTS, WorkerArguments::SLOTS)?
+                .and_then(|slots| usize::try_from(slots).ok())
+                .unwrap_or(SLOTS_DEFAULT),
+        };
+        let grace = match arguments.grace {
+            Some(seconds) => Duration::from_secs(seconds),
+            None => number(GRACE, 0..=86_400)?
+                .and_then(|seconds| u64::try_from(seconds).ok())
+                .map_or(GRACE_DEFAULT, Duration::from_secs),
+        };
+        let result_max = match arguments.result_max {
+            Some(mib) => usize::from(mib) << 20,
+            None => number(RESULT_MAX, 1..=512)?
+                .and_then(|mib| usize::try_from(mib).ok())
+                .map_or(RESULT_DEFAULT, |mib| mib << 20),
+        };
+        let mut labels = Map::new();
+        let listed = setting(LABELS).unwrap_or_default();
+        let listed = listed.split(',').map(str::trim).filter(|label| !label.is_empty());
+        for label in listed {
+            let (key, value) = parted(label, LABELS)?;
+            labels.insert(key, value.into());
+        }
+        for label in &arguments.labels {
+            let (key, value) = parted(label, "--label")?;
+            labels.insert(key, value.into());
+        }
+        let listen = match (arguments.listen, setting(LISTEN)) {
+            (Some(address), _) => Some(address),
+            (None, Some(text)) => Some(text.trim().parse().map_err(|_| {
+                let message = format!("{LISTEN} is an address with a port, not '{text}'");
+                Failure::new(Kind::Config, message).hint("write it as 127.0.0.1:9090")
+            })?),
+            (None, None) => None,
+        };
+        let name = match arguments.name.clone().or_else(|| setting(NAME)) {
+            Some(name) => name.trim().to_owned(),
+            None => own_name(),
+        };
+        let pool = arguments.pool.clone().or_else(|| setting(POOL));
+        let pool = pool.map(|pool| pool.trim().to_owned()).filter(|pool| !pool.is_empty());
+        Ok(Self { name, pool, slots, labels, listen, grace, result_max })
+    }
+}
+
+fn parted(label: &str, origin: &str) -> Result<(String, String), Failure> {
+    let parts = label.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+    let (key, value) = parts.filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
+        let kind = if origin == LABELS { Kind::Config } else { Kind::User };
+        Failure::new(kind, format!("{origin}: '{label}' is no label"))
+            .hint("write it as region=west")
+    })?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// A name that no other process has: of the machine, with some chance in it, so that a process that
+/// begins anew is not taken for the one before it.
+fn own_name() -> String {
+    let machine = rustix::system::uname();
+    let machine = machine.nodename().to_string_lossy();
+    let machine: String = machine
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.'))
+        .take(80)
+        .collect();
+    let chance = RandomState::new().build_hasher().finish();
+    let machine = if machine.is_empty() { "worker" } else { &machine };
+    format!("{machine}-{:08x}", chance & 0xffff_ffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments() -> WorkerArguments {
+        WorkerArguments {
+            server: None,
+            context: None,
+            token: None,
+            slots: Some(3),
+            pool: None,
+            labels: Vec::new(),
+            name: Some("w".to_owned()),
+            listen: None,
+            grace: Some(1),
+            result_max: Some(8),
+        }
+    }
+
+    fn read(arguments: &WorkerArguments, variables: &[(&str, &str)]) -> Result<Settings, String> {
+        let setting = |name: &str| {
+            let found = variables.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        Settings::read(arguments, setting).map_err(|failure| failure.text())
+    }
+
+    #[test]
+    fn flags_win_over_the_environment_and_labels_add_up() {
+        let variables = [(LABELS, "a=1, b=2"), (POOL, "gpu"), (NAME, "x"), (LISTEN, "[::1]:9")];
+        let given = WorkerArguments { labels: vec!["b=3".to_owned()], ..arguments() };
+        let settings = read(&given, &variables).expect("settings");
+        assert_eq!((settings.name.as_str(), settings.pool.as_deref()), ("w", Some("gpu")));
+        assert_eq!(serde_json::json!(settings.labels), serde_json::json!({"a": "1", "b": "3"}));
+        assert_eq!(settings.listen, "[::1]:9".parse().ok());
+        assert_eq!((settings.slots, settings.grace), (3, Duration::from_secs(1)));
+        assert_eq!(settings.result_max, 8 << 20);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named_with_its_place() {
+        for (variable, value, said) in [
+            (LISTEN, "here", "NOETL_WORKER_LISTEN is an address with a port, not 'here'"),
+            (LABELS, "a=1,b", "NOETL_WORKER_LABELS: 'b' is no label"),
+        ] {
+            assert_eq!(read(&arguments(), &[(variable, value)]), Err(said.to_owned()));
+        }
+        let given = WorkerArguments { labels: vec!["=x".to_owned()], ..arguments() };
+        assert_eq!(read(&given, &[]), Err("--label: '=x' is no label".to_owned()));
+    }
+
+    #[test]
+    fn no_two_processes_have_the_same_name_of_their_own() {
+        assert_ne!(own_name(), own_name());
+    }
+}

@@ -1,0 +1,81 @@
+//! Flags before the verb. Which server is meant can be said there, too, as other programs of this
+//! name have it: `noetl --server-url URL status ID`.
+
+use std::ffi::{OsStr, OsString};
+
+/// The flags, each with a value.
+const FLAGS: [&str; 7] =
+    ["--server-url", "--host", "--port", "-p", "--context", "--token", "--session-token"];
+
+/// The arguments with such flags after the verb, where it knows them.
+pub(crate) fn moved(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments = arguments.into_iter();
+    let mut line: Vec<OsString> = arguments.next().into_iter().collect();
+    let mut rest: Vec<OsString> = arguments.collect();
+    let mut count = 0;
+    while let Some(argument) = rest.get(count) {
+        count += match flag(argument) {
+            Some(Value::Within) => 1,
+            Some(Value::Next) => 2,
+            None => break,
+        };
+    }
+    // Without a verb there is nothing to move them behind; what is missing is said as ever.
+    if count >= rest.len() {
+        line.extend(rest);
+        return line;
+    }
+    let verb = rest.split_off(count);
+    let plain = verb.iter().position(|argument| argument == "--").unwrap_or(verb.len());
+    line.extend(verb[..plain].iter().cloned());
+    line.extend(rest);
+    line.extend(verb[plain..].iter().cloned());
+    line
+}
+
+/// Where a flag has its value.
+enum Value {
+    /// After `=`.
+    Within,
+    /// In the next argument.
+    Next,
+}
+
+fn flag(argument: &OsStr) -> Option<Value> {
+    let text = argument.to_str()?;
+    match text.split_once('=') {
+        Some((name, _)) => FLAGS.contains(&name).then_some(Value::Within),
+        None => FLAGS.contains(&text).then_some(Value::Next),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(line: &str) -> String {
+        let line = moved(line.split(' ').map(OsString::from));
+        let line: Vec<&str> = line.iter().filter_map(|argument| argument.to_str()).collect();
+        line.join(" ")
+    }
+
+    #[test]
+    fn what_stands_before_the_verb_goes_behind_it() {
+        assert_eq!(said("noetl --server-url u status 1"), "noetl status 1 --server-url u");
+        assert_eq!(said("noetl --host=h -p 1 list a"), "noetl list a --host=h -p 1");
+        assert_eq!(said("noetl --token t get x -- -y"), "noetl get x --token t -- -y");
+    }
+
+    #[test]
+    fn everything_else_stays_where_it_is() {
+        for line in [
+            "noetl",
+            "noetl status 1 --token t",
+            "noetl --help",
+            "noetl --token",
+            "noetl --token t",
+        ] {
+            assert_eq!(said(line), line);
+        }
+    }
+}

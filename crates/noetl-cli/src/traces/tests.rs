@@ -1,0 +1,103 @@
+use super::*;
+
+fn with<T>(variables: &[(&str, &str)], ask: impl Fn(&Environment<'_>) -> T) -> T {
+    let read = |name: &str| {
+        let found = variables.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| (*value).to_owned())
+    };
+    ask(&Environment { read: &read })
+}
+
+fn settings(variables: &[(&str, &str)]) -> Option<Settings> {
+    with(variables, |environment| environment.settings().map_err(|it| it.text())).unwrap()
+}
+
+fn refused(variables: &[(&str, &str)]) -> String {
+    with(variables, |environment| match (environment.settings(), environment.sampler()) {
+        (Err(failure), _) | (_, Err(failure)) => failure.text(),
+        (Ok(_), Ok(_)) => panic!("{variables:?} is taken"),
+    })
+}
+
+const ENDPOINT: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/");
+
+#[test]
+fn spans_go_nowhere_unless_it_is_said() {
+    assert!(settings(&[]).is_none());
+    assert!(settings(&[ENDPOINT, (DISABLED, "true")]).is_none());
+    assert!(settings(&[ENDPOINT, (EXPORTER, "none")]).is_none());
+    assert!(settings(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]).is_none());
+}
+
+#[test]
+fn the_address_is_the_collectors_or_said_in_full() {
+    let endpoint = |variables: &[(&str, &str)]| settings(variables).unwrap().endpoint;
+    assert_eq!(endpoint(&[ENDPOINT]), "http://collector:4318/v1/traces");
+    let own = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://traces.example/in/");
+    assert_eq!(endpoint(&[ENDPOINT, own]), "https://traces.example/in/");
+    assert_eq!(endpoint(&[(EXPORTER, "otlp")]), "http://localhost:4318/v1/traces");
+}
+
+#[test]
+fn everything_else_has_a_usual_value() {
+    let usual = settings(&[ENDPOINT]).unwrap();
+    assert_eq!((usual.queue, usual.batch), (2048, 512));
+    assert_eq!(usual.timeout, Duration::from_secs(10));
+    assert_eq!(usual.resource[0], ("service.name".to_owned(), "noetl".to_owned()));
+    let said = settings(&[
+        ENDPOINT,
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x-all=1"),
+        ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "authorization=Bearer%20a%2Cb, x=y=z,"),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "1500"),
+        (RESOURCE, "service.name=other,deployment.environment=test"),
+        (SERVICE_NAME, "mine"),
+        (QUEUE, "10"),
+        (DELAY, "0"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+    ]);
+    let said = said.unwrap();
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(said.headers, [pair("authorization", "Bearer a,b"), pair("x", "y=z")]);
+    assert_eq!(said.timeout, Duration::from_millis(1500));
+    assert_eq!((said.queue, said.batch, said.delay), (10, 10, Duration::ZERO));
+    assert_eq!(said.resource[0], pair("deployment.environment", "test"));
+    assert_eq!(said.resource[1], pair("service.name", "mine"));
+}
+
+#[test]
+fn samplers_are_known_by_their_names() {
+    let sampler = |name: &str, argument: &str| {
+        with(&[(SAMPLER, name), (SAMPLER_ARGUMENT, argument)], |environment| {
+            environment.sampler().map_err(|it| it.text()).unwrap()
+        })
+    };
+    let quarter = Root::Share(Ratio::new(0.25).unwrap());
+    assert_eq!(sampler("", ""), Sampler::default());
+    assert_eq!(sampler("parentbased_always_on", ""), Sampler::default());
+    assert_eq!(sampler("always_off", ""), Sampler { root: Root::None, follows_caller: false });
+    assert_eq!(
+        sampler("parentbased_traceidratio", "0.25"),
+        Sampler { root: quarter, follows_caller: true }
+    );
+}
+
+#[test]
+fn what_cannot_be_used_is_named_and_no_secret_is_shown() {
+    for (variables, named) in [
+        (&[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")][..], "OTEL_EXPORTER_OTLP_ENDPOINT"),
+        (&[ENDPOINT, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], "OTEL_EXPORTER_OTLP_PROTOCOL"),
+        (&[ENDPOINT, ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon")], "OTEL_EXPORTER_OTLP_TIMEOUT"),
+        (&[ENDPOINT, (QUEUE, "0")], QUEUE),
+        (&[(EXPORTER, "zipkin")], EXPORTER),
+        (&[(SAMPLER, "sometimes")], SAMPLER),
+        (&[(SAMPLER, "traceidratio"), (SAMPLER_ARGUMENT, "2")], SAMPLER_ARGUMENT),
+    ] {
+        let said = refused(variables);
+        assert!(said.contains(named), "{said}");
+    }
+    for headers in ["hunter2", "a=b,hunter2", "a=%zzhunter2", "a=%", "=hunter2", "a=%ff"] {
+        let said = refused(&[ENDPOINT, ("OTEL_EXPORTER_OTLP_HEADERS", headers)]);
+        assert!(said.contains("OTEL_EXPORTER_OTLP_HEADERS"), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}

@@ -1,0 +1,211 @@
+//! Verbs as the published command line has them.
+
+use insta::assert_snapshot;
+use noetl_testkit::postgres::TestDatabase;
+
+use super::Site;
+use crate::noetl::{one_step, playbook};
+
+#[test]
+fn execute_has_the_verbs_of_old() {
+    let site = Site::new();
+    let echo = "  - {step: start, tool: {kind: noop, result: '{{ workload }}'}}\n";
+    site.register(&playbook("{who: world}", echo));
+    site.home.write("input.json", r#"{"who": "Ada", "n": 1}"#);
+    let said = site.raw(&["execute", "playbook", "tests/test", "-i", "input.json", "-j"]);
+    let id = said.json()["execution_id"].as_str().unwrap_or_else(|| panic!("{said:?}")).to_owned();
+    site.raw(&["status", &id, "--follow"]);
+    let said = site.raw(&["execute", "status", &id, "--json"]);
+    assert_eq!((said.code, &said.json()["completed"]), (Some(0), &true.into()));
+    site.home.write("more.json", r#"{"n": 2, "m": {"a": 1}}"#);
+    let said =
+        site.raw(&["execute", "rerun", &id, "-i", "more.json", "--set", "workload.m.b=2", "-j"]);
+    let id = said.json()["execution_id"].as_str().unwrap_or_else(|| panic!("{said:?}")).to_owned();
+    site.raw(&["status", &id, "--follow"]);
+    let detail = site.raw(&["events", &id, "--limit", "1", "--json"]).json();
+    assert_eq!(
+        detail["events"][0]["context"]["workload"],
+        serde_json::json!({"who": "Ada", "n": 2, "m": {"a": 1, "b": 2}})
+    );
+    let none = site.noetl(&["execute"]);
+    assert_eq!(none.code, Some(2));
+    assert!(none.stderr.contains("<PATH>"), "{}", none.stderr);
+}
+
+#[test]
+fn a_playbook_is_started_elsewhere_by_run() {
+    let site = Site::new();
+    site.register(&one_step("{kind: noop}"));
+    let said =
+        site.raw(&["run", "tests/test", "-r", "distributed", "-V", "1", "--workload", "{}", "-j"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let id = said.json()["execution_id"].as_str().unwrap_or_else(|| panic!("{said:?}")).to_owned();
+    assert_eq!(site.raw(&["status", &id, "--follow"]).code, Some(0));
+    assert_snapshot!(site.noetl(&["run", "test.yaml", "-r", "distributed"]).transcript(), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: test.yaml is a file, and a server runs what is registered
+      help: register it with `noetl register playbook -f test.yaml`, then name its path
+    ");
+    assert_snapshot!(site.noetl(&["run", "a", "-r", "distributed", "--db", "x"]).transcript(), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: --db is for runs here, not for --runtime distributed
+    ");
+    assert_snapshot!(site.noetl(&["run", "test.yaml", "--endpoint", "http://x"]).transcript(), @r"
+    exit: 2
+    --- stdout
+    --- stderr
+    error: --server-url is for --runtime distributed, and this runs here
+    ");
+}
+
+#[test]
+fn a_run_that_is_only_checked_runs_nothing() {
+    let site = Site::new();
+    let mark = site.home.path().join("ran");
+    let touch = format!("{{kind: shell, cmds: ['touch {}']}}", mark.display());
+    site.home.write("test.yaml", one_step(&touch));
+    assert_snapshot!(site.noetl(&["exec", "test.yaml", "--dry-run"]).transcript(), @r"
+    exit: 0
+    --- stdout
+    --- stderr
+    test.yaml: ok, and nothing was run
+    ");
+    assert!(!mark.exists());
+    assert_eq!(site.noetl(&["run", "test.yaml", "--dry-run", "--set", "x"]).code, Some(2));
+    let said = site.raw(&["run", "test.yaml", "--json"]);
+    assert_eq!(said.json()["status"], "COMPLETED", "{said:?}");
+    assert!(mark.exists());
+}
+
+#[test]
+fn which_server_is_meant_may_be_said_before_the_verb() {
+    let site = Site::new();
+    let url = site.dev.client.base().to_string();
+    let mut command = site.home.command(["--server-url", &url, "--token", "any", "executions"]);
+    let said = site.home.end_of(command.env("HOME", site.home.path()));
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "no executions\n"), "{said:?}");
+}
+
+#[test]
+fn documents_are_loaded_in_batches() {
+    let site = Site::new();
+    std::fs::create_dir_all(site.home.path().join("books/deep")).unwrap();
+    let named = |name: &str| one_step("{kind: noop}").replace("tests/test", name);
+    site.home.write("books/a.yaml", named("tests/a"));
+    site.home.write("books/deep/b.yml", named("tests/b"));
+    site.home.write("books/notes.txt", "no playbook");
+    site.home.write("c.yaml", named("tests/c"));
+    assert_snapshot!(site.noetl(&["catalog", "load", "books", "--dry-run"]).transcript(), @r"
+    exit: 0
+    --- stdout
+    books/a.yaml
+    books/deep/b.yml
+    --- stderr
+    2 documents would be sent
+    ");
+    assert_eq!(site.noetl(&["catalog", "list"]).stdout, "no documents\n");
+    let load = ["catalog", "load", "books", "c.yaml", "--batch-size", "2"];
+    assert_snapshot!(site.noetl(&load).transcript(), @r"
+    exit: 0
+    --- stdout
+    registered tests/a version 1
+    registered tests/b version 1
+    registered tests/c version 1
+    --- stderr
+    3 registered, 0 failed
+    ");
+    site.home.write("books/bad.yaml", named("tests/bad").replace("noop", "noob"));
+    let said = site.raw(&["catalog", "load", "books", "c.yaml", "--batch-size", "1", "--json"]);
+    let reply = said.json();
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert_eq!((&reply["registered"], &reply["failed"]), (&3.into(), &1.into()));
+    assert_eq!(reply["results"][1]["index"], 1);
+    assert!(said.stderr.contains("error: books/bad.yaml: "), "{}", said.stderr);
+    for wrong in [
+        &["catalog", "load"][..],
+        &["catalog", "load", "c.yaml", "--batch-size", "0"],
+        &["catalog", "load", "nowhere"],
+    ] {
+        assert_eq!(site.noetl(wrong).code, Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_document_that_is_too_large_keeps_no_other_from_being_loaded() {
+    let site = Site::new();
+    let named = |name: &str| one_step("{kind: noop}").replace("tests/test", name);
+    // Every character of the comment needs six in JSON.
+    let comment = format!("# {}\n", "\u{1}".repeat(400 << 10));
+    site.home.write("a.yaml", named("tests/a"));
+    site.home.write("large.yaml", format!("{comment}{}", named("tests/large")));
+    let said = site.noetl(&["catalog", "load", "a.yaml", "large.yaml"]);
+    assert_eq!(
+        (said.code, said.stdout.as_str()),
+        (Some(2), "registered tests/a version 1\n"),
+        "{said:?}"
+    );
+    assert!(said.stderr.contains("error: large.yaml: "), "{}", said.stderr);
+}
+
+#[test]
+fn the_log_is_read_with_ids_as_text() {
+    let site = Site::new();
+    site.register(&one_step("{kind: noop}"));
+    let id = site.finished();
+    let said =
+        site.noetl(&["ehdb", "query", "executions", "--status", "completed", "--limit", "5"]);
+    assert_snapshot!(said.transcript(), @r"
+    exit: 0
+    --- stdout
+    ID                  STATUS     PATH        EVENTS  STARTED
+    [id]  COMPLETED  tests/test  8       [time]
+    --- stderr
+    ");
+    let said = site.raw(&["ehdb", "query", "execution", &id, "-j"]);
+    assert_eq!(said.json()["state"]["execution_id"], *id, "{said:?}");
+    let said = site.noetl(&["ehdb", "query", "execution", &id]);
+    assert!(said.stdout.contains("status     COMPLETED\nterminal   true\n"), "{}", said.stdout);
+    let first = site.raw(&["ehdb", "query", "events", &id, "--limit", "3", "-j"]).json();
+    let cursor = first["next_cursor"].as_str().expect("more").to_owned();
+    let rest = site.noetl(&["ehdb", "query", "events", &id, "--after", &cursor]);
+    assert_eq!(rest.stdout.lines().count(), 6, "{}", rest.stdout);
+    for wrong in [["execution", "7"], ["events", "7"]] {
+        let said = site.noetl(&["ehdb", "query", wrong[0], wrong[1]]);
+        assert_eq!((said.code, said.stderr.as_str()), (Some(2), "error: Execution not found: 7\n"));
+    }
+}
+
+#[test]
+fn sql_runs_on_postgres_and_is_refused_on_sqlite() {
+    let site = Site::new();
+    assert_snapshot!(site.noetl(&["query", "select 1"]).transcript(), @r"
+    exit: 3
+    --- stdout
+    --- stderr
+    error: this server keeps its data in SQLite, which runs no SQL of others; stop it and open the file with sqlite3, or use a Postgres store
+    ");
+    let database = TestDatabase::new();
+    let key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    let site =
+        Site::with(&[("NOETL_DATABASE_URL", &database.url()), ("NOETL_ENCRYPTION_KEY", key)]);
+    let said = site.noetl(&[
+        "query",
+        "select 1 as a, null as b, 'x' as c union all select 2, 'y', 'z' order by a",
+    ]);
+    assert_snapshot!(said.transcript(), @r"
+    exit: 0
+    --- stdout
+    a  b  c
+    1     x
+    2  y  z
+    --- stderr
+    ");
+    let said = site.raw(&["query", "select count(*) as n from event", "-s", "noetl", "-f", "json"]);
+    assert_eq!(said.json()["result"][0]["n"], 0, "{said:?}");
+    assert_eq!(site.noetl(&["query", "select 1 where false"]).stdout, "no rows\n");
+    assert_eq!(site.noetl(&["query", "selekt"]).code, Some(2));
+}

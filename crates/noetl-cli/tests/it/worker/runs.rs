@@ -1,0 +1,170 @@
+//! What a worker runs when nothing goes wrong.
+
+use std::path::Path;
+
+use noetl_api::calls;
+use noetl_api::catalog::RegisterRequest;
+use noetl_api::credentials::PutCredential;
+use noetl_api::execute::ExecuteRequest;
+use noetl_model::ExecutionId;
+use noetl_testkit::postgres::TestDatabase;
+use serde_json::{Value, json};
+
+use super::{Site, WorkerProcess, answer, claims, log};
+use crate::dev_process::DevProcess;
+use crate::noetl::{EXAMPLES, playbook, until};
+use crate::shown::{self, Services};
+
+/// Runs examples on a worker of a server, and compares what they print.
+async fn examples(server: &DevProcess, wanted: impl Fn(&str) -> bool) {
+    let services = Services::start();
+    let all = shown::all(EXAMPLES, |name| !["subscription", "http", "approval"].contains(&name));
+    for example in &all {
+        let request = RegisterRequest::playbook(&example.text);
+        server.client.register(&request, false).await.unwrap();
+    }
+    let mut run = 0;
+    for example in all.iter().filter(|example| wanted(&example.name)) {
+        let Some((path, given, prints)) = example.told(&services) else { continue };
+        let reply = server.client.execute(&ExecuteRequest::path(&path, given)).await.unwrap();
+        let id = ExecutionId::new(reply.execution_id.get());
+        assert_eq!(server.ended(id).await, "COMPLETED", "{path}");
+        let detail = server.client.execution(id).await.unwrap();
+        assert_eq!(detail.result.as_ref(), Some(prints), "{path}");
+        run += 1;
+    }
+    assert!(run >= 8, "{run} examples");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn examples_print_what_they_say_on_a_worker_of_a_server_on_sqlite() {
+    let site = Site::new(&[]);
+    let _worker = site.worker("w");
+    examples(&site.server, |_| true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn examples_print_what_they_say_on_a_worker_of_a_server_on_postgres() {
+    let database = TestDatabase::new();
+    let server = DevProcess::start_on(&database.url(), 0, &[]);
+    let _worker = WorkerProcess::start(&server.client, "w", &[]);
+    let some = [
+        "hello",
+        "join",
+        "cycle",
+        "errors",
+        "pipeline",
+        "retry",
+        "set",
+        "templates",
+        "sub-playbook",
+    ];
+    examples(&server, |name| some.contains(&name)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_come_sealed_and_do_not_stay_in_what_is_kept() {
+    let site = Site::new(&[]);
+    let worker = site.worker("w");
+    let secret = "hunter2-hunter2";
+    let request = PutCredential {
+        name: "vault".to_owned(),
+        kind: "generic".to_owned(),
+        data: json!({ "password": secret }),
+        meta: None,
+        tags: None,
+        description: None,
+    };
+    site.client().ask(calls::put_credential(&request)).await.unwrap();
+    let home = site.home.path().display();
+    let steps = format!(
+        "  - step: start
+    tool:
+      - name: use
+        kind: shell
+        env: {{PASSWORD: '{{{{ keychain.vault.password }}}}'}}
+        command: 'echo \"$PASSWORD\" > {home}/seen; echo \"I was told $PASSWORD\"'
+"
+    );
+    let keychain = "keychain:\n  - {name: vault, kind: credential}\n";
+    let text = playbook("{}", &steps).replace("workflow:", &format!("{keychain}workflow:"));
+    let id = site.server.execute(&text).await;
+    assert_eq!(site.server.ended(id).await, "COMPLETED", "{:?}", log(site.client(), id).await);
+    let seen = std::fs::read_to_string(site.home.path().join("seen")).unwrap();
+    assert_eq!(seen.trim(), secret, "the tool has it");
+    let told = answer(&log(site.client(), id).await, "start");
+    assert_eq!(told["stdout"], "I was told «secret:vault.password»\n");
+    let lines = site.client().ask(calls::logs(id, None, 0, None)).await.unwrap().body.to_string();
+    assert!(lines.contains("I was told") && !lines.contains(secret), "{lines}");
+    // Given once, under the name of the worker, in a form that only it can open.
+    let database = site.home.path().join("data/noetl.db");
+    drop(worker);
+    let Site { home: _home, server } = site;
+    server.kill();
+    assert_eq!(audit(&database), "w sealed");
+}
+
+/// Who was given something, and how.
+fn audit(database: &Path) -> String {
+    let script = "import sqlite3, sys
+rows = sqlite3.connect(sys.argv[1]).execute('select worker_id, operation from secret_audit').fetchall()
+print('; '.join(' '.join(row) for row in rows), end='')";
+    let said =
+        std::process::Command::new("python3").args(["-c", script]).arg(database).output().unwrap();
+    String::from_utf8(said.stdout).unwrap() + &String::from_utf8(said.stderr).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_steps_print_is_there_when_they_have_ended() {
+    let site = Site::new(&[]);
+    let _worker = site.worker("w");
+    let steps = "  - step: start
+    tool: {kind: shell, command: 'for n in 1 2 3; do echo line $n; done; echo oops >&2'}
+";
+    let id = site.server.execute(&playbook("{}", steps)).await;
+    assert_eq!(site.server.ended(id).await, "COMPLETED");
+    let lines = site.client().ask(calls::logs(id, None, 0, None)).await.unwrap().value.lines;
+    let mut said: Vec<String> =
+        lines.iter().map(|line| format!("{} {}", line.stream, line.text)).collect();
+    said.sort();
+    assert_eq!(said, ["stderr oops", "stdout line 1", "stdout line 2", "stdout line 3"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_has_its_own_workers_and_labels_are_shown() {
+    let site = Site::new(&[]);
+    let _shared = site.worker("shared-worker");
+    let labels = ["--pool", "gpu", "--label", "region=west"];
+    let _other = WorkerProcess::start(site.client(), "gpu-worker", &labels);
+    let text = playbook("{}", "  - {step: start, tool: {kind: shell, command: 'true'}}\n");
+    site.client().register(&RegisterRequest::playbook(&text), false).await.unwrap();
+    let mut request = ExecuteRequest::path("tests/test", serde_json::Map::new());
+    request.execution_pool = Some("gpu".to_owned());
+    let reply = site.client().execute(&request).await.unwrap();
+    let id = ExecutionId::new(reply.execution_id.get());
+    assert_eq!(site.server.ended(id).await, "COMPLETED");
+    assert_eq!(claims(&log(site.client(), id).await), ["gpu-worker"]);
+    let listed = site.client().ask(calls::workers(None, Some("gpu-worker"))).await.unwrap();
+    let labels: &Value = listed.value[0].labels.as_ref().unwrap();
+    assert_eq!(labels, &json!({"region": "west", "pool_name": "gpu"}));
+    assert_eq!(listed.value[0].capacity, Some(4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_waits_for_a_server_that_is_not_there_yet() {
+    let site = Site::new(&[]);
+    let base = site.client().base().clone();
+    let Site { home, server } = site;
+    server.kill();
+    let client = noetl_api::Client::new(base.as_str()).unwrap();
+    let worker = std::thread::spawn(move || WorkerProcess::start(&client, "early", &[]));
+    let port = base.port().unwrap().to_string();
+    let server = DevProcess::start_alone(&home.path().join("data"), &port, &[]);
+    let worker = worker.join().unwrap();
+    until("the worker to be listed", async || {
+        let listed = server.client.ask(calls::workers(None, None)).await.unwrap().value;
+        listed.iter().any(|it| it.name == "early")
+    })
+    .await;
+    drop(worker);
+}

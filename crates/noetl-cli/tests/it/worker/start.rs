@@ -1,0 +1,47 @@
+//! What a worker is told, and what it says when that is wrong.
+
+use super::Site;
+use crate::noetl::Home;
+
+#[test]
+fn variables_that_cannot_be_used_are_named() {
+    for (name, value, sentence) in [
+        (
+            "NOETL_WORKER_SLOTS",
+            "many",
+            "NOETL_WORKER_SLOTS is a number from 1 to 10000, not 'many'",
+        ),
+        (
+            "NOETL_WORKER_LISTEN",
+            "here",
+            "NOETL_WORKER_LISTEN is an address with a port, not 'here'",
+        ),
+        ("NOETL_WORKER_LABELS", "west", "NOETL_WORKER_LABELS: 'west' is no label"),
+        (
+            "NOETL_WORKER_GRACE_SECS",
+            "-1",
+            "NOETL_WORKER_GRACE_SECS is a number from 0 to 86400, not '-1'",
+        ),
+        (
+            "NOETL_WORKER_RESULT_MAX_MB",
+            "0",
+            "NOETL_WORKER_RESULT_MAX_MB is a number from 1 to 512, not '0'",
+        ),
+    ] {
+        let home = Home::new();
+        let mut command = home.command(["worker", "--server", "http://127.0.0.1:9"]);
+        let said = home.end_of(command.env(name, value));
+        assert_eq!(said.code, Some(3), "{said:?}");
+        assert!(said.stderr.starts_with(&format!("error: {sentence}\n")), "{said:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_refuses_the_worker_ends_it_with_a_reason() {
+    let site = Site::new(&[]);
+    let base = site.client().base().to_string();
+    let said = site.home.noetl(["worker", "--server", &base, "--name", "local"]);
+    let sentence = "error: 'local' is no name for a worker: workers inside the control plane have \
+                    such names\n";
+    assert_eq!((said.code, said.stderr.as_str()), (Some(2), sentence));
+}

@@ -1,0 +1,100 @@
+//! Lines that were lost before they could be kept, until they are counted in the store.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use noetl_model::{CommandId, ExecutionId};
+use noetl_store::PassedOver;
+use noetl_store::logs::LINE_COST;
+use tokio::sync::Notify;
+
+/// Commands whose losses are remembered one by one. More print at a time in no process that has a
+/// slot for each; what is beyond is in the total alone.
+const COMMANDS_MAX: usize = 4096;
+
+/// Losses by command. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lost(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    commands: Mutex<HashMap<(ExecutionId, CommandId), (u64, u64)>>,
+    noted: Notify,
+}
+
+impl Lost {
+    /// Notes a text that was lost.
+    pub(super) fn text(&self, execution: ExecutionId, command: CommandId, text: &str) {
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        let breaks = text.bytes().filter(|byte| *byte == b'\n').count();
+        let lines = u64::try_from(breaks).unwrap_or(u64::MAX - 1) + 1;
+        let length = u64::try_from(text.len() - breaks).unwrap_or(u64::MAX);
+        let bytes = LINE_COST.saturating_mul(lines).saturating_add(length);
+        self.add(execution, PassedOver { command, lines, bytes });
+    }
+
+    /// Notes lines that were lost.
+    pub(super) fn add(&self, execution: ExecutionId, lost: PassedOver) {
+        self.put_back(execution, vec![lost]);
+        self.0.noted.notify_one();
+    }
+
+    /// Notes again what was taken, and wakes nobody: what could not be counted now is no sooner
+    /// countable.
+    pub(super) fn put_back(&self, execution: ExecutionId, lost: Vec<PassedOver>) {
+        let mut commands = self.0.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        for PassedOver { command, lines, bytes } in lost {
+            let is_full = commands.len() >= COMMANDS_MAX;
+            let known = match commands.entry((execution, command)) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(_) if is_full => continue,
+                Entry::Vacant(new) => new.insert((0, 0)),
+            };
+            known.0 = known.0.saturating_add(lines);
+            known.1 = known.1.saturating_add(bytes);
+        }
+    }
+
+    /// Takes what was noted, by execution.
+    pub(super) fn take(&self) -> HashMap<ExecutionId, Vec<PassedOver>> {
+        let mut commands = self.0.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken: HashMap<ExecutionId, Vec<PassedOver>> = HashMap::new();
+        for ((execution, command), (lines, bytes)) in commands.drain() {
+            taken.entry(execution).or_default().push(PassedOver { command, lines, bytes });
+        }
+        taken
+    }
+
+    /// Resolves when something was noted.
+    pub(super) async fn noted(&self) {
+        self.0.noted.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_counted_in_lines_until_they_are_taken() {
+        let lost = Lost::default();
+        let (execution, command) = (ExecutionId::new(1), CommandId::new(2));
+        lost.text(execution, command, "a\nbc\n");
+        lost.text(execution, command, "");
+        let taken = lost.take();
+        let bytes = LINE_COST * 3 + 3;
+        assert_eq!(taken[&execution], [PassedOver { command, lines: 3, bytes }]);
+        assert!(lost.take().is_empty());
+    }
+
+    #[test]
+    fn no_more_commands_are_remembered_than_have_room() {
+        let lost = Lost::default();
+        let count = i64::try_from(COMMANDS_MAX).unwrap();
+        for number in 0..count + 5 {
+            lost.text(ExecutionId::new(1), CommandId::new(number), "x");
+        }
+        assert_eq!(lost.take()[&ExecutionId::new(1)].len(), COMMANDS_MAX);
+    }
+}

@@ -1,0 +1,102 @@
+//! Whether another version of a playbook can go on with a past.
+//!
+//! What is over does not matter: only what is under way at the cut has to have a place in the other
+//! version, or it would wait there for ever.
+
+use std::fmt;
+use std::sync::Arc;
+
+use noetl_model::{Event, Seq};
+use noetl_playbook::Playbook;
+use noetl_playbook::document::{LoopExec, Over};
+
+use super::last_rest;
+use crate::execution::Execution;
+
+/// Why a version cannot go on with a past.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misfit {
+    /// The step that does not fit.
+    pub step: Arc<str>,
+    /// The place of the last event that would be taken over.
+    pub seq: Seq,
+    /// What does not fit.
+    pub why: Why,
+}
+
+/// What does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// It is under way and the version has no such step.
+    Gone,
+    /// Tokens wait at it and the version has no such step.
+    GoneWithTokens,
+    /// It is a loop under way and none in the version.
+    NoLoop,
+    /// It is a loop over items that are recorded, and one over rows in the version, or the other way
+    /// round, or one that runs within one command there.
+    OtherLoop,
+    /// Its tool has answered, and it is a loop in the version.
+    IsLoop,
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { step, seq, why } = self;
+        write!(f, "at place {seq} of the log ")?;
+        match why {
+            Why::Gone => write!(f, "step '{step}' is under way, and there is no such step in it"),
+            Why::GoneWithTokens => {
+                write!(f, "tokens wait at step '{step}', and there is no such step in it")
+            }
+            Why::NoLoop => {
+                write!(f, "the loop of step '{step}' is under way, which is no loop in it")
+            }
+            Why::OtherLoop => write!(
+                f,
+                "the loop of step '{step}' is under way, which goes through its items in another \
+                 way in it"
+            ),
+            Why::IsLoop => {
+                write!(f, "the tool of step '{step}' has answered, and the step is a loop in it")
+            }
+        }
+    }
+}
+
+/// The first thing under way at a cut that has no place in `playbook`; none when all of it has.
+pub fn misfit(playbook: &Playbook, log: &[Event], cut: Seq) -> Option<Misfit> {
+    let last = last_rest(log, cut)?;
+    let mut state = Execution::absent(log[0].execution);
+    log[..=last].iter().for_each(|event| state.apply(event));
+    let seq = log[last].seq;
+    let found = |step: &Arc<str>, why| Some(Misfit { step: step.clone(), seq, why });
+    for visit in state.running.keys() {
+        let (step, generation) = visit;
+        let Some(ix) = playbook.find(step) else { return found(step, Why::Gone) };
+        let now = playbook.step(ix).repeat.as_ref();
+        if let Some(repeat) = state.loops.get(visit) {
+            let is_cursor = repeat.counters.total.is_none();
+            match now {
+                None => return found(step, Why::NoLoop),
+                Some(now) => {
+                    let is_same = matches!(now.over, Over::Cursor(_)) == is_cursor;
+                    if !is_same || now.exec == LoopExec::Local {
+                        return found(step, Why::OtherLoop);
+                    }
+                }
+            }
+        } else if now.is_some() {
+            let answered = state.commands.values().any(|open| {
+                let is_of = open.issued.step == *step && open.issued.generation == *generation;
+                is_of && open.answer.is_some()
+            });
+            if answered {
+                return found(step, Why::IsLoop);
+            }
+        }
+    }
+    let tokens = state.waiting.keys().chain(state.held.keys());
+    let mut gone = tokens.filter(|step| playbook.find(step).is_none());
+    gone.next().and_then(|step| found(step, Why::GoneWithTokens))
+}

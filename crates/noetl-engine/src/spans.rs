@@ -1,0 +1,189 @@
+//! What of a trace has ended with a decision: its execution, and commands.
+
+use std::sync::Arc;
+
+use noetl_model::event::Issued;
+use noetl_model::trace::{Attribute, Span, SpanId, SpanKind, Trace};
+use noetl_model::{CommandId, CommandState, Event, Fact, Seq, Snowflakes, Timestamp};
+
+use crate::decide::Input;
+use crate::execution::{Execution, OpenCommand, Status};
+
+/// A command as it was before a decision that may end it.
+#[derive(Debug, Clone)]
+pub struct Ending {
+    command: CommandId,
+    issued: Arc<Issued>,
+    /// Since when a worker held it, if one did.
+    taken: Option<Timestamp>,
+    worker: Option<Arc<str>>,
+}
+
+impl Ending {
+    fn new(command: CommandId, open: &OpenCommand) -> Self {
+        let is_taken = open.state != CommandState::Pending;
+        Self {
+            command,
+            issued: open.issued.clone(),
+            taken: is_taken.then_some(open.since),
+            worker: open.worker.clone(),
+        }
+    }
+}
+
+/// The commands that an input may end, to be asked before it is decided: a state does not know
+/// what has ended.
+pub fn may_end(state: &Execution, input: &Input) -> Vec<Ending> {
+    let named = match input {
+        Input::Complete(input) => input.command,
+        Input::Fail(input) => input.command,
+        Input::Expire(input) => input.command,
+        Input::Wake(input) => input.command,
+        Input::Answer(input) => input.command,
+        Input::Cancel(_) | Input::Abandon(_) | Input::Timeout(_) | Input::Finalize(_) => {
+            let open = state.open_commands();
+            return open.map(|(command, open)| Ending::new(command, open)).collect();
+        }
+        Input::Start(_) | Input::Fork(_) | Input::Claim(_) | Input::Begin(_) | Input::Keep(_) => {
+            return Vec::new();
+        }
+    };
+    let open = state.open_command(named);
+    open.map(|open| Ending::new(named, open)).into_iter().collect()
+}
+
+/// The spans that ended with `events`; `state` is the state after them. None of a trace that is not
+/// recorded.
+pub fn spans_of(state: &Execution, endings: &[Ending], events: &[Event]) -> Vec<Span> {
+    let Some(started) = state.started() else { return Vec::new() };
+    let context = started.trace.as_ref().filter(|context| context.trace.is_sampled());
+    let Some(context) = context else { return Vec::new() };
+    let mut spans = Vec::new();
+    let takes_over = takes_over(events);
+    for event in events {
+        let (command, step, error) = match &event.fact {
+            fact if fact.is_end() => {
+                spans.extend(of_execution(state, event));
+                continue;
+            }
+            Fact::CommandCompleted { command, step, .. } => (*command, step, None),
+            Fact::CommandFailed { command, step, failure, .. } => {
+                (*command, step, Some(failure.to_string()))
+            }
+            Fact::CommandExpired { command, step, reason } => {
+                (*command, step, Some(reason.clone()))
+            }
+            Fact::CommandCancelled { command, step } => {
+                (*command, step, Some("cancelled".to_owned()))
+            }
+            _ => continue,
+        };
+        if takes_over {
+            continue;
+        }
+        let known = endings.iter().find(|ending| ending.command == command);
+        let known = known.cloned().or_else(|| issued_in(events, command));
+        let mut span = of_command(&context.trace, event, command, step, known.as_ref());
+        span.parent = Some(SpanId::of_execution(event.execution));
+        span.error = error;
+        spans.push(span);
+    }
+    spans
+}
+
+/// Whether these events are a fork's: commands that end in them ended in another execution.
+fn takes_over(events: &[Event]) -> bool {
+    let forked = events.first().and_then(|event| match &event.fact {
+        Fact::PlaybookStarted(started) => started.forked.as_ref(),
+        _ => None,
+    });
+    forked.is_some_and(|forked| forked.seq > Seq::START)
+}
+
+/// A command that was issued in the decision that ended it.
+fn issued_in(events: &[Event], command: CommandId) -> Option<Ending> {
+    events.iter().find_map(|event| match &event.fact {
+        Fact::CommandIssued(issued) if CommandId::from(event.id) == command => {
+            Some(Ending { command, issued: issued.clone(), taken: None, worker: None })
+        }
+        _ => None,
+    })
+}
+
+fn of_command(
+    trace: &Arc<Trace>,
+    end: &Event,
+    command: CommandId,
+    step: &Arc<str>,
+    known: Option<&Ending>,
+) -> Span {
+    // The id says when it was issued, unless ids ran ahead of the clock.
+    let from = Snowflakes::time_of(command.get()).min(end.at);
+    let mut attributes: Vec<(&'static str, Attribute)> = vec![
+        ("noetl.execution.id", text(end.execution)),
+        ("noetl.command.id", text(command)),
+        ("noetl.step.name", step.clone().into()),
+    ];
+    if let Some(Ending { issued, taken, worker, .. }) = known {
+        attributes.push(("noetl.tool.kind", issued.tool.clone().into()));
+        attributes.push(("noetl.attempt", i64::from(issued.attempt).into()));
+        let index = issued.item.as_ref().map(|item| i64::from(item.index).into());
+        attributes.extend(index.map(|index| ("noetl.loop.index", index)));
+        attributes.extend(worker.clone().map(|worker| ("noetl.worker.id", worker.into())));
+        let waited = taken.map(|taken| taken.since(from).as_millis());
+        let waited = waited.and_then(|waited| i64::try_from(waited).ok());
+        attributes.extend(waited.map(|waited| ("noetl.waited_ms", waited.into())));
+    }
+    Span {
+        trace: trace.clone(),
+        id: SpanId::of_command(command),
+        parent: None,
+        name: step.clone(),
+        kind: SpanKind::Internal,
+        from,
+        to: end.at,
+        attributes,
+        error: None,
+    }
+}
+
+fn of_execution(state: &Execution, end: &Event) -> Option<Span> {
+    let started = state.started()?;
+    let context = started.trace.as_ref()?;
+    let status = match state.status() {
+        Status::Absent | Status::Running => "running",
+        Status::Completed => "completed",
+        Status::Failed => "failed",
+        Status::Cancelled => "cancelled",
+    };
+    let error = match &end.fact {
+        Fact::PlaybookFailed { failure, .. } => Some(failure.to_string()),
+        Fact::PlaybookCancelled { reason } => {
+            Some(reason.clone().unwrap_or_else(|| "cancelled".to_owned()))
+        }
+        _ => None,
+    };
+    let mut attributes: Vec<(&'static str, Attribute)> = vec![
+        ("noetl.execution.id", text(end.execution)),
+        ("noetl.execution.status", status.into()),
+        ("noetl.playbook.path", started.path.clone().into()),
+        ("noetl.playbook.version", i64::from(started.version).into()),
+    ];
+    attributes.extend(started.parent.map(|parent| ("noetl.parent.id", text(parent))));
+    Some(Span {
+        trace: context.trace.clone(),
+        id: SpanId::of_execution(end.execution),
+        parent: Some(context.span),
+        name: started.path.clone(),
+        kind: SpanKind::Internal,
+        from: state.started_at.min(end.at),
+        to: end.at,
+        attributes,
+        error,
+    })
+}
+
+/// Ids are text: not every reader of spans can hold them as numbers.
+fn text(id: impl ToString) -> Attribute {
+    Attribute::Text(Arc::from(id.to_string()))
+}

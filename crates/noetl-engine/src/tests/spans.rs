@@ -1,0 +1,146 @@
+//! What is told of an execution's trace.
+
+use std::sync::Arc;
+
+use noetl_model::trace::{Attribute, Span, SpanId};
+use noetl_model::{Event, ExecutionId, Fact, Map, Seq, TraceContext};
+
+use super::harness::{Run, TRACE, playbook, start};
+use crate::{Cancel, Claim, Complete, Execution, Fork, Input, due_of, may_end, spans_of};
+
+const TWO: &str = "\
+- {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}
+- {step: b, tool: {kind: noop}}";
+
+/// The spans that end with an input.
+fn spans(run: &mut Run, input: Input) -> Vec<Span> {
+    let endings = may_end(&run.state, &input);
+    let events = run.input(input).unwrap();
+    spans_of(&run.state, &endings, &events)
+}
+
+fn complete(run: &Run) -> Input {
+    let (command, _) = run.state.open_commands().next().expect("an open command");
+    Input::Complete(Complete {
+        command,
+        data: Some(7.into()),
+        reference: None,
+        is_final: true,
+        ctx: Map::new(),
+        step: Map::new(),
+    })
+}
+
+fn claim(run: &Run) -> Input {
+    let (command, _) = run.state.open_commands().next().expect("an open command");
+    Input::Claim(Claim { command, worker: Arc::from("w") })
+}
+
+fn attribute(span: &Span, name: &str) -> Option<Attribute> {
+    span.attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
+}
+
+#[test]
+fn commands_are_below_their_execution_which_is_below_its_caller() {
+    let mut run = Run::new(playbook(TWO));
+    assert_eq!(spans(&mut run, start()), []);
+    let claimed = claim(&run);
+    assert_eq!(spans(&mut run, claimed), []);
+    let (command, _) = run.state.open_commands().next().unwrap();
+    let completed = complete(&run);
+    let [a] = &spans(&mut run, completed)[..] else { panic!("one span") };
+    assert_eq!((&*a.name, a.id), ("a", SpanId::of_command(command)));
+    assert_eq!(a.parent, Some(SpanId::of_execution(ExecutionId::new(1))));
+    assert_eq!(attribute(a, "noetl.worker.id"), Some("w".into()));
+    assert_eq!(attribute(a, "noetl.tool.kind"), Some("noop".into()));
+    assert!(attribute(a, "noetl.waited_ms").is_some());
+    assert!(a.from <= a.to);
+    let completed = complete(&run);
+    let [b, whole] = &spans(&mut run, completed)[..] else { panic!("two spans") };
+    assert_eq!(&*b.name, "b");
+    assert_eq!(attribute(b, "noetl.worker.id"), None, "nobody took it");
+    let caller = TraceContext::read(TRACE, None).unwrap();
+    assert_eq!((&*whole.name, whole.parent), ("t", Some(caller.span)));
+    assert_eq!(whole.trace.id, caller.trace.id);
+    assert_eq!(attribute(whole, "noetl.execution.status"), Some("completed".into()));
+    assert_eq!(whole.error, None);
+}
+
+#[test]
+fn whatever_a_cancel_ends_is_told() {
+    let parallel = "\
+- {step: a, next: {spec: {mode: inclusive}, arcs: [{step: b}, {step: c}]}}
+- {step: b, tool: {kind: noop}}
+- {step: c, tool: {kind: noop}}";
+    let mut run = Run::new(playbook(parallel));
+    spans(&mut run, start());
+    let cancelled = spans(&mut run, Input::Cancel(Cancel { reason: Some("enough".to_owned()) }));
+    let told: Vec<(&str, Option<&str>)> =
+        cancelled.iter().map(|span| (&*span.name, span.error.as_deref())).collect();
+    assert_eq!(told, [("b", Some("cancelled")), ("c", Some("cancelled")), ("t", Some("enough"))]);
+}
+
+#[test]
+fn nothing_is_told_of_a_trace_that_is_not_recorded() {
+    let mut run = Run::new(playbook(TWO));
+    let Input::Start(mut input) = start() else { unreachable!() };
+    input.trace = input.trace.map(|trace| trace.sampled(false));
+    spans(&mut run, Input::Start(input));
+    let completed = complete(&run);
+    assert_eq!(spans(&mut run, completed), []);
+}
+
+#[test]
+fn commands_carry_the_trace_of_their_execution_through_a_snapshot() {
+    let run = Run::started(TWO);
+    let trace = TraceContext::read(TRACE, Some("a=b")).unwrap().trace;
+    let carried = |state: &Execution| {
+        let open = state.open_commands().next().expect("an open command");
+        open.1.issued.trace.clone()
+    };
+    assert_eq!(carried(&run.state), Some(trace.clone()));
+    let restored =
+        Execution::from_snapshot(run.state.id(), &run.state.to_snapshot()).expect("a snapshot");
+    assert_eq!(carried(&restored), Some(trace));
+}
+
+#[test]
+fn a_fork_has_its_own_trace_and_tells_nothing_of_its_past() {
+    let mut origin = Run::started(TWO);
+    let completed = complete(&origin);
+    origin.input(completed).unwrap();
+    let other = TRACE.replace("4bf9", "0123");
+    let trace = TraceContext::read(&other, None);
+    let cut = Seq(u64::try_from(origin.log.len()).unwrap());
+    let (log, workload, version) = (origin.log.clone().into(), Map::new(), None);
+    let fork = Fork { log, cut, workload, trace, version };
+    let mut run = Run::new(playbook(TWO));
+    run.state = Execution::absent(ExecutionId::new(2));
+    assert_eq!(spans(&mut run, Input::Fork(Box::new(fork))), []);
+    let id = TraceContext::read(&other, None).unwrap().trace.id;
+    let is_mine = |event: &Event| match &event.fact {
+        Fact::CommandIssued(issued) => issued.trace.as_ref().is_some_and(|it| it.id == id),
+        _ => true,
+    };
+    assert!(run.log.iter().all(is_mine), "{:?}", run.log);
+    let completed = complete(&run);
+    let told = spans(&mut run, completed);
+    assert_eq!(told.iter().map(|span| &*span.name).collect::<Vec<_>>(), ["b", "t"]);
+    assert!(told.iter().all(|span| span.trace.id == id));
+}
+
+#[test]
+fn what_an_execution_starts_is_below_its_command() {
+    let run = Run::started("- {step: a, tool: {kind: playbook, path: other, return_step: end}}");
+    let events: Vec<Arc<Event>> = run.log.iter().cloned().map(Arc::new).collect();
+    let due = due_of(&run.state, |_| false, &events);
+    let text = serde_json::to_value(&due[0].kind).unwrap();
+    let (command, _) = run.state.open_commands().next().unwrap();
+    let caller = TraceContext::read(TRACE, Some("a=b")).unwrap();
+    let expected = caller.at(SpanId::of_command(command));
+    assert_eq!(text["trace"], serde_json::to_value(&expected).unwrap());
+    // A row from before this was kept.
+    let mut old = text;
+    old.as_object_mut().unwrap().remove("trace");
+    assert!(serde_json::from_value::<crate::DueKind>(old).is_ok());
+}

@@ -1,0 +1,79 @@
+//! Spans as OTLP messages.
+
+use noetl_model::Timestamp;
+use noetl_model::trace::{Attribute, Span, SpanKind};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind as Kind;
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as Message, Status};
+use prost::Message as _;
+
+/// What is known of this process.
+pub(crate) fn resource(named: &[(String, String)]) -> Resource {
+    let text = |(name, value): &(String, String)| pair(name, Value::StringValue(value.clone()));
+    Resource { attributes: named.iter().map(text).collect(), ..Resource::default() }
+}
+
+/// One request for these spans.
+pub(crate) fn request(resource: &Resource, spans: &[Span]) -> Vec<u8> {
+    let scope = InstrumentationScope {
+        name: "noetl".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..InstrumentationScope::default()
+    };
+    let spans = spans.iter().map(message).collect();
+    let of_scope = ScopeSpans { scope: Some(scope), spans, ..ScopeSpans::default() };
+    let of_resource = ResourceSpans {
+        resource: Some(resource.clone()),
+        scope_spans: vec![of_scope],
+        ..ResourceSpans::default()
+    };
+    ExportTraceServiceRequest { resource_spans: vec![of_resource] }.encode_to_vec()
+}
+
+fn message(span: &Span) -> Message {
+    let status = span
+        .error
+        .as_ref()
+        .map(|error| Status { message: error.clone(), code: StatusCode::Error.into() });
+    let kind = match span.kind {
+        SpanKind::Server => Kind::Server,
+        SpanKind::Internal => Kind::Internal,
+    };
+    Message {
+        trace_id: span.trace.id.bytes().to_vec(),
+        span_id: span.id.bytes().to_vec(),
+        parent_span_id: span.parent.map(|parent| parent.bytes().to_vec()).unwrap_or_default(),
+        trace_state: span.trace.state.as_deref().unwrap_or_default().to_owned(),
+        name: span.name.to_string(),
+        kind: kind.into(),
+        start_time_unix_nano: nanoseconds(span.from),
+        end_time_unix_nano: nanoseconds(span.to),
+        attributes: span.attributes.iter().map(attribute).collect(),
+        status,
+        ..Message::default()
+    }
+}
+
+fn attribute((name, value): &(&'static str, Attribute)) -> KeyValue {
+    pair(
+        name,
+        match value {
+            Attribute::Text(text) => Value::StringValue(text.to_string()),
+            Attribute::Number(number) => Value::IntValue(*number),
+        },
+    )
+}
+
+fn pair(name: &str, value: Value) -> KeyValue {
+    let value = Some(AnyValue { value: Some(value) });
+    KeyValue { key: name.to_owned(), value, ..KeyValue::default() }
+}
+
+/// A time before 1970 is none.
+fn nanoseconds(at: Timestamp) -> u64 {
+    u64::try_from(at.as_micros()).unwrap_or_default().saturating_mul(1000)
+}

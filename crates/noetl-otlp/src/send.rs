@@ -1,0 +1,213 @@
+//! The task that sends spans.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_model::trace::Span;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use prost::Message as _;
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode, Url};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::{Counts, encode};
+
+/// How often one batch is sent. A collector that is away for longer has lost it; spans that come
+/// meanwhile wait in the queue, as many as it holds.
+const TRIES: u32 = 4;
+
+/// The first pause between tries; each later one is twice as long.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause, whatever the collector asks for.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// How much of an answer is read: a sound one has a few bytes.
+const ANSWER_MAX: usize = 64 << 10;
+
+/// How long what waits may take to be sent at the end.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
+const TOO_LATE: &str = "it takes too long at the end";
+
+pub(crate) struct Sender {
+    pub(crate) http: Client,
+    pub(crate) url: Url,
+    pub(crate) resource: Resource,
+    pub(crate) batch: usize,
+    pub(crate) delay: Duration,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) closing: CancellationToken,
+    /// Whether the last batch was not taken, so that it is said once.
+    pub(crate) is_away: bool,
+}
+
+/// What became of a try.
+enum Tried {
+    /// It was taken, but for so many spans.
+    Taken { refused: usize },
+    /// It will never be.
+    Refused(String),
+    /// Another try may help, not before so long.
+    Later { why: String, pause: Option<Duration> },
+}
+
+impl Sender {
+    pub(crate) async fn run(mut self, mut waiting: mpsc::Receiver<Span>) {
+        let closing = self.closing.clone();
+        let mut spans = Vec::new();
+        loop {
+            tokio::select! {
+                taken = waiting.recv_many(&mut spans, self.batch) => if taken == 0 { break },
+                () = closing.cancelled() => break,
+            }
+            self.gather(&mut waiting, &mut spans).await;
+            self.send(std::mem::take(&mut spans)).await;
+        }
+        self.end(waiting, spans).await;
+    }
+
+    /// Waits for more spans, until there are enough or the first has waited long enough.
+    async fn gather(&self, waiting: &mut mpsc::Receiver<Span>, spans: &mut Vec<Span>) {
+        let until = Instant::now() + self.delay;
+        while spans.len() < self.batch {
+            let room = self.batch - spans.len();
+            tokio::select! {
+                more = timeout_at(until, waiting.recv_many(spans, room)) => {
+                    if !more.is_ok_and(|taken| taken > 0) {
+                        return;
+                    }
+                }
+                () = self.closing.cancelled() => return,
+            }
+        }
+    }
+
+    /// Sends a batch, as often as it may help.
+    async fn send(&mut self, spans: Vec<Span>) {
+        let body = encode::request(&self.resource, &spans);
+        let mut pause = PAUSE;
+        for tries in 1..=TRIES {
+            let tried = tokio::select! {
+                tried = self.attempt(body.clone()) => tried,
+                () = self.last_words() => Tried::Refused(TOO_LATE.to_owned()),
+            };
+            match tried {
+                Tried::Taken { refused } => return self.taken(spans.len(), refused),
+                Tried::Later { pause: asked, .. }
+                    if tries < TRIES && !self.closing.is_cancelled() =>
+                {
+                    tokio::select! {
+                        () = tokio::time::sleep(asked.unwrap_or(pause).min(PAUSE_MAX)) => {}
+                        // Another try, and the last.
+                        () = self.closing.cancelled() => {}
+                    }
+                    pause *= 2;
+                }
+                Tried::Refused(why) | Tried::Later { why, .. } => {
+                    return self.lost(spans.len(), &why);
+                }
+            }
+        }
+    }
+
+    /// Resolves when a request has had its time after this was told to close.
+    async fn last_words(&self) {
+        self.closing.cancelled().await;
+        tokio::time::sleep(LAST_WORDS).await;
+    }
+
+    /// Sends what still waits, each batch once, within a few seconds.
+    async fn end(&mut self, mut waiting: mpsc::Receiver<Span>, mut spans: Vec<Span>) {
+        waiting.close();
+        while let Ok(span) = waiting.try_recv() {
+            spans.push(span);
+        }
+        let until = Instant::now() + LAST_WORDS;
+        let batches: Vec<Vec<Span>> = spans.chunks(self.batch).map(<[Span]>::to_vec).collect();
+        for batch in batches {
+            let body = encode::request(&self.resource, &batch);
+            match timeout_at(until, self.attempt(body)).await {
+                Ok(Tried::Taken { refused }) => self.taken(batch.len(), refused),
+                Ok(Tried::Refused(why) | Tried::Later { why, .. }) => self.lost(batch.len(), &why),
+                Err(_) => self.lost(batch.len(), TOO_LATE),
+            }
+        }
+    }
+
+    async fn attempt(&self, body: Vec<u8>) -> Tried {
+        let request = self.http.post(self.url.clone());
+        let request = request.header(CONTENT_TYPE, "application/x-protobuf").body(body);
+        let response = match request.send().await {
+            Ok(response) => response,
+            Err(error) => return Tried::Later { why: root_cause(&error), pause: None },
+        };
+        let status = response.status();
+        if status.is_success() {
+            return Tried::Taken { refused: refused(response).await };
+        }
+        let why = format!("it answered {status}");
+        match status {
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => {
+                let asked = response.headers().get(RETRY_AFTER);
+                let asked = asked.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+                Tried::Later { why, pause: asked.map(Duration::from_secs) }
+            }
+            _ => Tried::Refused(why),
+        }
+    }
+
+    fn taken(&mut self, spans: usize, refused: usize) {
+        let refused = refused.min(spans);
+        Counts::add(&self.counts.exported, spans - refused);
+        Counts::add(&self.counts.failed, refused);
+        if std::mem::take(&mut self.is_away) {
+            info!("the collector takes spans again");
+        }
+    }
+
+    fn lost(&mut self, spans: usize, why: &str) {
+        Counts::add(&self.counts.failed, spans);
+        if !std::mem::replace(&mut self.is_away, true) {
+            let host = self.url.host_str().unwrap_or_default();
+            warn!(host, why, "the collector does not take spans; they are dropped and counted");
+        }
+    }
+}
+
+/// How many spans of a batch the collector says it did not keep. An answer that says nothing of it,
+/// or that nobody can read, is one that took them.
+async fn refused(mut response: Response) -> usize {
+    let mut answer = Vec::new();
+    while let Ok(Some(part)) = response.chunk().await {
+        answer.extend_from_slice(&part);
+        if answer.len() > ANSWER_MAX {
+            return 0;
+        }
+    }
+    let answer = ExportTraceServiceResponse::decode(&answer[..]).unwrap_or_default();
+    let refused = answer.partial_success.map_or(0, |partly| partly.rejected_spans);
+    usize::try_from(refused).unwrap_or_default()
+}
+
+/// The innermost cause, which says what happened. Addresses stay out: they may hold a token.
+fn root_cause(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "it does not answer in time".to_owned();
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    match cause.downcast_ref::<reqwest::Error>() {
+        Some(_) => "it does not answer".to_owned(),
+        None => cause.to_string(),
+    }
+}

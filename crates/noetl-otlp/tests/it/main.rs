@@ -1,0 +1,170 @@
+//! Spans on their way to a collector that behaves, or does not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_model::trace::{Span, SpanCounts, SpanId, SpanKind, SpanSink, Trace, TraceId};
+use noetl_model::{Timestamp, TraceContext};
+use noetl_otlp::{Settings, SettingsError, open};
+use noetl_testkit::{Answer, Collector, attribute};
+
+fn span(number: u64) -> Span {
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let context = TraceContext::read(parent, Some("a=b")).expect("a parent");
+    Span {
+        trace: context.trace,
+        id: SpanId::new(number),
+        parent: Some(context.span),
+        name: Arc::from("a step"),
+        kind: SpanKind::Internal,
+        from: Timestamp::from_millis(1_000),
+        to: Timestamp::from_millis(1_500),
+        attributes: vec![("noetl.attempt", 2.into()), ("noetl.step.name", "a".into())],
+        error: Some("it broke".to_owned()),
+    }
+}
+
+/// Settings that send at once.
+fn quick(endpoint: &str) -> Settings {
+    let (timeout, delay) = (Duration::from_millis(200), Duration::ZERO);
+    Settings { timeout, delay, ..Settings::new(endpoint) }
+}
+
+fn counts(exported: u64, dropped: u64, failed: u64) -> SpanCounts {
+    SpanCounts { exported, dropped, failed }
+}
+
+#[tokio::test]
+async fn a_span_arrives_whole() {
+    let mut collector = Collector::start(Answer::Well).await;
+    let settings = Settings {
+        headers: vec![("authorization".to_owned(), "Bearer t".to_owned())],
+        resource: vec![("service.name".to_owned(), "noetl".to_owned())],
+        ..quick(&collector.endpoint)
+    };
+    let (sink, exporter) = open(settings).expect("an address");
+    sink.offer(span(7));
+    let spans = collector.spans_until(|span| span.span_id == [0, 0, 0, 0, 0, 0, 0, 7]).await;
+    let found = &spans[0];
+    assert_eq!(found.trace_id, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736_u128.to_be_bytes());
+    assert_eq!(found.parent_span_id, 0x00f0_67aa_0ba9_02b7_u64.to_be_bytes());
+    assert_eq!((&*found.name, &*found.trace_state), ("a step", "a=b"));
+    let times = (found.start_time_unix_nano, found.end_time_unix_nano);
+    assert_eq!(times, (1_000_000_000, 1_500_000_000));
+    assert_eq!(attribute(found, "noetl.attempt"), "2");
+    assert_eq!(attribute(found, "noetl.step.name"), "a");
+    assert_eq!(found.status.as_ref().expect("a status").message, "it broke");
+    let request = &collector.collected()[0];
+    assert_eq!(request.resource, [("service.name".to_owned(), "noetl".to_owned())]);
+    assert_eq!(request.headers["authorization"], "Bearer t");
+    assert_eq!(request.headers["content-type"], "application/x-protobuf");
+    exporter.close().await;
+    assert_eq!(sink.counts(), counts(1, 0, 0));
+    collector.close().await;
+}
+
+#[tokio::test]
+async fn what_waits_is_sent_at_the_end_in_batches() {
+    let collector = Collector::start(Answer::Well).await;
+    let settings =
+        Settings { batch: 4, delay: Duration::from_secs(600), ..quick(&collector.endpoint) };
+    let (sink, exporter) = open(settings).expect("an address");
+    (1..=10).for_each(|number| sink.offer(span(number)));
+    exporter.close().await;
+    let sizes: Vec<usize> = collector.collected().iter().map(|it| it.spans.len()).collect();
+    assert_eq!(sizes.iter().sum::<usize>(), 10);
+    assert!(sizes.iter().all(|size| *size <= 4), "{sizes:?}");
+    assert_eq!(sink.counts(), counts(10, 0, 0));
+    // What comes later is too late, and counted.
+    sink.offer(span(11));
+    assert_eq!(sink.counts(), counts(10, 1, 0));
+    collector.close().await;
+}
+
+#[tokio::test]
+async fn what_there_is_no_room_for_is_counted_and_nobody_waits() {
+    let mut collector = Collector::start(Answer::Never).await;
+    let timeout = Duration::from_secs(600);
+    let settings = Settings { queue: 2, batch: 1, timeout, ..quick(&collector.endpoint) };
+    let (sink, exporter) = open(settings).expect("an address");
+    sink.offer(span(1));
+    // The first is on its way; two more have room.
+    collector.asked(1).await;
+    (2..=6).for_each(|number| sink.offer(span(number)));
+    assert_eq!(sink.counts(), counts(0, 3, 0));
+    collector.answer(Answer::Well);
+    // The request under way is given up soon, and what waits is sent.
+    exporter.close().await;
+    assert_eq!(sink.counts(), counts(2, 3, 1));
+    collector.close().await;
+}
+
+#[tokio::test]
+async fn a_collector_that_comes_back_gets_what_it_missed() {
+    let mut collector = Collector::start(Answer::Status(503)).await;
+    let (sink, exporter) = open(quick(&collector.endpoint)).expect("an address");
+    sink.offer(span(1));
+    collector.asked(1).await;
+    collector.answer(Answer::Well);
+    collector.spans_until(|_| true).await;
+    exporter.close().await;
+    assert_eq!(sink.counts(), counts(1, 0, 0));
+    collector.close().await;
+}
+
+#[tokio::test]
+async fn what_a_collector_does_not_want_is_not_sent_again() {
+    for (answer, expected) in [
+        (Answer::Status(400), counts(0, 0, 1)),
+        (Answer::Status(302), counts(0, 0, 1)),
+        (Answer::Status(500), counts(0, 0, 1)),
+        (Answer::Rubbish, counts(1, 0, 0)),
+        (Answer::Partly(1), counts(0, 0, 1)),
+        (Answer::Partly(99), counts(0, 0, 1)),
+        (Answer::Partly(-7), counts(1, 0, 0)),
+    ] {
+        let mut collector = Collector::start(answer).await;
+        let (sink, exporter) = open(quick(&collector.endpoint)).expect("an address");
+        sink.offer(span(1));
+        collector.asked(1).await;
+        exporter.close().await;
+        assert_eq!(sink.counts(), expected, "{answer:?}");
+        collector.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_collector_that_is_not_there_costs_spans_alone() {
+    let gone = Collector::start(Answer::Well).await;
+    let endpoint = gone.endpoint.clone();
+    gone.close().await;
+    let (sink, exporter) = open(quick(&endpoint)).expect("an address");
+    (1..=3).for_each(|number| sink.offer(span(number)));
+    exporter.close().await;
+    assert_eq!(sink.counts(), counts(0, 0, 3));
+}
+
+#[tokio::test]
+async fn settings_that_cannot_be_used_are_named() {
+    let refused = |settings: Settings| open(settings).map(|_| ()).expect_err("no address");
+    for endpoint in ["", "collector:4318", "ftp://collector/", "http://"] {
+        let error = refused(Settings::new(endpoint));
+        assert!(matches!(error, SettingsError::Endpoint(_)), "{endpoint}: {error}");
+    }
+    let headers = vec![("x-token".to_owned(), "hunter2\n".to_owned())];
+    let error = refused(Settings { headers, ..Settings::new("http://collector/") });
+    assert_eq!(error.to_string(), "the header 'x-token' cannot be sent");
+}
+
+#[tokio::test]
+async fn a_span_where_a_trace_begins_has_no_parent() {
+    let mut collector = Collector::start(Answer::Well).await;
+    let (sink, exporter) = open(quick(&collector.endpoint)).expect("an address");
+    let trace = Arc::new(Trace::new(TraceId::new(9), true));
+    sink.offer(Span { trace, parent: None, error: None, ..span(3) });
+    let spans = collector.spans_until(|_| true).await;
+    assert!(spans[0].parent_span_id.is_empty());
+    assert_eq!(spans[0].status, None);
+    exporter.close().await;
+    collector.close().await;
+}

@@ -1,0 +1,118 @@
+//! The trace a request belongs to, as the W3C recommendation Trace Context says.
+//!
+//! A caller names its trace with `traceparent` and `tracestate`; a request without one gets one. What
+//! is logged while a request is answered carries the trace's id, and the reply names the span that
+//! whatever follows from the request is below.
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+use noetl_control::{Received, TraceOf};
+use noetl_model::trace::{self, Span, SpanKind};
+use noetl_model::{Map, Timestamp, TraceContext};
+use tracing::Instrument as _;
+
+use crate::app::App;
+
+const TRACEPARENT: HeaderName = HeaderName::from_static(trace::TRACEPARENT);
+const TRACESTATE: HeaderName = HeaderName::from_static(trace::TRACESTATE);
+
+/// The trace of a request.
+#[derive(Clone)]
+pub(crate) struct Traced(Arc<Received>);
+
+impl Traced {
+    /// The trace of what the request starts: the one its body names, its caller's, or its own.
+    pub(crate) fn start(&self, named: Option<&Map>) -> TraceOf {
+        match named.and_then(TraceContext::of_fields) {
+            Some(named) => TraceOf::Said(named),
+            None if self.0.is_said() => TraceOf::Said(self.0.context.clone()),
+            None => TraceOf::Made(self.0.context.clone()),
+        }
+    }
+}
+
+impl FromRequestParts<App> for Traced {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
+        let known = parts.extensions.get::<Self>().cloned();
+        Ok(known.unwrap_or_else(|| Self(Arc::new(app.control.traces.receive(None)))))
+    }
+}
+
+/// Finds or makes the trace of a request, and tells of its span where that is wanted.
+pub(crate) async fn follow(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let received = Arc::new(app.control.traces.receive(said(request.headers())));
+    request.extensions_mut().insert(Traced(received.clone()));
+    // Of the highest level, so that it is there for whatever is logged at all.
+    let logged = tracing::error_span!("request", trace_id = %received.context.trace.id);
+    let beginning = received.is_recorded.then(|| Beginning::of(&app, &request));
+    let mut response = next.run(request).instrument(logged).await;
+    if let Some(beginning) = beginning {
+        app.control.traces.tell(beginning.ended(&app, &received, response.status()));
+    }
+    if let Ok(parent) = HeaderValue::try_from(received.context.parent()) {
+        response.headers_mut().insert(TRACEPARENT, parent);
+    }
+    response
+}
+
+/// What a caller says. Two parents are as good as none.
+fn said(headers: &HeaderMap) -> Option<TraceContext> {
+    let mut parents = headers.get_all(TRACEPARENT).iter();
+    let (Some(parent), None) = (parents.next(), parents.next()) else { return None };
+    let states: Vec<&str> =
+        headers.get_all(TRACESTATE).iter().map(|state| state.to_str().unwrap_or("=")).collect();
+    let state = match &states[..] {
+        [] => None,
+        [one] => Some(Cow::Borrowed(*one)),
+        several => Some(Cow::Owned(several.join(","))),
+    };
+    TraceContext::read(parent.to_str().ok()?, state.as_deref())
+}
+
+/// What is known of a request when it comes.
+struct Beginning {
+    at: Timestamp,
+    method: Method,
+    /// The pattern it matched, never the path that was asked for, which may name anything.
+    route: Option<MatchedPath>,
+}
+
+impl Beginning {
+    fn of(app: &App, request: &Request) -> Self {
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        Self { at: app.control.now(), method: request.method().clone(), route }
+    }
+
+    fn ended(self, app: &App, received: &Received, status: StatusCode) -> Span {
+        let route = self.route.as_ref().map(MatchedPath::as_str);
+        let name = match route {
+            Some(route) => format!("{} {route}", self.method),
+            None => self.method.to_string(),
+        };
+        let mut attributes = vec![
+            ("http.request.method", self.method.as_str().into()),
+            ("http.response.status_code", i64::from(status.as_u16()).into()),
+        ];
+        attributes.extend(route.map(|route| ("http.route", route.into())));
+        Span {
+            trace: received.context.trace.clone(),
+            id: received.context.span,
+            parent: received.parent,
+            name: Arc::from(name),
+            kind: SpanKind::Server,
+            from: self.at,
+            to: app.control.now().max(self.at),
+            attributes,
+            error: status.is_server_error().then(|| status.to_string()),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! How commands ended, as our workers say it.
+
+use futures::future::join_all;
+use noetl_api::ends::{EndAnswer, EndGiven, EndStatus, EndsReply, EndsRequest};
+use noetl_control::{BATCH_MAX, End, EndTaken, Ended, Scope};
+use noetl_model::event::BlobRef;
+use serde_json::value::RawValue;
+
+use crate::app::App;
+use crate::error::{ApiError, not_taken};
+use crate::http::caller::{Caller, Scoped};
+use crate::http::document::Failures;
+use crate::http::extract::{Json, JsonText, decode_text};
+
+/// What large results are.
+const JSON: &str = "application/json";
+
+/// Say how commands ended
+///
+/// Each is taken for itself, and answered in its place. Saying an end again is harmless.
+#[utoipa::path(
+    post,
+    path = "/api/worker/report",
+    operation_id = "worker_report",
+    tag = "workers",
+    request_body = EndsRequest,
+    responses((status = 200, body = EndsReply), Failures),
+)]
+pub(crate) async fn report(
+    Scoped(app): Scoped,
+    caller: Caller,
+    JsonText(text): JsonText,
+) -> Result<Json<EndsReply>, ApiError> {
+    let request: EndsRequest = decode_text(&text)?;
+    if request.worker_id.contains('\0') {
+        return Err(ApiError::invalid("nul_character", "text must not hold NUL characters"));
+    }
+    if request.ends.len() > BATCH_MAX {
+        let message = format!("ends: at most {BATCH_MAX} at a time, not {}", request.ends.len());
+        return Err(ApiError::invalid("invalid_amount", message));
+    }
+    let (scope, worker) = (caller.scope(), request.worker_id.as_str());
+    let taken = request.ends.iter().map(|item| take(&app, &scope, worker, item));
+    Ok(Json(EndsReply { ends: join_all(taken).await }))
+}
+
+async fn take(app: &App, scope: &Scope, worker: &str, item: &RawValue) -> EndAnswer {
+    // A NUL is for the store to deal with, as in the results of a worker in this process.
+    let taken = match decode_text::<EndGiven>(item.get().as_bytes()) {
+        Ok(given) => {
+            let end = end(given);
+            let execution = end.execution;
+            let taken = app.control.reports.take_end(scope, worker, end).await;
+            taken.map_err(|failure| not_taken(execution, failure))
+        }
+        Err(error) => Err(error),
+    };
+    match taken {
+        Ok(EndTaken::Counts) => EndAnswer { status: EndStatus::Taken, error: None },
+        Ok(EndTaken::Late) => EndAnswer { status: EndStatus::Late, error: None },
+        Err(error) => {
+            let is_callers = error.is_callers();
+            let status = if is_callers { EndStatus::Refused } else { EndStatus::Again };
+            EndAnswer { status, error: Some(error.message().to_owned()) }
+        }
+    }
+}
+
+fn end(given: EndGiven) -> End {
+    let EndGiven { execution_id, event_id, data, content, failure, ctx, step } = given;
+    let outcome = failure.map_or(Ok(data), Err);
+    let reference = content.filter(|_| outcome.is_ok()).map(|content| BlobRef {
+        digest: content.digest.into(),
+        bytes: content.bytes,
+        media_type: JSON.into(),
+    });
+    End {
+        execution: execution_id.into(),
+        command: event_id.into(),
+        ended: Ended { outcome, ctx, step },
+        reference,
+    }
+}

@@ -1,0 +1,358 @@
+//! The kinds of bad input.
+
+use std::sync::LazyLock;
+
+use super::document::{Body, Field, Operation};
+
+const JSON: Option<&str> = Some("application/json");
+
+/// A text of this length goes past no limit of a body, and past every limit of a name.
+const LONG: usize = 1 << 20;
+
+/// Past what a body may have, and past what a body with a result or an object may have.
+const TOO_LARGE: usize = (2 << 20) + 1;
+const FAR_TOO_LARGE: usize = (64 << 20) + 1;
+
+/// Routes that take up to 64 MiB.
+const LARGE: [&str; 5] = [
+    "/api/result/{execution_id}",
+    "/api/internal/objects/{key}",
+    "/api/internal/plugins/{path}",
+    "/api/internal/events/project",
+    "/api/internal/events/materialize",
+];
+
+/// What is sent, and what it is called.
+pub(super) struct Kind {
+    pub(super) label: String,
+    pub(super) sent: Sent,
+}
+
+/// A request besides its verb and its address.
+#[derive(Default)]
+pub(super) struct Sent {
+    /// The path with its query, unless it is the usual one.
+    pub(super) path: Option<String>,
+    pub(super) content_type: Option<&'static str>,
+    pub(super) body: Option<Vec<u8>>,
+}
+
+/// What stands for something in the server, by the name of a parameter or a field.
+pub(super) type Good<'a> = &'a dyn Fn(&str) -> String;
+
+/// Every kind of bad input for an operation.
+pub(super) fn of(operation: &Operation, good: Good<'_>) -> Vec<Kind> {
+    let mut kinds = Vec::new();
+    in_path(operation, good, &mut kinds);
+    in_query(operation, good, &mut kinds);
+    match &operation.body {
+        None => {}
+        Some(Body::Raw) => too_large(operation, &mut kinds),
+        Some(Body::Other) => whole_bodies(operation, None, &mut kinds),
+        Some(Body::Fields(fields)) => {
+            whole_bodies(operation, fields.first(), &mut kinds);
+            in_fields(operation, fields, good, &mut kinds);
+        }
+    }
+    inside(operation, &mut kinds);
+    for kind in &mut kinds {
+        kind.sent.path.get_or_insert_with(|| address(operation, good, None, None));
+    }
+    kinds
+}
+
+/// The address of an operation, with one part of its path or one parameter as it is given.
+fn address(
+    operation: &Operation,
+    good: Good<'_>,
+    part: Option<(&str, &str)>,
+    parameter: Option<(&str, &str)>,
+) -> String {
+    let mut path = operation.path.clone();
+    for name in &operation.path_names {
+        let value = part.filter(|(of, _)| of == name).map(|(_, value)| value.to_owned());
+        path = path.replace(&format!("{{{name}}}"), &value.unwrap_or_else(|| good(name)));
+    }
+    let required = operation.query_required.iter();
+    let required = required.filter(|name| parameter.is_none_or(|(of, _)| of != *name));
+    let mut query: Vec<String> =
+        required.map(|name| format!("{name}={}", good(&format!("?{name}")))).collect();
+    query.extend(parameter.map(|(name, value)| format!("{name}={value}")));
+    if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
+}
+
+/// Ids that are none, and ids of nothing.
+fn in_path(operation: &Operation, good: Good<'_>, kinds: &mut Vec<Kind>) {
+    let long = letters(60_000);
+    let bad = [
+        ("a text", "abc"),
+        ("0", "0"),
+        ("-1", "-1"),
+        ("1.5", "1.5"),
+        ("2^63-1", "9223372036854775807"),
+        ("2^63", "9223372036854775808"),
+        ("a blank", "%20"),
+        ("NUL", "%00"),
+        ("no UTF-8", "%FF"),
+        ("up", "%2E%2E%2F%2E%2E"),
+        ("60 000 letters", &long),
+    ];
+    for name in &operation.path_names {
+        for (what, value) in bad {
+            let mut sent = sample(operation, good);
+            sent.path = Some(address(operation, good, Some((name, value)), None));
+            kinds.push(Kind { label: format!("{{{name}}} {what}"), sent });
+        }
+    }
+}
+
+fn in_query(operation: &Operation, good: Good<'_>, kinds: &mut Vec<Kind>) {
+    let long = letters(8000);
+    for name in &operation.query_names {
+        let twice = format!("1&{name}=2");
+        let bad = [
+            ("empty", ""),
+            ("a text", "odd"),
+            ("-1", "-1"),
+            ("1.5", "1.5"),
+            ("10^20", "100000000000000000000"),
+            ("NUL", "%00"),
+            ("no UTF-8", "%FF"),
+            ("8000 letters", &long),
+            ("twice", &twice),
+        ];
+        for (what, value) in bad {
+            let mut sent = sample(operation, good);
+            sent.path = Some(address(operation, good, None, Some((name, value))));
+            kinds.push(Kind { label: format!("?{name} {what}"), sent });
+        }
+    }
+    for name in &operation.query_required {
+        let mut sent = sample(operation, good);
+        sent.path =
+            Some(address(operation, good, None, Some((name, ""))).replace(&format!("{name}="), ""));
+        kinds.push(Kind { label: format!("?{name} missing"), sent });
+    }
+}
+
+/// A megabyte of letters.
+static MEBIBYTE: LazyLock<String> = LazyLock::new(|| letters(LONG));
+
+/// Letters that no database makes much shorter.
+fn letters(count: usize) -> String {
+    let mut state: u32 = 1;
+    let letter = |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b'a' + u8::try_from((state >> 24) % 26).unwrap_or_default())
+    };
+    (0..count).map(letter).collect()
+}
+
+/// What is wrong further inside a body than its fields.
+fn inside(operation: &Operation, kinds: &mut Vec<Kind>) {
+    let long = MEBIBYTE.as_str();
+    let document = |path: &str| {
+        let text = format!(
+            "kind: Playbook\nmetadata: {{name: a, path: {path}}}\nworkflow: [{{step: start, tool: {{kind: noop}}}}]\n"
+        );
+        serde_json::to_string(&text).expect("text")
+    };
+    let bodies = match operation.path.as_str() {
+        "/api/execute" => vec![
+            ("dedup.key empty", r#"{"path":"tests/greet","dedup":{"key":""}}"#.to_owned()),
+            ("dedup.key 1 MiB", format!(r#"{{"path":"tests/greet","dedup":{{"key":"{long}"}}}}"#)),
+            (
+                "dedup.window_secs 0",
+                r#"{"path":"tests/greet","dedup":{"key":"a","window_secs":0}}"#.to_owned(),
+            ),
+            (
+                "dedup.window_secs -1",
+                r#"{"path":"tests/greet","dedup":{"key":"a","window_secs":-1}}"#.to_owned(),
+            ),
+            (
+                "dedup.window_secs 2^63",
+                r#"{"path":"tests/greet","dedup":{"key":"a","window_secs":9223372036854775808}}"#
+                    .to_owned(),
+            ),
+        ],
+        "/api/catalog/register" => vec![
+            ("metadata.path 1 MiB", format!(r#"{{"content":{}}}"#, document(long))),
+            ("metadata.path empty", format!(r#"{{"content":{}}}"#, document("''"))),
+        ],
+        "/api/vars/{execution_id}" if operation.body.is_some() => vec![
+            ("var_name empty", r#"{"variables":[{"var_name":"","var_value":1}]}"#.to_owned()),
+            (
+                "var_name 1 MiB",
+                format!(r#"{{"variables":[{{"var_name":"{long}","var_value":1}}]}}"#),
+            ),
+            (
+                "var_type odd",
+                r#"{"variables":[{"var_name":"a","var_value":1,"var_type":"odd"}]}"#.to_owned(),
+            ),
+        ],
+        "/api/internal/events/project" => vec![
+            (
+                "tenant_id 1 MiB",
+                format!(r#"{{"events":[{{"event_id":5,"execution_id":6,"tenant_id":"{long}"}}]}}"#),
+            ),
+            ("event_id a text", r#"{"events":[{"event_id":"x"}]}"#.to_owned()),
+        ],
+        _ => Vec::new(),
+    };
+    for (label, body) in bodies {
+        let sent = Sent { path: None, content_type: JSON, body: Some(body.into_bytes()) };
+        kinds.push(Kind { label: label.to_owned(), sent });
+    }
+}
+
+/// A body that is wrong as a whole.
+fn whole_bodies(operation: &Operation, first: Option<&Field>, kinds: &mut Vec<Kind>) {
+    let name = first.map_or("a", |field| &field.name);
+    let mut no_utf8 = format!(r#"{{"{name}":""#).into_bytes();
+    no_utf8.extend(b"\xff\"}");
+    let bodies = [
+        ("no content type", None, b"{}".to_vec()),
+        ("text/plain", Some("text/plain"), b"{}".to_vec()),
+        ("no body", JSON, Vec::new()),
+        ("no JSON", JSON, b"{".to_vec()),
+        ("no UTF-8", JSON, no_utf8),
+        ("a text", JSON, b"\"a\"".to_vec()),
+        ("a number", JSON, b"7".to_vec()),
+        ("null", JSON, b"null".to_vec()),
+        ("a list", JSON, b"[7]".to_vec()),
+        ("an empty object", JSON, b"{}".to_vec()),
+        ("a deep list", JSON, format!("{}{}", "[".repeat(1000), "]".repeat(1000)).into_bytes()),
+    ];
+    for (label, content_type, body) in bodies {
+        let sent = Sent { path: None, content_type, body: Some(body) };
+        kinds.push(Kind { label: label.to_owned(), sent });
+    }
+    too_large(operation, kinds);
+}
+
+fn too_large(operation: &Operation, kinds: &mut Vec<Kind>) {
+    let is_large = LARGE.contains(&operation.path.as_str());
+    let size = if is_large { FAR_TOO_LARGE } else { TOO_LARGE };
+    let sent = Sent { path: None, content_type: JSON, body: Some(vec![b' '; size]) };
+    kinds.push(Kind { label: "too large".to_owned(), sent });
+}
+
+/// One field after the other, the required ones besides it as they should be.
+fn in_fields(operation: &Operation, fields: &[Field], good: Good<'_>, kinds: &mut Vec<Kind>) {
+    let text = format!("\"{}\"", *MEBIBYTE);
+    for field in fields {
+        let mut values: Vec<(&str, Option<String>)> = Vec::new();
+        if field.is_required {
+            values.push(("missing", None));
+        }
+        let may = |kind: &str| field.types.is_empty() || field.types.contains(kind);
+        let is_number = may("integer") || may("number");
+        if !may("null") {
+            values.push(("null", Some("null".to_owned())));
+        }
+        if let Some((what, value)) = wrong_type(&may, is_number) {
+            values.push((what, Some(value.to_owned())));
+        }
+        if may("string") {
+            values.push(("empty", Some("\"\"".to_owned())));
+            values.push(("1 MiB", Some(text.clone())));
+            values.push(("NUL", Some(r#""a\u0000b""#.to_owned())));
+            values.push(("half a pair", Some(r#""\ud800""#.to_owned())));
+        }
+        if is_number {
+            for number in ["-1", "1.5", "9223372036854775808", "-9223372036854775809", "1e400"] {
+                values.push((number, Some(number.to_owned())));
+            }
+        }
+        if may("array") {
+            values.push(("[null]", Some("[null]".to_owned())));
+            values.push(("[[[]]]", Some("[[[]]]".to_owned())));
+        }
+        if may("object") || field.types.is_empty() {
+            let deep = format!("{}{}", r#"{"a":"#.repeat(120), "1") + &"}".repeat(120);
+            values.push(("120 deep", Some(deep)));
+        }
+        for (what, value) in values {
+            let body = object(operation, fields, good, Some((&field.name, value.as_deref())));
+            let sent = Sent { path: None, content_type: JSON, body: Some(body) };
+            kinds.push(Kind { label: format!("{} {what}", field.name), sent });
+        }
+    }
+}
+
+fn wrong_type(
+    may: &impl Fn(&str) -> bool,
+    is_number: bool,
+) -> Option<(&'static str, &'static str)> {
+    let all = [
+        ("a list", "[]", may("array")),
+        ("true", "true", may("boolean")),
+        ("7", "7", is_number),
+        ("a text", "\"odd\"", may("string")),
+        ("an object", "{}", may("object")),
+    ];
+    all.into_iter().find(|(_, _, may)| !may).map(|(what, value, _)| (what, value))
+}
+
+/// A request whose body is as it should be, as far as that can be told.
+fn sample(operation: &Operation, good: Good<'_>) -> Sent {
+    let body = match &operation.body {
+        Some(Body::Fields(fields)) => Some(object(operation, fields, good, None)),
+        Some(Body::Other) => Some(b"[]".to_vec()),
+        Some(Body::Raw) => Some(b"bytes".to_vec()),
+        None => None,
+    };
+    Sent { path: None, content_type: body.as_ref().and(JSON), body }
+}
+
+/// An object of the required fields, and one of them as it is given: another value, or none.
+fn object(
+    operation: &Operation,
+    fields: &[Field],
+    good: Good<'_>,
+    but: Option<(&str, Option<&str>)>,
+) -> Vec<u8> {
+    let mut parts = Vec::new();
+    for field in fields {
+        let value = match but {
+            Some((name, value)) if name == field.name => value.map(str::to_owned),
+            _ if field.is_required || is_needed(operation, field) => Some(usual(field, good)),
+            _ => None,
+        };
+        parts.extend(value.map(|value| format!("\"{}\":{value}", field.name)));
+    }
+    format!("{{{}}}", parts.join(",")).into_bytes()
+}
+
+/// What the document does not call required, and without which nothing else is looked at: a playbook
+/// to start, and how long a call for work that gets none waits.
+fn is_needed(operation: &Operation, field: &Field) -> bool {
+    match field.name.as_str() {
+        "path" => operation.path == "/api/execute",
+        name => name == "wait_seconds",
+    }
+}
+
+/// A value of a field that nothing is wrong with by itself.
+fn usual(field: &Field, good: Good<'_>) -> String {
+    match field.name.as_str() {
+        "status" => return "\"FAILED\"".to_owned(),
+        "role" => return "\"viewer\"".to_owned(),
+        "state" => return "\"failed\"".to_owned(),
+        "event_type" => return "\"note\"".to_owned(),
+        "wait_seconds" => return "0".to_owned(),
+        name @ ("execution_id" | "command_id" | "step" | "path") => {
+            return format!("\"{}\"", good(name));
+        }
+        _ => {}
+    }
+    let may = |kind: &str| field.types.contains(kind);
+    let value = match () {
+        () if may("integer") || may("number") => "7",
+        () if may("string") => "\"some\"",
+        () if may("boolean") => "false",
+        () if may("array") => "[]",
+        () => "{}",
+    };
+    value.to_owned()
+}

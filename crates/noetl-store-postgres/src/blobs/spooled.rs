@@ -1,0 +1,100 @@
+//! Content piece by piece: copied from a file into a row, and read from a row.
+//!
+//! The protocol has no way to send one value in parts but `copy`, which cannot replace rows. So the
+//! bytes go to a table that ends with the transaction, and from there to their place: within the
+//! database, and all or nothing.
+
+use std::sync::Arc;
+
+use noetl_store::{BlobError, BlobRef, Spooled, StoreError};
+use sqlx::{Postgres, Row, Transaction};
+
+use crate::PostgresStore;
+use crate::column::size;
+use crate::error::{store_error, write_error};
+
+const ACTION: &str = "keep content";
+
+/// The beginning of every binary copy: a signature, no flags, no extension.
+const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// Its end.
+const END: [u8; 2] = (-1_i16).to_be_bytes();
+
+impl PostgresStore {
+    pub(super) async fn copy_in(&self, content: &Arc<Spooled>) -> Result<(), BlobError> {
+        let mut transaction = self.begin(ACTION).await?;
+        let made = include_str!("../../queries/blob_spool.sql");
+        let made = sqlx::raw_sql(made).execute(&mut *transaction).await;
+        made.map_err(|error| write_error(ACTION, error))?;
+        send(&mut transaction, content).await?;
+        let blob = content.blob();
+        let kept = sqlx::query(include_str!("../../queries/blob_put_spooled.sql"))
+            .bind(&blob.digest.as_bytes()[..])
+            .bind(size(blob.bytes))
+            .bind(&blob.media_type)
+            .persistent(false)
+            .execute(&mut *transaction)
+            .await;
+        kept.map_err(|error| write_error(ACTION, error))?;
+        transaction.commit().await.map_err(|error| write_error(ACTION, error))?;
+        Ok(())
+    }
+
+    pub(super) async fn part(
+        &self,
+        blob: &BlobRef,
+        from: u64,
+        most: usize,
+    ) -> Result<Vec<u8>, BlobError> {
+        let sql = include_str!("../../queries/blob_part.sql");
+        // Places count from 1, and end where those of the database do.
+        let first = i32::try_from(from).unwrap_or(i32::MAX).saturating_add(1);
+        let most = i32::try_from(most).unwrap_or(i32::MAX);
+        let make = || {
+            let query = sqlx::query(sql).bind(&blob.digest.as_bytes()[..]);
+            query.bind(first).bind(most)
+        };
+        let found = self.one("read content", make, |row| Ok((row.try_get(0)?, row.try_get(1)?)));
+        let found: Option<(i64, Vec<u8>)> = found.await?;
+        let (length, part) = found.ok_or(BlobError::Missing { digest: blob.digest })?;
+        if u64::try_from(length) != Ok(blob.bytes) {
+            let reason = format!("{length} bytes instead of {}", blob.bytes);
+            return Err(BlobError::Corrupt { digest: blob.digest, reason });
+        }
+        Ok(part)
+    }
+}
+
+/// One row of one column, whose bytes come from the file.
+async fn send(
+    transaction: &mut Transaction<'_, Postgres>,
+    content: &Arc<Spooled>,
+) -> Result<(), BlobError> {
+    let failed = |error| BlobError::from(store_error(ACTION, error));
+    let bytes = i32::try_from(content.blob().bytes)
+        .map_err(|_| StoreError::backend(ACTION, "it is larger than a value of the database"))?;
+    let statement = "copy noetl_spool (data) from stdin with (format binary)";
+    let mut copy = transaction.copy_in_raw(statement).await.map_err(failed)?;
+    copy.send(HEAD).await.map_err(failed)?;
+    copy.send(&1_i16.to_be_bytes()[..]).await.map_err(failed)?;
+    copy.send(&bytes.to_be_bytes()[..]).await.map_err(failed)?;
+    let mut at = 0;
+    loop {
+        let piece = match content.read_piece(at).await {
+            Ok(piece) => piece,
+            Err(error) => {
+                // The transaction goes with it, whatever is answered.
+                let _ = copy.abort("the file could not be read").await;
+                return Err(error);
+            }
+        };
+        if piece.is_empty() {
+            break;
+        }
+        at += u64::try_from(piece.len()).unwrap_or(u64::MAX);
+        copy.send(&piece[..]).await.map_err(failed)?;
+    }
+    copy.send(&END[..]).await.map_err(failed)?;
+    copy.finish().await.map_err(failed)?;
+    Ok(())
+}

@@ -1,0 +1,5 @@
+-- Those of the commands of a JSON list that have a lease.
+select id, execution_id, lease_until
+from command
+where id in (select value from json_each(?1)) and lease_until is not null
+order by id

@@ -1,0 +1,83 @@
+//! Content piece by piece: from a file into a row, and from a row.
+
+use std::io;
+
+use noetl_model::Timestamp;
+use noetl_store::{BlobError, BlobRef, PIECE_BYTES, Spooled};
+use rusqlite::blob::Blob;
+use rusqlite::{Connection, MAIN_DB, OptionalExtension, params};
+
+use crate::column::size;
+use crate::connection::WRITER_CACHE_KIB;
+
+/// Pages in KiB that a large write keeps in memory. The rest goes to the write-ahead log as it comes,
+/// where it would be in any case.
+const CACHE_KIB: i64 = 4096;
+
+/// Keeps content. Bytes that are there are written only where they differ, which is damage.
+pub(super) fn put(
+    connection: &Connection,
+    content: &Spooled,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    let blob = content.blob();
+    let name = blob.digest.to_string();
+    let note = include_str!("../../queries/blob_put.sql");
+    let values = params![name, size(blob.bytes), blob.media_type, now.as_micros()];
+    connection.prepare_cached(note)?.execute(values)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    let filled = fill(connection, content, &name);
+    // Whatever became of it, the writes after this one have their memory again.
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
+    filled
+}
+
+fn fill(connection: &Connection, content: &Spooled, name: &str) -> rusqlite::Result<()> {
+    let room = include_str!("../../queries/blob_data_room.sql");
+    connection.prepare_cached(room)?.execute((name, size(content.blob().bytes)))?;
+    let sql = "select rowid from blob_data where digest = ?1";
+    let row = connection.prepare_cached(sql)?.query_row([name], |row| row.get(0))?;
+    let mut blob = connection.blob_open(MAIN_DB, c"blob_data", c"data", row, false)?;
+    let mut there = vec![0; PIECE_BYTES];
+    let mut at = 0;
+    loop {
+        let piece = content.piece(at).map_err(unreadable)?;
+        if piece.is_empty() {
+            return blob.close();
+        }
+        let place = usize::try_from(at).map_err(unreadable)?;
+        let there = &mut there[..piece.len()];
+        blob.read_at_exact(there, place)?;
+        if *there != *piece {
+            blob.write_all_at(&piece, place)?;
+        }
+        at += u64::try_from(piece.len()).map_err(unreadable)?;
+    }
+}
+
+/// A part of content; none when it is not there.
+pub(super) fn part(
+    connection: &Connection,
+    asked: &BlobRef,
+    from: u64,
+    most: usize,
+) -> rusqlite::Result<Option<Result<Vec<u8>, BlobError>>> {
+    let sql = "select rowid from blob_data where digest = ?1";
+    let mut find = connection.prepare_cached(sql)?;
+    let row = find.query_row([asked.digest.to_string()], |row| row.get(0)).optional()?;
+    let Some(row) = row else { return Ok(None) };
+    let blob: Blob<'_> = connection.blob_open(MAIN_DB, c"blob_data", c"data", row, true)?;
+    let length = blob.len();
+    if u64::try_from(length) != Ok(asked.bytes) {
+        let reason = format!("{length} bytes instead of {}", asked.bytes);
+        return Ok(Some(Err(BlobError::Corrupt { digest: asked.digest, reason })));
+    }
+    let from = usize::try_from(from).unwrap_or(usize::MAX).min(length);
+    let mut part = vec![0; most.min(length - from)];
+    blob.read_at_exact(&mut part, from)?;
+    Ok(Some(Ok(part)))
+}
+
+fn unreadable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(io::Error::other(error).into())
+}

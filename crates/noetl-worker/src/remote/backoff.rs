@@ -1,0 +1,60 @@
+//! Pauses between tries.
+
+use std::time::Duration;
+
+/// Pauses that double, up to a longest.
+pub(crate) struct Backoff {
+    next: Duration,
+    longest: Duration,
+}
+
+/// The first pause.
+const FIRST: Duration = Duration::from_millis(100);
+
+/// The longest pause of whoever has nothing better to say.
+const LONGEST: Duration = Duration::from_secs(5);
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::up_to(LONGEST)
+    }
+}
+
+impl Backoff {
+    /// Pauses up to this long.
+    pub(crate) fn up_to(longest: Duration) -> Self {
+        Self { next: FIRST.min(longest), longest }
+    }
+
+    /// How many pauses there were does not count any more.
+    pub(crate) fn reset(&mut self) {
+        self.next = FIRST.min(self.longest);
+    }
+
+    /// Waits for the next pause.
+    pub(crate) async fn pause(&mut self) {
+        let pause = self.next;
+        self.next = (self.next * 2).min(self.longest);
+        tokio::time::sleep(pause).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_double_up_to_the_longest_and_begin_anew() {
+        let mut backoff = Backoff::up_to(Duration::from_millis(350));
+        let began = Instant::now();
+        for expected in [100, 300, 650, 1000] {
+            backoff.pause().await;
+            assert_eq!(began.elapsed().as_millis(), expected);
+        }
+        backoff.reset();
+        backoff.pause().await;
+        assert_eq!(began.elapsed().as_millis(), 1100);
+    }
+}

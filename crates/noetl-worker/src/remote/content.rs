@@ -1,0 +1,70 @@
+//! Large values on their way to the server and from it.
+
+use bytes::Bytes;
+use noetl_api::work;
+use noetl_model::event::BlobRef;
+use noetl_model::{Failure, FailureKind};
+use noetl_store::Digest;
+use tracing::warn;
+
+use super::backoff::Backoff;
+use super::counters::Happened;
+use super::link::{Link, chain};
+use crate::values::LoadError;
+
+/// What large values are.
+const JSON: &str = "application/json";
+
+/// Keeps bytes at the server; comes again until they are there, or cannot be.
+pub(crate) async fn keep(link: &Link, bytes: Bytes) -> Result<BlobRef, Failure> {
+    let own = bytes.clone();
+    let digest = tokio::task::spawn_blocking(move || Digest::of(&own).to_string()).await;
+    let digest = digest.map_err(|_| unkept("its digest could not be computed"))?;
+    let mut backoff = Backoff::default();
+    loop {
+        let call = work::put_content(&digest, bytes.clone());
+        let kept = link.client.carry(call).await;
+        link.note(&kept);
+        match kept {
+            Ok(kept) => {
+                link.counters.count(Happened::Uploaded);
+                return Ok(BlobRef {
+                    digest: kept.digest.into(),
+                    bytes: kept.bytes,
+                    media_type: JSON.into(),
+                });
+            }
+            Err(error) if matches!(error.status(), Some(400 | 413 | 422)) => {
+                return Err(unkept(error));
+            }
+            Err(error) => warn!(error = chain(&error), "a large value is not kept yet"),
+        }
+        backoff.pause().await;
+    }
+}
+
+/// The bytes a reference names, compared with it.
+pub(crate) async fn load(link: &Link, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
+    let lost = |message: String| LoadError { message, is_passing: false };
+    let name = reference.digest.trim_start_matches("sha256:");
+    let digest: Digest =
+        name.parse().map_err(|_| lost("its reference is not one of ours".to_owned()))?;
+    let call = work::content(name, reference.bytes);
+    let brought = link.client.bring(&call, reference.bytes).await;
+    link.note(&brought);
+    let bytes = brought.map_err(|error| {
+        let is_passing = !matches!(error.status(), Some(400 | 404 | 422));
+        LoadError { message: chain(&error), is_passing }
+    })?;
+    let compared = tokio::task::spawn_blocking(move || (Digest::of(&bytes), bytes)).await;
+    let (found, bytes) = compared.map_err(|_| lost("it could not be compared".to_owned()))?;
+    match found == digest {
+        true => Ok(bytes),
+        // Cut short on its way, unless the server has it so.
+        false => Err(LoadError { message: format!("{found} came"), is_passing: true }),
+    }
+}
+
+fn unkept(why: impl std::fmt::Display) -> Failure {
+    Failure::new(FailureKind::Config, format!("the value is not kept: {why}"))
+}

@@ -1,0 +1,137 @@
+//! What a worker counts, as Prometheus reads it.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Numbers of one worker.
+#[derive(Debug, Default)]
+pub struct Counters {
+    taken: AtomicU64,
+    done: AtomicU64,
+    failed: AtomicU64,
+    lost: AtomicU64,
+    late: AtomicU64,
+    refused: AtomicU64,
+    unanswered: AtomicU64,
+    lines_dropped: AtomicU64,
+    uploaded: AtomicU64,
+    running: AtomicU64,
+    is_away: AtomicBool,
+}
+
+/// Something that happened once more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Happened {
+    /// A command was taken.
+    Taken,
+    /// A command ended well.
+    Done,
+    /// A command ended badly.
+    Failed,
+    /// A command was given to somebody else.
+    Lost,
+    /// A report came too late.
+    Late,
+    /// A report was not taken as it was.
+    Refused,
+    /// A call got no answer, or one to come again.
+    Unanswered,
+    /// A printed text was dropped.
+    LineDropped,
+    /// A large result was sent.
+    Uploaded,
+}
+
+impl Counters {
+    pub(crate) fn count(&self, what: Happened) {
+        let counter = match what {
+            Happened::Taken => &self.taken,
+            Happened::Done => &self.done,
+            Happened::Failed => &self.failed,
+            Happened::Lost => &self.lost,
+            Happened::Late => &self.late,
+            Happened::Refused => &self.refused,
+            Happened::Unanswered => &self.unanswered,
+            Happened::LineDropped => &self.lines_dropped,
+            Happened::Uploaded => &self.uploaded,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_running(&self, running: usize) {
+        self.running.store(u64::try_from(running).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Notes whether the server answers. Whether that is news.
+    pub(crate) fn set_away(&self, is_away: bool) -> bool {
+        self.is_away.swap(is_away, Ordering::Relaxed) != is_away
+    }
+
+    /// Whether the server answered when it was last asked.
+    pub fn is_away(&self) -> bool {
+        self.is_away.load(Ordering::Relaxed)
+    }
+
+    /// How many commands it holds.
+    pub fn running(&self) -> u64 {
+        self.running.load(Ordering::Relaxed)
+    }
+
+    /// All of it in the text form of Prometheus.
+    pub fn render(&self, slots: usize) -> String {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let mut text = String::new();
+        let mut put = |name: &str, kind: &str, help: &str, value: u64| {
+            // Writing to a String cannot fail.
+            let _ = write!(
+                text,
+                "# HELP noetl_worker_{name} {help}\n# TYPE noetl_worker_{name} {kind}\n\
+                 noetl_worker_{name} {value}\n"
+            );
+        };
+        let slots = u64::try_from(slots).unwrap_or(u64::MAX);
+        put("slots", "gauge", "Commands that may run at a time.", slots);
+        put("commands_running", "gauge", "Commands that are held.", self.running());
+        let is_there = u64::from(!self.is_away());
+        put("server_up", "gauge", "Whether the server answered when it was last asked.", is_there);
+        for (name, help, counter) in [
+            ("commands_taken_total", "Commands that were taken.", &self.taken),
+            ("commands_done_total", "Commands that ended well.", &self.done),
+            ("commands_failed_total", "Commands that ended badly.", &self.failed),
+            ("commands_lost_total", "Commands that were given to others.", &self.lost),
+            ("reports_late_total", "Reports that came too late to count.", &self.late),
+            ("reports_refused_total", "Reports that were not taken as they were.", &self.refused),
+            ("calls_unanswered_total", "Calls without an answer.", &self.unanswered),
+            ("texts_dropped_total", "Printed texts that were dropped.", &self.lines_dropped),
+            ("results_uploaded_total", "Large results that were sent apart.", &self.uploaded),
+        ] {
+            put(name, "counter", help, read(counter));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_shown_under_its_name() {
+        let counters = Counters::default();
+        counters.count(Happened::Lost);
+        counters.count(Happened::Lost);
+        counters.set_running(3);
+        assert!(counters.set_away(true));
+        assert!(!counters.set_away(true));
+        let text = counters.render(16);
+        for line in [
+            "noetl_worker_slots 16",
+            "noetl_worker_commands_running 3",
+            "noetl_worker_server_up 0",
+            "noetl_worker_commands_lost_total 2",
+            "noetl_worker_commands_done_total 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Says which commands still run, and hears which are not wanted any more.
+
+use std::time::Duration;
+
+use noetl_api::Id;
+use noetl_api::work;
+use noetl_api::workers::HeartbeatRequest;
+use noetl_control::BATCH_MAX;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::backoff::Backoff;
+use super::counters::Happened;
+use super::held::Held;
+use super::link::{Link, chain};
+
+/// How often a lease is renewed while it lasts, with something held: several renewals may be lost,
+/// and what is not wanted any more is heard of soon.
+const PER_LEASE: u32 = 9;
+
+/// The same with nothing held: only to be known to be there.
+const PER_LEASE_IDLE: u32 = 3;
+
+/// Says it until told to stop.
+pub(crate) async fn run(link: &Link, held: &Held, stop: CancellationToken) {
+    loop {
+        let per_lease = if held.len() == 0 { PER_LEASE_IDLE } else { PER_LEASE };
+        let pause = link.lease() / per_lease;
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => return,
+        }
+        let mut backoff = Backoff::up_to(pause.max(Duration::from_millis(100)));
+        while !beat(link, held).await {
+            tokio::select! {
+                () = backoff.pause() => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+}
+
+/// Says it once. Whether the server heard.
+async fn beat(link: &Link, held: &Held) -> bool {
+    let commands = held.commands();
+    link.counters.set_running(commands.len());
+    let mut batches: Vec<&[_]> = commands.chunks(BATCH_MAX).collect();
+    if batches.is_empty() {
+        batches.push(&[]);
+    }
+    for batch in batches {
+        let request = HeartbeatRequest {
+            worker_id: link.name.clone(),
+            commands: batch.iter().copied().map(Id::from).collect(),
+        };
+        let reply = match link.ask(work::heartbeat(&request)).await {
+            Ok(reply) => reply,
+            Err(error) => {
+                // One that passes was noted as the server's absence.
+                if !error.is_passing() {
+                    warn!(error = chain(&error), "the server does not take a heartbeat");
+                }
+                return false;
+            }
+        };
+        link.set_lease(reply.lease_seconds);
+        for command in reply.cancel {
+            held.cancel(command.into());
+        }
+        for command in reply.lost {
+            if held.lose(command.into()) {
+                link.counters.count(Happened::Lost);
+                info!(command.id = %command, "a command was given to somebody else");
+            }
+        }
+    }
+    true
+}

@@ -1,0 +1,272 @@
+//! Commands taken by leases over HTTP: a call that waits until there are some.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use noetl_api::ends::{ContentKept, EndGiven};
+use noetl_api::work;
+use noetl_api::workers::{LeaseRequest, LeasedCommand, RegisterRequest};
+use noetl_control::{BATCH_MAX, Ended, INLINE_MAX, is_small, small_fields};
+use noetl_model::event::Issued;
+use noetl_model::row::{EventRow, types};
+use noetl_model::{
+    CommandId, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Origin, Seq, Tenant, Value,
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use super::backoff::Backoff;
+use super::content;
+use super::counters::Happened;
+use super::held::{Held, Holding};
+use super::lines::Lines;
+use super::link::{Link, chain};
+use super::reporter::{Reported, Reporter};
+use super::services::RemoteServices;
+use crate::perform::Command;
+use crate::services::Services;
+use crate::source::CommandSource;
+
+/// How long a call waits for commands; servers answer within half a minute at the latest.
+const WAIT: Duration = Duration::from_secs(25);
+
+/// An answer without commands that comes sooner than this was not waited for.
+const TOO_SOON: Duration = Duration::from_millis(500);
+
+/// A worker's commands, from a server.
+pub(crate) struct HttpLease {
+    pub(crate) link: Arc<Link>,
+    pub(crate) held: Held,
+    pub(crate) reporter: Reporter,
+    pub(crate) lines: Lines,
+    pub(crate) pool: Option<String>,
+    pub(crate) registration: Arc<RegisterRequest>,
+    /// Fires when no more commands are to be taken.
+    pub(crate) draining: CancellationToken,
+}
+
+/// A command that is this worker's.
+pub(crate) struct Lent {
+    execution: ExecutionId,
+    command: CommandId,
+    tenant: Tenant,
+    holding: Holding,
+}
+
+#[async_trait]
+impl CommandSource for HttpLease {
+    type Claim = Lent;
+
+    async fn take(&self, free: usize) -> Option<Vec<(Command, Lent)>> {
+        let request = LeaseRequest {
+            worker_id: self.link.name.clone(),
+            pool: self.pool.clone(),
+            kinds: None,
+            max: free.clamp(1, BATCH_MAX),
+            wait_seconds: WAIT.as_secs_f64(),
+            public_key: Some(self.link.key.public()),
+        };
+        let mut backoff = Backoff::default();
+        loop {
+            let asked_at = Instant::now();
+            let asked = tokio::select! {
+                asked = self.link.ask(work::lease(&request)) => asked,
+                () = self.draining.cancelled() => return None,
+            };
+            match asked {
+                Ok(reply) => {
+                    self.link.set_lease(reply.lease_seconds);
+                    let taken = reply.commands.into_iter().filter_map(|it| self.lend(it));
+                    let taken: Vec<_> = taken.collect();
+                    if !taken.is_empty() {
+                        self.link.counters.set_running(self.held.len());
+                        return Some(taken);
+                    }
+                    if asked_at.elapsed() >= TOO_SOON {
+                        backoff.reset();
+                        continue;
+                    }
+                }
+                // One that passes was noted as the server's absence.
+                Err(error) if error.is_passing() => {}
+                Err(error) => warn!(error = chain(&error), "the server gives no commands"),
+            }
+            tokio::select! {
+                () = backoff.pause() => {}
+                () = self.draining.cancelled() => return None,
+            }
+        }
+    }
+
+    async fn over(&self) {
+        self.draining.cancelled().await;
+    }
+
+    fn services(&self, claim: &Lent) -> Arc<dyn Services> {
+        Arc::new(RemoteServices {
+            link: self.link.clone(),
+            lines: self.lines.clone(),
+            tenant: claim.tenant.clone(),
+            registration: self.registration.clone(),
+        })
+    }
+
+    async fn lost(&self, claim: &Lent) {
+        claim.holding.lost.cancelled().await;
+    }
+
+    async fn report(&self, claim: Lent, ended: Ended) {
+        tokio::select! {
+            () = self.say(&claim, ended) => {}
+            () = claim.holding.lost.cancelled() => {}
+        }
+        drop(claim);
+        self.link.counters.set_running(self.held.len());
+    }
+}
+
+impl HttpLease {
+    /// Holds a command. One that cannot be read is reported as failed: nobody else of this version
+    /// could read it either.
+    fn lend(&self, leased: LeasedCommand) -> Option<(Command, Lent)> {
+        self.link.counters.count(Happened::Taken);
+        let execution: ExecutionId = leased.command.execution_id.into();
+        let command: CommandId = leased.event_id.into();
+        let cancel = CancellationToken::new();
+        let holding = self.held.hold(command, cancel.clone());
+        let tenant = Tenant::new(leased.tenant_id.as_str());
+        let lent = Lent { execution, command, tenant, holding };
+        match issued(leased) {
+            Ok(issued) => Some((Command { execution, id: command, issued, cancel }, lent)),
+            Err(why) => {
+                let message = format!("this worker cannot read the command: {why}");
+                let ended = Ended::from(Err(Failure::new(FailureKind::Config, message)));
+                let (reporter, link) = (self.reporter.clone(), self.link.clone());
+                tokio::spawn(
+                    async move { finish(&reporter, &link, &lent, given(&lent, ended)).await },
+                );
+                None
+            }
+        }
+    }
+
+    async fn say(&self, claim: &Lent, ended: Ended) {
+        self.lines.flush().await;
+        let end = self.prepared(claim, ended).await;
+        finish(&self.reporter, &self.link, claim, end).await;
+    }
+
+    /// An end as it is sent: without the secrets this process knows, a large result apart.
+    async fn prepared(&self, claim: &Lent, mut ended: Ended) -> EndGiven {
+        let (link, tenant) = (self.link.clone(), claim.tenant.clone());
+        if ended.outcome.as_ref().is_ok_and(is_small) {
+            link.redaction.ended(&tenant, &mut ended);
+            return given(claim, ended);
+        }
+        // To write a large value is work, and others share this thread.
+        let written = tokio::task::spawn_blocking(move || {
+            link.redaction.ended(&tenant, &mut ended);
+            let text = ended.outcome.as_ref().ok().map(Value::to_string);
+            (ended, text.filter(|text| text.len() > INLINE_MAX))
+        });
+        let Ok((mut ended, text)) = written.await else {
+            let message = "the result has no JSON form";
+            return given(claim, Err(Failure::new(FailureKind::Schema, message)).into());
+        };
+        let Some(text) = text else { return given(claim, ended) };
+        if let Ok(data) = &mut ended.outcome {
+            *data = small_fields(data.take());
+        }
+        match content::keep(&self.link, Bytes::from(text)).await {
+            Ok(kept) => {
+                let content = ContentKept { digest: kept.digest.to_string(), bytes: kept.bytes };
+                EndGiven { content: Some(content), ..given(claim, ended) }
+            }
+            Err(failure) => given(claim, Ended { outcome: Err(failure), ..ended }),
+        }
+    }
+}
+
+/// Sends an end until it is answered. One that cannot be taken as it is becomes a failure that says
+/// why, so that the step does not wait for what never comes.
+async fn finish(reporter: &Reporter, link: &Link, claim: &Lent, end: EndGiven) {
+    claim.holding.reports();
+    let is_done = end.failure.is_none();
+    let mut reported = reporter.report(&end).await;
+    if let Some(Reported::Refused(why)) = &reported {
+        link.counters.count(Happened::Refused);
+        warn!(command.id = %claim.command, error = why, "a report was not taken as it was");
+        let message = format!("the result was not taken: {why}");
+        let failure = Failure::new(FailureKind::Schema, message);
+        let end = EndGiven {
+            execution_id: end.execution_id,
+            event_id: end.event_id,
+            data: Value::Null,
+            content: None,
+            failure: Some(failure),
+            ctx: Map::new(),
+            step: Map::new(),
+        };
+        reported = reporter.report(&end).await;
+    }
+    match reported {
+        Some(Reported::Taken) if is_done => link.counters.count(Happened::Done),
+        Some(Reported::Taken) => link.counters.count(Happened::Failed),
+        Some(Reported::Late) => {
+            link.counters.count(Happened::Late);
+            debug!(command.id = %claim.command, "a report came too late");
+        }
+        // Its lease ends, and somebody else is given it.
+        Some(Reported::Refused(_)) | None => link.counters.count(Happened::Refused),
+    }
+}
+
+fn given(claim: &Lent, ended: Ended) -> EndGiven {
+    let Ended { outcome, ctx, step } = ended;
+    let (data, failure) = match outcome {
+        Ok(data) => (data, None),
+        Err(failure) => (Value::Null, Some(failure)),
+    };
+    EndGiven {
+        execution_id: claim.execution.into(),
+        event_id: claim.command.into(),
+        data,
+        content: None,
+        failure,
+        ctx,
+        step,
+    }
+}
+
+/// What to run, as the log has it.
+fn issued(leased: LeasedCommand) -> Result<Arc<Issued>, String> {
+    let (execution, id) = (leased.command.execution_id.into(), leased.event_id.get());
+    let row = EventRow {
+        execution_id: execution,
+        event_id: EventId::new(id),
+        seq: Seq(leased.issued.seq),
+        created_at: leased.issued.created_at,
+        origin: Origin::Decided,
+        event_type: Some(types::COMMAND_ISSUED.into()),
+        node_name: Some(leased.command.node_name.into()),
+        node_type: Some(leased.command.action.into()),
+        status: None,
+        command_id: Some(CommandId::new(id)),
+        parent_execution_id: None,
+        worker_id: None,
+        context: leased.issued.context.map(|text| Box::<str>::from(text).into()),
+        result: None,
+        meta: leased.issued.meta.map(|text| Box::<str>::from(text).into()),
+        error: None,
+        duration: None,
+        idempotency_key: None,
+        more: None,
+    };
+    match row.decode().map_err(|error| error.to_string())?.fact {
+        Fact::CommandIssued(issued) => Ok(issued),
+        _ => Err("it is something else".to_owned()),
+    }
+}

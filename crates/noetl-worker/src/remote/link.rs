@@ -1,0 +1,82 @@
+//! What all parts of a worker share: who it is, and the server it works for.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use noetl_api::{Call, Client, ClientError};
+use noetl_control::{Redaction, WorkerKey};
+use serde::de::DeserializeOwned;
+use tracing::{info, warn};
+
+use super::counters::{Counters, Happened};
+
+/// How long a lease lasts as long as no answer has said it.
+const LEASE: Duration = Duration::from_secs(45);
+
+/// A worker and its server.
+pub(crate) struct Link {
+    pub(crate) client: Client,
+    pub(crate) name: String,
+    pub(crate) key: WorkerKey,
+    /// Every secret this process was given, by tenant.
+    pub(crate) redaction: Redaction,
+    pub(crate) counters: std::sync::Arc<Counters>,
+    lease_ms: AtomicU64,
+}
+
+impl Link {
+    pub(crate) fn new(client: Client, name: String, counters: std::sync::Arc<Counters>) -> Self {
+        let lease_ms = AtomicU64::new(millis(LEASE));
+        let (key, redaction) = (WorkerKey::generate(), Redaction::default());
+        Self { client, name, key, redaction, counters, lease_ms }
+    }
+
+    /// Makes a call, and notes whether the server is there.
+    pub(crate) async fn ask<T: DeserializeOwned>(&self, call: Call<T>) -> Result<T, ClientError> {
+        let answer = self.client.ask(call).await.map(|answer| answer.value);
+        self.note(&answer);
+        answer
+    }
+
+    /// Notes whether the server is there.
+    pub(crate) fn note<T>(&self, answer: &Result<T, ClientError>) {
+        let is_away = answer.as_ref().is_err_and(ClientError::is_passing);
+        if is_away {
+            self.counters.count(Happened::Unanswered);
+        }
+        if !self.counters.set_away(is_away) {
+            return;
+        }
+        match answer {
+            Err(error) => warn!(error = chain(error), "the server does not answer; trying again"),
+            Ok(_) => info!("the server answers again"),
+        }
+    }
+
+    /// How long what is not named is still held.
+    pub(crate) fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease_ms.load(Ordering::Relaxed))
+    }
+
+    /// Takes over what an answer said of it.
+    pub(crate) fn set_lease(&self, seconds: u64) {
+        let lease = Duration::from_secs(seconds.max(1));
+        self.lease_ms.store(millis(lease), Ordering::Relaxed);
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// An error with its causes on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,209 @@
+//! What tools ask of a control plane that is elsewhere.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use noetl_api::credentials::{CredentialView, SealedCredential};
+use noetl_api::workers::RegisterRequest;
+use noetl_api::{ClientError, work};
+use noetl_control::{SEAL_ALGORITHM, SEAL_VERSION, WorkerSeal};
+use noetl_model::event::BlobRef;
+use noetl_model::{ExecutionId, Failure, FailureKind, Map, Tenant, Value};
+use noetl_playbook::template::{blob_of_ref, result_ref};
+use noetl_tools::{Artifacts, Credential, CredentialSource, LogSink};
+
+use super::backoff::Backoff;
+use super::content;
+use super::lines::{Lines, Printer};
+use super::link::{Link, chain};
+use crate::perform::Command;
+use crate::services::{Services, no_credential};
+use crate::values::{LoadError, Values};
+
+/// The code of a refusal for want of this worker's key.
+const NO_KEY: &str = "no_worker_key";
+
+/// The services of the commands of one tenant.
+pub(crate) struct RemoteServices {
+    pub(crate) link: Arc<Link>,
+    pub(crate) lines: Lines,
+    pub(crate) tenant: Tenant,
+    /// What this worker says when it registers.
+    pub(crate) registration: Arc<RegisterRequest>,
+}
+
+#[async_trait]
+impl Services for RemoteServices {
+    fn artifacts(&self, command: &Command) -> Option<Arc<dyn Artifacts>> {
+        let (link, tenant) = (self.link.clone(), self.tenant.clone());
+        let (execution, step) = (command.execution, command.issued.step.clone());
+        Some(Arc::new(RemoteArtifacts { link, tenant, execution, step }))
+    }
+
+    fn credentials(&self, command: &Command) -> Option<Arc<dyn CredentialSource>> {
+        let (link, tenant) = (self.link.clone(), self.tenant.clone());
+        let (execution, registration) = (command.execution, self.registration.clone());
+        Some(Arc::new(RemoteCredentials { link, tenant, execution, registration }))
+    }
+
+    fn logs(&self, command: &Command) -> LogSink {
+        let (execution, command) = (command.execution, command.id);
+        self.lines.sink(Printer { execution, command, tenant: self.tenant.clone() })
+    }
+
+    async fn note_secret(&self, _: &Command, alias: &str, data: &Value) -> Result<(), Failure> {
+        self.link.redaction.note(&self.tenant, alias, data);
+        Ok(())
+    }
+}
+
+struct RemoteCredentials {
+    link: Arc<Link>,
+    tenant: Tenant,
+    execution: ExecutionId,
+    registration: Arc<RegisterRequest>,
+}
+
+impl RemoteCredentials {
+    /// Asks until there is an answer. A step that may not wait so long has a limit of its own.
+    async fn sealed(&self, alias: &str) -> Result<SealedCredential, Failure> {
+        let (mut backoff, mut has_registered) = (Backoff::default(), false);
+        loop {
+            let call = work::sealed_credential(alias, &self.link.name, self.execution);
+            let error = match self.link.ask(call).await {
+                Ok(sealed) => return Ok(sealed),
+                Err(error) => error,
+            };
+            if code(&error) == Some(NO_KEY) && !has_registered {
+                // Somebody removed what this worker said of itself.
+                let _ = self.link.ask(work::register(&self.registration)).await;
+                has_registered = true;
+                continue;
+            }
+            match error.status() {
+                Some(404) => return Err(no_credential(alias)),
+                // Neither passes: the server has no key, or the record is damaged.
+                Some(500) => return Err(closed(alias, chain(&error))),
+                _ if code(&error) == Some("no_encryption_key") => {
+                    return Err(closed(alias, chain(&error)));
+                }
+                _ if error.is_passing() => backoff.pause().await,
+                _ => return Err(closed(alias, chain(&error))),
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl CredentialSource for RemoteCredentials {
+    async fn get(&self, alias: &str) -> Result<Credential, Failure> {
+        let sealed = self.sealed(alias).await?;
+        if sealed.alg != SEAL_ALGORITHM || sealed.v != SEAL_VERSION {
+            let message = format!("it is sealed with {} v{}", sealed.alg, sealed.v);
+            return Err(closed(alias, message));
+        }
+        let seal = WorkerSeal { ephemeral: sealed.eph_pub, ciphertext: sealed.ciphertext };
+        let plain = self.link.key.open(&seal);
+        let plain = plain.ok_or_else(|| closed(alias, "it is sealed for another worker"))?;
+        let found: CredentialView = serde_json::from_slice(&plain)
+            .map_err(|_| closed(alias, "what is sealed is no credential"))?;
+        let data = match found.data {
+            Some(Value::Object(data)) => data,
+            other => Map::from_iter([("value".to_owned(), other.unwrap_or_default())]),
+        };
+        self.link.redaction.note(&self.tenant, &found.name, &Value::Object(data.clone()));
+        Ok(Credential { name: found.name, kind: found.kind, data })
+    }
+}
+
+fn code(error: &ClientError) -> Option<&str> {
+    match error {
+        ClientError::Refused { body, .. } => Some(&body.code),
+        _ => None,
+    }
+}
+
+fn closed(alias: &str, why: impl std::fmt::Display) -> Failure {
+    Failure::new(FailureKind::Auth, format!("credential '{alias}' cannot be opened: {why}"))
+}
+
+struct RemoteArtifacts {
+    link: Arc<Link>,
+    tenant: Tenant,
+    execution: ExecutionId,
+    step: Arc<str>,
+}
+
+#[async_trait]
+impl Artifacts for RemoteArtifacts {
+    async fn get(&self, reference: &str) -> Result<Value, Failure> {
+        let bytes = match blob_of_ref(reference.trim()) {
+            Some(blob) => self.load(&blob).await?,
+            None => return self.resolve(reference).await,
+        };
+        let read = tokio::task::spawn_blocking(move || serde_json::from_slice(&bytes)).await;
+        let parse = |why: String| Failure::new(FailureKind::Parse, why);
+        let read = read.map_err(|_| parse("the result could not be read".to_owned()))?;
+        read.map_err(|error| parse(format!("the result is no JSON: {error}")))
+    }
+
+    async fn put(&self, mut value: Value) -> Result<Value, Failure> {
+        let (link, tenant) = (self.link.clone(), self.tenant.clone());
+        let text = tokio::task::spawn_blocking(move || {
+            link.redaction.value(&tenant, &mut value);
+            value.to_string()
+        });
+        let text = text.await.map_err(|_| {
+            Failure::new(FailureKind::Unknown, "the value is not kept: it has no JSON form")
+        })?;
+        let blob = content::keep(&self.link, text.into()).await?;
+        let reference = result_ref(self.execution, &self.step, &blob);
+        Ok(serde_json::json!({
+            "kind": "result_ref",
+            "ref": reference,
+            "_ref": reference,
+            "meta": { "bytes": blob.bytes, "sha256": &*blob.digest },
+        }))
+    }
+}
+
+impl RemoteArtifacts {
+    async fn load(&self, blob: &BlobRef) -> Result<Vec<u8>, Failure> {
+        let mut backoff = Backoff::default();
+        loop {
+            match content::load(&self.link, blob).await {
+                Ok(bytes) => return Ok(bytes),
+                Err(error) if error.is_passing => backoff.pause().await,
+                Err(error) => {
+                    let message = format!("the result cannot be read: {}", error.message);
+                    return Err(Failure::new(FailureKind::NotFound, message));
+                }
+            }
+        }
+    }
+
+    /// Whatever else a reference may name.
+    async fn resolve(&self, reference: &str) -> Result<Value, Failure> {
+        let mut backoff = Backoff::default();
+        loop {
+            match self.link.ask(work::resolve(reference)).await {
+                Ok(value) => return Ok(value),
+                Err(error) if error.is_passing() => backoff.pause().await,
+                Err(error) => {
+                    let message = format!("the result cannot be read: {}", chain(&error));
+                    return Err(Failure::new(FailureKind::NotFound, message));
+                }
+            }
+        }
+    }
+}
+
+/// Values of a control plane that is elsewhere.
+pub(crate) struct RemoteValues(pub(crate) Arc<Link>);
+
+#[async_trait]
+impl Values for RemoteValues {
+    async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
+        content::load(&self.0, reference).await
+    }
+}
