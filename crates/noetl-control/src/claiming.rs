@@ -58,12 +58,12 @@ pub enum ClaimError {
 /// The service of claims by published workers. Cheap to clone.
 #[derive(Clone)]
 pub struct Claims {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) journal: Journal,
-    pub(crate) reports: Reports,
-    pub(crate) results: Results,
-    pub(crate) credentials: Credentials,
-    pub(crate) keychain: Keychains,
+    store: Arc<dyn Store>,
+    journal: Journal,
+    reports: Reports,
+    results: Results,
+    credentials: Credentials,
+    keychain: Keychains,
 }
 
 /// Why something was not looked up.
@@ -96,6 +96,17 @@ impl From<ResultError> for Missing {
 }
 
 impl Claims {
+    pub(crate) fn new(reports: &Reports, credentials: &Credentials, keychain: &Keychains) -> Self {
+        Self {
+            store: reports.store.clone(),
+            journal: reports.journal.clone(),
+            reports: reports.clone(),
+            results: reports.results.clone(),
+            credentials: credentials.clone(),
+            keychain: keychain.clone(),
+        }
+    }
+
     /// Claims a command for a published worker.
     pub async fn claim(
         &self,

@@ -20,7 +20,7 @@ use noetl_store::{CommandRow, Store, StoreError};
 
 pub use self::ends::{End, EndTaken};
 use self::inputs::{answered, ended, failure_in};
-use self::tenants::Tenants;
+pub(crate) use self::tenants::Tenants;
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError};
 use crate::redaction::{Redaction, unmark};

@@ -42,7 +42,7 @@ use crate::projections::Projections;
 use crate::recovery;
 use crate::redaction::Redaction;
 use crate::replay::Replay;
-use crate::reports::Reports;
+use crate::reports::{Reports, Tenants};
 use crate::results::Results;
 use crate::retention::Retainer;
 use crate::rotation::Keys;
@@ -346,16 +346,9 @@ impl Control {
             redaction,
             workers: workers.clone(),
             stored: stored_results.clone(),
-            tenants: Default::default(),
+            tenants: Tenants::default(),
         };
-        let claims = Claims {
-            store: store.clone(),
-            journal: journal.clone(),
-            reports: reports.clone(),
-            results: results.clone(),
-            credentials: credentials.clone(),
-            keychain: keychain.clone(),
-        };
+        let claims = Claims::new(&reports, &credentials, &keychain);
         let dead_letters =
             DeadLetters::new(objects.clone(), reports.clone(), subscriptions.clone());
         let replay = Replay::new(store.clone(), results.clone(), stored_results.clone());

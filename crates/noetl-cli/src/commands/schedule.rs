@@ -7,7 +7,9 @@ use noetl_api::{Call, calls};
 use noetl_model::{Map, Value};
 
 use super::payload;
-use crate::arguments::{CreateScheduleArguments, RemoteArguments, ScheduleCommand};
+use crate::arguments::{
+    CreateScheduleArguments, RemoteArguments, ScheduleCommand, WorkloadArguments,
+};
 use crate::failure::Failure;
 use crate::output::answers::show;
 use crate::output::style::one_line;
