@@ -16,6 +16,9 @@ use tracing::warn;
 use super::backoff::Backoff;
 use super::link::{Link, chain};
 
+/// Reports that wait to be sent; those behind them wait with their commands.
+const QUEUE_MAX: usize = 1024;
+
 /// Reports of one request.
 const BATCH_MAX: usize = 256;
 
@@ -39,7 +42,7 @@ pub(crate) enum Reported {
 /// Sends reports. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Reporter {
-    queue: mpsc::UnboundedSender<Waiting>,
+    queue: mpsc::Sender<Waiting>,
 }
 
 struct Waiting {
@@ -50,8 +53,7 @@ struct Waiting {
 impl Reporter {
     /// A reporter whose senders run until this fires.
     pub(crate) fn start(link: &Arc<Link>, stop: &CancellationToken) -> Self {
-        // Bounded by the places of the worker, see above.
-        let (queue, waiting) = mpsc::unbounded_channel();
+        let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let waiting = Arc::new(Mutex::new(waiting));
         for _ in 0..SENDERS {
             let sender = Sender { link: link.clone(), waiting: waiting.clone() };
@@ -73,14 +75,14 @@ impl Reporter {
             Err(error) => return Some(Reported::Refused(error.to_string())),
         };
         let (answer, answered) = oneshot::channel();
-        self.queue.send(Waiting { end, answer }).ok()?;
+        self.queue.send(Waiting { end, answer }).await.ok()?;
         answered.await.ok()
     }
 }
 
 struct Sender {
     link: Arc<Link>,
-    waiting: Arc<Mutex<mpsc::UnboundedReceiver<Waiting>>>,
+    waiting: Arc<Mutex<mpsc::Receiver<Waiting>>>,
 }
 
 impl Sender {
