@@ -30,10 +30,13 @@ test-long: ## the tests with 500 kills, 50 000 messages and many more generated 
 fuzz-api: ## ask a running server everything its OpenAPI document allows, and more (EXAMPLES per route, 200)
 	@scripts/fuzz-api.sh $(or $(EXAMPLES),200)
 
+check-deploy: ## check what is in deploy/: Dockerfile, chart, compose file, units
+	@deploy/check.sh
+
 soak: ## two servers and a database under load, killed at random for MINUTES (10); then every log is verified
 	@scripts/soak.sh
 
 clean: ## remove what was built
 	cargo clean
 
-.PHONY: help run build test verify bench test-long fuzz-api soak clean
+.PHONY: help run build test verify bench test-long fuzz-api check-deploy soak clean

@@ -14,6 +14,7 @@ mod held;
 mod load;
 mod outcome;
 mod suspects;
+mod under_way;
 mod writer;
 
 use std::sync::Arc;

@@ -8,8 +8,9 @@
 mod fair;
 mod held;
 mod look;
+mod stopped;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use futures::future::join_all;
 use noetl_engine::{Claim, Input};
 use noetl_model::event::Issued;
 use noetl_model::{CommandId, CommandState, Event, ExecutionId, Fact, Seq, Tenant};
-use noetl_store::{CommandRow, ExecutionRow, HeldCommand, Store, StoreError, Wanted};
+use noetl_store::{CommandRow, ExecutionRow, Store, StoreError, Wanted};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -26,7 +27,6 @@ use self::fair::in_turn;
 pub(crate) use self::held::Held;
 pub(crate) use self::look::LeaseLook;
 use crate::dispatch::calls::Calls;
-use crate::due::ABANDON;
 use crate::journal::{Journal, SubmitError};
 use crate::metrics::Metrics;
 use crate::workers::{Scope, WorkerError, Workers, check_name};
@@ -218,25 +218,6 @@ impl Leasing {
             }
         }
         Ok(renewed)
-    }
-
-    /// Those of these commands that are to be stopped because their execution fails, wherever that was
-    /// decided. Until it gives up on them, such an execution has a row that says when it does.
-    async fn stopped_elsewhere(
-        &self,
-        commands: &[CommandId],
-    ) -> Result<HashSet<CommandId>, StoreError> {
-        // The one process there is knows by itself.
-        if commands.is_empty() || !self.store.is_shared() {
-            return Ok(HashSet::new());
-        }
-        let held = self.store.held(commands).await?;
-        let mut executions: Vec<ExecutionId> = held.iter().map(|held| held.execution).collect();
-        executions.sort_unstable();
-        executions.dedup();
-        let failing = self.store.have_sent(ABANDON, &executions).await?;
-        let is_stopped = |held: &HeldCommand| failing.binary_search(&held.execution).is_ok();
-        Ok(held.into_iter().filter(is_stopped).map(|held| held.id).collect())
     }
 
     /// Deals with leases that have ended by now, rather than at the next look. How many.

@@ -3,14 +3,17 @@
 //! A label never takes a value that a caller can choose freely: an event type that is not one of
 //! ours counts as `other`, so that nobody can grow the list of series.
 
+mod maker;
+
 use noetl_engine::Status;
 use noetl_model::command::DEFAULT_POOL;
 use noetl_model::trace::SpanCounts;
 use prometheus::{
-    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, Registry, TextEncoder,
+    Encoder, Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Registry, TextEncoder,
 };
 
+use self::maker::Maker;
 use crate::subscription_metrics::SubscriptionMetrics;
 
 /// The content type of what [`Metrics::text`] returns.
@@ -355,56 +358,6 @@ impl Metrics {
         // Writing to memory does not fail, and every family was checked when it was made.
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut page);
         String::from_utf8(page).unwrap_or_default()
-    }
-}
-
-/// Makes families. Their names are constants of this file, so a wrong one is found by any test.
-struct Maker {
-    registry: Registry,
-}
-
-impl Maker {
-    fn add<C: prometheus::core::Collector + Clone + 'static>(
-        &self,
-        made: Result<C, prometheus::Error>,
-    ) -> C {
-        let family = made.expect("a valid name");
-        self.registry.register(Box::new(family.clone())).expect("a name that is used once");
-        family
-    }
-
-    fn counter(&self, name: &str, help: &str) -> IntCounter {
-        self.add(IntCounter::new(name, help))
-    }
-
-    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-        self.add(IntCounterVec::new(Opts::new(name, help), labels))
-    }
-
-    fn gauge(&self, name: &str, help: &str) -> Gauge {
-        self.add(Gauge::new(name, help))
-    }
-
-    fn whole_gauge(&self, name: &str, help: &str) -> IntGauge {
-        self.add(IntGauge::new(name, help))
-    }
-
-    fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
-        self.add(IntGaugeVec::new(Opts::new(name, help), labels))
-    }
-
-    fn histogram(&self, name: &str, help: &str) -> Histogram {
-        self.add(Histogram::with_opts(HistogramOpts::new(name, help)))
-    }
-
-    /// A histogram of numbers of things rather than of seconds.
-    fn sizes(&self, name: &str, help: &str) -> Histogram {
-        let buckets = vec![1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
-        self.add(Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets)))
-    }
-
-    fn histograms(&self, name: &str, help: &str, labels: &[&str]) -> HistogramVec {
-        self.add(HistogramVec::new(HistogramOpts::new(name, help), labels))
     }
 }
 

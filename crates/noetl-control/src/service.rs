@@ -1,5 +1,6 @@
 //! The control plane as one thing: made, used, closed.
 
+mod beside;
 mod closing;
 mod measure;
 mod parts;
@@ -12,6 +13,7 @@ use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use self::beside::Beside;
 use crate::audit::SecretUses;
 use crate::callbacks::Callbacks;
 use crate::catalog::{Catalog, Playbooks};
@@ -20,18 +22,16 @@ use crate::content::Content;
 use crate::credentials::{Credentials, LocalSecrets};
 use crate::dead_letters::DeadLetters;
 use crate::dispatch::Dispatch;
-use crate::due::Deliverer;
 use crate::executions::Executions;
 use crate::identity::{Identity, IdentityError};
 use crate::ids::Ids;
 use crate::intake::Intake;
 use crate::journal::{Journal, SubmitError, Writer, WriterParts};
 use crate::keychain::Keychains;
-use crate::leasing::{Held, LeaseLook, Leasing};
+use crate::leasing::{Held, Leasing};
 use crate::listeners::{Ingress, Listeners};
 use crate::local::{LocalCommands, LocalParts};
 use crate::logs::LogLines;
-use crate::look::Look;
 use crate::metrics::Metrics;
 use crate::objects::Objects;
 use crate::once::Starts;
@@ -180,10 +180,7 @@ impl Control {
         }
         let (journal, queues) = Journal::new(shards.len());
         let playbooks = Playbooks::new();
-        let blobs: Arc<dyn Blobs> = match options.blobs {
-            Some(blobs) => blobs,
-            None => store.clone(),
-        };
+        let blobs: Arc<dyn Blobs> = options.blobs.unwrap_or_else(|| store.clone());
         let results = Results::new(blobs.clone());
         let dispatch = Dispatch::new(options.slots, shards.len());
         let watch = Watch::new();
@@ -238,6 +235,19 @@ impl Control {
         );
         let mut tasks = vec![tokio::spawn(write_logs)];
         let held = Held::default();
+        let beside = Beside {
+            everywhere: store.clone(),
+            journal: journal.clone(),
+            executions: executions.clone(),
+            notices: options.notices.clone(),
+            clock: clock.clone(),
+            dispatch: dispatch.clone(),
+            held: held.clone(),
+            metrics: metrics.clone(),
+            lease: options.lease,
+            worker_lease: options.worker_lease,
+            closing: closing.clone(),
+        };
         for (shard, (queue, database)) in queues.into_iter().zip(&shards).enumerate() {
             let (snapshots, keep) = Snapshots::new(database.clone(), closing.clone());
             tasks.push(tokio::spawn(keep));
@@ -265,38 +275,7 @@ impl Control {
                 closing: closing.clone(),
             });
             tasks.push(tokio::spawn(writer.run(queue)));
-            let deliverer = Deliverer {
-                store: database.clone(),
-                everywhere: store.clone(),
-                journal: journal.clone(),
-                executions: executions.clone(),
-                notices: options.notices.clone(),
-                clock: clock.clone(),
-                written: due_written,
-                closing: closing.clone(),
-            };
-            tasks.push(tokio::spawn(deliverer.run()));
-            let leases = LeaseLook {
-                store: database.clone(),
-                journal: journal.clone(),
-                held: held.clone(),
-                metrics: metrics.clone(),
-                lease: options.worker_lease,
-                closing: closing.clone(),
-            };
-            tasks.push(tokio::spawn(leases.run()));
-            if database.is_shared() {
-                let look = Look {
-                    store: database.clone(),
-                    journal: journal.clone(),
-                    dispatch: dispatch.clone(),
-                    // What a process held is missed once its lease has ended; looking more often
-                    // than that finds little.
-                    every: options.lease * 2 / 3,
-                    closing: closing.clone(),
-                };
-                tasks.push(tokio::spawn(look.run()));
-            }
+            tasks.extend(beside.start(database, due_written));
         }
         // Kept to the very end: what is queued is still decided and committed while this closes.
         let leaving = CancellationToken::new();

@@ -5,6 +5,7 @@
 
 mod forks;
 mod keeping;
+mod triggers;
 mod workers;
 
 use std::error::Error;
@@ -14,10 +15,7 @@ use axum::http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use noetl_api::{Diagnostic, ErrorBody};
-use noetl_control::{
-    ListenerError, PlaybookError, RegisterError, ReportError, ScheduleError, StartError,
-    SubmitError, SubscriptionError,
-};
+use noetl_control::{PlaybookError, RegisterError, ReportError, StartError, SubmitError};
 use noetl_engine::{Refusal, Status};
 use noetl_model::{CommandId, ExecutionId};
 use noetl_store::{ExecutionStatus, StoreError};
@@ -275,52 +273,6 @@ impl From<ReportError> for ApiError {
             ReportError::ClaimedBy(holder) => claimed_by(&holder),
             ReportError::Submit(failure) => failure.into(),
             ReportError::Store(failure) => failure.into(),
-        }
-    }
-}
-
-impl From<SubscriptionError> for ApiError {
-    fn from(failure: SubscriptionError) -> Self {
-        let message = failure.to_string();
-        match failure {
-            SubscriptionError::NoDocument(_) | SubscriptionError::Unregistered(_) => {
-                Self::not_found("subscription_not_found", message)
-            }
-            SubscriptionError::WrongKind { .. } => Self::invalid("not_a_subscription", message),
-            SubscriptionError::Illegal { .. } => Self::invalid("illegal_transition", message),
-            SubscriptionError::Replaced { .. } => Self::conflict("subscription_replaced", message),
-            SubscriptionError::Contended(_) => Self::unavailable("busy", message),
-            SubscriptionError::Store(failure) => failure.into(),
-        }
-    }
-}
-
-impl From<ScheduleError> for ApiError {
-    fn from(failure: ScheduleError) -> Self {
-        let message = failure.to_string();
-        match failure {
-            ScheduleError::NotFound(_) => Self::not_found("schedule_not_found", message),
-            ScheduleError::Invalid(found) => {
-                Self::document(StatusCode::UNPROCESSABLE_ENTITY, &found)
-            }
-            ScheduleError::TooDeep => Self::invalid("too_deep", message),
-            ScheduleError::OfDocument { .. } => Self::conflict("schedule_of_document", message),
-            ScheduleError::Start(failure) => failure.into(),
-            ScheduleError::Store(failure) => failure.into(),
-        }
-    }
-}
-
-impl From<ListenerError> for ApiError {
-    fn from(failure: ListenerError) -> Self {
-        let message = failure.to_string();
-        match failure {
-            ListenerError::Unknown(_) => Self::not_found("listener_not_found", message),
-            ListenerError::Incomplete { .. } => Self::invalid("incomplete_subscription", message),
-            ListenerError::NoSecret(_) => Self::invalid("no_secret", message),
-            ListenerError::Credential(failure) => failure.into(),
-            ListenerError::Subscription(failure) => failure.into(),
-            ListenerError::Store(failure) => failure.into(),
         }
     }
 }

@@ -11,7 +11,7 @@ pub(crate) enum ScheduleCommand {
     /// Say how a schedule stands.
     Get(ScheduleArguments),
     /// Make a schedule. A document of kind Schedule that is registered makes one too.
-    Create(CreateScheduleArguments),
+    Create(Box<CreateScheduleArguments>),
     /// Let a schedule rest.
     Pause(ScheduleArguments),
     /// Let a schedule run again.

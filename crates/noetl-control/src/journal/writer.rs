@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use std::collections::hash_map::Entry;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
@@ -14,7 +13,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
 use lru::LruCache;
 use noetl_engine::{Caps, Execution, Input, Refusal, may_end, spans_of};
-use noetl_model::{Clock, Event, EventId, ExecutionId};
+use noetl_model::{Clock, EventId, ExecutionId};
 use noetl_store::{Committed, Start, Store, StoreError};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -22,8 +21,9 @@ use tokio_util::sync::CancellationToken;
 use super::again::report_id;
 use super::batch::{Batch, Item, Pending, Reply, Sealed};
 use super::claim::claim_new;
-use super::decide::{decide_on, holds_a_value};
+use super::decide::decide_on;
 use super::held::{Contended, ForHeld};
+use super::under_way::UnderWay;
 use super::{Job, SubmitError, load};
 use crate::cache::{Cache, Cached};
 use crate::catalog::Playbooks;
@@ -105,20 +105,10 @@ pub(crate) struct Writer {
     pub(super) again: Vec<Job>,
     pub(super) contended: Contended,
     /// What batches under way append, by execution.
-    under_way: HashMap<ExecutionId, UnderWay>,
+    pub(super) under_way: HashMap<ExecutionId, UnderWay>,
     /// Ids of reports that were kept lately or are about to be: a repeat that was asked for before
     /// the first was found in the store is known by them.
     pub(super) reported: LruCache<(ExecutionId, EventId), ()>,
-}
-
-/// What batches under way append to one execution.
-#[derive(Default)]
-struct UnderWay {
-    batches: usize,
-    /// Those of their events that hold values, which a decision on top of them may need.
-    events: Vec<Arc<Event>>,
-    /// The batch of each.
-    numbers: Vec<u64>,
 }
 
 /// A commit under way: what the store says, and what waits for it.
@@ -200,47 +190,6 @@ impl Writer {
     /// Whether an input waits to be decided once more and nothing keeps it from that.
     fn can_decide_again(&self) -> bool {
         self.again.iter().any(|job| !self.is_under_way(job.execution))
-    }
-
-    /// Whether a batch under way appends to an execution.
-    pub(super) fn is_under_way(&self, execution: ExecutionId) -> bool {
-        self.under_way.contains_key(&execution)
-    }
-
-    fn set_off(&mut self, pending: &[(Pending, Option<usize>)]) {
-        for (pending, _) in pending.iter().filter(|(_, place)| place.is_some()) {
-            let under_way = self.under_way.entry(pending.execution).or_default();
-            under_way.batches += 1;
-            for event in pending.events.iter().filter(|event| holds_a_value(event)) {
-                under_way.events.push(event.clone());
-                under_way.numbers.push(self.batch);
-            }
-        }
-    }
-
-    /// Forgets the values of batches that cannot be kept, because one before them was not: another
-    /// process may have recorded other events at their places.
-    pub(super) fn forget_doomed(&mut self, execution: ExecutionId) {
-        if let Some(under_way) = self.under_way.get_mut(&execution) {
-            under_way.events.clear();
-            under_way.numbers.clear();
-        }
-    }
-
-    fn arrived(&mut self, waiters: &Waiters) {
-        for (pending, _) in waiters.pending.iter().filter(|(_, place)| place.is_some()) {
-            if let Entry::Occupied(mut under_way) = self.under_way.entry(pending.execution) {
-                let now = under_way.get_mut();
-                now.batches -= 1;
-                // What has arrived is in the store, or is in no log.
-                let here = now.numbers.partition_point(|number| *number <= waiters.batch);
-                now.events.drain(..here);
-                now.numbers.drain(..here);
-                if now.batches == 0 {
-                    under_way.remove();
-                }
-            }
-        }
     }
 
     async fn turn(&mut self, mut jobs: Vec<Job>, commits: &mut FuturesOrdered<Commit>) {

@@ -84,7 +84,7 @@ impl Place {
         dues
     }
 
-    async fn close(self) {
+    async fn close(&self) {
         self.control.close().await;
     }
 }

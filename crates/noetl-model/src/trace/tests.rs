@@ -172,7 +172,7 @@ fn a_share_of_traces_is_that_share() {
     let taken = |root| {
         let sampler = Sampler { root, follows_caller: true };
         // Ids spread over the whole range.
-        let ids = (0..1000_u128).map(|n| TraceId::new(n * 0x9e37_79b9_7f4a_7c15 | 1 << 100));
+        let ids = (0..1000_u128).map(|n| TraceId::new((n * 0x9e37_79b9_7f4a_7c15) | (1 << 100)));
         ids.filter(|id| sampler.takes_new(*id)).count()
     };
     assert_eq!(taken(share(0.0)), 0);

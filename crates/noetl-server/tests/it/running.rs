@@ -22,7 +22,10 @@ async fn ask(app: &TestApp, id: &str, what: &str, body: Value) -> (u16, Value) {
 async fn lease(app: &TestApp, id: &str, holder: &str) -> (bool, bool) {
     let (status, body) = ask(app, id, "lease", json!({"holder": holder, "ttl_secs": 60})).await;
     assert_eq!((status, &body["subscription_id"]), (200, &json!(id)), "{body}");
-    (body["held"].as_bool().unwrap(), body["awaited"].as_bool().unwrap())
+    (
+        body["held"].as_bool().expect("a truth value"),
+        body["awaited"].as_bool().expect("a truth value"),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
