@@ -54,6 +54,7 @@ pub struct SubscriptionEvents {
 
 /// The body of `POST /api/subscriptions/{id}/lease`: a runtime that acts on a subscription, or would.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = SubscriptionLeaseRequest)]
 pub struct LeaseRequest {
     /// The runtime, by a name that no other has.
     pub holder: String,
@@ -85,6 +86,7 @@ pub struct MessageCounts {
 
 /// The reply to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = SubscriptionLeaseReply)]
 pub struct LeaseReply {
     /// Whether the runtime acts on the subscription now; if not, another does.
     pub held: bool,
@@ -97,6 +99,7 @@ pub struct LeaseReply {
 
 /// The body of `POST /api/subscriptions/{id}/release`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = SubscriptionReleaseRequest)]
 pub struct ReleaseRequest {
     /// The runtime.
     pub holder: String,

@@ -120,11 +120,11 @@ mod tests {
 
     #[test]
     fn a_reading_that_is_not_renewed_leaves_the_page() {
-        let metrics = Metrics::new();
+        let (metrics, before) = (Metrics::new(), Instant::now());
         metrics.subscriptions.set_backlog("sub/a", 7);
         let line = "noetl_subscription_backlog{subscription=\"sub/a\"} 7";
         assert!(metrics.text().contains(line));
-        metrics.subscriptions.forget(Instant::now() + READING_MAX);
+        metrics.subscriptions.forget(before + READING_MAX);
         assert!(metrics.text().contains(line), "not yet");
         metrics.subscriptions.forget(Instant::now() + READING_MAX + Duration::from_secs(1));
         assert!(!metrics.text().contains("noetl_subscription_backlog{"));

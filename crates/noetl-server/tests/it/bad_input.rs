@@ -32,12 +32,13 @@ use crate::stores::key;
 const SENTENCE_MAX: usize = 4096;
 
 /// The groups of operations, each with a test.
-const GROUPS: [&str; 8] = [
+const GROUPS: [&str; 9] = [
     "catalog",
     "executions",
     "workers",
     "credentials",
     "subscriptions",
+    "schedules",
     "tokens",
     "health",
     "internal",
@@ -264,6 +265,11 @@ async fn credentials_refuse_bad_input() {
 #[tokio::test]
 async fn subscriptions_refuse_bad_input() {
     group("subscriptions").await;
+}
+
+#[tokio::test]
+async fn schedules_refuse_bad_input() {
+    group("schedules").await;
 }
 
 #[tokio::test]
