@@ -21,7 +21,7 @@ const PAGE_SIZE: u32 = 8192;
 pub(crate) const WRITER_CACHE_KIB: i64 = 64 * 1024;
 
 /// KiB a reader keeps in memory; the operating system keeps the rest.
-const READER_CACHE_KIB: i64 = 8 * 1024;
+pub(crate) const READER_CACHE_KIB: i64 = 8 * 1024;
 
 /// Opens a file to look at, or a database in memory. Nothing is written to it yet.
 pub(crate) fn open(path: Option<&Path>) -> rusqlite::Result<Connection> {

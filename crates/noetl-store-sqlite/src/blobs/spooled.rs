@@ -8,11 +8,15 @@ use rusqlite::blob::Blob;
 use rusqlite::{Connection, MAIN_DB, OptionalExtension, params};
 
 use crate::column::size;
-use crate::connection::WRITER_CACHE_KIB;
+use crate::connection::{READER_CACHE_KIB, WRITER_CACHE_KIB};
 
 /// Pages in KiB that a large write keeps in memory. The rest goes to the write-ahead log as it comes,
 /// where it would be in any case.
 const CACHE_KIB: i64 = 4096;
+
+/// The same of a reader that gives out a part: to find it, all pages before it are passed, and nobody
+/// asks for them again.
+const PART_CACHE_KIB: i64 = 512;
 
 /// Keeps content. Bytes that are there are written only where they differ, which is damage.
 pub(super) fn put(
@@ -66,16 +70,29 @@ pub(super) fn part(
     let mut find = connection.prepare_cached(sql)?;
     let row = find.query_row([asked.digest.to_string()], |row| row.get(0)).optional()?;
     let Some(row) = row else { return Ok(None) };
+    connection.pragma_update(None, "cache_size", -PART_CACHE_KIB)?;
+    let part = part_of(connection, row, asked, from, most);
+    connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
+    part.map(Some)
+}
+
+fn part_of(
+    connection: &Connection,
+    row: i64,
+    asked: &BlobRef,
+    from: u64,
+    most: usize,
+) -> rusqlite::Result<Result<Vec<u8>, BlobError>> {
     let blob: Blob<'_> = connection.blob_open(MAIN_DB, c"blob_data", c"data", row, true)?;
     let length = blob.len();
     if u64::try_from(length) != Ok(asked.bytes) {
         let reason = format!("{length} bytes instead of {}", asked.bytes);
-        return Ok(Some(Err(BlobError::Corrupt { digest: asked.digest, reason })));
+        return Ok(Err(BlobError::Corrupt { digest: asked.digest, reason }));
     }
     let from = usize::try_from(from).unwrap_or(usize::MAX).min(length);
     let mut part = vec![0; most.min(length - from)];
     blob.read_at_exact(&mut part, from)?;
-    Ok(Some(Ok(part)))
+    Ok(Ok(part))
 }
 
 fn unreadable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
