@@ -17,7 +17,7 @@ use noetl_testkit::{TestApp, TestAppBuilder};
 use tokio::task::JoinHandle;
 
 /// How long anything may take. Reached only when something hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How often what was lost is looked for here: far more often than in production.
 const LOOK: Duration = Duration::from_millis(300);
