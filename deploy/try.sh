@@ -94,7 +94,7 @@ at 1 register playbook -f examples/hello.yaml
 at 2 execute examples/hello --set who=Ada --follow
 
 say "$runs executions, while a server is restarted and a worker is killed"
-for _ in $(seq "$runs"); do at 2 execute examples/hello >/dev/null; done &
+for _ in $(seq "$runs"); do at 2 execute examples/hello >/dev/null 2>>"$place/load.log"; done &
 load=$!
 kill "${running[server-1]}"
 wait "${running[server-1]}" || true
