@@ -7,12 +7,16 @@ MAKEFLAGS += --no-print-directory
 ARGS ?=
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build the release program and start server and worker (options in ARGS)
 	@scripts/run.sh $(ARGS)
 
-build: ## build the release program, target/release/noetl
+web: ## build the web UI into web/dist, for the next build of the program (needs Node)
+	@scripts/web.sh
+
+build: ## build the release program, target/release/noetl, with the web UI where there is Node
+	@scripts/web.sh if-there
 	cargo build --locked --release --package noetl-cli
 
 test: ## everything a change has to pass: verify, all tests, the release program in use
@@ -24,8 +28,25 @@ verify: ## formatting, tidy, dependencies, clippy and docs, without running anyt
 bench: ## measure the release build; JSON lines on stdout (options in ARGS)
 	@scripts/bench.sh $(ARGS)
 
+bench-peers: ## measure this program and its peers in one run; JSON lines on stdout (options in ARGS)
+	@scripts/bench-peers.sh $(ARGS)
+
+bench-check: ## measure in small and compare ratios with the committed ones
+	@scripts/bench-check.sh $(ARGS)
+
+bench-report: ## put the JSON lines of the files in LINES into docs/performance.md, with plots
+	@python3 bench/report/render.py docs/performance.md $(LINES)
+
 test-long: ## the tests with 500 kills, 50 000 messages and many more generated cases (NOETL_KILLS, NOETL_MESSAGES, PROPTEST_CASES)
 	@scripts/test-long.sh
+
+web-long: ## the web UI with 100 000 executions, 100 000 events and a result of 20 MB, measured (EXECUTIONS, ITEMS)
+	@$(MAKE) build
+	@JOURNEYS=long scripts/test-web.sh target/release/noetl
+
+pictures: ## take the pictures in docs/images again, each page light and dark
+	@$(MAKE) build
+	@JOURNEYS=pictures scripts/test-web.sh target/release/noetl
 
 fuzz-api: ## ask a running server everything its OpenAPI document allows, and more (EXAMPLES per route, 200)
 	@scripts/fuzz-api.sh $(or $(EXAMPLES),200)
@@ -36,7 +57,16 @@ check-deploy: ## check what is in deploy/: Dockerfile, chart, compose file, unit
 soak: ## two servers and a database under load, killed at random for MINUTES (10); then every log is verified
 	@scripts/soak.sh
 
+chaos: ## servers, workers, database and bus, each broken in each way under STEPS (10000) steps; then every log is verified
+	@scripts/chaos.sh
+
+sim: ## the control plane on simulated time with everything going wrong, for each of SEEDS (1000, or 5000..6000)
+	@scripts/sim.sh
+
+torture: ## everything broken at random under load for MINUTES (60), and callers' words held against each other (SEED)
+	@scripts/torture.sh
+
 clean: ## remove what was built
 	cargo clean
 
-.PHONY: help run build test verify bench test-long fuzz-api check-deploy soak clean
+.PHONY: help run web build test verify bench bench-peers bench-check bench-report test-long web-long pictures fuzz-api check-deploy soak chaos sim torture clean

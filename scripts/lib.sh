@@ -22,6 +22,9 @@ has() { command -v "$1" >/dev/null 2>&1; }
 # Where cargo puts what it builds.
 target_dir() { printf '%s\n' "${CARGO_TARGET_DIR:-target}"; }
 
+# How many tests run at a time: many wait for a process, a disk or a timer and leave a core idle.
+test_threads() { printf '%s\n' $(($(nproc) * 2)); }
+
 STAGE=
 STAGES=()
 STAGE_SINCE=0

@@ -8,6 +8,7 @@ set -euo pipefail
 
 provide_build_needs
 warn_without_python
+scripts/web.sh if-there
 say "Building noetl; the first time takes some minutes."
 cargo build --locked --release --package noetl-cli
 noetl=$(target_dir)/release/noetl

@@ -44,6 +44,9 @@ cargo fetch --locked --quiet --target "$host" || {
   exit 1
 }
 
+# The web UI and the browser that its tests drive.
+scripts/test-web.sh install
+
 # Services that tests start; fetching them in a test would take longer than a test may.
 if [ "${NOETL_TEST_SERVICES:-}" = off ]; then
   skip "services for tests, because NOETL_TEST_SERVICES=off"
@@ -52,6 +55,9 @@ else
   scripts/services/nats.sh install
   # Tests that need these say so and are skipped without them.
   scripts/services/pgbouncer.sh install || say "Without pgbouncer; tests through it are skipped."
+  scripts/services/redis.sh install || say "Without redis-server; tests of Redis streams are skipped."
+  scripts/services/mosquitto.sh install || say "Without mosquitto; tests of MQTT are skipped."
+  scripts/services/kafka.sh install || say "Without kcat; tests with what others write to Kafka are skipped."
   if ! compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null; then
     (
       NEEDED_PACKAGES=(faketime)

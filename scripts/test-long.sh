@@ -29,3 +29,5 @@ stage "setup" scripts/setup.sh
 stage "tests with $NOETL_KILLS kills and $PROPTEST_CASES cases" run_tests
 stage "routes on sqlite" scripts/test-routes.sh sqlite
 stage "routes on postgres" scripts/test-routes.sh postgres
+# Only programs that are built with it have DuckDB.
+if has npm; then stage "duckdb" scripts/duckdb.sh test; fi

@@ -7,9 +7,12 @@ set -euo pipefail
 
 export NOETL_TEST_STORE=$1
 shift
-modules=("${@/%/::}")
 if has cargo-nextest; then
-  cargo nextest run --locked --package noetl-server --test it --profile ci "${modules[@]}"
+  # All of the workspace, as the tests before it: with one package alone, much of what it needs would be
+  # built again with other features.
+  wanted='binary_id(noetl-server::it)'
+  if [ $# -gt 0 ]; then wanted+=" & test(/^($(IFS='|' && echo "$*"))::/)"; fi
+  cargo nextest run --locked --workspace --profile ci --test-threads "$(test_threads)" -E "$wanted"
 else
-  cargo test --locked --package noetl-server --test it --no-fail-fast -- "${modules[@]}"
+  cargo test --locked --package noetl-server --test it --no-fail-fast -- "${@/%/::}"
 fi

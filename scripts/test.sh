@@ -13,9 +13,15 @@ finish() {
 }
 trap finish EXIT
 
+# Where the shared database is, so that not every test has to find out.
+share_postgres() {
+  NOETL_TEST_POSTGRES=$(scripts/services/postgres.sh shared)
+  export NOETL_TEST_POSTGRES
+}
+
 run_tests() {
   if has cargo-nextest; then
-    cargo nextest run --locked --workspace --profile ci
+    cargo nextest run --locked --workspace --profile ci --test-threads "$(test_threads)"
   else
     cargo test --locked --workspace --lib --bins --tests --no-fail-fast
   fi
@@ -25,6 +31,7 @@ stage "setup" scripts/setup.sh
 # shellcheck source=scripts/verify.sh
 . scripts/verify.sh
 stage "doc tests" cargo test --locked --workspace --doc --quiet
+if [ "${NOETL_TEST_SERVICES:-}" != off ]; then stage "shared database" share_postgres; fi
 stage "tests" run_tests
 # The heart of the API on the stores people use; `make test-long` asks all of it.
 heart=(internal intake projection outbox cleanup replay subscriptions ingress events commands executions runtime metrics dedup batches)
@@ -33,9 +40,16 @@ if [ "${NOETL_TEST_SERVICES:-}" != off ]; then
   stage "routes on postgres" scripts/test-routes.sh postgres "${heart[@]}"
 fi
 # The program as it ships: the tests above run it unoptimised and with extra assertions.
-stage "release build" cargo build --locked --release --package noetl-cli
+stage "web build" scripts/web.sh if-there
+# Together with what chaos needs, in the words chaos uses: another choice of packages would build much of it again.
+stage "release build" cargo build --locked --release --package noetl-cli --package noetl-bench --bin noetl --bin noetl-chaos
 stage "smoke" scripts/smoke.sh "$(target_dir)/release/noetl"
+stage "web" scripts/test-web.sh "$(target_dir)/release/noetl"
 # Always the same questions here; `make fuzz-api` asks others every time.
 if [ "${NOETL_TEST_SERVICES:-}" != off ]; then
   stage "api" env SEED=1 scripts/fuzz-api.sh 5 "$(target_dir)/release/noetl"
+fi
+# Each thing broken in each way once, under little work; `make chaos` has more.
+if [ "${NOETL_TEST_SERVICES:-}" != off ]; then
+  stage "chaos" env STEPS=500 SEED=1 scripts/chaos.sh
 fi

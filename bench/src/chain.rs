@@ -1,13 +1,13 @@
 //! Chains of no-op steps: what the engine, the journal and the store cost by themselves.
 
 use std::fmt::Write as _;
-use std::time::Instant;
 
 use noetl_control::StartRequest;
 use noetl_model::{ExecutionId, Fact, Map, Seq, Tenant, Value};
 
 use crate::report::Report;
 use crate::stage::{Medium, Stage};
+use crate::usage::{self, Usage};
 
 /// How executions are made and how many.
 pub(crate) struct Plan {
@@ -90,7 +90,7 @@ pub(crate) async fn run(
     let text = plan.playbook.clone();
     let (entry, _) = stage.control.catalog.register(&tenant, text, "playbook", false).await?;
     let before = stage.place.bytes().await?;
-    let (cpu, started) = (cpu_seconds(), Instant::now());
+    let before_all = Usage::now();
 
     let mut lanes = Vec::new();
     for lane in 0..plan.concurrency {
@@ -118,7 +118,8 @@ pub(crate) async fn run(
     for lane in lanes {
         ids.extend(lane.await??);
     }
-    let (seconds, cpu) = (started.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+    let used = before_all.used();
+    let resident_mib = usage::resident_mib();
 
     let steps = ids.len() * plan.steps_each;
     let measured = measured(&stage, &ids).await?;
@@ -131,20 +132,25 @@ pub(crate) async fn run(
     let per_step = |n: f64| n / as_f64(steps);
     // A command's row per step, and the execution's own, moved on.
     let rows = measured.rows + 2 * steps;
-    let rows_per_second = as_f64(rows) / seconds;
+    let rows_per_second = as_f64(rows) / used.seconds;
     Ok(Report {
         bench,
         store: plan.medium.name(),
         concurrency: plan.concurrency,
         steps,
-        steps_per_second: round(as_f64(steps) / seconds),
-        p50_us: measured.percentile(50),
-        p99_us: measured.percentile(99),
+        steps_per_second: round(as_f64(steps) / used.seconds),
+        p50_us: measured.per_mille(500),
+        p99_us: measured.per_mille(990),
+        p999_us: measured.per_mille(999),
         rows_per_step: round(per_step(as_f64(rows))),
         bytes_per_step: bytes.map(|bytes| round(per_step(bytes as f64))),
         raw_rows_per_second: raw.map(round),
         of_raw: raw.map(|raw| round(rows_per_second / raw)),
-        cpu_ms_per_1000_steps: round(per_step(cpu * 1e6)),
+        written_bytes_per_step: round(per_step(used.written_bytes)),
+        cpu_ms_per_1000_steps: round(per_step(used.cpu_seconds * 1e6)),
+        resident_mib: round(resident_mib),
+        allocations_per_step: used.allocations.map(|count| round(per_step(count as f64))),
+        of_fsync: None,
         cost_ratio: None,
     })
 }
@@ -157,8 +163,8 @@ struct Measured {
 }
 
 impl Measured {
-    fn percentile(&self, percent: usize) -> i64 {
-        let at = (self.gaps_us.len() * percent / 100).min(self.gaps_us.len().saturating_sub(1));
+    fn per_mille(&self, part: usize) -> i64 {
+        let at = (self.gaps_us.len() * part / 1000).min(self.gaps_us.len().saturating_sub(1));
         self.gaps_us.get(at).copied().unwrap_or(0)
     }
 }
@@ -192,17 +198,6 @@ async fn measured(
     }
     measured.gaps_us.sort_unstable();
     Ok(measured)
-}
-
-/// Processor seconds of this process so far, all threads.
-pub(crate) fn cpu_seconds() -> f64 {
-    const TICKS_PER_SECOND: f64 = 100.0;
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name in parentheses may hold spaces; user and system time follow as fields 14 and 15.
-    let fields: Vec<&str> =
-        stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
-    (ticks(11) + ticks(12)) / TICKS_PER_SECOND
 }
 
 pub(crate) fn as_f64(n: usize) -> f64 {

@@ -8,8 +8,9 @@ use noetl_model::{CatalogId, Map, Tenant, Value};
 use noetl_store::ExecutionStatus;
 use serde_json::json;
 
-use crate::chain::{as_f64, cpu_seconds, round};
+use crate::chain::{as_f64, round};
 use crate::stage::{Medium, Stage};
+use crate::usage::cpu_seconds;
 
 const HEAD: &str = "apiVersion: noetl.io/v2\nkind: Playbook\n";
 
@@ -98,6 +99,39 @@ pub(crate) async fn calls(medium: &Medium) -> Measured {
         "calls": CALLS,
         "calls_per_second": round(as_f64(CALLS) / seconds),
         "cpu_ms_per_1000_calls": round(cpu * 1e6 / as_f64(CALLS)),
+    }))
+}
+
+/// Results of steps that are kept in the log, and of such that are kept beside it.
+pub(crate) async fn large(medium: &Medium) -> Measured {
+    const STEPS: usize = 20;
+    const TIMES: usize = 10;
+    const SMALL: usize = 16 * 1024;
+    const LARGE: usize = 256 * 1024;
+    let stage = Stage::open(medium, SLOTS).await?;
+    let mut text = format!("{HEAD}metadata: {{name: large}}\nworkflow:\n");
+    for step in 0..STEPS {
+        let _ = writeln!(
+            text,
+            "  - {{step: s{step}, tool: {{kind: noop, result: {{text: '{{{{ workload.text }}}}', n: {step}}}}}, next: {{arcs: [{{step: s{}}}]}}}}",
+            step + 1
+        );
+    }
+    let _ = writeln!(text, "  - {{step: s{STEPS}, tool: {{kind: noop}}}}");
+    let playbook = register(&stage.control, &text).await?;
+    let of = |bytes: usize| Map::from_iter([("text".to_owned(), Value::from("x".repeat(bytes)))]);
+    let (small, _) = timed(&stage.control, playbook, &of(SMALL), TIMES).await?;
+    let (large, cpu) = timed(&stage.control, playbook, &of(LARGE), TIMES).await?;
+    stage.close().await;
+    let results = as_f64(STEPS * TIMES);
+    Ok(json!({
+        "bench": "large",
+        "store": medium.name(),
+        "results": STEPS * TIMES,
+        "us_per_result_of_16_kib": round(small * 1e6 / results),
+        "us_per_result_of_256_kib": round(large * 1e6 / results),
+        "megabytes_per_second": round(results * as_f64(LARGE) / 1e6 / large),
+        "cpu_ms_per_result": round(cpu * 1e3 / results),
     }))
 }
 

@@ -197,3 +197,14 @@ pub(crate) fn fill_sqlite(file: &std::path::Path, count: usize) -> rusqlite::Res
     )?;
     Ok(())
 }
+
+/// Bytes of a database, as the server counts them.
+pub(crate) fn postgres_bytes(url: &str) -> Result<f64, Box<dyn std::error::Error>> {
+    let query = "select pg_database_size(current_database())";
+    let output =
+        std::process::Command::new("psql").args(["-X", "-A", "-t", "-c", query, url]).output()?;
+    if !output.status.success() {
+        return Err("psql could not say how large a database is".into());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().parse()?)
+}

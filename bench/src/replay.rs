@@ -11,6 +11,7 @@ use noetl_store::{Store, Until};
 
 use crate::report::line;
 use crate::stage::{Medium, Stage};
+use crate::usage::memory_mib;
 use crate::work;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -33,13 +34,13 @@ pub(crate) async fn replay(medium: &Medium, events: usize) -> Outcome<String> {
         limit: None,
         resolve_payloads: false,
     };
-    let before = memory("VmRSS")?;
+    let before = memory_mib("self", "VmRSS:");
     // Lets the peak begin anew.
     std::fs::write("/proc/self/clear_refs", "5")?;
     let started = Instant::now();
     let replayed = stage.control.replay.state(&request).await?;
     let took = started.elapsed().as_secs_f64();
-    let growth = memory("VmHWM")? - before;
+    let growth = memory_mib("self", "VmHWM:") - before;
     if replayed.state.event_count != u64::try_from(rows)? {
         return Err(format!("{} events of {rows}", replayed.state.event_count).into());
     }
@@ -54,7 +55,7 @@ pub(crate) async fn replay(medium: &Medium, events: usize) -> Outcome<String> {
         ("rows_per_second", rate),
         ("raw_read_rows_per_second", raw),
         ("of_raw", rate / raw),
-        ("memory_growth_mib", growth / 1024.0),
+        ("memory_growth_mib", growth),
         ("again_ms", again * 1e3),
     ];
     Ok(line("replay", medium.name(), &fields))
@@ -80,12 +81,4 @@ async fn raw_rows_per_second(
         return Err(format!("{rows} rows of {expected}").into());
     }
     Ok(rows as f64 / started.elapsed().as_secs_f64())
-}
-
-/// A line of the process's status, in kibibytes.
-fn memory(name: &str) -> Outcome<f64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find(|line| line.starts_with(name)).ok_or("no such line")?;
-    let number = line.split_whitespace().nth(1).ok_or("no number")?;
-    Ok(number.parse()?)
 }

@@ -19,6 +19,8 @@ pub(crate) struct Report {
     pub(crate) p50_us: i64,
     /// The same: of a hundred, one takes longer.
     pub(crate) p99_us: i64,
+    /// The same: of a thousand, one takes longer.
+    pub(crate) p999_us: i64,
     /// Rows of the log and of commands per step.
     pub(crate) rows_per_step: f64,
     /// Bytes of the database per step; null in memory.
@@ -30,6 +32,16 @@ pub(crate) struct Report {
     pub(crate) of_raw: Option<f64>,
     /// Processor milliseconds per thousand steps, of all threads.
     pub(crate) cpu_ms_per_1000_steps: f64,
+    /// Bytes this process sent to the disk per step.
+    pub(crate) written_bytes_per_step: f64,
+    /// Memory of the process at the end.
+    pub(crate) resident_mib: f64,
+    /// Times memory was asked for per step; only in a build that counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) allocations_per_step: Option<f64>,
+    /// The median by the median sync of the same disk; only alone on SQLite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) of_fsync: Option<f64>,
     /// Cost per step by that of a short execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cost_ratio: Option<f64>,

@@ -108,12 +108,28 @@ impl Stage {
     }
 
     pub(crate) async fn on(place: Place, slots: usize) -> Result<Self, Box<dyn std::error::Error>> {
+        Self::with(place, slots, Registry::default().with(Noop)).await
+    }
+
+    /// With these tools.
+    pub(crate) async fn with(
+        place: Place,
+        slots: usize,
+        tools: Registry,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
         let options = Options { slots, ..Options::default() };
         let control = Control::open(options, place.store.clone(), Arc::new(SystemClock)).await?;
         let control = Arc::new(control);
-        let worker = Worker::new(control.local.clone(), Registry::default().with(Noop));
+        let worker = Worker::new(control.local.clone(), tools);
         let worker = tokio::spawn(worker.run(Duration::from_secs(1)));
         Ok(Self { control, place, worker })
+    }
+
+    /// Closes it with what still runs left behind.
+    pub(crate) async fn abandon(self) {
+        self.worker.abort();
+        self.control.close().await;
+        drop(self.place.close().await);
     }
 
     pub(crate) async fn close(self) -> Place {

@@ -134,7 +134,7 @@ async fn on_replicas(medium: &Medium, count: usize, steps: usize) -> Outcome<(f6
     let tenant = Tenant::default();
     let text = crate::chain::chain_text(100);
     let (entry, _) = stages[0].control.catalog.register(&tenant, text, "playbook", false).await?;
-    let cpu = crate::chain::cpu_seconds();
+    let cpu = crate::usage::cpu_seconds();
     let mut lanes = tokio::task::JoinSet::new();
     let width = WIDTH * count;
     let executions = (steps / 100 / width).max(1);
@@ -156,7 +156,7 @@ async fn on_replicas(medium: &Medium, count: usize, steps: usize) -> Outcome<(f6
         lane?;
     }
     let steps = (executions * width * 100) as f64;
-    let cpu = crate::chain::cpu_seconds() - cpu;
+    let cpu = crate::usage::cpu_seconds() - cpu;
     let conflicts: u64 = stages.iter().map(|stage| stage.control.conflicts()).sum();
     for stage in stages {
         drop(Arc::new(stage.close().await));

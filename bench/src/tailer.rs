@@ -1,8 +1,6 @@
 //! How fast committed rows get to the event stream, beside how fast the same server takes the same
 //! payloads from whoever has nothing else to do.
 
-use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +12,7 @@ use noetl_store::tail::Lane;
 use noetl_store::{Store, SystemClock};
 use tokio::sync::watch;
 
+use crate::nats::Server;
 use crate::report::line;
 use crate::stage::{Medium, Place};
 use crate::work;
@@ -118,35 +117,4 @@ async fn raw(store: &dyn Store, bus: &dyn EventStream) -> Outcome<f64> {
         }
     }
     Ok(f64::from(u32::try_from(count)?) / started.elapsed().as_secs_f64())
-}
-
-/// A private NATS, removed with this.
-struct Server {
-    directory: PathBuf,
-    url: String,
-}
-
-impl Server {
-    fn start() -> Outcome<Self> {
-        let name = format!("noetl-nats-bench-{}", std::process::id());
-        let directory = std::env::temp_dir().join(name);
-        let url = script(&["start", &directory.display().to_string()])?;
-        Ok(Self { directory, url })
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // What is left of it is in a temporary directory.
-        let _ = script(&["remove", &self.directory.display().to_string()]);
-    }
-}
-
-fn script(arguments: &[&str]) -> Outcome<String> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/services/nats.sh");
-    let output = Command::new(path).args(arguments).output()?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

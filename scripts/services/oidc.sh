@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Starts an OpenID Connect provider for tests (oidc-provider, from npm) on a free port of this machine
 # and prints its address as the first line. It gives tokens by client credentials: the client `<role>`
-# or `<role>@<tenant>`, whose secret is `secret`, gets one with that role. It ends when its standard
+# or `<role>@<tenant>`, whose secret is `secret`, gets one with that role. The client `page` is that of a
+# browser: whoever comes with it is signed in at once, as an operator. It ends when its standard
 # input is closed, so that it cannot outlive the test that started it.
 #
 # The first run installs it into target/services; later runs, and others at the same time, find it.

@@ -1,6 +1,6 @@
 //! What no other tool checks: the borders between crates, that each uses what it depends on, where
-//! SQL may be, how long a file may get, what a comment may say, and that what belongs together is
-//! there.
+//! SQL may be, how long a file may get, what a comment may say, that links lead somewhere, and that
+//! what belongs together is there.
 //!
 //! Each check is one file, takes text and gives [`Finding`]s, and reads nothing itself; this file
 //! reads the tree and asks Cargo. A finding names its place and says what would be right.
@@ -10,6 +10,7 @@ mod codes;
 mod dependencies;
 mod examples;
 mod exceptions;
+mod links;
 mod manifests;
 mod scan;
 mod sql;
@@ -72,6 +73,7 @@ pub(crate) fn run(root: &Path) -> Result<Report, String> {
     findings.extend(ceiling::check(&tree, &exceptions));
     findings.extend(words::check(&tree));
     findings.extend(examples::check(&tree));
+    findings.extend(links::check(&tree));
     findings.extend(exceptions.gone(&tree));
     match tree.has_folder("docs/errors") {
         true => findings.extend(codes::check(&tree)),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use noetl_api::catalog::RegisterRequest;
@@ -25,7 +25,7 @@ const WIDTH: usize = 6;
 pub(crate) const STEPS: usize = WIDTH + 2;
 
 /// What is run.
-const PATH: &str = "soak/fan";
+pub(crate) const PATH: &str = "soak/fan";
 
 /// How long a caller waits before it comes again.
 const REST: Duration = Duration::from_millis(200);
@@ -33,6 +33,7 @@ const REST: Duration = Duration::from_millis(200);
 /// Callers at work.
 pub(crate) struct Load {
     is_over: Arc<AtomicBool>,
+    started: Arc<AtomicUsize>,
     callers: JoinSet<Vec<ExecutionId>>,
 }
 
@@ -43,17 +44,23 @@ impl Load {
     ) -> Result<Self, Failure> {
         let Some(client) = servers[0].client().await else { return Err("no server".into()) };
         client.register(&RegisterRequest::playbook(playbook()), false).await?;
-        let is_over = Arc::new(AtomicBool::new(false));
+        let (is_over, started) = (Arc::new(AtomicBool::new(false)), Arc::<AtomicUsize>::default());
         let mut callers = JoinSet::new();
         for _ in 0..CALLERS {
             let caller = Caller {
                 servers: servers.clone(),
                 chance: chance.part(),
                 is_over: is_over.clone(),
+                started: started.clone(),
             };
             callers.spawn(caller.run());
         }
-        Ok(Self { is_over, callers })
+        Ok(Self { is_over, started, callers })
+    }
+
+    /// How many starts were answered so far.
+    pub(crate) fn started(&self) -> usize {
+        self.started.load(Ordering::Relaxed)
     }
 
     /// Stops it. Returns every execution whose start was answered.
@@ -67,6 +74,7 @@ struct Caller {
     servers: Vec<Arc<Server>>,
     chance: Chance,
     is_over: Arc<AtomicBool>,
+    started: Arc<AtomicUsize>,
 }
 
 impl Caller {
@@ -88,7 +96,10 @@ impl Caller {
             }
             let request = ExecuteRequest::path(PATH, serde_json::Map::new());
             match client.execute(&request).await {
-                Ok(reply) => acknowledged.push(ExecutionId::new(reply.execution_id.get())),
+                Ok(reply) => {
+                    acknowledged.push(ExecutionId::new(reply.execution_id.get()));
+                    self.started.fetch_add(1, Ordering::Relaxed);
+                }
                 Err(_) => tokio::time::sleep(REST).await,
             }
         }

@@ -63,6 +63,10 @@ async fn soak(arguments: &Arguments) -> Result<Verdict, Failure> {
         servers.push(Arc::new(Server::start(&arguments.noetl, database.url()).await?));
     }
     let load = Load::start(servers.clone(), &mut chance).await?;
+    // What is killed before anything runs shows nothing.
+    while load.started() == 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     let until = Instant::now() + Duration::from_secs_f64(arguments.minutes * 60.0);
     let (mut kills, mut crashes) = (0, 0);
     while Instant::now() < until {

@@ -1,6 +1,6 @@
 //! What has to hold of every log, whatever was killed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use noetl_model::{ExecutionId, Fact, Seq, Tenant};
@@ -9,7 +9,7 @@ use noetl_store_postgres::{Options, PostgresStore};
 use serde::Serialize;
 
 use crate::Failure;
-use crate::load::STEPS;
+use crate::load::{PATH, STEPS};
 
 /// Rows and events read at a time.
 const PAGE: usize = 1000;
@@ -65,7 +65,8 @@ impl Verdict {
             }
         }
         verdict.executions = found.len();
-        for row in found.values() {
+        // What others run beside the load ends as they like.
+        for row in found.values().filter(|row| *row.path == *PATH) {
             verdict.look_at(&store, row).await?;
         }
         Ok(verdict)
@@ -78,6 +79,7 @@ impl Verdict {
     async fn look_at(&mut self, store: &PostgresStore, row: &ExecutionRow) -> Result<(), Failure> {
         let (mut seq, mut ends, mut open) = (Seq::START, 0, 0);
         let mut left: HashMap<String, usize> = HashMap::new();
+        let mut completed = HashSet::new();
         loop {
             let page = store.read(row.id, seq, PAGE).await?;
             for event in &page {
@@ -92,6 +94,9 @@ impl Verdict {
                         None => self.problem(row, format!("command {} has no row", event.id)),
                     },
                     Fact::CommandExpired { .. } => self.again += 1,
+                    Fact::CommandCompleted { command, .. } if !completed.insert(*command) => {
+                        self.problem(row, format!("command {command} was completed twice"));
+                    }
                     Fact::StepExited { step, .. } => {
                         *left.entry(step.to_string()).or_default() += 1;
                     }
@@ -138,8 +143,8 @@ impl Verdict {
             Err(error) => println!("{{\"error\":\"{error}\"}}"),
         }
         eprintln!(
-            "{} executions with {} events ({} starts acknowledged); servers killed {} times, the \
-             database {} times; {} commands run again; {} unfinished; seed {seed}",
+            "{} executions with {} events ({} starts acknowledged); {} faults, and {} crashes of the \
+             database; {} commands run again; {} unfinished; seed {seed}",
             self.executions,
             self.events,
             self.acknowledged,

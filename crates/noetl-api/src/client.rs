@@ -21,12 +21,15 @@ use serde::de::DeserializeOwned;
 pub use call::{Answer, Call};
 pub use follow::{Follow, Heard};
 
+use crate::approvals::ApprovalList;
 use crate::catalog::{RegisterReply, RegisterRequest};
 use crate::commands::{ClaimReply, Command};
 use crate::error::ErrorBody;
 use crate::events::{EventReply, EventRequest, EventsReply};
 use crate::execute::{ExecuteReply, ExecuteRequest};
-use crate::executions::{CancelReply, CancelRequest, ExecutionDetail, StatusReply};
+use crate::executions::{
+    AnswerReply, AnswerRequest, CancelReply, CancelRequest, ExecutionDetail, StatusReply,
+};
 use crate::health::Health;
 
 /// How long a request may take. A worker's report may be held for 20 s while the journal is busy.
@@ -226,6 +229,21 @@ impl Client {
     ) -> Result<CancelReply, ClientError> {
         let request = CancelRequest { reason, ..CancelRequest::default() };
         self.value(calls::cancel(id, &request)).await
+    }
+
+    /// Steps that wait for a person, oldest first, up to so many.
+    pub async fn approvals(&self, limit: usize) -> Result<ApprovalList, ClientError> {
+        self.value(calls::approvals(limit)).await
+    }
+
+    /// Gives a step the answer it waits for.
+    pub async fn answer(
+        &self,
+        id: ExecutionId,
+        command: CommandId,
+        request: &AnswerRequest,
+    ) -> Result<AnswerReply, ClientError> {
+        self.value(calls::answer(id, command, request)).await
     }
 
     /// Says something about an execution, as a worker does.

@@ -1,5 +1,6 @@
 //! Numbers for dashboards.
 
+use noetl_model::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -41,6 +42,31 @@ pub struct DashboardStats {
     pub total_playbooks: u64,
     /// Workers elsewhere that were heard of lately.
     pub total_workers: u64,
+}
+
+/// The reply of `GET /api/dashboard/activity`: executions by when they started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ActivityReply {
+    /// When the first stretch begins.
+    #[schema(value_type = String, format = DateTime)]
+    pub from: Timestamp,
+    /// How long each is, in seconds.
+    pub stretch_seconds: u64,
+    /// The stretches, oldest first; the last holds the present.
+    pub stretches: Vec<Activity>,
+}
+
+/// Executions that started in one stretch of time, by how they stand now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Activity {
+    /// Those under way.
+    pub running: u64,
+    /// Those that ended well.
+    pub completed: u64,
+    /// Those that ended badly.
+    pub failed: u64,
+    /// Those that were stopped.
+    pub cancelled: u64,
 }
 
 /// The reply of `GET /api/dashboard/widgets`.

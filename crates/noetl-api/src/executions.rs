@@ -48,6 +48,15 @@ pub struct ExecutionView {
     pub error: Option<String>,
 }
 
+/// One message of `GET /api/executions/stream`: what is new in a list.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ListChange {
+    /// Executions that are new to the list, or stand differently.
+    pub changed: Vec<ExecutionView>,
+    /// Those that are in it no more.
+    pub gone: Vec<Id>,
+}
+
 /// The reply of `GET /api/executions/{id}`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ExecutionDetail {

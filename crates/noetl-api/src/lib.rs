@@ -4,6 +4,7 @@
 //! one shape. Nothing here decides or stores anything; the server and the client share these types,
 //! so a field cannot be spelled in two ways.
 
+pub mod approvals;
 pub mod callbacks;
 pub mod catalog;
 mod client;

@@ -51,3 +51,59 @@ pub struct SessionUser {
     /// What its holder may do.
     pub roles: Vec<String>,
 }
+
+/// The reply of `GET /api/auth/mode`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuthMode {
+    /// `open`, `token` or `oidc`.
+    pub mode: String,
+    /// Where people sign in with a browser, if that was set up.
+    pub sign_in: Option<SignInPlace>,
+    /// Why they cannot now, though it was.
+    pub trouble: Option<String>,
+}
+
+/// Where people sign in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SignInPlace {
+    /// The provider's page.
+    pub authorization_endpoint: String,
+    /// As whom a page asks there.
+    pub client_id: String,
+    /// For what.
+    pub scope: String,
+    /// Whom the token is to be made for.
+    pub audience: String,
+}
+
+/// The body of `POST /api/auth/oidc/token`. Printing it shows nothing of the code.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CodeRequest {
+    /// The code that the provider gave.
+    pub code: String,
+    /// What the challenge was made from.
+    pub code_verifier: String,
+    /// Where the provider sent the person back to.
+    pub redirect_uri: String,
+}
+
+impl fmt::Debug for CodeRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CodeRequest(…)")
+    }
+}
+
+/// Who signed in has this. Printing it shows nothing of the token.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SignedIn {
+    /// The token to show with every request.
+    pub token: String,
+    /// For how many seconds it is good, if that is known.
+    pub expires_in: Option<u64>,
+}
+
+impl fmt::Debug for SignedIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SignedIn(…)")
+    }
+}

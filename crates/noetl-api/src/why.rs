@@ -9,9 +9,9 @@ use crate::Id;
 /// The reply of `GET /api/executions/{id}/why`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WhyReply {
-    /// The execution.
+    /// The execution, or the subscription.
     pub execution_id: Id,
-    /// `RUNNING`, `COMPLETED`, `FAILED` or `CANCELLED`.
+    /// `RUNNING`, `COMPLETED`, `FAILED` or `CANCELLED`; the state of a subscription.
     pub status: String,
     /// One sentence for people.
     pub summary: String,
@@ -26,7 +26,7 @@ pub struct WhyReply {
 /// One thing an execution waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WaitView {
-    /// `worker`, `report`, `time`, `child`, `answer`, `admission`, `join` or `loop`.
+    /// `worker`, `report`, `time`, `child`, `answer`, `admission`, `join`, `loop` or `subscription`.
     pub kind: String,
     /// The step it is about.
     pub step: String,

@@ -202,3 +202,24 @@ pub struct HeartbeatReply {
     /// How long it holds the others without another heartbeat.
     pub lease_seconds: u64,
 }
+
+/// The reply of `GET /api/worker/load`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LoadReply {
+    /// One for each worker that holds something, by name.
+    pub workers: Vec<LoadView>,
+    /// Whether everything that is under way was counted; else there is more.
+    pub complete: bool,
+}
+
+/// What a worker holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LoadView {
+    /// Its name.
+    pub worker: String,
+    /// How many commands it holds.
+    pub held: u64,
+    /// When the oldest of them was issued.
+    #[schema(value_type = String, format = DateTime)]
+    pub oldest: Timestamp,
+}

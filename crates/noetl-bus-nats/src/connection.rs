@@ -62,6 +62,13 @@ impl Connection {
         self.session.borrow().clone()
     }
 
+    /// Resolves when there is none.
+    pub(crate) async fn lost(&self) {
+        let mut session = self.session.clone();
+        // Without anybody who connects there is none either.
+        let _ = session.wait_for(Option::is_none).await;
+    }
+
     pub(crate) fn is_there(&self) -> bool {
         self.session.borrow().is_some()
     }

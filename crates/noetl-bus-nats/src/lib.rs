@@ -7,6 +7,7 @@
 
 mod address;
 mod connection;
+mod reading;
 mod stream;
 
 pub use address::{Address, AddressError};

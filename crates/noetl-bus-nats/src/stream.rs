@@ -1,6 +1,6 @@
 //! The stream itself.
 
-use async_nats::jetstream::consumer::pull;
+use async_nats::jetstream::consumer::{self, pull};
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, Info};
 use async_nats::jetstream::context::{
     CreateStreamErrorKind, GetStreamErrorKind, PublishAckFuture, PublishErrorKind,
@@ -13,7 +13,7 @@ use futures::TryStreamExt;
 use futures::future::join_all;
 use noetl_bus::{
     BusError, CommandBus, Consumer, ConsumerState, EventStream, Message, PublishError, Stored,
-    StreamSettings,
+    StreamSettings, StreamState,
 };
 use tokio::time::timeout;
 
@@ -25,7 +25,7 @@ const HEADERS_MAX: usize = 1024;
 
 /// A stream on a NATS server.
 pub struct NatsStream {
-    connection: Connection,
+    pub(crate) connection: Connection,
 }
 
 impl NatsStream {
@@ -34,12 +34,12 @@ impl NatsStream {
         Self { connection: Connection::open(address) }
     }
 
-    fn session(&self) -> Option<Session> {
+    pub(crate) fn session(&self) -> Option<Session> {
         self.connection.session()
     }
 }
 
-const NOT_CONNECTED: &str = "it is not connected";
+pub(crate) const NOT_CONNECTED: &str = "it is not connected";
 
 #[async_trait]
 impl EventStream for NatsStream {
@@ -85,7 +85,7 @@ impl EventStream for NatsStream {
 
 #[async_trait]
 impl CommandBus for NatsStream {
-    async fn consumers(&self, stream: &str) -> Result<Option<Vec<ConsumerState>>, BusError> {
+    async fn state(&self, stream: &str) -> Result<Option<StreamState>, BusError> {
         let session = self.session().ok_or_else(|| BusError::Away(NOT_CONNECTED.to_owned()))?;
         let stream = match session.context.get_stream(stream).await {
             Ok(stream) => stream,
@@ -100,7 +100,22 @@ impl CommandBus for NatsStream {
                 return Err(BusError::Away("it takes too long to list the consumers".to_owned()));
             }
         };
-        Ok(Some(listed.into_iter().map(state_of).collect()))
+        let made = stream.cached_info().created.unix_timestamp_nanos();
+        Ok(Some(StreamState { made, consumers: listed.into_iter().map(state_of).collect() }))
+    }
+
+    async fn redirect(&self, stream: &str, consumer: &Consumer) -> Result<(), BusError> {
+        let session = self.session().ok_or_else(|| BusError::Away(NOT_CONNECTED.to_owned()))?;
+        let stream = session.context.get_stream(stream).await.map_err(|error| away(&error))?;
+        let info = stream.consumer_info(&consumer.name).await.map_err(|error| away(&error))?;
+        // All else stays as whoever made it wanted it.
+        let config = consumer::Config {
+            filter_subject: consumer.filter.clone(),
+            filter_subjects: Vec::new(),
+            ..info.config
+        };
+        let made = stream.create_consumer(config).await;
+        made.map(drop).map_err(|error| BusError::Refused(chain(&error)))
     }
 }
 

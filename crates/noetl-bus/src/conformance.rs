@@ -10,7 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    CommandBus, Consumer, ConsumerState, Kept, Message, PublishError, Stored, StreamSettings,
+    CommandBus, CommandReader, Consumer, ConsumerState, Given, Kept, Message, PublishError,
+    ReadError, Stored, StreamSettings,
 };
 
 /// What a case sees of a stream from the other side.
@@ -40,12 +41,17 @@ pub enum Answer {
 /// The stream a case runs on, and its other side.
 pub struct Subject {
     pub stream: Arc<dyn CommandBus>,
+    pub reader: Arc<dyn CommandReader>,
     pub inspect: Arc<dyn Inspect>,
 }
 
 impl Subject {
-    pub fn new(stream: Arc<dyn CommandBus>, inspect: Arc<dyn Inspect>) -> Self {
-        Self { stream, inspect }
+    pub fn new(
+        stream: Arc<dyn CommandBus>,
+        reader: Arc<dyn CommandReader>,
+        inspect: Arc<dyn Inspect>,
+    ) -> Self {
+        Self { stream, reader, inspect }
     }
 }
 
@@ -99,7 +105,14 @@ macro_rules! event_stream_suite {
                 what_a_consumer_has_not_dealt_with_is_told,
                 a_consumer_reads_its_own_subjects_only,
                 consumers_are_added_to_a_stream_that_is_there,
-                no_stream_has_no_consumers,
+                a_reader_is_given_what_is_there_up_to_so_many,
+                a_reader_that_waits_is_given_what_comes,
+                what_is_given_back_is_given_again_at_once,
+                readers_of_one_name_share_what_there_is,
+                several_readers_are_read_as_one,
+                nobody_reads_as_somebody_that_is_not_there,
+                a_stream_that_is_gone_has_no_state_and_the_next_is_another,
+                a_consumer_is_given_other_subjects,
             }
         }
     };
@@ -229,11 +242,138 @@ pub async fn consumers_are_added_to_a_stream_that_is_there(subject: &Subject) {
     assert_eq!(waiting(subject, "reader").await, (0, 0), "it stays as it is");
 }
 
-pub async fn no_stream_has_no_consumers(subject: &Subject) {
-    assert_eq!(subject.stream.consumers(&settings().name).await, Ok(None));
+pub async fn a_stream_that_is_gone_has_no_state_and_the_next_is_another(subject: &Subject) {
+    let name = settings().name;
+    assert_eq!(subject.stream.state(&name).await, Ok(None));
     subject.stream.ensure(&settings()).await.expect("a stream");
+    let first = subject.stream.state(&name).await.expect("an answer").expect("a stream");
+    assert_eq!(subject.stream.state(&name).await, Ok(Some(first.clone())));
     subject.inspect.delete().await;
-    assert_eq!(subject.stream.consumers(&settings().name).await, Ok(None));
+    assert_eq!(subject.stream.state(&name).await, Ok(None));
+    subject.stream.ensure(&settings()).await.expect("a stream");
+    let second = subject.stream.state(&name).await.expect("an answer").expect("a stream");
+    assert_ne!(second.made, first.made);
+    assert_eq!(second.consumers, first.consumers);
+}
+
+pub async fn a_consumer_is_given_other_subjects(subject: &Subject) {
+    let elsewhere = StreamSettings { consumers: vec![consumer("cases.y")], ..settings() };
+    subject.stream.ensure(&elsewhere).await.expect("a stream");
+    let name = &settings().name;
+    subject.stream.redirect(name, &consumer("cases.>")).await.expect("another filter");
+    assert!(states(subject).await[0].reads("cases.z.1"));
+    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::New)]);
+    let given = subject.inspect.give("reader", Answer::Done).await.map(|kept| kept.id);
+    assert_eq!(given.as_deref(), Some("a"));
+    let missing = Consumer { name: "missing".to_owned(), ..consumer("cases.>") };
+    assert!(subject.stream.redirect(name, &missing).await.is_err());
+    assert_eq!(states(subject).await.len(), 1, "none is made");
+}
+
+pub async fn a_reader_is_given_what_is_there_up_to_so_many(subject: &Subject) {
+    subject.stream.ensure(&settings()).await.expect("a stream");
+    assert_eq!(read(subject, 3, AT_ONCE).await, Ok(Vec::new()), "the wait ends");
+    assert_eq!(subject.stream.publish(messages(["a", "b", "c"])).await, vec![Ok(Stored::New); 3]);
+    let first = read(subject, 2, LONG).await.expect("two");
+    assert_eq!(said(&first), ["a", "b"]);
+    assert!(first.iter().all(|given| given.subject == "cases.x"));
+    let rest = read(subject, 2, LONG).await.expect("one");
+    assert_eq!(said(&rest), ["c"]);
+    assert_eq!(waiting(subject, "reader").await, (0, 3));
+    subject.reader.done(&receipts(&first)).await;
+    subject.reader.done(&receipts(&rest)).await;
+    until_waiting(subject, (0, 0)).await;
+    assert_eq!(read(subject, 2, AT_ONCE).await, Ok(Vec::new()));
+}
+
+pub async fn a_reader_that_waits_is_given_what_comes(subject: &Subject) {
+    subject.stream.ensure(&settings()).await.expect("a stream");
+    let reading = read(subject, 5, LONG);
+    let publishing = async {
+        tokio::time::sleep(AT_ONCE).await;
+        assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::New)]);
+    };
+    let (read, ()) = tokio::join!(reading, publishing);
+    assert_eq!(said(&read.expect("one")), ["a"]);
+}
+
+pub async fn what_is_given_back_is_given_again_at_once(subject: &Subject) {
+    subject.stream.ensure(&settings()).await.expect("a stream");
+    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::New)]);
+    let given = read(subject, 1, LONG).await.expect("one");
+    subject.reader.again(&receipts(&given)).await;
+    let given = read(subject, 1, LONG).await.expect("the same");
+    assert_eq!(said(&given), ["a"]);
+}
+
+pub async fn readers_of_one_name_share_what_there_is(subject: &Subject) {
+    subject.stream.ensure(&settings()).await.expect("a stream");
+    assert_eq!(subject.stream.publish(messages(["a", "b"])).await, vec![Ok(Stored::New); 2]);
+    let (one, other) = tokio::join!(read(subject, 1, LONG), read(subject, 1, LONG));
+    let mut both = said(&one.expect("one"));
+    both.extend(said(&other.expect("another")));
+    both.sort();
+    assert_eq!(both, ["a", "b"]);
+}
+
+pub async fn several_readers_are_read_as_one(subject: &Subject) {
+    let narrow = Consumer { name: "narrow".to_owned(), ..consumer("cases.y.>") };
+    let both = StreamSettings { consumers: vec![narrow, consumer("cases.x")], ..settings() };
+    subject.stream.ensure(&both).await.expect("a stream");
+    let mut batch = messages(["a", "b"]);
+    batch[1].subject = "cases.y.1".to_owned();
+    assert_eq!(subject.stream.publish(batch).await, vec![Ok(Stored::New); 2]);
+    let names = ["reader".to_owned(), "narrow".to_owned()];
+    let read = subject.reader.next(&settings().name, &names, 8, LONG).await;
+    let mut given = said(&read.expect("both"));
+    given.sort();
+    assert_eq!(given, ["a", "b"]);
+}
+
+pub async fn nobody_reads_as_somebody_that_is_not_there(subject: &Subject) {
+    assert_eq!(read(subject, 1, LONG).await, Err(ReadError::NoReader), "there is no stream");
+    let nobody = StreamSettings { consumers: Vec::new(), ..settings() };
+    subject.stream.ensure(&nobody).await.expect("a stream");
+    assert_eq!(read(subject, 1, LONG).await, Err(ReadError::NoReader));
+    assert_eq!(states(subject).await, [], "and nobody was made");
+    let none = subject.reader.next(&settings().name, &[], 1, LONG).await;
+    assert_eq!(none, Err(ReadError::NoReader));
+    subject.stream.ensure(&settings()).await.expect("a reader");
+    let reading = read(subject, 1, LONG);
+    let deleting = async {
+        tokio::time::sleep(AT_ONCE).await;
+        subject.inspect.delete().await;
+    };
+    let (read, ()) = tokio::join!(reading, deleting);
+    assert_eq!(read, Err(ReadError::NoReader), "who waits is told");
+}
+
+/// Long enough for what is there.
+const AT_ONCE: Duration = Duration::from_millis(100);
+
+/// Nothing takes this long unless it never comes.
+const LONG: Duration = Duration::from_secs(60);
+
+async fn read(subject: &Subject, max: usize, wait: Duration) -> Result<Vec<Given>, ReadError> {
+    subject.reader.next(&settings().name, &["reader".to_owned()], max, wait).await
+}
+
+fn said(given: &[Given]) -> Vec<String> {
+    given.iter().map(|given| String::from_utf8_lossy(&given.payload).into_owned()).collect()
+}
+
+fn receipts(given: &[Given]) -> Vec<String> {
+    given.iter().map(|given| given.receipt.clone()).collect()
+}
+
+/// Waits until the reader stands so: what is said of messages is on its way for a while.
+async fn until_waiting(subject: &Subject, wanted: (u64, u64)) {
+    let comes = async {
+        while waiting(subject, "reader").await != wanted {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, comes).await.expect("what was said is heard");
 }
 
 fn consumer(filter: &str) -> Consumer {
@@ -241,8 +381,8 @@ fn consumer(filter: &str) -> Consumer {
 }
 
 async fn states(subject: &Subject) -> Vec<ConsumerState> {
-    let found = subject.stream.consumers(&settings().name).await.expect("an answer");
-    found.expect("the stream is there")
+    let found = subject.stream.state(&settings().name).await.expect("an answer");
+    found.expect("the stream is there").consumers
 }
 
 /// What a consumer has not been given, and what it has not answered for.

@@ -1,6 +1,7 @@
 //! A bus in one process, which can be made to fail.
 
 mod kept;
+mod reading;
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +11,8 @@ use tokio::sync::watch;
 
 use self::kept::KeptStream;
 use crate::{
-    BusError, CommandBus, ConsumerState, EventStream, Message, PublishError, Stored, StreamSettings,
+    BusError, CommandBus, Consumer, EventStream, Message, PublishError, Stored, StreamSettings,
+    StreamState,
 };
 
 /// A message a stream has.
@@ -30,11 +32,15 @@ pub struct MemoryStream {
     state: Mutex<State>,
     connected: watch::Sender<bool>,
     published: watch::Sender<u64>,
+    /// Changes whenever readers that wait have to look again for another reason.
+    given_back: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     streams: Vec<KeptStream>,
+    /// How many streams were made so far.
+    made: i128,
     payload_max: Option<usize>,
     refused: HashSet<String>,
     /// After so many answers the bus goes away, with what is kept and not answered.
@@ -47,6 +53,7 @@ impl Default for MemoryStream {
             state: Mutex::default(),
             connected: watch::Sender::new(true),
             published: watch::Sender::new(0),
+            given_back: watch::Sender::new(0),
         }
     }
 }
@@ -96,6 +103,7 @@ impl MemoryStream {
     /// Deletes all streams with everything in them.
     pub fn delete(&self) {
         self.state().streams.clear();
+        self.given_back.send_modify(|count| *count += 1);
     }
 
     /// Gives a consumer its next message, to be answered for with [`MemoryStream::answer`].
@@ -107,6 +115,9 @@ impl MemoryStream {
     pub fn answer(&self, consumer: &str, place: usize, is_done: bool) {
         for stream in &mut self.state().streams {
             stream.answer(consumer, place, is_done);
+        }
+        if !is_done {
+            self.given_back.send_modify(|count| *count += 1);
         }
     }
 
@@ -146,7 +157,9 @@ impl EventStream for MemoryStream {
         let mut state = self.state();
         let known = state.streams.iter().position(|stream| stream.settings.name == settings.name);
         let place = known.unwrap_or_else(|| {
-            state.streams.push(KeptStream::new(settings));
+            let made = state.made;
+            state.made += 1;
+            state.streams.push(KeptStream::new(settings, made));
             state.streams.len() - 1
         });
         for consumer in &settings.consumers {
@@ -198,13 +211,25 @@ impl EventStream for MemoryStream {
 
 #[async_trait]
 impl CommandBus for MemoryStream {
-    async fn consumers(&self, stream: &str) -> Result<Option<Vec<ConsumerState>>, BusError> {
+    async fn state(&self, stream: &str) -> Result<Option<StreamState>, BusError> {
         if !self.is_connected() {
             return Err(BusError::Away(AWAY.to_owned()));
         }
-        let state = self.state();
+        let state = Self::state(self);
         let found = state.streams.iter().find(|known| known.settings.name == stream);
-        Ok(found.map(KeptStream::states))
+        Ok(found.map(KeptStream::state))
+    }
+
+    async fn redirect(&self, stream: &str, consumer: &Consumer) -> Result<(), BusError> {
+        if !self.is_connected() {
+            return Err(BusError::Away(AWAY.to_owned()));
+        }
+        let mut state = Self::state(self);
+        let found = state.streams.iter_mut().find(|known| known.settings.name == stream);
+        match found.is_some_and(|stream| stream.redirect(consumer)) {
+            true => Ok(()),
+            false => Err(BusError::Refused("no such reader".to_owned())),
+        }
     }
 }
 
@@ -238,7 +263,7 @@ mod tests {
 
     crate::event_stream_suite!(memory, async || {
         let stream = Arc::new(MemoryStream::new().with_payload_max(1 << 20));
-        Subject::new(stream.clone(), stream)
+        Subject::new(stream.clone(), stream.clone(), stream)
     });
 
     #[tokio::test]

@@ -3,7 +3,16 @@
 use async_trait::async_trait;
 
 use crate::subject::is_of;
-use crate::{BusError, EventStream};
+use crate::{BusError, Consumer, EventStream};
+
+/// How a stream stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamState {
+    /// Told apart by this: a stream that was deleted and made again has another one.
+    pub made: i128,
+    /// Its durable readers, in no order.
+    pub consumers: Vec<ConsumerState>,
+}
 
 /// How a reader of a stream stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +43,9 @@ impl ConsumerState {
 /// publishes can tell a message that was lost from one that waits.
 #[async_trait]
 pub trait CommandBus: EventStream {
-    /// The durable readers of a stream, in no order; `None` when there is no such stream.
-    async fn consumers(&self, stream: &str) -> Result<Option<Vec<ConsumerState>>, BusError>;
+    /// How a stream stands; `None` when there is no such stream.
+    async fn state(&self, stream: &str) -> Result<Option<StreamState>, BusError>;
+
+    /// Lets a reader that is there read other subjects. What was kept before may pass it by.
+    async fn redirect(&self, stream: &str, consumer: &Consumer) -> Result<(), BusError>;
 }

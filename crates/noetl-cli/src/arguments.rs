@@ -1,6 +1,7 @@
 //! What can be typed after `noetl`.
 
 mod asking;
+mod audit;
 mod catalog;
 mod contexts;
 mod executions;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use asking::{EhdbCommand, EhdbQuery, QueryArguments};
+pub(crate) use audit::{AuditArguments, AuditCommand, VerifyAuditArguments};
 pub(crate) use catalog::{
     CatalogCommand, DocumentsArguments, ListArguments, LoadArguments, RegisterCommand,
     ShowArguments, SourceArguments, ValidateArguments,
@@ -120,6 +122,9 @@ pub(crate) enum Command {
     /// Make, list and end the tokens callers show.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Say who asked for which secret, and whether that is all that was recorded.
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Say whether server, token and this machine are as they have to be.
     Doctor(DoctorArguments),
     /// Keep the addresses of several servers, and choose one.

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_bus::{CommandBus, EventStream};
+use noetl_bus::{CommandBus, CommandReader, EventStream};
 use noetl_bus_nats::{Address, NatsStream};
-use noetl_control::{Announcing, AnnouncingOptions, Control, Publishing, PublishingOptions};
+use noetl_control::{
+    Announcing, AnnouncingOptions, Control, Publishing, PublishingOptions, SystemReaders,
+    SystemReading,
+};
 use noetl_model::Clock;
 use noetl_store::{OutboxOptions, SystemClock};
 
@@ -13,6 +16,9 @@ use crate::arguments::BusArguments;
 use crate::failure::{Failure, Kind};
 use crate::settings::{number, setting, switch};
 use crate::stores::Stores;
+
+/// Where the bus is.
+pub(crate) const NATS_URL: &str = "NOETL_NATS_URL";
 
 /// Whether committed rows are published as the log has them.
 const STREAM: &str = "NOETL_EVENT_STREAM_ENABLED";
@@ -23,14 +29,27 @@ const OUTBOX: &str = "NOETL_OUTBOX_ENABLED";
 /// Whether this program empties the outbox itself.
 const RELAY: &str = "NOETL_OUTBOX_RELAY";
 
+/// Whether this program keeps rows of the stream, as a system pool would.
+const MATERIALIZER: &str = "NOETL_MATERIALIZER_ENABLED";
+
+/// Whether this program brings snapshots up to date with the stream, as a system pool would.
+const PROJECTOR: &str = "NOETL_PROJECTOR_ENABLED";
+
 /// Where workers reach this server, when that is not where it listens.
 const PUBLIC_URL: &str = "NOETL_PUBLIC_SERVER_URL";
+
+/// What helps where a bus is needed and none is named.
+const NAME_A_BUS: &str = "name a NATS server with --nats-url or NOETL_NATS_URL";
 
 /// What the settings say of the bus.
 #[derive(Debug, Default)]
 pub(crate) struct BusSetup {
     address: Option<Address>,
     way: Option<Way>,
+    /// How the stream is made, whoever makes it.
+    options: PublishingOptions,
+    /// Who reads the stream in this process.
+    readers: SystemReaders,
     /// Where workers reach this server, if that was named.
     server_url: Option<String>,
     /// Over how many subjects the commands of the system pool are spread.
@@ -40,19 +59,14 @@ pub(crate) struct BusSetup {
 /// How events get to the bus.
 #[derive(Debug)]
 enum Way {
-    Tail(PublishingOptions),
-    Relay(PublishingOptions),
+    Tail,
+    Relay,
 }
 
 impl BusArguments {
     /// What is to be done. Nothing is connected yet.
     pub(crate) fn setup(&self) -> Result<BusSetup, Failure> {
-        let url = self.nats_url.as_deref().map(str::trim).filter(|url| !url.is_empty());
-        let address = url.map(Address::parse).transpose().map_err(|error| {
-            // The value may hold a password, so it is not shown.
-            Failure::new(Kind::Config, format!("NOETL_NATS_URL: {error}"))
-                .hint("use nats://user:password@host:port, several parted by commas")
-        })?;
+        let address = address(self.nats_url.as_deref())?;
         let options = options()?;
         let is_relayed = switch(RELAY)?;
         let way = match (switch(STREAM)?, is_relayed) {
@@ -61,8 +75,8 @@ impl BusArguments {
                 return Err(Failure::new(Kind::Config, message)
                     .hint("each publishes every event: leave one of them out"));
             }
-            (true, false) => Some(Way::Tail(options)),
-            (false, true) => Some(Way::Relay(options)),
+            (true, false) => Some(Way::Tail),
+            (false, true) => Some(Way::Relay),
             (false, false) => None,
         };
         if is_relayed && !outbox()?.is_on {
@@ -72,17 +86,23 @@ impl BusArguments {
         if way.is_some() && address.is_none() {
             let name = if is_relayed { RELAY } else { STREAM };
             let message = format!("{name} is on, and there is no bus to publish to");
-            return Err(Failure::new(Kind::Config, message)
-                .hint("name a NATS server with --nats-url or NOETL_NATS_URL"));
+            return Err(Failure::new(Kind::Config, message).hint(NAME_A_BUS));
+        }
+        let readers =
+            SystemReaders { materialize: switch(MATERIALIZER)?, project: switch(PROJECTOR)? };
+        if readers.any() && address.is_none() {
+            let name = if readers.materialize { MATERIALIZER } else { PROJECTOR };
+            let message = format!("{name} is on, and there is no bus to read from");
+            return Err(Failure::new(Kind::Config, message).hint(NAME_A_BUS));
         }
         let (server_url, system_shards) = (server_url()?, system_shards()?);
-        Ok(BusSetup { address, way, server_url, system_shards })
+        Ok(BusSetup { address, way, options, readers, server_url, system_shards })
     }
 }
 
 impl BusSetup {
     /// Begins to connect, if there is anything to connect to.
-    pub(crate) fn open(&self) -> Option<Arc<dyn CommandBus>> {
+    pub(crate) fn open(&self) -> Option<Arc<dyn CommandReader>> {
         let address = self.address.clone()?;
         Some(Arc::new(NatsStream::open(address)))
     }
@@ -91,7 +111,7 @@ impl BusSetup {
     /// this server's address as far as it knows itself.
     pub(crate) fn announce(
         &self,
-        bus: Option<&Arc<dyn CommandBus>>,
+        bus: Option<&Arc<dyn CommandReader>>,
         stores: &Stores,
         control: &Control,
         reached_at: &str,
@@ -100,7 +120,18 @@ impl BusSetup {
         let system_shards = self.system_shards;
         let options = AnnouncingOptions { system_shards, ..AnnouncingOptions::new(server_url) };
         let databases = stores.shards.clone();
-        Some(Announcing::start(&options, databases, bus?.clone(), control))
+        let bus: Arc<dyn CommandBus> = bus?.clone();
+        Some(Announcing::start(&options, databases, bus, control))
+    }
+
+    /// Begins to read the stream, if that is wanted.
+    pub(crate) fn read(
+        &self,
+        bus: Option<&Arc<dyn CommandReader>>,
+        control: &Control,
+    ) -> Option<SystemReading> {
+        let bus = bus.filter(|_| self.readers.any())?;
+        Some(SystemReading::start(self.readers, &self.options, bus, control))
     }
 
     /// Begins to publish, if that is wanted.
@@ -111,18 +142,28 @@ impl BusSetup {
         control: &Control,
     ) -> Option<Publishing> {
         let (bus, commits) = (bus?, control.watch.commits());
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let (clock, options): (Arc<dyn Clock>, _) = (Arc::new(SystemClock), &self.options);
         Some(match self.way.as_ref()? {
-            Way::Tail(options) => {
+            Way::Tail => {
                 let databases = stores.databases();
                 Publishing::tail(options, databases, bus, &commits, &clock, &control.metrics)
             }
-            Way::Relay(options) => {
+            Way::Relay => {
                 let store = stores.routed.clone();
                 Publishing::relay(options, store, bus, &commits, &clock, &control.metrics)
             }
         })
     }
+}
+
+/// Where the bus is, if that was said.
+pub(crate) fn address(url: Option<&str>) -> Result<Option<Address>, Failure> {
+    let url = url.map(str::trim).filter(|url| !url.is_empty());
+    url.map(Address::parse).transpose().map_err(|error| {
+        // The value may hold a password, so it is not shown.
+        Failure::new(Kind::Config, format!("{NATS_URL}: {error}"))
+            .hint("use nats://user:password@host:port, several parted by commas")
+    })
 }
 
 fn server_url() -> Result<Option<String>, Failure> {

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+pub(crate) mod audit;
 pub(crate) mod catalog;
 pub(crate) mod check;
 pub(crate) mod completions;

@@ -1,17 +1,22 @@
 //! Settings of the HTTP edge, from the environment.
 
 use std::path::Path;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use noetl_server::{
     Auth, CorsOrigins, InternalToken, Oidc, OidcSettings, Options, TOKEN_VARIABLE, Tls, TlsError,
 };
 
 use crate::failure::{Failure, Kind};
+use crate::fence::fence;
 use crate::settings::{number, setting, switch};
 
 /// A file that holds the token of the internal routes, where a secret is mounted rather than set.
 const TOKEN_FILE: &str = "NOETL_INTERNAL_API_TOKEN_FILE";
+
+/// How long what was read of that file counts.
+const TOKEN_KEPT: Duration = Duration::from_secs(1);
 
 /// How callers are known.
 const AUTH: &str = "NOETL_AUTH";
@@ -35,8 +40,10 @@ pub(crate) fn options() -> Result<Options, Failure> {
         }),
         request_timeout: seconds
             .map_or(defaults.request_timeout, |number| Duration::from_secs(whole(number))),
+        rate_limit: number("NOETL_RATE_LIMIT", 1..=1_000_000)?.map(|number| number as f64),
         cors_origins: cors_origins()?,
-        internal_token: InternalToken::read_by(token),
+        fence: fence()?,
+        internal_token: InternalToken::read_by(token()),
         has_metrics: !switch("NOETL_DISABLE_METRICS")?,
         ..defaults
     })
@@ -69,6 +76,7 @@ fn oidc() -> Result<Oidc, Failure> {
         audience: needed("NOETL_OIDC_AUDIENCE", "noetl")?,
         roles_claim: setting("NOETL_OIDC_ROLES_CLAIM").unwrap_or_else(|| "roles".to_owned()),
         tenant_claim: setting("NOETL_OIDC_TENANT_CLAIM").unwrap_or_else(|| "tenant".to_owned()),
+        client_id: setting("NOETL_OIDC_CLIENT_ID"),
     };
     // Whoever can change what comes over http could give keys of their own.
     let host = settings.issuer.strip_prefix("http://").map(|rest| {
@@ -120,11 +128,35 @@ pub(crate) fn tls() -> Result<Option<Tls>, Failure> {
     })
 }
 
-/// The token as it is now: both a variable and a file are looked at anew, so a file can be changed
-/// while the server runs.
-fn token() -> Option<String> {
-    let file = || setting(TOKEN_FILE).and_then(|path| std::fs::read_to_string(path).ok());
-    setting(TOKEN_VARIABLE).or_else(file)
+/// What tells the token: a variable, or a file, which can be changed while the server runs.
+fn token() -> impl Fn() -> Option<String> + Send + Sync + 'static {
+    let (named, file) = (setting(TOKEN_VARIABLE), setting(TOKEN_FILE).map(TokenFile::new));
+    move || named.clone().or_else(|| file.as_ref()?.at(Instant::now()))
+}
+
+/// A file that holds the token. Every request of an internal route asks for it, so it is read again
+/// only when a moment has passed.
+struct TokenFile {
+    path: String,
+    read: Mutex<Option<(Instant, Option<String>)>>,
+}
+
+impl TokenFile {
+    fn new(path: String) -> Self {
+        Self { path, read: Mutex::new(None) }
+    }
+
+    fn at(&self, now: Instant) -> Option<String> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*read {
+            Some((at, token)) if now.saturating_duration_since(*at) < TOKEN_KEPT => token.clone(),
+            _ => {
+                let token = std::fs::read_to_string(&self.path).ok();
+                *read = Some((now, token.clone()));
+                token
+            }
+        }
+    }
 }
 
 /// Web pages that may call: a list, or `*`.
@@ -148,5 +180,27 @@ fn cors_origins() -> Result<CorsOrigins, Failure> {
             );
             Err(Failure::new(Kind::Config, message))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_in_a_file_is_read_again_when_a_moment_has_passed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("token");
+        let file = TokenFile::new(path.to_str().unwrap().to_owned());
+        let start = Instant::now();
+        assert_eq!(file.at(start), None, "there is no such file yet");
+        std::fs::write(&path, "one").unwrap();
+        assert_eq!(file.at(start + TOKEN_KEPT / 2), None, "it is not read at every call");
+        assert_eq!(file.at(start + TOKEN_KEPT).as_deref(), Some("one"));
+        std::fs::write(&path, "two").unwrap();
+        assert_eq!(file.at(start + TOKEN_KEPT).as_deref(), Some("one"));
+        assert_eq!(file.at(start + TOKEN_KEPT * 2).as_deref(), Some("two"));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(file.at(start + TOKEN_KEPT * 3), None, "who takes it away shuts the door");
     }
 }

@@ -12,6 +12,7 @@ mod contexts;
 mod database;
 mod edge;
 mod failure;
+mod fence;
 mod keys;
 mod leading;
 mod notices;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         Command::Subscription(command) => commands::subscription::main(&command),
         Command::Workers(arguments) => commands::workers::main(&arguments),
         Command::Token(command) => commands::token::main(command),
+        Command::Audit(command) => commands::audit::main(command),
     };
     outcome.unwrap_or_else(|failure| {
         output::failure(&failure);

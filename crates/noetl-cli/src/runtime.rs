@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use noetl_bus::EventStream;
 use noetl_control::{
-    Announcing, Caps, Control, EncryptionKey, OpenError, Options, Publishing, SubmitError,
+    Announcing, Caps, Control, EncryptionKey, OpenError, Options, Publishing, QuotaSettings,
+    QuotaSettingsError, SubmitError, SystemReading,
 };
 use noetl_model::MachineId;
 use noetl_otlp::Exporter;
@@ -18,6 +19,7 @@ use tokio::task::JoinHandle;
 
 use crate::bus::BusSetup;
 use crate::failure::{Failure, Kind};
+use crate::fence::fence;
 use crate::settings::{number, setting, switch};
 use crate::stores::{Place, Stores};
 use crate::{notices, results, signals, traces};
@@ -29,6 +31,7 @@ pub(crate) struct Runtime {
     pub(crate) bus: Option<Arc<dyn EventStream>>,
     publishing: Option<Publishing>,
     announcing: Option<Announcing>,
+    reading: Option<SystemReading>,
     exporter: Option<Exporter>,
     stores: Stores,
     worker: JoinHandle<()>,
@@ -73,14 +76,15 @@ impl Runtime {
             lease: lease()?,
             worker_lease: worker_lease()?,
             caps: caps()?,
-            notices: notices::notices(tools())?,
+            quotas: quotas()?,
+            notices: notices::notices(tools()?)?,
             traces,
             ..Options::default()
         };
         let (routed, shards) = (stores.routed.clone(), stores.shards.clone());
         let control = Control::open_sharded(options, routed, shards, Arc::new(SystemClock)).await;
         let control = Arc::new(control.map_err(|error| not_started(&error))?);
-        let worker = Worker::new(control.local.clone(), Registry::standard(tools()));
+        let worker = Worker::new(control.local.clone(), Registry::standard(tools()?));
         let worker = tokio::spawn(worker.run(setup.grace));
         let commands = setup.bus.open();
         let bus: Option<Arc<dyn EventStream>> = match &commands {
@@ -90,7 +94,8 @@ impl Runtime {
         let publishing = setup.bus.publish(bus.as_ref(), &stores, &control);
         let announcing =
             setup.bus.announce(commands.as_ref(), &stores, &control, &setup.reached_at);
-        Ok(Self { control, bus, publishing, announcing, exporter, stores, worker })
+        let reading = setup.bus.read(commands.as_ref(), &control);
+        Ok(Self { control, bus, publishing, announcing, reading, exporter, stores, worker })
     }
 
     /// Stops taking commands, lets running ones end, and closes the database.
@@ -98,6 +103,10 @@ impl Runtime {
         self.control.drain();
         // A worker that panicked has nothing left to report.
         let _ = self.worker.await;
+        // What is read needs a control plane that takes it.
+        if let Some(reading) = self.reading {
+            reading.close().await;
+        }
         self.control.close().await;
         drop(self.control);
         if let Some(announcing) = self.announcing {
@@ -143,6 +152,16 @@ fn caps() -> Result<Caps, Failure> {
     })
 }
 
+/// How much each tenant may take up.
+fn quotas() -> Result<QuotaSettings, Failure> {
+    const QUOTAS: &str = "NOETL_QUOTAS";
+    let text = setting(QUOTAS).unwrap_or_default();
+    text.parse().map_err(|error: QuotaSettingsError| {
+        Failure::new(Kind::Config, format!("{QUOTAS}: {error}"))
+            .hint(format!("as in {QUOTAS}='executions=1000 starts=50; acme: executions=10'"))
+    })
+}
+
 /// How long others wait for this process when it falls silent.
 fn lease() -> Result<Duration, Failure> {
     let seconds = number("NOETL_LEASE_SECS", 3..=3600)?;
@@ -165,10 +184,10 @@ fn template_environment() -> BTreeMap<String, String> {
 }
 
 /// How the tools of this process are made.
-pub(crate) fn tools() -> noetl_tools::Options {
-    let defaults = noetl_tools::Options::default();
-    match setting("NOETL_PYTHON") {
-        Some(python) => noetl_tools::Options { python: PathBuf::from(python), ..defaults },
-        None => defaults,
+pub(crate) fn tools() -> Result<noetl_tools::Options, Failure> {
+    let mut options = noetl_tools::Options { fence: fence()?, ..noetl_tools::Options::default() };
+    if let Some(python) = setting("NOETL_PYTHON") {
+        options.python = PathBuf::from(python);
     }
+    Ok(options)
 }

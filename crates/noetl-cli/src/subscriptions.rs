@@ -8,6 +8,7 @@ use noetl_model::Tenant;
 use noetl_sources::{Local, Options, Runtime, Sources};
 
 use crate::failure::Failure;
+use crate::fence::fence;
 use crate::settings::number;
 
 /// By what the process is known that owns its database: the next goes on at once, because there is no
@@ -27,7 +28,7 @@ pub(crate) fn options(control: &Control) -> Result<Options, Failure> {
 }
 
 /// Acts on every subscription that fetches its messages.
-pub(crate) fn act_on_all(control: &Arc<Control>, options: Options) -> Runtime {
+pub(crate) fn act_on_all(control: &Arc<Control>, options: Options) -> Result<Runtime, Failure> {
     let plane = Arc::new(Local::new(control.clone(), Tenant::default()));
-    Runtime::all(plane, Sources::standard(), options)
+    Ok(Runtime::all(plane, Sources::standard(fence()?), options))
 }

@@ -12,6 +12,7 @@
 mod announcer;
 mod message;
 mod notes;
+mod readers;
 mod tries;
 
 use std::sync::Arc;
@@ -25,10 +26,14 @@ use tokio_util::sync::CancellationToken;
 use self::announcer::Announcer;
 use self::message::Routes;
 pub(crate) use self::notes::{Announcements, Note};
+pub use self::readers::readers_of;
 use crate::service::Control;
 
 /// The stream of announcements.
 const STREAM: &str = "noetl_commands";
+
+/// The stream that commands are announced on.
+pub const COMMAND_STREAM: &str = STREAM;
 
 /// The subjects it keeps.
 const SUBJECTS: [&str; 2] = ["noetl.commands", "noetl.commands.>"];

@@ -1,5 +1,7 @@
 //! The audit of secrets: who was given which, for what, and who was not.
 
+mod verify;
+
 use std::sync::Arc;
 
 use noetl_model::{ExecutionId, Tenant};
@@ -7,6 +9,8 @@ use noetl_store::{AuditFilter, SecretUse, Store, StoreError};
 use tracing::warn;
 
 use crate::ids::Ids;
+
+pub use verify::{AuditCheck, verify_audit};
 
 /// Who asks for a secret, and what for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 //! Playbooks by path and version: registered as they are sent, compiled once per version.
 
 mod agents;
+mod checkup;
+mod editing;
 mod findings;
 
 use std::collections::BTreeMap;
@@ -9,15 +11,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lru::LruCache;
 use noetl_model::{CatalogId, Clock, Tenant};
 use noetl_playbook::{
-    Checked, CheckedSchedule, CheckedSubscription, Diagnostic, Playbook, Severity, UiSchema, check,
+    Checked, CheckedSchedule, CheckedSubscription, Diagnostic, Playbook, UiSchema, check,
     check_schedule, check_subscription, describe, ui_schema,
 };
 use noetl_store::{CatalogEntry, CatalogVersion, NewEntry, Store, StoreError};
 
 use self::agents::is_agent;
+pub use self::checkup::Checkup;
+pub use self::editing::ReplaceError;
 use self::findings::{KINDS, long_path, no_path, shared_listener, unknown_kind};
 use crate::ids::Ids;
 use crate::listeners::Listeners;
+use crate::quotas::{OverQuota, Quotas};
 use crate::schedules::{self, ScheduleRows};
 use crate::subscriptions;
 
@@ -30,6 +35,9 @@ pub enum RegisterError {
     /// It has errors; nothing was registered.
     #[error("the document has errors")]
     Invalid(Vec<Diagnostic>),
+    /// It is more than the tenant may have.
+    #[error(transparent)]
+    Quota(OverQuota),
     /// The store did not take it.
     #[error("the store did not take the document")]
     Store(#[source] StoreError),
@@ -95,32 +103,22 @@ impl Playbooks {
     }
 }
 
-/// Checks a document off the runtime's threads: one of 100 000 steps takes a second or two.
+/// Documents up to this size are checked where they are asked for, so that small ones need no thread:
+/// what another thread does is outside the time of a simulation.
+const IN_PLACE_MAX: usize = 4 * 1024;
+
+/// Checks a document; a large one off the runtime's threads, since one of 100 000 steps takes a
+/// second or two.
 async fn check_aside(content: String) -> Checked {
+    if content.len() <= IN_PLACE_MAX {
+        return check(&content);
+    }
     let checked = tokio::task::spawn_blocking(move || check(&content)).await;
     checked.unwrap_or_else(|stopped| match stopped.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         // Only a runtime that shuts down drops the task unrun; nobody waits for the answer then.
         Err(_) => Checked { playbook: None, diagnostics: Vec::new() },
     })
-}
-
-/// What was found about a document that is not kept.
-#[derive(Debug, Clone)]
-pub struct Checkup {
-    /// Its kind, lower-case; none when it cannot be read.
-    pub kind: Option<String>,
-    /// Its path.
-    pub path: Option<String>,
-    /// What there is to say about it.
-    pub diagnostics: Vec<Diagnostic>,
-}
-
-impl Checkup {
-    /// Whether it could be registered as it is.
-    pub fn is_valid(&self) -> bool {
-        self.diagnostics.iter().all(|found| found.severity != Severity::Error)
-    }
 }
 
 /// The catalog service. Cheap to clone.
@@ -132,6 +130,7 @@ pub struct Catalog {
     playbooks: Playbooks,
     listeners: Listeners,
     schedules: ScheduleRows,
+    quotas: Quotas,
 }
 
 impl Catalog {
@@ -142,8 +141,9 @@ impl Catalog {
         playbooks: Playbooks,
         listeners: Listeners,
         schedules: ScheduleRows,
+        quotas: Quotas,
     ) -> Self {
-        Self { store, clock, ids, playbooks, listeners, schedules }
+        Self { store, clock, ids, playbooks, listeners, schedules, quotas }
     }
 
     /// Registers a document as the next version of its path, with the warnings it deserves. A
@@ -180,6 +180,7 @@ impl Catalog {
         if kind == schedules::KIND {
             checked.diagnostics = check_a_schedule(&content, force).await?;
         }
+        self.quotas.keep(&*self.store, tenant, content.len() as u64).await?;
         self.ids.leased().map_err(RegisterError::Store)?;
         let entry = NewEntry {
             id: self.ids.catalog(),
@@ -234,12 +235,14 @@ impl Catalog {
                 Ok(found) => diagnostics.extend(found),
                 Err(RegisterError::Invalid(found)) => diagnostics.extend(found),
                 Err(RegisterError::Store(error)) => return Err(error),
+                Err(RegisterError::Quota(_)) => {}
             }
         }
         if kind == schedules::KIND {
             match check_a_schedule(content, true).await {
                 Ok(found) | Err(RegisterError::Invalid(found)) => diagnostics.extend(found),
                 Err(RegisterError::Store(error)) => return Err(error),
+                Err(RegisterError::Quota(_)) => {}
             }
         }
         Ok(Checkup { kind: Some(kind), path, diagnostics })

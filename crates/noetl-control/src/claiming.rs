@@ -235,7 +235,7 @@ impl Claims {
             for (alias, field) in mark.readings() {
                 match self.credentials.reveal(tenant, alias, asking).await {
                     Ok((_, data)) => {
-                        if let Some(value) = at(&data, field) {
+                        if let Some(value) = data.as_object().and_then(|data| at(data, field)) {
                             known.insert(mark.name.clone(), value.clone());
                             break;
                         }

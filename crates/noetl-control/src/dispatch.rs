@@ -35,8 +35,18 @@ struct State {
     overflowed: Vec<bool>,
     /// By shard: whether its store does not answer, so that its commands cannot be claimed.
     away: Vec<bool>,
-    running: HashMap<CommandId, (ExecutionId, CancellationToken)>,
+    running: HashMap<CommandId, Running>,
+    /// Slots whose command was handed to the worker; the other taken ones are of claims under way.
+    assigned: usize,
     closed: bool,
+}
+
+/// A command that runs here.
+struct Running {
+    execution: ExecutionId,
+    token: CancellationToken,
+    /// Whether its tool may not run twice.
+    once: bool,
 }
 
 /// Slots and the commands that wait for them. Cheap to clone.
@@ -55,6 +65,15 @@ pub(crate) struct Dispatch {
 /// The right to run one command. Dropping it frees the slot.
 pub(crate) struct Slot {
     dispatch: Dispatch,
+    is_assigned: bool,
+}
+
+impl Slot {
+    /// Notes that its command is claimed for good and on its way to the worker.
+    pub(crate) fn assign(&mut self) {
+        self.is_assigned = true;
+        self.dispatch.lock().assigned += 1;
+    }
 }
 
 impl Drop for Slot {
@@ -62,6 +81,7 @@ impl Drop for Slot {
         let shard = {
             let mut state = self.dispatch.lock();
             state.free += 1;
+            state.assigned -= usize::from(self.is_assigned);
             state.next_shard()
         };
         if let Some(shard) = shard {
@@ -130,7 +150,7 @@ impl Dispatch {
             return None;
         }
         state.free -= 1;
-        Some(Slot { dispatch: self.clone() })
+        Some(self.slot())
     }
 
     /// The oldest waiting command of a shard, with a slot for it.
@@ -141,7 +161,11 @@ impl Dispatch {
         }
         let waiting = state.waiting[shard].pop_front()?;
         state.free -= 1;
-        Some((waiting, Slot { dispatch: self.clone() }))
+        Some((waiting, self.slot()))
+    }
+
+    fn slot(&self) -> Slot {
+        Slot { dispatch: self.clone(), is_assigned: false }
     }
 
     /// Lets a command wait for a slot.
@@ -216,17 +240,34 @@ impl Dispatch {
     }
 
     /// Remembers how to stop a command that runs here.
-    pub(crate) fn runs(&self, command: Waiting) -> CancellationToken {
+    pub(crate) fn runs(&self, command: Waiting, once: bool) -> CancellationToken {
         let token = CancellationToken::new();
-        self.lock().running.insert(command.command, (command.execution, token.clone()));
+        let running = Running { execution: command.execution, token: token.clone(), once };
+        self.lock().running.insert(command.command, running);
         token
+    }
+
+    /// What this process has claimed and not seen the end of; `None` while a claim is under way.
+    pub(crate) fn held(&self) -> Option<Vec<Waiting>> {
+        let state = self.lock();
+        let held = state.running.iter();
+        let held = held.map(|(&command, of)| Waiting { execution: of.execution, command });
+        (self.slots - state.free == state.assigned).then(|| held.collect())
+    }
+
+    /// How many commands run here that may not run twice, but for those of one execution; `None`
+    /// while a claim is under way.
+    pub(crate) fn once_beside(&self, execution: ExecutionId) -> Option<usize> {
+        let state = self.lock();
+        let once = state.running.values().filter(|of| of.once && of.execution != execution);
+        (self.slots - state.free == state.assigned).then(|| once.count())
     }
 
     /// Tells commands of an execution that run here to stop, but for those that `keep` names.
     pub(crate) fn stop_others(&self, execution: ExecutionId, keep: impl Fn(CommandId) -> bool) {
-        for (command, (of, token)) in &self.lock().running {
-            if *of == execution && !keep(*command) {
-                token.cancel();
+        for (command, running) in &self.lock().running {
+            if running.execution == execution && !keep(*command) {
+                running.token.cancel();
             }
         }
     }
@@ -244,7 +285,7 @@ impl Dispatch {
     /// Tells whoever runs a command to stop: at once here, with its next word elsewhere.
     pub(crate) fn stop(&self, command: CommandId) {
         match self.lock().running.get(&command) {
-            Some((_, token)) => token.cancel(),
+            Some(running) => running.token.cancel(),
             None => self.calls.stop(command),
         }
     }

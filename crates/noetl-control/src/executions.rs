@@ -18,6 +18,7 @@ use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, Store, StoreError
 use crate::catalog::{Catalog, PlaybookError};
 use crate::ids::{self, Ids};
 use crate::journal::{Journal, StartOf, SubmitError};
+use crate::quotas::{OverQuota, QuotaError, Quotas};
 use crate::redaction::{Redaction, unmark, unmark_failure};
 use crate::results::Results;
 use crate::traces::{TraceOf, Traces};
@@ -59,6 +60,9 @@ pub enum StartError {
     /// The journal did not take it.
     #[error("the execution was not started")]
     Submit(#[source] SubmitError),
+    /// It is more than the tenant may have.
+    #[error(transparent)]
+    Quota(OverQuota),
     /// The store did not answer.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
@@ -80,6 +84,7 @@ pub struct Executions {
     pub(crate) redaction: Redaction,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) traces: Traces,
+    pub(crate) quotas: Quotas,
     /// Whether a worker in this process takes commands.
     pub(crate) has_worker: bool,
 }
@@ -103,6 +108,7 @@ impl Executions {
         playbook: &Arc<Playbook>,
         input: &Input,
     ) -> Result<Started, StartError> {
+        self.admit(tenant).await?;
         for _ in 0..TRIES_MAX {
             let fixed = Fixed { execution: self.ids.execution(), key: ids::entropy() };
             match self.begin_as(tenant, playbook, input, fixed).await {
@@ -114,6 +120,15 @@ impl Executions {
             }
         }
         Err(StartError::Submit(SubmitError::Taken))
+    }
+
+    /// Whether a tenant may start one more.
+    pub(crate) async fn admit(&self, tenant: &Tenant) -> Result<(), StartError> {
+        let admitted = self.quotas.start(&*self.store, tenant, self.clock.now()).await;
+        admitted.map_err(|error| match error {
+            QuotaError::Over(over) => StartError::Quota(over),
+            QuotaError::Store(error) => StartError::Store(error),
+        })
     }
 
     /// Finds what is asked for, and makes it ready. Nothing is written.

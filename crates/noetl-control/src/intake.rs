@@ -4,6 +4,8 @@
 //! Nothing handed in can drive an execution: what would only be decided is refused as a report, and
 //! an execution from elsewhere is nobody's to drive.
 
+mod envelope;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,6 +17,8 @@ use noetl_store::{Import, ImportOutcome, Store, StoreError};
 use crate::ids::Ids;
 use crate::journal::SubmitError;
 use crate::reports::{Report, ReportError, Reports, derived_status};
+
+pub use envelope::{WrongRow, check_depth, check_type, read_row};
 
 /// Rows that go into one transaction.
 const CHUNK: usize = 1000;
@@ -110,6 +114,11 @@ impl Intake {
     /// Refuses when events that come without an id could not be given one of their own.
     pub fn ready(&self) -> Result<(), StoreError> {
         self.ids.leased()
+    }
+
+    /// When a row happened that does not say so.
+    pub fn now(&self) -> Timestamp {
+        self.ids.now()
     }
 
     /// What a report is when its execution is not of this server. One that only refers to its

@@ -1,6 +1,7 @@
 //! Secrets and tokens that were resolved for playbooks, and what a playbook's own `keychain` says.
 
 mod declared;
+pub mod settings;
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use noetl_store::{
     CacheKind, Credential, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry, Store,
 };
 
+use self::settings::label;
 use crate::audit::{Asking, Given};
 use crate::catalog::Playbooks;
 use crate::credentials::{CredentialError, Credentials, SHORT_NAME};
@@ -235,11 +237,6 @@ impl Keychains {
         let entries = self.store.keychain_entries(tenant, &filter).await;
         Ok((entries.map_err(CredentialError::Store)?, self.clock.now()))
     }
-}
-
-/// What records and marks call an entry.
-fn label(name: &str) -> String {
-    format!("keychain.{name}")
 }
 
 #[cfg(test)]

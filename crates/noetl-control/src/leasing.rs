@@ -7,6 +7,7 @@
 
 mod fair;
 mod held;
+mod known;
 mod look;
 mod stopped;
 
@@ -25,6 +26,7 @@ use tracing::warn;
 
 use self::fair::in_turn;
 pub(crate) use self::held::Held;
+pub(crate) use self::known::Known;
 pub(crate) use self::look::LeaseLook;
 use crate::dispatch::calls::Calls;
 use crate::journal::{Journal, SubmitError};
@@ -80,7 +82,7 @@ pub struct Leased {
     pub event: Event,
     /// What to run.
     pub issued: Arc<Issued>,
-    /// The row of its execution.
+    /// The row of its execution; what changes of it may be older.
     pub of: ExecutionRow,
     /// Whose it is.
     pub tenant: Tenant,
@@ -130,6 +132,8 @@ pub struct Leasing {
     pub(crate) draining: CancellationToken,
     /// How long a lease lasts that its holder renews.
     pub(crate) lease: Duration,
+    /// Executions whose commands were handed out before.
+    pub(crate) known: Known,
     /// By pool: whose command was handed out last.
     pub(crate) last: Arc<Mutex<HashMap<String, ExecutionId>>>,
 }
@@ -321,9 +325,13 @@ impl Leasing {
     ) -> Result<HashMap<ExecutionId, (Tenant, ExecutionRow)>, LeaseError> {
         let ids: BTreeSet<ExecutionId> = rows.iter().map(|row| row.execution).collect();
         let read = ids.into_iter().map(async |id| {
+            if let Some(known) = self.known.get(id) {
+                return Ok(Some(known));
+            }
             let Some(tenant) = self.store.tenant_of(id).await? else { return Ok(None) };
-            let row = self.store.execution(&tenant, id).await?;
-            Ok(row.map(|row| (tenant, row)))
+            let Some(row) = self.store.execution(&tenant, id).await? else { return Ok(None) };
+            self.known.remember(&tenant, &row);
+            Ok(Some((tenant, row)))
         });
         let read: Result<Vec<_>, StoreError> = join_all(read).await.into_iter().collect();
         let read = read.map_err(LeaseError::Store)?;
@@ -338,9 +346,17 @@ impl Leasing {
         (tenant, of): (Tenant, ExecutionRow),
         worker: Arc<str>,
     ) -> Result<Option<Leased>, LeaseError> {
-        let before = Seq(row.issued.0.saturating_sub(1));
-        let read = self.store.read(row.execution, before, 1).await.map_err(LeaseError::Store)?;
-        let Some(event) = read.into_iter().next() else { return Ok(None) };
+        let event = match self.calls.issued(row.id) {
+            Some(event) => Event::clone(&event),
+            None => {
+                let before = Seq(row.issued.0.saturating_sub(1));
+                let read = self.store.read(row.execution, before, 1).await;
+                match read.map_err(LeaseError::Store)?.into_iter().next() {
+                    Some(event) => event,
+                    None => return Ok(None),
+                }
+            }
+        };
         let Fact::CommandIssued(issued) = &event.fact else { return Ok(None) };
         let issued = issued.clone();
         let input = Input::Claim(Claim { command: row.id, worker });

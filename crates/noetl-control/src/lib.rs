@@ -5,6 +5,7 @@
 //! hands commands to a worker in this process. Nothing here names a database, a bus or a route.
 
 mod announcing;
+mod approvals;
 mod audit;
 mod cache;
 mod callbacks;
@@ -36,6 +37,8 @@ pub mod outbox;
 mod overview;
 mod projections;
 mod publishing;
+mod quotas;
+mod rates;
 mod recovery;
 mod redaction;
 mod relay;
@@ -53,6 +56,7 @@ mod stream_metrics;
 mod stretches;
 mod subscription_metrics;
 mod subscriptions;
+mod system;
 mod tailer;
 mod tokens;
 mod traces;
@@ -63,10 +67,11 @@ mod why;
 mod worker_seal;
 mod workers;
 
-pub use announcing::{Announcing, AnnouncingOptions};
-pub use audit::{Asking, Given, SecretUses};
+pub use announcing::{Announcing, AnnouncingOptions, COMMAND_STREAM, readers_of};
+pub use approvals::{Approval, Approvals, Load, WorkerLoad};
+pub use audit::{Asking, AuditCheck, Given, SecretUses, verify_audit};
 pub use callbacks::{CallbackError, Callbacks, Called};
-pub use catalog::{Catalog, Checkup, PlaybookError, RegisterError};
+pub use catalog::{Catalog, Checkup, PlaybookError, RegisterError, ReplaceError};
 pub use claiming::{ClaimError, Claimed, Claims};
 pub use content::{CONTENT_MAX, Content, ContentError, Upload};
 pub use credentials::{CredentialError, CredentialRequest, Credentials, OpenCredential};
@@ -76,8 +81,9 @@ pub use executions::{
     StartRequest, Started,
 };
 pub use identity::IdentityError;
-pub use intake::{Intake, Taken};
+pub use intake::{Intake, Taken, WrongRow, check_depth, check_type, read_row};
 pub use journal::{Accepted, Journal, SubmitError};
+pub use keychain::settings as keychain_settings;
 pub use keychain::{KeychainFound, KeychainPlace, KeychainRequest, Keychains, Revealed};
 pub use leasing::{BATCH_MAX, LEASE, LeaseError, LeaseRequest, Leased, Leasing, Renewed, WAIT_MAX};
 pub use listeners::{
@@ -97,6 +103,9 @@ pub use outbox::Outgoing;
 pub use overview::{Overview, Stats};
 pub use projections::{Projected, Projections};
 pub use publishing::{Publishing, PublishingOptions};
+pub use quotas::{OverQuota, Quota, QuotaSettings, QuotaSettingsError, Quotas};
+pub use rates::Rates;
+pub use redaction::reveal;
 pub use redaction::{
     LENGTH_MIN, Mark, Redaction, Secrets, mark, marks_in, short_fields, unmark, unmark_failure,
 };
@@ -116,7 +125,8 @@ pub use service::{Control, OpenError};
 pub use stored_results::{ResolveError, Resolved, ResultRequest, StoredResults, execution_in};
 pub use stretches::{Stretch, Stretches};
 pub use subscription_metrics::{MessageCounts, SubscriptionMetrics};
-pub use subscriptions::{SubscriptionError, Subscriptions};
+pub use subscriptions::{SubscriptionError, SubscriptionWhy, Subscriptions};
+pub use system::{SystemReaders, SystemReading};
 pub use tokens::{Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole};
 pub use traces::{Received, TraceOf, Traces};
 pub use variables::{KeepError, Variables};

@@ -124,6 +124,16 @@ impl LocalCommands {
         }
     }
 
+    /// Commands that were claimed for the worker and not taken by it. They are its no more.
+    pub(crate) async fn untaken(&self) -> Vec<CommandId> {
+        let mut assignments = self.assignments.lock().await;
+        let mut untaken = Vec::new();
+        while let Ok(assignment) = assignments.try_recv() {
+            untaken.push(assignment.command);
+        }
+        untaken
+    }
+
     /// The bytes of a value that is kept beside the log.
     pub async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
         let read = self.parts.results.read(reference).await;
@@ -195,10 +205,10 @@ impl LocalCommands {
     pub async fn report(&self, assignment: Assignment, mut ended: Ended) {
         let Assignment { execution, command, slot, issued, .. } = assignment;
         if !self.redact(execution, &mut ended).await {
-            // Closing: it is found again at the next start.
-            self.parts.dispatch.ended(command);
+            // Closing: it stays claimed, and is handed back or found again at the next start.
             return;
         }
+        self.parts.logs.flush_of(command).await;
         if let Err(failure) = &ended.outcome {
             debug!(execution.id = %execution, step = %issued.step, %failure, "a command failed");
         }
@@ -209,11 +219,8 @@ impl LocalCommands {
                     let (data, is_final) = (Some(data), true);
                     Input::Complete(Complete { command, data, reference, is_final, ctx, step })
                 }
-                // Closing: it is found again at the next start.
-                None => {
-                    self.parts.dispatch.ended(command);
-                    return;
-                }
+                // Closing, as above.
+                None => return,
             },
             Err(failure) => Input::Fail(Fail { command, failure, ctx, step }),
         };
@@ -222,12 +229,14 @@ impl LocalCommands {
             .journal
             .submit_surely(execution, input, Some(slot), &self.parts.closing)
             .await;
-        // Only now: until its report is taken, nobody else may run it.
-        self.parts.dispatch.ended(command);
         match taken {
-            Ok(()) | Err(SubmitError::Refused(_) | SubmitError::Stopped) => {}
+            Ok(()) | Err(SubmitError::Refused(_)) => {}
+            // Closing, as above.
+            Err(SubmitError::Stopped) => return,
             Err(error) => warn!(execution.id = %execution, %error, "a report was not taken"),
         }
+        // Only now: until its report is taken, nobody else may run it.
+        self.parts.dispatch.ended(command);
     }
 
     /// Replaces secrets by their marks; whether that could be done before this closes.

@@ -6,20 +6,21 @@
 //! kept.
 
 mod lost;
+mod texts;
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use noetl_model::{Clock, CommandId, ExecutionId, Tenant, Timestamp, Value};
-use noetl_store::logs::LINE_BYTES_MAX;
 use noetl_store::{LogGap, LogLine, LogQuery, LogStream, NewLine, PassedOver, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use self::lost::Lost;
+use self::texts::{join, split};
 use crate::redaction::{Redaction, unmark};
 use crate::watch::Watch;
 
@@ -32,6 +33,12 @@ const BATCH_MAX: usize = 256;
 /// How often a batch is tried that the store does not take, and the pause before each further try.
 const TRIES: [Duration; 3] =
     [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(5)];
+
+/// How long lines may take to be written once the control plane closes, all of them together.
+const CLOSING_MAX: Duration = Duration::from_secs(5);
+
+/// How long the end of a command waits for what it printed: its report counts for more.
+const FLUSH_MAX: Duration = Duration::from_secs(5);
 
 /// Lines that one call may hand in.
 pub const LINES_MAX: usize = 1000;
@@ -80,6 +87,8 @@ pub struct LogLines {
     queue: mpsc::Sender<Work>,
     dropped: Arc<AtomicU64>,
     lost: Lost,
+    /// Commands in this process that printed and have not ended.
+    printing: Arc<Mutex<HashSet<CommandId>>>,
 }
 
 impl LogLines {
@@ -93,7 +102,8 @@ impl LogLines {
     ) -> (Self, impl Future<Output = ()>) {
         let (queue, work) = mpsc::channel(QUEUE_MAX);
         let (dropped, lost) = (Arc::default(), Lost::default());
-        let lines = Self { store, redaction, clock, watch, queue, dropped, lost };
+        let printing = Arc::default();
+        let lines = Self { store, redaction, clock, watch, queue, dropped, lost, printing };
         let writer = lines.clone().write(work, closing);
         (lines, writer)
     }
@@ -106,7 +116,15 @@ impl LogLines {
     ) -> impl Fn(LogStream, &str) + Send + Sync + 'static {
         let (queue, clock) = (self.queue.clone(), self.clock.clone());
         let (dropped, lost) = (self.dropped.clone(), self.lost.clone());
+        // Others read the lines through processes of their own only if they share the store.
+        let printing = self.store.is_shared().then(|| self.printing.clone());
+        let has_printed = AtomicBool::new(false);
         move |stream, text| {
+            if let Some(printing) = &printing
+                && !has_printed.swap(true, Ordering::Relaxed)
+            {
+                lock(printing).insert(command);
+            }
             let Ok(room) = queue.try_reserve() else {
                 dropped.fetch_add(1, Ordering::Relaxed);
                 lost.text(execution, command, text);
@@ -129,6 +147,14 @@ impl LogLines {
         if self.queue.send(Work::Flush(done)).await.is_ok() {
             // A writer that stopped has nothing left to write.
             let _ = is_done.await;
+        }
+    }
+
+    /// Waits a while until what a command of this process printed is written, if it printed anything:
+    /// whoever reads through another process takes the end of an execution for the end of its lines.
+    pub(crate) async fn flush_of(&self, command: CommandId) {
+        if lock(&self.printing).remove(&command) {
+            let _ = tokio::time::timeout(FLUSH_MAX, self.flush()).await;
         }
     }
 
@@ -196,7 +222,19 @@ impl LogLines {
         }
     }
 
-    async fn write(self, mut work: mpsc::Receiver<Work>, closing: CancellationToken) {
+    /// Writes what is printed until the control plane closes, and then for a while what is left.
+    async fn write(self, work: mpsc::Receiver<Work>, closing: CancellationToken) {
+        let too_long = async {
+            closing.cancelled().await;
+            tokio::time::sleep(CLOSING_MAX).await;
+        };
+        tokio::select! {
+            () = self.write_all(work, &closing) => {}
+            () = too_long => warn!("the last lines of steps are lost: the store does not take them"),
+        }
+    }
+
+    async fn write_all(&self, mut work: mpsc::Receiver<Work>, closing: &CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH_MAX);
         let mut told = 0;
         loop {
@@ -326,64 +364,6 @@ impl LogLines {
     }
 }
 
-/// Joins what was printed in a row, so that a secret over several lines is seen whole.
-fn join(texts: &mut Vec<Printed>, printed: Printed) {
-    match texts.last_mut() {
-        Some(last)
-            if last.command == printed.command
-                && last.stream == printed.stream
-                && last.text.ends_with('\n') =>
-        {
-            last.text.push_str(&printed.text);
-        }
-        _ => texts.push(printed),
-    }
-}
-
-/// The lines of a text, without what not every store can keep, the long ones in pieces.
-fn split(text: &str) -> impl Iterator<Item = String> {
-    let text = text.strip_suffix('\n').unwrap_or(text);
-    text.split('\n').flat_map(|line| {
-        let line = line.strip_suffix('\r').unwrap_or(line).replace('\0', "\u{fffd}");
-        pieces(line)
-    })
-}
-
-fn pieces(mut line: String) -> Vec<String> {
-    let mut pieces = Vec::new();
-    while line.len() > LINE_BYTES_MAX {
-        let mut at = LINE_BYTES_MAX;
-        while !line.is_char_boundary(at) {
-            at -= 1;
-        }
-        let rest = line.split_off(at);
-        pieces.push(std::mem::replace(&mut line, rest));
-    }
-    pieces.push(line);
-    pieces
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lines(text: &str) -> Vec<String> {
-        split(text).collect()
-    }
-
-    #[test]
-    fn a_text_is_cut_into_lines() {
-        assert_eq!(lines("a\nb\n"), ["a", "b"]);
-        assert_eq!(lines("a\r\n\nb"), ["a", "", "b"]);
-        assert_eq!(lines("a\0b"), ["a\u{fffd}b"]);
-        assert_eq!(lines("\n"), [""]);
-    }
-
-    #[test]
-    fn a_long_line_goes_in_pieces_between_characters() {
-        let long = "é".repeat(LINE_BYTES_MAX);
-        let pieces = lines(&long);
-        assert!(pieces.len() == 2 && pieces.iter().all(|piece| piece.len() <= LINE_BYTES_MAX));
-        assert_eq!(pieces.concat(), long);
-    }
+fn lock(printing: &Mutex<HashSet<CommandId>>) -> MutexGuard<'_, HashSet<CommandId>> {
+    printing.lock().unwrap_or_else(PoisonError::into_inner)
 }

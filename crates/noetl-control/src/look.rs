@@ -10,6 +10,7 @@ use std::time::Duration;
 use noetl_engine::Input;
 use noetl_model::{CommandId, CommandState};
 use noetl_store::{CommandRow, Store, StoreError};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -28,6 +29,8 @@ pub(crate) struct Look {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) journal: Journal,
     pub(crate) dispatch: Dispatch,
+    /// Wakes whoever delivers what is due.
+    pub(crate) due: Arc<Notify>,
     /// How often to look.
     pub(crate) every: Duration,
     pub(crate) closing: CancellationToken,
@@ -44,6 +47,8 @@ impl Look {
                 () = async {
                     tokio::time::sleep(LOOK_DEAF.min(pause)).await;
                     self.store.others_left_work().await;
+                    // One that ends leaves its timers too.
+                    self.due.notify_one();
                 } => {}
                 () = self.closing.cancelled() => return,
             }

@@ -142,6 +142,10 @@ pub struct Metrics {
     pub commands_pending: IntGaugeVec,
     /// Subscriptions by state.
     pub subscription_state: IntGaugeVec,
+    /// Runs of schedules that came due, by what became of them.
+    pub schedule_runs: IntCounterVec,
+    /// How late a run of a schedule was started.
+    pub schedule_delay_seconds: Histogram,
     /// Spans of traces, by what became of them.
     pub spans: IntCounterVec,
     /// What those say who act on subscriptions.
@@ -289,6 +293,15 @@ impl Metrics {
                 "noetl_subscription_state",
                 "Subscriptions by state",
                 &["state"],
+            ),
+            schedule_runs: made.counters(
+                "noetl_schedule_runs_total",
+                "Runs of schedules that came due, by what became of them",
+                &["outcome"],
+            ),
+            schedule_delay_seconds: made.histogram(
+                "noetl_schedule_start_delay_seconds",
+                "How late runs of schedules were started",
             ),
             spans: made.counters(
                 "noetl_trace_spans_total",

@@ -73,6 +73,7 @@ impl Starts {
         once: Once,
     ) -> Result<StartedOnce, StartError> {
         let ready = self.executions.prepare(tenant, request).await?;
+        self.executions.admit(tenant).await?;
         self.ids.leased().map_err(StartError::Store)?;
         let mine = self.ids.execution();
         let Once { scope, key, window } = &once;

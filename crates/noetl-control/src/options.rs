@@ -10,6 +10,7 @@ use noetl_store::{Blobs, Policy};
 
 use crate::leasing::LEASE;
 use crate::notices::Notices;
+use crate::quotas::QuotaSettings;
 use crate::sealing::EncryptionKey;
 use crate::traces::Traces;
 
@@ -41,6 +42,8 @@ pub struct Options {
     pub audit_required: bool,
     /// What one execution may ask for.
     pub caps: Caps,
+    /// How much each tenant may take up. Default: as much as it likes.
+    pub quotas: QuotaSettings,
     /// How people are told of executions; nobody is when `None`.
     pub notices: Notices,
     /// How long what is kept, applied once a day; everything stays when `None`.
@@ -64,6 +67,7 @@ impl Default for Options {
             encryption_key: None,
             audit_required: false,
             caps: Caps::default(),
+            quotas: QuotaSettings::default(),
             notices: Notices::default(),
             retention: None,
             traces: Traces::default(),

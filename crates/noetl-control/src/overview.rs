@@ -9,7 +9,7 @@ use noetl_model::{Map, Tenant, Timestamp};
 use noetl_store::holdings::SILENCE_MAX;
 use noetl_store::{
     Connections, ExecutionFilter, ExecutionRow, ExecutionStatus, RuntimeFilter, RuntimeKind, Sql,
-    SqlError, Store, StoreError,
+    SqlError, Started, Store, StoreError, Stretches,
 };
 
 /// How many executions are listed as recent.
@@ -68,6 +68,15 @@ impl Overview {
         let newest = ExecutionFilter { limit: RECENT, ..ExecutionFilter::default() };
         stats.recent = self.store.executions(tenant, &newest).await?;
         Ok(stats)
+    }
+
+    /// How many executions of a tenant started when, and how they stand now.
+    pub async fn activity(
+        &self,
+        tenant: &Tenant,
+        stretch: Stretches,
+    ) -> Result<Vec<Started>, StoreError> {
+        self.store.executions_by_start(tenant, stretch).await
     }
 
     /// Runs a statement of an operator.

@@ -21,13 +21,19 @@ use crate::stream_metrics::StreamMetrics;
 use crate::tailer::Tailer;
 
 /// The stream of events.
-const STREAM: &str = "noetl_events";
+pub(crate) const STREAM: &str = "noetl_events";
 
 /// What it keeps, and what each of its consumers reads.
 const SUBJECTS: &str = "noetl.events.>";
 
-/// Who reads it, by the names that projectors look for.
-const CONSUMERS: [&str; 3] = ["noetl_projector", "noetl_materializer", "noetl_result_materializer"];
+/// Who brings snapshots up to date.
+pub(crate) const PROJECTOR: &str = "noetl_projector";
+
+/// Who keeps rows elsewhere.
+pub(crate) const MATERIALIZER: &str = "noetl_materializer";
+
+/// Who reads the stream, by the names that system pools look for.
+const CONSUMERS: [&str; 3] = [PROJECTOR, MATERIALIZER, "noetl_result_materializer"];
 
 /// How long a consumer may take for a message.
 const ACK_WAIT: Duration = Duration::from_secs(30);

@@ -98,10 +98,15 @@ async fn submit(journal: &Journal, row: &CommandRow, input: Input) -> Result<(),
     }
 }
 
-/// Ends the lease of a command that a worker in a process of this store held.
+/// Ends the lease of a command that a worker in a process of this store held and may have run.
 pub(crate) fn expire(command: CommandId, reason: &str) -> Input {
+    Input::Expire(ended(command, reason, true))
+}
+
+/// The same, where it may be known that it did not run.
+pub(crate) fn ended(command: CommandId, reason: &str, may_have_run: bool) -> Expire {
     let attempts_max = ATTEMPTS_OVER_RESTARTS_MAX;
-    Input::Expire(Expire { command, reason: reason.to_owned(), attempts_max })
+    Expire { command, reason: reason.to_owned(), attempts_max, may_have_run }
 }
 
 /// Lets every command that nobody holds wait for a slot, oldest first.

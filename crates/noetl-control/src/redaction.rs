@@ -12,7 +12,7 @@
 mod fields;
 mod forms;
 mod marks;
-pub(crate) mod reveal;
+pub mod reveal;
 mod secrets;
 #[cfg(test)]
 mod tests;

@@ -8,12 +8,15 @@ mod plan;
 mod rows;
 mod runner;
 
+use std::sync::Arc;
+
 use noetl_model::{DEPTH_MAX, ExecutionId, Map, ScheduleId, Tenant, Value, is_deeper_than};
 use noetl_playbook::{Diagnostic, Schedule, check_schedule};
 use noetl_store::{ExecutionFilter, ExecutionRow, ScheduleRow, StoreError};
 use serde_json::json;
 
 use crate::executions::{Executions, StartError, StartRequest, Started};
+use crate::metrics::Metrics;
 
 pub(crate) use rows::{KIND, ScheduleRows};
 pub(crate) use runner::Runner;
@@ -63,11 +66,12 @@ pub enum ScheduleError {
 pub struct Schedules {
     rows: ScheduleRows,
     executions: Executions,
+    metrics: Arc<Metrics>,
 }
 
 impl Schedules {
-    pub(crate) fn new(rows: ScheduleRows, executions: Executions) -> Self {
-        Self { rows, executions }
+    pub(crate) fn new(rows: ScheduleRows, executions: Executions, metrics: Arc<Metrics>) -> Self {
+        Self { rows, executions, metrics }
     }
 
     /// Makes a schedule.

@@ -2,18 +2,20 @@
 
 mod beside;
 mod closing;
+mod error;
 mod measure;
 mod parts;
 
 use std::sync::Arc;
 
 use noetl_model::Clock;
-use noetl_store::{Blobs, Store, StoreError};
+use noetl_store::{Blobs, Store};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use self::beside::Beside;
+pub use self::error::OpenError;
 use crate::audit::SecretUses;
 use crate::callbacks::Callbacks;
 use crate::catalog::{Catalog, Playbooks};
@@ -23,10 +25,10 @@ use crate::credentials::{Credentials, LocalSecrets};
 use crate::dead_letters::DeadLetters;
 use crate::dispatch::Dispatch;
 use crate::executions::Executions;
-use crate::identity::{Identity, IdentityError};
+use crate::identity::Identity;
 use crate::ids::Ids;
 use crate::intake::Intake;
-use crate::journal::{Journal, SubmitError, Writer, WriterParts};
+use crate::journal::{Journal, Writer, WriterParts};
 use crate::keychain::Keychains;
 use crate::leasing::{Held, Leasing};
 use crate::listeners::{Ingress, Listeners};
@@ -39,6 +41,7 @@ use crate::options::Options;
 use crate::outbox::Outgoing;
 use crate::overview::Overview;
 use crate::projections::Projections;
+use crate::quotas::Quotas;
 use crate::recovery;
 use crate::redaction::Redaction;
 use crate::replay::Replay;
@@ -56,20 +59,6 @@ use crate::traces::Traces;
 use crate::variables::Variables;
 use crate::watch::Watch;
 use crate::workers::Workers;
-
-/// Why a control plane did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The process has no number of its own.
-    #[error(transparent)]
-    Identity(IdentityError),
-    /// The store did not answer.
-    #[error("the store did not answer")]
-    Store(#[source] StoreError),
-    /// Unfinished executions could not go on.
-    #[error("unfinished executions could not be resumed")]
-    Resume(#[source] SubmitError),
-}
 
 /// A running control plane.
 pub struct Control {
@@ -148,6 +137,8 @@ pub struct Control {
     draining: CancellationToken,
     closing: CancellationToken,
     tasks: Mutex<Vec<JoinHandle<()>>>,
+    sealing: CancellationToken,
+    writers: Mutex<Vec<JoinHandle<()>>>,
     leaving: CancellationToken,
     identity: Mutex<Option<JoinHandle<()>>>,
 }
@@ -206,6 +197,7 @@ impl Control {
         let objects = Objects::new(store.clone(), clock.clone());
         let listeners = Listeners::new(store.clone(), subscriptions.clone(), credentials.clone());
         let schedule_rows = ScheduleRows::new(store.clone(), clock.clone(), ids.clone());
+        let quotas = Quotas::new(options.quotas.clone());
         let catalog = Catalog::new(
             store.clone(),
             clock.clone(),
@@ -213,6 +205,7 @@ impl Control {
             playbooks.clone(),
             listeners.clone(),
             schedule_rows.clone(),
+            quotas.clone(),
         );
         let executions = Executions {
             store: store.clone(),
@@ -224,6 +217,7 @@ impl Control {
             redaction: redaction.clone(),
             clock: clock.clone(),
             traces: options.traces.clone(),
+            quotas: quotas.clone(),
             has_worker: dispatch.has_worker(),
         };
         let (logs, write_logs) = LogLines::new(
@@ -234,6 +228,8 @@ impl Control {
             closing.clone(),
         );
         let mut tasks = vec![tokio::spawn(write_logs)];
+        // Later than all that submits to them: what that has begun is still decided.
+        let (sealing, mut writers) = (CancellationToken::new(), Vec::new());
         let held = Held::default();
         let beside = Beside {
             everywhere: store.clone(),
@@ -272,9 +268,9 @@ impl Control {
                 assignments: assignments.clone(),
                 metrics: metrics.clone(),
                 cache_bytes: options.cache_bytes / shards.len().max(1),
-                closing: closing.clone(),
+                closing: sealing.clone(),
             });
-            tasks.push(tokio::spawn(writer.run(queue)));
+            writers.push(tokio::spawn(writer.run(queue)));
             tasks.extend(beside.start(database, due_written));
         }
         // Kept to the very end: what is queued is still decided and committed while this closes.
@@ -298,7 +294,7 @@ impl Control {
             };
             tasks.push(tokio::spawn(retainer.run()));
         }
-        let schedules = Schedules::new(schedule_rows, executions.clone());
+        let schedules = Schedules::new(schedule_rows, executions.clone(), metrics.clone());
         if options.schedules {
             let runner = Runner::new(schedules.clone(), closing.clone());
             tasks.push(tokio::spawn(runner.run()));
@@ -314,6 +310,7 @@ impl Control {
             metrics: metrics.clone(),
             draining: draining.clone(),
             lease: options.worker_lease,
+            known: crate::leasing::Known::default(),
             last: Arc::default(),
         };
         let reports = Reports {
@@ -392,6 +389,8 @@ impl Control {
             draining,
             closing,
             tasks: Mutex::new(tasks),
+            sealing,
+            writers: Mutex::new(writers),
             leaving,
             identity: Mutex::new(Some(identity)),
         })

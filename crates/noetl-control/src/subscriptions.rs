@@ -4,6 +4,7 @@
 //! when somebody was faster, so every answer is about one state that was really there.
 
 mod running;
+mod why;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use noetl_store::{
 
 use tokio::sync::watch;
 
+pub use self::why::SubscriptionWhy;
 use crate::ids::Ids;
 
 /// The kind of documents that subscriptions are made of.

@@ -5,15 +5,18 @@
 
 mod words;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_engine::{Awaited, Execution, Outstanding, outstanding};
 use noetl_model::{
     CommandId, Event, EventId, ExecutionId, Fact, FailureKind, Outcome, Seq, Tenant, Timestamp,
+    Value,
 };
-use noetl_store::{ExecutionRow, ExecutionStatus, Lease, RuntimeFilter, RuntimeKind, StoreError};
+use noetl_store::{
+    ExecutionRow, ExecutionStatus, Lease, NewRuntime, RuntimeFilter, RuntimeKind, StoreError,
+};
 
 use self::words::explained;
 use crate::executions::Executions;
@@ -90,13 +93,23 @@ struct Around {
     /// Whether a worker in this process takes commands.
     has_worker: bool,
     /// Workers that registered and were heard of lately.
-    workers: Vec<String>,
+    workers: Vec<Registered>,
     live: Vec<Lease>,
     /// When the leases of workers elsewhere end.
     held: HashMap<CommandId, Timestamp>,
     children: HashMap<ExecutionId, ExecutionStatus>,
     /// Why published workers cannot run a command that waits.
     lacking: HashMap<CommandId, String>,
+    /// Commands whose tool may not run twice.
+    once: HashSet<CommandId>,
+}
+
+/// A worker that registered.
+#[derive(Debug, Clone)]
+struct Registered {
+    name: String,
+    /// The pool it says it is of.
+    pool: Option<String>,
 }
 
 impl Executions {
@@ -129,7 +142,11 @@ impl Executions {
     }
 
     /// The state as the log is now.
-    async fn state(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, StoreError> {
+    pub(crate) async fn state(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+    ) -> Result<Execution, StoreError> {
         let (mut state, _) = snapshots::restore(&*self.store, tenant, id).await;
         loop {
             let page = self.events(id, state.version(), PAGE).await?;
@@ -161,7 +178,7 @@ impl Executions {
             let known = self.store.runtimes(tenant, &filter).await?;
             let is_there = |at: Timestamp| now.since(at) < GONE_AFTER;
             let there = known.into_iter().filter(|worker| is_there(worker.heartbeat));
-            around.workers = there.map(|worker| worker.said.name).collect();
+            around.workers = there.map(|worker| registered(worker.said)).collect();
         }
         for one in found.iter().filter(|one| matches!(one.awaited, Awaited::Worker { .. })) {
             let open = one.command.and_then(|command| state.open_command(command));
@@ -173,6 +190,10 @@ impl Executions {
         if has(|awaited| matches!(awaited, Awaited::Report { .. })) {
             around.live = self.store.live(LEASES).await?;
             let commands: Vec<CommandId> = found.iter().filter_map(reported).collect();
+            let is_once = |command: &&CommandId| {
+                state.open_command(**command).is_some_and(|open| !open.issued.idempotent)
+            };
+            around.once = commands.iter().filter(is_once).copied().collect();
             let held = self.store.held(&commands).await?;
             around.held = held.into_iter().map(|held| (held.id, held.until)).collect();
         }
@@ -212,6 +233,12 @@ impl Executions {
         }
         Ok(ended(row, end.as_ref(), failed.as_ref()))
     }
+}
+
+fn registered(said: NewRuntime) -> Registered {
+    let label = said.labels.as_ref().and_then(|labels| labels.get("pool_name"));
+    let pool = label.and_then(Value::as_str).filter(|pool| !pool.is_empty()).map(str::to_owned);
+    Registered { name: said.name, pool }
 }
 
 /// The command whose worker is to report.

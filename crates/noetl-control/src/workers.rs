@@ -4,6 +4,8 @@
 //! of it counts: a heartbeat, a claim, a report. A name that registers with another key is another
 //! process; what the one before it held is held by nobody.
 
+mod turn;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,6 +16,7 @@ use noetl_store::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Store, Sto
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use self::turn::Turns;
 use crate::ids::Ids;
 use crate::leasing::Held;
 
@@ -113,13 +116,14 @@ pub struct Workers {
     store: Arc<dyn Store>,
     ids: Ids,
     remembered: Arc<Mutex<Remembered>>,
-    registering: Arc<tokio::sync::Mutex<()>>,
+    turns: Turns,
     held: Held,
 }
 
 impl Workers {
     pub(crate) fn new(store: Arc<dyn Store>, ids: Ids, held: Held) -> Self {
-        Self { store, ids, remembered: Arc::default(), registering: Arc::default(), held }
+        let turns = Turns::new(store.clone());
+        Self { store, ids, remembered: Arc::default(), turns, held }
     }
 
     /// Registers a runtime, or takes over what a known one says now. Two callers at once make one row.
@@ -138,11 +142,16 @@ impl Workers {
         let name = said.name.clone();
         // One at a time: of two first calls of a process, the later one must find the key of the
         // earlier, or it would end what that one has claimed.
-        let _turn = self.registering.lock().await;
+        let turn = self.turns.take(tenant, &name).await.map_err(WorkerError::Store)?;
         // First: whoever registers has begun just now, so that what its name held is lost in any
         // case; and if this is cut short, it is done when it registers again.
-        self.end_process_before(tenant, scope, &name, &key).await?;
-        let row = self.write(tenant, kind, said).await?;
+        let ended = self.end_process_before(tenant, scope, &name, &key).await;
+        let row = match ended {
+            Ok(()) => self.write(tenant, kind, said).await,
+            Err(error) => Err(error),
+        };
+        turn.end().await;
+        let row = row?;
         self.remember(tenant, &name, &key);
         Ok(row)
     }

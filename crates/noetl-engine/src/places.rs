@@ -6,7 +6,7 @@
 use noetl_playbook::Playbook;
 use noetl_playbook::document::{Join, Mode, OnError, Step, Tool, Work};
 use noetl_playbook::template::{
-    Guard, Mention, Names, Next, Place, Slot, Source, Template, ValueTemplate,
+    Guard, Mention, Names, Next, Place, Slot, Source, Template, ValueTemplate, is_reference,
 };
 
 use crate::decide::{Complete, Input};
@@ -211,7 +211,12 @@ impl Seen<'_> {
             ("workload", Next::Nothing) => all(&workload.names, places),
             ("ctx", Next::Key(key)) => add(ctx.get(key).or(workload.get(key)), None, places),
             ("ctx", Next::Nothing) => all(&ctx.names, places),
-            ("steps", Next::Key(step)) => add(self.result(step), None, places),
+            // What follows is not told. A value beside the log is large, and it may be its name alone
+            // that is wanted: the decision asks for it if it is not.
+            ("steps", Next::Key(step)) => {
+                let result = self.result(step).into_iter();
+                places.extend(result.flat_map(Slot::places).filter(is_event));
+            }
             ("output" | "outcome", next) => add(self.output, Some(next), places),
             // Which of them is computed, or there may be very many.
             ("workload" | "ctx" | "steps" | "step" | "event", _) => {}
@@ -245,7 +250,7 @@ impl Seen<'_> {
 fn add(slot: Option<&Slot>, next: Option<&Next>, places: &mut Vec<Place>) {
     let Some(slot) = slot else { return };
     if let Some(Next::Key(key)) = next
-        && slot.known_field(key).is_some()
+        && (slot.known_field(key).is_some() || is_reference(slot, key))
     {
         return;
     }

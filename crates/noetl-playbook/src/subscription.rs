@@ -87,6 +87,12 @@ words! {
         Kafka = "kafka",
         /// HTTP requests.
         Webhook = "webhook",
+        /// Rows of a table, or notifications, of a Postgres database.
+        Postgres = "postgres",
+        /// A Redis stream.
+        Redis = "redis",
+        /// Topics of an MQTT broker.
+        Mqtt = "mqtt",
     }
 }
 

@@ -51,7 +51,7 @@ pub use listed::items_of;
 pub use loaded::{Loaded, Reach};
 pub use mention::{Mention, Next};
 pub use nested::ValueTemplate;
-pub use reference::{blob_of_ref, result_ref};
+pub use reference::{blob_of_ref, is_reference, result_ref};
 pub use scope::{Entropy, Identity, Iteration, Output, Scope, TaskScope};
 pub use slot::{Away, Gathered, Part, Place, Slot, Source, exact_json};
 

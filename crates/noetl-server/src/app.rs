@@ -6,10 +6,13 @@ use std::time::{Duration, Instant};
 
 use noetl_bus::EventStream;
 use noetl_control::Control;
+use noetl_fence::Fence;
 use noetl_model::Tenant;
+use noetl_web::Site;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::http::rate::Requests;
 use crate::oidc::{Issuers, Oidc};
 
 /// The largest request body that is taken when nothing else is said: the wire's own limit.
@@ -96,18 +99,25 @@ pub struct Options {
     /// Whether a `Host` that is not loopback is answered. Default: no, so that a web page cannot
     /// reach the control plane under a name of its own.
     pub allow_any_host: bool,
+    /// Which identity providers listeners may name. Default: all that are not where a cloud tells
+    /// its machines who they are.
+    pub fence: Fence,
     /// The token of the internal routes. Default: none, so that they answer nobody.
     pub internal_token: InternalToken,
     /// Whether `GET /metrics` answers. Default: yes.
     pub has_metrics: bool,
     /// Requests answered at a time. Default: 1024.
     pub requests_max: usize,
+    /// Requests a second that each tenant may make. Default: as many as it likes.
+    pub rate_limit: Option<f64>,
     /// How long one may take. Default: a minute.
     pub request_timeout: Duration,
     /// How long a connection may say nothing, before its first request and between two. Default: a
     /// minute, longer than workers rest between two heartbeats, so that none of them is sent into
     /// a closing connection.
     pub silence: Duration,
+    /// The web UI. Default: what the program was built with.
+    pub site: Site,
 }
 
 impl Default for Options {
@@ -118,11 +128,14 @@ impl Default for Options {
             body_limit: BODY_LIMIT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             allow_any_host: false,
+            fence: Fence::default(),
             internal_token: InternalToken::default(),
             has_metrics: true,
             requests_max: REQUESTS_MAX,
+            rate_limit: None,
             request_timeout: REQUEST_TIMEOUT,
             silence: SILENCE,
+            site: Site::default(),
         }
     }
 }
@@ -137,6 +150,8 @@ pub struct App {
     pub(crate) bus: Option<Arc<dyn EventStream>>,
     /// One for each request that is answered.
     pub(crate) places: Arc<Semaphore>,
+    /// How many requests came lately.
+    pub(crate) requests: Requests,
     /// Streams that may still be opened.
     pub(crate) streams: Arc<Semaphore>,
     /// Ends streams, which would never end by themselves, when the server stops.
@@ -153,9 +168,20 @@ impl App {
         let places = Arc::new(Semaphore::new(options.requests_max.min(Semaphore::MAX_PERMITS)));
         let options = Arc::new(options);
         let (streams, stopping) = (Arc::new(Semaphore::new(STREAMS_MAX)), CancellationToken::new());
-        let since = Instant::now();
-        let issuers = Issuers::default();
-        Self { control, options, tenant, bus: None, places, streams, stopping, issuers, since }
+        let (since, requests) = (Instant::now(), Requests::default());
+        let issuers = Issuers::behind(options.fence.clone());
+        Self {
+            control,
+            options,
+            tenant,
+            bus: None,
+            places,
+            requests,
+            streams,
+            stopping,
+            issuers,
+            since,
+        }
     }
 
     /// The same with the bus whose state `GET /api/health` tells.

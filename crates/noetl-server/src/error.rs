@@ -5,6 +5,7 @@
 
 mod forks;
 mod keeping;
+mod quotas;
 mod triggers;
 mod workers;
 
@@ -38,6 +39,8 @@ pub(crate) struct ApiError {
     diagnostics: Vec<Diagnostic>,
     /// The verbs that would be possible.
     allowed: Option<String>,
+    /// After how many seconds to come again, if that is known.
+    again: Option<u64>,
 }
 
 impl ApiError {
@@ -48,7 +51,7 @@ impl ApiError {
         message: impl Into<String>,
     ) -> Self {
         let message = bounded(message.into());
-        Self { status, code, message, diagnostics: Vec::new(), allowed: None }
+        Self { status, code, message, diagnostics: Vec::new(), allowed: None, again: None }
     }
 
     /// The same, saying which verbs would be possible.
@@ -126,7 +129,8 @@ impl IntoResponse for ApiError {
         let mut response = (self.status, axum::Json(body)).into_response();
         let passes = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
         if passes.contains(&self.status) {
-            response.headers_mut().insert(RETRY_AFTER, COME_AGAIN);
+            let again = self.again.map_or(COME_AGAIN, HeaderValue::from);
+            response.headers_mut().insert(RETRY_AFTER, again);
         }
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -176,6 +180,7 @@ impl From<RegisterError> for ApiError {
             RegisterError::Invalid(found) => {
                 Self::document(StatusCode::UNPROCESSABLE_ENTITY, &found)
             }
+            RegisterError::Quota(over) => over.into(),
             RegisterError::Store(failure) => failure.into(),
         }
     }
@@ -209,6 +214,7 @@ impl From<StartError> for ApiError {
             StartError::NotFound(message) => Self::not_found("playbook_not_found", message),
             StartError::Playbook(failure) => Self::from(&failure),
             StartError::Submit(failure) => failure.into(),
+            StartError::Quota(over) => over.into(),
             StartError::Store(failure) => failure.into(),
         }
     }
@@ -350,7 +356,8 @@ pub(crate) fn bounded(message: String) -> String {
     format!("{} … {}", &message[..first], &message[last..])
 }
 
-fn sentence(found: &Diagnostic) -> String {
+/// A finding with its place.
+pub(crate) fn sentence(found: &Diagnostic) -> String {
     format!("{}:{}: {}", found.line, found.column, found.message)
 }
 

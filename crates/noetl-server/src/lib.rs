@@ -17,8 +17,11 @@ mod shape;
 mod tls;
 
 pub use app::{App, Auth, CorsOrigins, InternalToken, Options};
+pub use noetl_web::{File as SiteFile, Site};
+
 pub use http::internal::TOKEN_VARIABLE;
 pub use oidc::{Oidc, OidcSettings};
 pub use router::router;
+pub use routes::tokens::view as token_view;
 pub use serve::serve;
 pub use tls::{Tls, TlsError};

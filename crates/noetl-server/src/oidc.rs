@@ -4,6 +4,8 @@
 //! with a key that is not among them has them read again, but not at every such token. Only
 //! signatures with a public key are taken: a provider's secret is nobody else's.
 
+mod sign_in;
+
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,10 +14,13 @@ use std::time::{Duration, Instant};
 use jsonwebtoken::jwk::{Jwk, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use noetl_control::Role;
+use noetl_fence::{Fence, Reach};
 use noetl_model::{Tenant, Value};
 use noetl_playbook::subscription::PUSH_ISSUER;
 use serde::Deserialize;
 
+use self::sign_in::Endpoints;
+pub(crate) use self::sign_in::Proof;
 use crate::http::caller::Caller;
 use crate::http::roles::Roles;
 
@@ -29,6 +34,12 @@ const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 const ANSWER: Duration = Duration::from_secs(10);
 /// By how much clocks may differ.
 const LEEWAY: u64 = 60;
+
+/// How much a provider may say: its keys and where things are are a few kilobytes.
+const ANSWER_MAX: usize = 1 << 20;
+
+/// How often a provider may send one on.
+const REDIRECTS_MAX: usize = 3;
 
 /// Providers of listeners that are remembered.
 const ISSUERS_MAX: usize = 256;
@@ -56,6 +67,8 @@ pub struct OidcSettings {
     pub roles_claim: String,
     /// The claim that names the tenant.
     pub tenant_claim: String,
+    /// As whom the web page signs people in there. Default: not at all, so that they bring a token.
+    pub client_id: Option<String>,
 }
 
 /// Why a token's holder is not known.
@@ -77,10 +90,13 @@ pub struct Oidc(Arc<Inner>);
 struct Inner {
     settings: OidcSettings,
     http: reqwest::Client,
+    fence: Fence,
     /// Held for an assignment at a time, never while the provider is asked.
     keys: Mutex<Keys>,
     /// Held by whoever asks the provider.
     asking: tokio::sync::Mutex<()>,
+    /// Where people sign in, and when that was read.
+    endpoints: Mutex<Option<(Instant, Endpoints)>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -97,19 +113,31 @@ struct Keys {
 struct Discovery {
     issuer: String,
     jwks_uri: String,
+    authorization_endpoint: Option<String>,
+    token_endpoint: Option<String>,
 }
 
 impl Oidc {
     /// Takes tokens of this provider. It is asked when the first token comes.
     pub fn new(settings: OidcSettings) -> io::Result<Self> {
+        // Its address is the operator's own word.
+        let anywhere = Fence::new(Reach::Everything, "").map_err(io::Error::other)?;
+        Self::behind(settings, anywhere)
+    }
+
+    fn behind(settings: OidcSettings, fence: Fence) -> io::Result<Self> {
         // Another part of the program may have chosen one before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder().timeout(ANSWER).build().map_err(io::Error::other)?;
+        let http = reqwest::Client::builder().timeout(ANSWER);
+        let http = fence.around(http.redirect(fence.redirects(REDIRECTS_MAX))).build();
+        let http = http.map_err(io::Error::other)?;
         Ok(Self(Arc::new(Inner {
             settings,
             http,
+            fence,
             keys: Mutex::default(),
             asking: tokio::sync::Mutex::default(),
+            endpoints: Mutex::default(),
         })))
     }
 
@@ -206,39 +234,64 @@ impl Oidc {
     }
 
     async fn fetch(&self) -> Result<JwkSet, String> {
+        self.read(&self.discovery().await?.jwks_uri).await
+    }
+
+    async fn discovery(&self) -> Result<Discovery, String> {
         let issuer = self.0.settings.issuer.trim_end_matches('/');
         let address = format!("{issuer}/.well-known/openid-configuration");
         let discovery: Discovery = self.read(&address).await?;
         if discovery.issuer.trim_end_matches('/') != issuer {
             return Err(format!("{address} speaks of {}", discovery.issuer));
         }
-        self.read(&discovery.jwks_uri).await
+        Ok(discovery)
     }
 
     async fn read<T: serde::de::DeserializeOwned>(&self, address: &str) -> Result<T, String> {
         let failed = |error: reqwest::Error| format!("{address}: {error}");
-        let asked = self.0.http.get(address).send().await.map_err(failed)?;
-        asked.error_for_status().map_err(failed)?.json().await.map_err(failed)
+        let url = address.parse().map_err(|error| format!("{address}: {error}"))?;
+        self.0.fence.check(&url).map_err(|error| error.to_string())?;
+        let asked = self.0.http.get(url).send().await.map_err(failed)?;
+        let mut asked = asked.error_for_status().map_err(failed)?;
+        let mut said = Vec::new();
+        // A few packed bytes can be a great many once they are unpacked.
+        while let Some(part) = asked.chunk().await.map_err(failed)? {
+            said.extend_from_slice(&part);
+            if said.len() > ANSWER_MAX {
+                return Err(format!("{address} says more than {ANSWER_MAX} bytes"));
+            }
+        }
+        serde_json::from_slice(&said).map_err(|error| format!("{address}: {error}"))
     }
 }
 
 /// Providers that listeners name, by their address. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Issuers(Arc<Mutex<HashMap<String, Oidc>>>);
+pub(crate) struct Issuers {
+    known: Arc<Mutex<HashMap<String, Oidc>>>,
+    fence: Fence,
+}
 
 impl Issuers {
+    /// Providers that this fence lets through: whoever writes a listener names one.
+    pub(crate) fn behind(fence: Fence) -> Self {
+        Self { known: Arc::default(), fence }
+    }
+
     /// The provider at this address, with the keys that were read of it.
     pub(crate) fn of(&self, issuer: &str) -> io::Result<Oidc> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(provider) = known.get(issuer) {
             return Ok(provider.clone());
         }
-        let provider = Oidc::new(OidcSettings {
+        let settings = OidcSettings {
             issuer: issuer.to_owned(),
             audience: String::new(),
             roles_claim: String::new(),
             tenant_claim: String::new(),
-        })?;
+            client_id: None,
+        };
+        let provider = Oidc::behind(settings, self.fence.clone())?;
         // Documents name them, so there are few; whoever makes many has them read again.
         if known.len() >= ISSUERS_MAX {
             known.clear();
@@ -304,6 +357,7 @@ mod tests {
             audience: "noetl".into(),
             roles_claim: "roles".into(),
             tenant_claim: "tenant".into(),
+            client_id: None,
         };
         let claims = json!({
             "sub": "7", "email": "ada@example.org", "roles": ["viewer", "boss", "worker"],

@@ -3,6 +3,7 @@
 //! Logs can hold 100 000 events, so every read here is a window: the newest events, a page, or the
 //! first one. An execution's row says how long its log is, which is where the windows come from.
 
+pub(crate) mod brief;
 mod durations;
 mod found;
 

@@ -18,9 +18,10 @@ use crate::http::document::{self, Document};
 use crate::http::{access, authorize, counted, limits, panics, traced};
 use crate::routes::executions::steer;
 use crate::routes::{
-    callback, catalog, cleanup, commands, credentials, dashboard, database, ends, events, execute,
-    executions, fallback, health, ingress, intake, logs, metrics, outbox, page, pools, projection,
-    replay, runtime, schedules, session, stream, subscriptions, system, tokens, why, workers,
+    approvals, callback, catalog, cleanup, commands, credentials, dashboard, database, ends,
+    events, execute, executions, health, ingress, intake, logs, metrics, outbox, page, pools,
+    projection, replay, runtime, schedules, session, sign_in, stream, subscriptions, system,
+    tokens, ui, why, workers,
 };
 
 /// All routes of the control plane.
@@ -32,13 +33,16 @@ pub fn router(app: App) -> Router {
     keeping::absent_routes(routes)
         .route("/api/openapi.json", get(move || async move { described.clone() }))
         .route("/api/docs", get(page::page))
+        .route("/", get(ui::page))
+        .route("/icon.svg", get(ui::asset))
+        .route("/assets/{*path}", get(ui::asset))
         // A published runtime asks under a name of its own.
         .route("/api/subscriptions/register", post(subscriptions::register))
         // So does a published page that asks without a gateway.
         .route("/api/auth/validate", post(session::validate))
         .route_layer(from_fn_with_state(app.clone(), authorize::check))
         .route_layer(from_fn_with_state(app.clone(), limits::bound))
-        .fallback(fallback::unknown_path)
+        .fallback(ui::elsewhere)
         .layer(DefaultBodyLimit::max(app.options.body_limit))
         .layer(from_fn_with_state(app.clone(), counted::count))
         .layer(from_fn(panics::caught))
@@ -99,6 +103,7 @@ fn execution_routes() -> OpenApiRouter<App> {
         .routes(routes!(execute::execute))
         .routes(routes!(execute::batch::execute_batch))
         .routes(routes!(executions::list))
+        .routes(routes!(executions::watch::watch))
         .routes(routes!(executions::detail))
         .routes(routes!(executions::status))
         .routes(routes!(executions::events))
@@ -113,6 +118,7 @@ fn execution_routes() -> OpenApiRouter<App> {
         .routes(routes!(steer::retry))
         .routes(routes!(steer::cleanup))
         .routes(routes!(executions::answer))
+        .routes(routes!(approvals::list))
         .routes(routes!(executions::cancellation_check))
         .routes(routes!(replay::state))
 }
@@ -130,6 +136,7 @@ fn worker_routes() -> OpenApiRouter<App> {
         .routes(routes!(pools::heartbeat))
         .routes(routes!(pools::deregister, pools::deregister_posted))
         .routes(routes!(pools::list))
+        .routes(routes!(pools::load))
         .routes(routes!(runtime::shard_info))
 }
 
@@ -167,6 +174,8 @@ fn token_routes() -> OpenApiRouter<App> {
         .routes(routes!(tokens::create, tokens::list))
         .routes(routes!(tokens::revoke))
         .routes(routes!(tokens::whoami))
+        .routes(routes!(sign_in::mode))
+        .routes(routes!(sign_in::trade))
 }
 
 /// How it is doing, and the database below it.
@@ -174,6 +183,7 @@ fn system_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(dashboard::stats))
         .routes(routes!(dashboard::widgets))
+        .routes(routes!(dashboard::activity))
         .routes(routes!(system::status))
         .routes(routes!(system::threads))
         .routes(routes!(system::profiler_status))

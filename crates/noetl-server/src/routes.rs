@@ -1,6 +1,7 @@
 //! The handlers, one file per noun: extractors, one call, a reply.
 
 pub(crate) mod absent;
+pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod callback;
 pub(crate) mod catalog;
@@ -16,6 +17,7 @@ pub(crate) mod events;
 pub(crate) mod execute;
 pub(crate) mod executions;
 pub(crate) mod fallback;
+mod following;
 pub(crate) mod health;
 pub(crate) mod ingress;
 pub(crate) mod intake;
@@ -34,11 +36,13 @@ pub(crate) mod runtime;
 mod said;
 pub(crate) mod schedules;
 pub(crate) mod session;
+pub(crate) mod sign_in;
 pub(crate) mod stream;
 pub(crate) mod subscriptions;
 pub(crate) mod suites;
 pub(crate) mod system;
 pub(crate) mod tokens;
+pub(crate) mod ui;
 pub(crate) mod vars;
 pub(crate) mod why;
 pub(crate) mod workers;

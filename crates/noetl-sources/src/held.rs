@@ -13,6 +13,7 @@ use tracing::warn;
 
 use crate::plane::{Plane, PlaneError, Reading, Standing};
 use crate::source::Source;
+use crate::tally::Tally;
 
 /// How often a lease is renewed while it lasts.
 const RENEWALS: u32 = 3;
@@ -28,6 +29,8 @@ const BACKLOG_TIMEOUT: Duration = Duration::from_secs(3);
 pub(crate) struct Terms {
     pub(crate) holder: String,
     pub(crate) ttl: Duration,
+    /// Where everything is counted.
+    pub(crate) tally: Arc<Tally>,
 }
 
 /// A lease that renews itself until this is dropped.
@@ -124,7 +127,8 @@ impl Held {
     }
 
     /// Counts what became of messages.
-    pub(crate) fn count(&self, add: impl FnOnce(&mut MessageCounts)) {
+    pub(crate) fn count(&self, add: impl Fn(&mut MessageCounts)) {
+        self.shared.terms.tally.add(&add);
         add(&mut self.shared.lock().counts);
     }
 

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use futures::{StreamExt as _, stream};
 use noetl_control::{
     Asking, Control, CredentialError, DeadLetter, DeadLetterError, Once, Report, ReportError,
-    StartError, StartRequest, StartedOnce, SubmitError, SubscriptionError, WINDOW_MAX,
+    StartError, StartRequest, StartedOnce, SubmitError, SubscriptionError, TraceOf, WINDOW_MAX,
 };
-use noetl_model::{Map, SubscriptionId, Tenant, Value};
+use noetl_model::{Map, SubscriptionId, Tenant, TraceContext, Value};
 use noetl_store::{SubscriptionAction, SubscriptionRow};
 use noetl_tools::Credential;
 use tokio::sync::{Mutex, watch};
@@ -49,6 +49,7 @@ impl Local {
             payload: start.payload,
             parent: Some(start.subscription.log()),
             pool: start.pool,
+            trace: trace_of(start.trace.as_ref()),
             ..StartRequest::default()
         };
         let started = match start.once {
@@ -77,6 +78,11 @@ impl Local {
     }
 }
 
+/// The trace a message names; one that cannot be read is none.
+fn trace_of(named: Option<&Map>) -> TraceOf {
+    named.and_then(TraceContext::of_fields).map_or(TraceOf::Unsaid, TraceOf::Said)
+}
+
 fn fault(error: &StartError) -> Fault {
     let (of, code) = match error {
         StartError::NotFound(_) => (FaultOf::Playbook, "playbook_not_found"),
@@ -85,6 +91,7 @@ fn fault(error: &StartError) -> Fault {
         }
         StartError::Unnamed => (FaultOf::Message, "playbook_unnamed"),
         StartError::Submit(SubmitError::Refused(_)) => (FaultOf::Message, "refused"),
+        StartError::Quota(_) => (FaultOf::Plane, "quota_exceeded"),
         StartError::Submit(_) | StartError::Store(_) => (FaultOf::Plane, "unavailable"),
     };
     Fault { of, code: code.to_owned(), reason: chain(error) }

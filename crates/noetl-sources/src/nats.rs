@@ -19,7 +19,7 @@ use noetl_playbook::subscription::Subscription;
 use self::settings::Settings;
 use self::stream::StreamSource;
 use self::subject::SubjectSource;
-use crate::source::{Open, Source, SourceError, text};
+use crate::source::{Open, Source, SourceError, chain, name_of, text};
 
 /// How long a server may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -58,7 +58,7 @@ impl Open for Nats {
                 return Err(SourceError::Settings(message));
             }
             Some(name) => name.to_owned(),
-            None => consumer_name(&subscription.path),
+            None => name_of(&subscription.path),
         };
         match (text(settings, "stream")?, subject) {
             (Some(stream), subject) => {
@@ -76,13 +76,9 @@ impl Open for Nats {
     }
 }
 
-/// The consumer of a subscription that names none: its path, as far as NATS can spell it.
-fn consumer_name(path: &str) -> String {
-    let spelled = path.chars().map(|letter| match letter {
-        letter if letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_') => letter,
-        _ => '_',
-    });
-    format!("noetl_{}", spelled.collect::<String>())
+/// A client of the server these settings name.
+pub(crate) async fn client(settings: &Map) -> Result<Client, SourceError> {
+    Settings::read(settings)?.connect().await
 }
 
 /// Whether the client is connected right now.
@@ -113,25 +109,5 @@ fn attributes(headers: &[(String, String)]) -> Map {
 }
 
 fn away(what: &str, error: &dyn std::error::Error) -> SourceError {
-    let mut message = format!("{what}: {error}");
-    let mut cause = error.source();
-    while let Some(because) = cause {
-        let text = because.to_string();
-        if !message.contains(&text) {
-            message = format!("{message}: {text}");
-        }
-        cause = because.source();
-    }
-    SourceError::Away(message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_becomes_a_name_that_nats_can_spell() {
-        assert_eq!(consumer_name("subscriptions/orders"), "noetl_subscriptions_orders");
-        assert_eq!(consumer_name("a.b c>*é"), "noetl_a_b_c___");
-    }
+    SourceError::Away(chain(what, error))
 }

@@ -1,5 +1,6 @@
 //! One subscription, from its activation to its end.
 
+mod circuit;
 mod deliver;
 mod flow;
 mod memory;
@@ -12,8 +13,6 @@ use noetl_model::Map;
 use noetl_playbook::subscription::{Activation, Mode, SpoolMode, Subscription};
 use noetl_playbook::{Diagnostic, Severity, check_subscription};
 use noetl_store::{SubscriptionAction, SubscriptionState};
-use noetl_tools::auth;
-use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -21,10 +20,12 @@ use tracing::warn;
 use self::flow::Flow;
 use self::memory::Memory;
 use self::trouble::Trouble;
+use crate::credentials;
 use crate::held::Held;
-use crate::plane::{Note, PlaneError, Standing};
+use crate::plane::{PlaneError, Standing};
 use crate::runtime::{Parts, pause};
 use crate::source::{Source, SourceError};
+use crate::spool::Spool;
 
 /// How long a source has to work before it counts as well.
 const WELL_AFTER: Duration = Duration::from_secs(10);
@@ -260,9 +261,8 @@ impl Runner {
                 () = end.cancelled() => return,
             };
             let reason = match opened {
-                Ok((subscription, source)) => {
+                Ok(Opened { subscription, source, spool }) => {
                     trouble.end("connected").await;
-                    self.tell_of_spool(standing, &subscription).await;
                     held.look_at(Some(source.clone()));
                     let begun = Instant::now();
                     let flow = Flow {
@@ -270,6 +270,7 @@ impl Runner {
                         standing: standing.clone(),
                         subscription,
                         source: source.clone(),
+                        spool,
                         held: held.clone(),
                         memory: self.memory.clone(),
                         end: end.clone(),
@@ -296,29 +297,7 @@ impl Runner {
         }
     }
 
-    /// Says that nothing is spooled, where the document asks for it.
-    async fn tell_of_spool(&self, standing: &Standing, subscription: &Subscription) {
-        let spool = subscription.spool.as_ref().map_or(SpoolMode::Off, |spool| spool.mode);
-        if spool == SpoolMode::Off {
-            return;
-        }
-        let reason = "this runtime spools nothing: messages stay at their source until they can be \
-                      dispatched";
-        let note = Note {
-            log: standing.id.log(),
-            event_type: "subscription.spool.alert",
-            status: "IGNORED",
-            payload: json!({"mode": spool.as_str(), "reason": reason}),
-        };
-        if let Err(error) = self.parts.plane.note(note).await {
-            warn!(subscription = standing.path, %error, reason, "not told");
-        }
-    }
-
-    async fn open(
-        &self,
-        standing: &Standing,
-    ) -> Result<(Arc<Subscription>, Arc<dyn Source>), Unready> {
+    async fn open(&self, standing: &Standing) -> Result<Opened, Unready> {
         let subscription = self.document(standing).await?;
         let kind = subscription.source.as_str();
         let missing = || Unready::Settings(format!("this runtime has no source of kind '{kind}'"));
@@ -326,11 +305,42 @@ impl Runner {
         let mut settings: Map = subscription.connection.clone();
         if let Some(name) = &subscription.auth {
             let credential = self.parts.plane.credential(name).await?;
-            let laid = auth::inject(kind, &mut settings, &credential);
-            laid.map_err(|failure| Unready::Settings(failure.message))?;
+            let laid = credentials::lay(kind, &mut settings, &credential);
+            laid.map_err(Unready::Settings)?;
         }
         let source = opener.open(&subscription, &settings).await?;
-        Ok((Arc::new(subscription), source))
+        let spool = match self.spool(standing, &subscription, settings, &*source).await {
+            Ok(spool) => spool,
+            Err(error) => {
+                source.close().await;
+                return Err(error);
+            }
+        };
+        Ok(Opened { subscription: Arc::new(subscription), source, spool })
+    }
+
+    /// The spool of a subscription that has one: while nothing can be started its messages are kept
+    /// there, or only those that the source would lose.
+    async fn spool(
+        &self,
+        standing: &Standing,
+        subscription: &Subscription,
+        mut connection: Map,
+        source: &dyn Source,
+    ) -> Result<Option<Arc<Spool>>, Unready> {
+        let Some(wanted) = &subscription.spool else { return Ok(None) };
+        let is_wanted = match wanted.mode {
+            SpoolMode::Off => false,
+            SpoolMode::BufferAndAck => true,
+            SpoolMode::Hybrid => !source.keeps(),
+        };
+        if !is_wanted {
+            return Ok(None);
+        }
+        if let Some(name) = &wanted.credential {
+            connection = self.parts.plane.credential(name).await?.data;
+        }
+        Ok(Some(Spool::open(wanted, standing.id, &connection).await?))
     }
 
     /// What the newest document at its path says.
@@ -350,6 +360,13 @@ impl Runner {
         let subscription = read.subscription.clone().ok_or_else(wrong)?;
         Ok(Subscription { path, ..subscription })
     }
+}
+
+/// What messages come from and go through.
+struct Opened {
+    subscription: Arc<Subscription>,
+    source: Arc<dyn Source>,
+    spool: Option<Arc<Spool>>,
 }
 
 /// Why a source is not there.

@@ -14,6 +14,7 @@ use crate::held::Terms;
 use crate::plane::{Plane, PlaneError, Standing};
 use crate::runner::{AtEnd, Ended, Runner};
 use crate::source::Sources;
+use crate::tally::Tally;
 
 /// How long to wait after so many failures in a row: from a quarter of a second to ten.
 pub(crate) fn pause(failures: u32) -> Duration {
@@ -27,12 +28,14 @@ pub struct Options {
     pub holder: String,
     /// How long others wait for it when it falls silent. Default: 30 s.
     pub lease: Duration,
+    /// Where everything it does is counted.
+    pub tally: Arc<Tally>,
 }
 
 impl Options {
     /// The usual for a runtime of this name.
     pub fn new(holder: impl Into<String>) -> Self {
-        Self { holder: holder.into(), lease: Duration::from_secs(30) }
+        Self { holder: holder.into(), lease: Duration::from_secs(30), tally: Arc::default() }
     }
 }
 
@@ -87,7 +90,7 @@ pub(crate) struct Parts {
 }
 
 fn parts(plane: Arc<dyn Plane>, sources: Sources, options: Options, at_end: AtEnd) -> Parts {
-    let terms = Terms { holder: options.holder, ttl: options.lease };
+    let terms = Terms { holder: options.holder, ttl: options.lease, tally: options.tally };
     Parts { plane, sources, terms, at_end }
 }
 

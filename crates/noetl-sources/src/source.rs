@@ -9,10 +9,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use noetl_fence::Fence;
 use noetl_model::{Map, Value};
 use noetl_playbook::subscription::Subscription;
 
+use crate::kafka::Kafka;
+use crate::mqtt::Mqtt;
 use crate::nats::Nats;
+use crate::postgres::Postgres;
+use crate::pubsub::Pubsub;
+use crate::redis::Redis;
 
 /// Why a source did not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +70,15 @@ pub struct Delivery {
     pub message: Message,
     /// Its handle.
     pub handle: Box<dyn Acknowledge>,
+    /// Where it stands among all that came, for those who keep their order.
+    pub(crate) arrival: u64,
+}
+
+impl Delivery {
+    /// A message whose place among others is not known yet.
+    pub fn new(message: Message, handle: impl Acknowledge + 'static) -> Self {
+        Self { message, handle: Box::new(handle), arrival: 0 }
+    }
 }
 
 /// Where messages come from.
@@ -73,6 +88,11 @@ pub trait Source: Send + Sync {
     /// is neither acknowledged nor extended within [`Source::ack_wait`] comes again. Dropping the
     /// call half-way loses nothing, but may hold up what was on its way for so long.
     async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError>;
+
+    /// Whether what is not acknowledged stays at the source. Default: it does.
+    fn keeps(&self) -> bool {
+        true
+    }
 
     /// How long the source waits for a word about a message.
     fn ack_wait(&self) -> Duration;
@@ -106,9 +126,10 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// All kinds there are.
-    pub fn standard() -> Self {
-        Self::default().with(Nats)
+    /// All kinds there are; those that speak HTTP ask what this fence lets through.
+    pub fn standard(fence: Fence) -> Self {
+        let servers = Self::default().with(Nats).with(Postgres).with(Redis).with(Mqtt::default());
+        servers.with(Kafka).with(Pubsub::behind(fence))
     }
 
     /// The same and another kind; one of the same name is replaced.
@@ -130,5 +151,51 @@ pub(crate) fn text<'a>(settings: &'a Map, key: &str) -> Result<Option<&'a str>, 
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.trim()).filter(|text| !text.is_empty())),
         Some(_) => Err(SourceError::Settings(format!("`{key}` must be a text"))),
+    }
+}
+
+/// A setting that is a whole number.
+pub(crate) fn number(settings: &Map, key: &str) -> Result<Option<u64>, SourceError> {
+    match settings.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => {
+            let wrong = || SourceError::Settings(format!("`{key}` must be a whole number"));
+            value.as_u64().map(Some).ok_or_else(wrong)
+        }
+    }
+}
+
+/// An error with what led to it, each part once.
+pub(crate) fn chain(what: &str, error: &dyn std::error::Error) -> String {
+    let mut message = format!("{what}: {error}");
+    let mut cause = error.source();
+    while let Some(because) = cause {
+        let text = because.to_string();
+        if !message.contains(&text) {
+            message = format!("{message}: {text}");
+        }
+        cause = because.source();
+    }
+    message
+}
+
+/// What a subscription is called where its source asks for a name: `noetl_` and its path, with `_` for
+/// whatever is no letter, digit, `-` or `_`.
+pub(crate) fn name_of(path: &str) -> String {
+    let spelled = path.chars().map(|letter| match letter {
+        letter if letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_') => letter,
+        _ => '_',
+    });
+    format!("noetl_{}", spelled.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_becomes_a_name_that_every_source_can_spell() {
+        assert_eq!(name_of("subscriptions/orders"), "noetl_subscriptions_orders");
+        assert_eq!(name_of("a.b c>*é"), "noetl_a_b_c___");
     }
 }

@@ -6,8 +6,12 @@ from noetl.execution
 where tenant_id = $1
     and ($2::text is null or position($2 in path_folded) > 0)
     and ($3::bigint is null or catalog_id = $3)
-    and parent_execution_id = $7
-    and ($8::text is null or status = $8)
+    and parent_execution_id = $10
+    and ($11::text is null or status = $11)
     and ($6::timestamptz is null or start_time < $6)
+    and ($7::timestamptz is null or start_time >= $7)
+    and ($8::text is null or position($8 in path_folded) > 0
+        or position($9::text in execution_id::text) > 0
+        or position($9 in coalesce(error, '')) > 0)
 order by start_time desc, execution_id desc
 limit $4 offset $5

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, Tenant, Timestamp, Value};
-use noetl_store::{Catalog, CatalogEntry, CatalogHead, CatalogVersion, NewEntry, StoreError};
+use noetl_store::{
+    Catalog, CatalogEntry, CatalogHead, CatalogSize, CatalogVersion, NewEntry, StoreError,
+};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -103,6 +105,18 @@ impl Catalog for PostgresStore {
         let sql = include_str!("../queries/catalog_versions.sql");
         let make = || sqlx::query(sql).bind(tenant.as_str()).bind(path);
         self.list("list the versions of a path", make, version).await
+    }
+
+    async fn catalog_size(&self, tenant: &Tenant) -> Result<CatalogSize, StoreError> {
+        let sql = "select count(*), coalesce(sum(octet_length(content)), 0)::bigint \
+                   from noetl.catalog where tenant_id = $1";
+        let size = |row: &PgRow| {
+            let (documents, bytes): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+            Ok(CatalogSize { documents: documents.unsigned_abs(), bytes: bytes.unsigned_abs() })
+        };
+        let make = || sqlx::query(sql).bind(tenant.as_str());
+        let measured = self.one("measure the catalog", make, size).await?;
+        Ok(measured.unwrap_or(CatalogSize { documents: 0, bytes: 0 }))
     }
 
     async fn set_deleted(

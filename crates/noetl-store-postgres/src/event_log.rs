@@ -15,6 +15,7 @@ use crate::PostgresStore;
 use crate::arrays::{place, rows};
 use crate::column::{Utc, number, parsed, unreadable};
 use crate::hold::Locked;
+use crate::listen::CHANNEL;
 
 #[async_trait]
 impl EventLog for PostgresStore {
@@ -39,6 +40,12 @@ impl EventLog for PostgresStore {
 
     async fn others_left_work(&self) {
         self.ears().others_left_work().await;
+    }
+
+    async fn say_work_left(&self) -> Result<(), StoreError> {
+        let sql = include_str!("../queries/work_left_say.sql");
+        let make = || sqlx::query(sql).bind(CHANNEL).bind(self.ears().work_left());
+        self.touch("tell others that work is left", make).await.map(|_| ())
     }
 
     async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, ExecutionId, Seq, Tenant};
-use noetl_store::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, StoreError};
+use noetl_store::{
+    ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, Started, StoreError, Stretches,
+};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
@@ -59,7 +61,10 @@ impl Executions for PostgresStore {
                     .bind(filter.catalog.map(CatalogId::get))
                     .bind(rows(filter.limit))
                     .bind(rows(filter.offset))
-                    .bind(filter.started_before.map(At));
+                    .bind(filter.started_before.map(At))
+                    .bind(filter.started_after.map(At))
+                    .bind(filter.text.as_ref().map(|text| text.to_lowercase()))
+                    .bind(filter.text.clone());
                 let status = filter.status.map(ExecutionStatus::as_str);
                 match (filter.parent, status) {
                     (Some(parent), status) => list.bind(parent.get()).bind(status),
@@ -82,6 +87,30 @@ impl Executions for PostgresStore {
             "count executions",
             || sqlx::query(sql).bind(tenant.as_str()),
             |row| Ok((parsed(row, 0, ExecutionStatus::from_text)?, number(row, 1)?)),
+        )
+        .await
+    }
+
+    async fn executions_by_start(
+        &self,
+        tenant: &Tenant,
+        stretch: Stretches,
+    ) -> Result<Vec<Started>, StoreError> {
+        let sql = include_str!("../queries/execution_starts.sql");
+        self.list(
+            "count executions by start",
+            || {
+                sqlx::query(sql)
+                    .bind(tenant.as_str())
+                    .bind(At(stretch.from))
+                    .bind(stretch.width_micros.max(1))
+                    .bind(At(stretch.end()))
+            },
+            |row| {
+                let status = parsed(row, 1, ExecutionStatus::from_text)?;
+                let place = u32::try_from(number(row, 0)?).unwrap_or(u32::MAX);
+                Ok(Started { place, status, count: number(row, 2)? })
+            },
         )
         .await
     }

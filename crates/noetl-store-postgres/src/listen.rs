@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 use tracing::{debug, warn};
 
 /// The one channel everything is said on.
-const CHANNEL: &str = "noetl";
+pub(crate) const CHANNEL: &str = "noetl";
 
 /// How long a word to oneself may take to arrive.
 const PROBE_MAX: Duration = Duration::from_secs(3);
@@ -87,8 +87,6 @@ async fn listen(
             debug!(%error, "nothing is heard from other processes for now");
         }
         tokio::time::sleep(REST).await;
-        // What was said meanwhile was not heard.
-        heard.notify_one();
     }
 }
 
@@ -129,6 +127,8 @@ async fn hear(
         std::future::pending::<()>().await;
     }
     hears.store(true, Ordering::Relaxed);
+    // What was said before was not heard.
+    heard.notify_one();
     let own = format!("work {name}");
     while let Some(word) = listener.try_recv().await? {
         let word = word.payload();

@@ -6,6 +6,9 @@ where tenant_id = ?1
     and (?2 is null or path_contains(path, ?2))
     and (?3 is null or catalog_id = ?3)
     and (?6 is null or started_at < ?6)
-    and status = ?7
+    and (?7 is null or started_at >= ?7)
+    and (?8 is null or path_contains(path, ?8) or instr(cast(id as text), ?8) > 0
+        or instr(coalesce(error, ''), ?8) > 0)
+    and status = ?9
 order by started_at desc, id desc
 limit ?4 offset ?5

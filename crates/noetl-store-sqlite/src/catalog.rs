@@ -2,11 +2,13 @@
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, Tenant, Timestamp};
-use noetl_store::{Catalog, CatalogEntry, CatalogHead, CatalogVersion, NewEntry, StoreError};
+use noetl_store::{
+    Catalog, CatalogEntry, CatalogHead, CatalogSize, CatalogVersion, NewEntry, StoreError,
+};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::column::{instant, json, json_text, micros};
+use crate::column::{count, instant, json, json_text, micros};
 
 #[async_trait]
 impl Catalog for SqliteStore {
@@ -97,6 +99,18 @@ impl Catalog for SqliteStore {
             let sql = include_str!("../queries/catalog_versions.sql");
             let mut list = connection.prepare_cached(sql)?;
             list.query_map((tenant.as_str(), path), version)?.collect()
+        })
+        .await
+    }
+
+    async fn catalog_size(&self, tenant: &Tenant) -> Result<CatalogSize, StoreError> {
+        let tenant = tenant.clone();
+        self.read("measure the catalog", move |connection| {
+            let sql = "select count(*), coalesce(sum(octet_length(content)), 0) from catalog \
+                       where tenant_id = ?1";
+            connection.prepare_cached(sql)?.query_row([tenant.as_str()], |row| {
+                Ok(CatalogSize { documents: count(row, 0)?, bytes: count(row, 1)? })
+            })
         })
         .await
     }

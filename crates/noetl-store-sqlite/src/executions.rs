@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use noetl_model::{CatalogId, ExecutionId, Seq, Tenant, Timestamp};
-use noetl_store::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, StoreError};
+use noetl_store::{
+    ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, Started, StoreError, Stretches,
+};
 use rusqlite::{OptionalExtension, Row, params};
 
 use crate::SqliteStore;
@@ -46,7 +48,9 @@ impl Executions for SqliteStore {
             let catalog = filter.catalog.map(|id| id.get());
             let (limit, offset) = (rows(filter.limit), rows(filter.offset));
             let before = filter.started_before.map(Timestamp::as_micros);
-            let common = params![tenant.as_str(), filter.path, catalog, limit, offset, before];
+            let after = filter.started_after.map(Timestamp::as_micros);
+            let (tenant, path, text) = (tenant.as_str(), filter.path, filter.text);
+            let common = params![tenant, path, catalog, limit, offset, before, after, text];
             let status = filter.status.map(ExecutionStatus::as_str);
             let parent = filter.parent.map(ExecutionId::get);
             // Three statements, so that each goes by its own index.
@@ -78,6 +82,26 @@ impl Executions for SqliteStore {
             let mut counts = connection.prepare_cached(sql)?;
             let counts = counts.query_map([tenant.as_str()], |row| {
                 Ok((parsed(row, 0, ExecutionStatus::from_text)?, count(row, 1)?))
+            })?;
+            counts.collect()
+        })
+        .await
+    }
+
+    async fn executions_by_start(
+        &self,
+        tenant: &Tenant,
+        stretch: Stretches,
+    ) -> Result<Vec<Started>, StoreError> {
+        let tenant = tenant.clone();
+        self.read("count executions by start", move |connection| {
+            let sql = include_str!("../queries/execution_starts.sql");
+            let mut counts = connection.prepare_cached(sql)?;
+            let (from, end) = (stretch.from.as_micros(), stretch.end().as_micros());
+            let asked = (tenant.as_str(), from, stretch.width_micros.max(1), end);
+            let counts = counts.query_map(asked, |row| {
+                let status = parsed(row, 1, ExecutionStatus::from_text)?;
+                Ok(Started { place: row.get(0)?, status, count: count(row, 2)? })
             })?;
             counts.collect()
         })

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use noetl_store::{StoreError, TableSize};
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, ErrorCode, Row};
 
 use crate::column::count;
 use crate::{OpenError, SqliteStore, connection, migrate};
@@ -45,22 +45,41 @@ fn open(path: &Path) -> Result<Connection, OpenError> {
     connection::open_reader(path).map_err(|error| OpenError::from_driver(path, error))
 }
 
+/// What one of the database's own checks says, up to a hundred lines. Where the file is so damaged
+/// that the check itself cannot go on, that is what it found.
+fn findings(
+    connection: &Connection,
+    check: &str,
+    line: impl FnMut(&Row<'_>) -> rusqlite::Result<String>,
+) -> rusqlite::Result<Vec<String>> {
+    let mut found = Vec::new();
+    let read = || -> rusqlite::Result<()> {
+        let mut check = connection.prepare(check)?;
+        for line in check.query_map([], line)?.take(100) {
+            found.push(line?);
+        }
+        Ok(())
+    };
+    match read() {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+            found.push(error.to_string());
+        }
+        other => other?,
+    }
+    Ok(found)
+}
+
 impl SqliteStore {
     /// What the database finds wrong with itself, up to a hundred findings. Reads all of it.
     pub async fn check(&self) -> Result<Vec<String>, StoreError> {
         self.read("check the database", |connection| {
-            let mut check = connection.prepare("pragma integrity_check(100)")?;
-            let found = check.query_map([], |row| row.get(0))?;
-            let mut found: Vec<String> = found.collect::<rusqlite::Result<_>>()?;
+            let whole = |row: &Row<'_>| row.get(0);
+            let mut found = findings(connection, "pragma integrity_check(100)", whole)?;
             found.retain(|line| line != "ok");
-            let mut keys = connection.prepare("pragma foreign_key_check")?;
-            let orphan = |row: &Row<'_>| {
+            found.extend(findings(connection, "pragma foreign_key_check", |row| {
                 let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
                 Ok(format!("a row of {table} refers to one of {parent} that is not there"))
-            };
-            for orphan in keys.query_map([], orphan)?.take(100) {
-                found.push(orphan?);
-            }
+            })?);
             Ok(found)
         })
         .await

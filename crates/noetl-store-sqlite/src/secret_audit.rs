@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::{AuditId, ExecutionId, Tenant, Timestamp};
-use noetl_store::{AuditFilter, SecretAudit, SecretUse, StoreError};
-use rusqlite::{Row, params};
+use noetl_store::{
+    AuditChain, AuditFilter, AuditHead, AuditLink, Digest, SecretAudit, SecretUse, StoreError,
+};
+use rusqlite::{Connection, Row, params};
 
 use crate::SqliteStore;
+use crate::column::count;
 use crate::item::rows;
 
 #[async_trait]
@@ -15,6 +18,7 @@ impl SecretAudit for SqliteStore {
     async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError> {
         let tenant = tenant.clone();
         self.write("record the use of a secret", move |connection, _| {
+            let (link, _) = head(connection)?.next(&tenant, &used);
             let sql = include_str!("../queries/secret_audit_insert.sql");
             let added = connection.prepare_cached(sql)?.execute(params![
                 tenant.as_str(),
@@ -30,8 +34,35 @@ impl SecretAudit for SqliteStore {
                 used.broker_region,
                 used.key_version,
                 used.notes,
+                link.seq,
             ])?;
+            if added > 0 {
+                let (content, hash) = (link.content.as_bytes(), link.hash.as_bytes());
+                let sql = include_str!("../queries/audit_link_insert.sql");
+                let values = params![link.seq, link.at.as_micros(), content, hash];
+                connection.prepare_cached(sql)?.execute(values)?;
+                let sql = "update audit_head set seq = ?1, link_hash = ?2";
+                connection.prepare_cached(sql)?.execute(params![link.seq, hash])?;
+            }
             Ok(added > 0)
+        })
+        .await
+    }
+
+    async fn audit_chain(&self) -> Result<AuditChain, StoreError> {
+        self.read("read the end of the audit", move |connection| {
+            let sql = "select count(*) from secret_audit where chain_seq is null";
+            let outside = connection.query_row(sql, [], |row| count(row, 0))?;
+            Ok(AuditChain { head: head(connection)?, outside })
+        })
+        .await
+    }
+
+    async fn audit_links(&self, after: i64, limit: usize) -> Result<Vec<AuditLink>, StoreError> {
+        self.read("read links of the audit", move |connection| {
+            let sql = include_str!("../queries/audit_link_list.sql");
+            let mut list = connection.prepare_cached(sql)?;
+            list.query_map((after, rows(limit)), link)?.collect()
         })
         .await
     }
@@ -83,5 +114,26 @@ fn used(row: &Row<'_>) -> rusqlite::Result<SecretUse> {
         broker_region: row.get(9)?,
         key_version: row.get(10)?,
         notes: row.get(11)?,
+    })
+}
+
+fn head(connection: &Connection) -> rusqlite::Result<AuditHead> {
+    let sql = "select seq, link_hash from audit_head";
+    connection.prepare_cached(sql)?.query_row([], |row| {
+        Ok(AuditHead { seq: row.get(0)?, hash: Digest::from_bytes(row.get(1)?) })
+    })
+}
+
+fn link(row: &Row<'_>) -> rusqlite::Result<AuditLink> {
+    let tenant: Option<String> = row.get(12)?;
+    Ok(AuditLink {
+        seq: row.get(13)?,
+        at: Timestamp::from_micros(row.get(14)?),
+        content: Digest::from_bytes(row.get(15)?),
+        hash: Digest::from_bytes(row.get(16)?),
+        used: match tenant {
+            Some(tenant) => Some((Tenant::new(tenant), used(row)?)),
+            None => None,
+        },
     })
 }

@@ -79,6 +79,15 @@ pub struct CatalogHead {
     pub version: u32,
 }
 
+/// How much of the catalog is one tenant's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CatalogSize {
+    /// Versions of documents.
+    pub documents: u64,
+    /// What was written in them, in bytes.
+    pub bytes: u64,
+}
+
 /// Documents by path and version.
 ///
 /// A version that is deleted stays: executions that were started from it go on, and its number is
@@ -122,6 +131,9 @@ pub trait Catalog: Send + Sync {
         tenant: &Tenant,
         path: &str,
     ) -> Result<Vec<CatalogVersion>, StoreError>;
+
+    /// How much a tenant has, deleted versions too.
+    async fn catalog_size(&self, tenant: &Tenant) -> Result<CatalogSize, StoreError>;
 
     /// Deletes a version of a path, or all of them when none is named; without a time they are
     /// restored. Answers with those that were not so already, as they are now, highest first.

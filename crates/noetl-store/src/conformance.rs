@@ -142,11 +142,13 @@ macro_rules! conformance_suite {
                     a_list_is_ordered_by_start_and_cut_by_offset_and_limit,
                     a_list_is_filtered_by_status_path_and_catalog,
                     a_list_is_filtered_by_parent_and_start,
+                    a_list_is_filtered_by_time_and_text,
                     a_path_filter_ignores_case_and_takes_every_character_as_it_is,
                     a_finished_execution_is_not_unfinished,
                     unfinished_executions_come_in_pages_in_id_order,
                     every_execution_comes_in_pages_in_id_order_with_its_tenant,
                     a_finished_execution_still_takes_reports,
+                    executions_are_counted_by_start,
                     executions_are_counted_by_status,
                 },
                 catalog::{
@@ -160,6 +162,7 @@ macro_rules! conformance_suite {
                     concurrent_registers_get_distinct_versions,
                     a_deleted_version_is_found_by_its_id_alone,
                     only_a_tenant_s_own_path_is_deleted,
+                    what_a_tenant_has_is_measured_with_what_it_deleted,
                 },
                 logs::{
                     lines_are_read_back_in_order_and_by_command,

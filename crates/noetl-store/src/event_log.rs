@@ -245,10 +245,16 @@ pub trait EventLog: Send + Sync {
         false
     }
 
-    /// Resolves when another process has said that it left commands for whoever has room. What it
+    /// Resolves when another process has said that it left work for whoever has room. What it
     /// says may be lost; never resolves in a store that is not shared.
     async fn others_left_work(&self) {
         std::future::pending().await
+    }
+
+    /// Says to other processes that there is work for them: commands, or timers that this one does
+    /// not deliver any more. Nobody need hear it.
+    async fn say_work_left(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// Whether [`EventLog::others_left_work`] would be heard just now. If not, whoever waits for

@@ -97,10 +97,54 @@ pub struct ExecutionFilter {
     pub parent: Option<ExecutionId>,
     /// Only those that started before this.
     pub started_before: Option<Timestamp>,
+    /// Only those that started at this or later.
+    pub started_after: Option<Timestamp>,
+    /// Only those with this text in their path, whatever its case, in their id, or in their error as
+    /// it is written.
+    pub text: Option<String>,
     /// How many to pass over.
     pub offset: usize,
     /// How many to return at most.
     pub limit: usize,
+}
+
+/// A time cut into pieces of the same length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretches {
+    /// When the first begins.
+    pub from: Timestamp,
+    /// How long each is, in microseconds; at least one.
+    pub width_micros: i64,
+    /// How many there are.
+    pub count: u32,
+}
+
+impl Stretches {
+    /// When the last one is over.
+    pub fn end(self) -> Timestamp {
+        let whole = self.width_micros.saturating_mul(i64::from(self.count));
+        Timestamp::from_micros(self.from.as_micros().saturating_add(whole))
+    }
+
+    /// Which of them a time is in.
+    pub fn place(self, at: Timestamp) -> Option<u32> {
+        if at < self.from || at >= self.end() {
+            return None;
+        }
+        let passed = at.as_micros().saturating_sub(self.from.as_micros());
+        u32::try_from(passed / self.width_micros.max(1)).ok()
+    }
+}
+
+/// How many executions that started in one stretch of time stand how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Started {
+    /// Which stretch, from 0.
+    pub place: u32,
+    /// How they stand now.
+    pub status: ExecutionStatus,
+    /// How many.
+    pub count: u64,
 }
 
 /// Whether `path` contains `text`, whatever the case of either. Every store asks this one
@@ -135,6 +179,14 @@ pub trait Executions: Send + Sync {
         &self,
         tenant: &Tenant,
     ) -> Result<Vec<(ExecutionStatus, u64)>, StoreError>;
+
+    /// How many executions of a tenant started when, and how they stand now; what none did is left
+    /// out. Of each start in the stretch an entry is read.
+    async fn executions_by_start(
+        &self,
+        tenant: &Tenant,
+        stretch: Stretches,
+    ) -> Result<Vec<Started>, StoreError>;
 
     /// Executions of all tenants with an id above `after`, in id order, with whose they are.
     async fn every_execution(

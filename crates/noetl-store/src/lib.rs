@@ -4,6 +4,7 @@
 //! conformance suite is their specification. The memory store keeps everything in one process;
 //! the adapters keep it on disk; [`Sharded`] spreads executions over several stores.
 
+mod audit_chain;
 mod blobs;
 mod catalog;
 mod clock;
@@ -43,8 +44,9 @@ mod transient;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 
+pub use audit_chain::{AuditChain, AuditHead, AuditHeadError, AuditLink};
 pub use blobs::{BlobError, BlobPage, BlobRef, BlobRefs, Blobs, StoredBlob};
-pub use catalog::{Catalog, CatalogEntry, CatalogHead, CatalogVersion, NewEntry};
+pub use catalog::{Catalog, CatalogEntry, CatalogHead, CatalogSize, CatalogVersion, NewEntry};
 pub use clock::{StoreClock, SystemClock};
 pub use collect::{Collected, collect};
 pub use commands::{CommandChange, CommandRow, Commands};
@@ -57,7 +59,9 @@ pub use error::{BackendError, StoreError};
 pub use event_log::{
     Append, Committed, EventLog, Held, Malformed, Start, Unshared, Until, first_after, row_bytes,
 };
-pub use executions::{ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, path_contains};
+pub use executions::{
+    ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, Started, Stretches, path_contains,
+};
 pub use holdings::{HeldCommand, Holdings, Wanted};
 pub use imports::{Import, ImportOutcome, ImportedExecution, Imports};
 pub use keychain::{

@@ -40,8 +40,8 @@ use self::state::State;
 use crate::tail::PAGE_BYTES;
 use crate::{
     Append, CommandRow, Commands, Committed, Database, EventLog, ExecutionFilter, ExecutionRow,
-    ExecutionStatus, Executions, Held, OutboxOptions, StoreClock, StoreError, Unshared, Until,
-    Wanted, first_after, path_contains, row_bytes,
+    ExecutionStatus, Executions, Held, OutboxOptions, Started, StoreClock, StoreError, Stretches,
+    Unshared, Until, Wanted, first_after, path_contains, row_bytes,
 };
 
 /// A store in memory.
@@ -216,6 +216,22 @@ impl Executions for MemoryStore {
         Ok(counts.into_values().collect())
     }
 
+    async fn executions_by_start(
+        &self,
+        tenant: &Tenant,
+        stretch: Stretches,
+    ) -> Result<Vec<Started>, StoreError> {
+        let mut counts = BTreeMap::new();
+        for known in self.state().executions.values().filter(|known| known.tenant == *tenant) {
+            let status = known.row.status;
+            let Some(place) = stretch.place(known.row.started_at) else { continue };
+            let (_, count) = counts.entry((place, status.as_str())).or_insert((status, 0));
+            *count += 1;
+        }
+        let started = |((place, _), (status, count))| Started { place, status, count };
+        Ok(counts.into_iter().map(started).collect())
+    }
+
     async fn every_execution(
         &self,
         after: ExecutionId,
@@ -247,6 +263,12 @@ fn matches(filter: &ExecutionFilter, row: &ExecutionRow) -> bool {
         && filter.catalog.is_none_or(|catalog| row.catalog == catalog)
         && filter.parent.is_none_or(|parent| row.parent == Some(parent))
         && filter.started_before.is_none_or(|before| row.started_at < before)
+        && filter.started_after.is_none_or(|after| row.started_at >= after)
+        && filter.text.as_ref().is_none_or(|text| {
+            path_contains(&row.path, text)
+                || row.id.to_string().contains(text)
+                || row.error.as_ref().is_some_and(|error| error.contains(text))
+        })
         && filter.path.as_ref().is_none_or(|text| path_contains(&row.path, text))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::{AuditId, ExecutionId, Tenant, Timestamp};
 
-use crate::StoreError;
+use crate::{AuditChain, AuditLink, StoreError};
 
 /// One use of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl AuditFilter {
 /// The audit of secrets: only ever added to, and purged by age.
 #[async_trait]
 pub trait SecretAudit: Send + Sync {
-    /// Adds a use. Whether it was added: a repeated id changes nothing.
+    /// Adds a use and its link, together. Whether it was added: a repeated id changes nothing.
     async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError>;
 
     /// The uses a filter takes, latest first, at equal times the larger id first.
@@ -74,7 +74,14 @@ pub trait SecretAudit: Send + Sync {
         filter: &AuditFilter,
     ) -> Result<Vec<SecretUse>, StoreError>;
 
+    /// How the chain of all tenants' uses stands.
+    async fn audit_chain(&self) -> Result<AuditChain, StoreError>;
+
+    /// Up to `limit` links after this number, in their order, each with its use.
+    async fn audit_links(&self, after: i64, limit: usize) -> Result<Vec<AuditLink>, StoreError>;
+
     /// Removes up to `limit` uses of all tenants that are more than `age` ago by the store's clock,
-    /// earliest first, and says how many; fewer than `limit` means that none are left.
+    /// earliest first, and says how many; fewer than `limit` means that none are left. Their
+    /// links stay.
     async fn purge_secret_uses(&self, age: Duration, limit: usize) -> Result<usize, StoreError>;
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use noetl_api::Client;
 use noetl_bus::CommandBus;
-use noetl_control::{Announcing, AnnouncingOptions, Control, EncryptionKey, Traces};
+use noetl_control::{Announcing, AnnouncingOptions, Control, EncryptionKey, QuotaSettings, Traces};
 use noetl_model::row::EventRow;
 use noetl_model::{Clock, ExecutionId, Seq};
 use noetl_server::App;
@@ -41,6 +41,7 @@ pub struct TestAppBuilder {
     options: noetl_server::Options,
     bus: Option<(Arc<dyn CommandBus>, Duration)>,
     traces: Traces,
+    quotas: QuotaSettings,
 }
 
 impl TestAppBuilder {
@@ -123,6 +124,13 @@ impl TestAppBuilder {
         self
     }
 
+    /// How much each tenant may take up.
+    #[must_use]
+    pub fn quotas(mut self, quotas: QuotaSettings) -> Self {
+        self.quotas = quotas;
+        self
+    }
+
     /// Where spans go.
     #[must_use]
     pub fn traces(mut self, traces: Traces) -> Self {
@@ -144,6 +152,7 @@ impl TestAppBuilder {
             options,
             bus,
             traces,
+            quotas,
         } = self;
         let store = match store {
             Some(store) => store,
@@ -154,6 +163,7 @@ impl TestAppBuilder {
             encryption_key,
             audit_required,
             traces,
+            quotas,
             ..noetl_control::Options::default()
         };
         let shared = over.unwrap_or_else(|| store.clone());
@@ -214,6 +224,7 @@ impl TestApp {
             options: noetl_server::Options::default(),
             bus: None,
             traces: Traces::default(),
+            quotas: QuotaSettings::default(),
         }
     }
 

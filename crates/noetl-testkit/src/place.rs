@@ -35,7 +35,7 @@ pub(crate) async fn place(outbox: OutboxOptions) -> Place {
             Place { store, holds: Some(Box::new(directory)) }
         }
         Some("postgres") => {
-            let database = TestDatabase::new();
+            let database = TestDatabase::migrated();
             let options = noetl_store_postgres::Options::new(&database.url()).expect("a URL");
             let store = PostgresStore::open(options.outbox(outbox)).await.expect("a store");
             Place { store: Arc::new(store), holds: Some(Box::new(database)) }

@@ -2,25 +2,26 @@
 
 mod holdings;
 mod keeping;
+mod line;
 mod retention;
+mod rows;
 mod secrets;
 mod traffic;
 
 use std::any::Any;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
-use noetl_model::{CatalogId, CommandId, Event, EventId, ExecutionId, Seq, Tenant, Timestamp};
+use noetl_model::{Event, EventId, ExecutionId, Seq};
 use noetl_store::{
-    Append, Catalog, CatalogEntry, CatalogHead, CatalogVersion, CommandRow, Commands, Committed,
-    EventLog, ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, Held, Import,
-    ImportOutcome, Imports, MemoryStore, NewEntry, Store, StoreError, Unshared, Until, Wanted,
+    Append, Committed, EventLog, Held, MemoryStore, Store, StoreError, Unshared, Until,
 };
 use tokio::sync::watch;
 
+pub use self::line::Line;
 use crate::place::Place;
 
 /// How a commit goes wrong.
@@ -40,12 +41,17 @@ pub struct FrailStore {
     inner: Arc<dyn Store>,
     is_down: AtomicBool,
     no_audit: AtomicBool,
+    is_shared: AtomicBool,
+    /// Whether lines are under way without an end.
+    pub(crate) holds_lines: watch::Sender<bool>,
     commits: AtomicUsize,
     row_reads: AtomicUsize,
     command_looks: AtomicUsize,
     faults: Mutex<BTreeMap<usize, CommitFault>>,
     /// From which commit on they are under way without an end, if any are.
     holds: watch::Sender<Option<usize>>,
+    /// What stands between its callers and the store inside, if anything does.
+    line: Option<Arc<dyn Line>>,
     /// What has to live as long as the store inside.
     _place: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -62,16 +68,24 @@ impl FrailStore {
         Self::at(Place { store: inner, holds: None })
     }
 
+    /// One whose calls go over a line to the store inside.
+    pub fn through(inner: Arc<dyn Store>, line: Arc<dyn Line>) -> Self {
+        Self { line: Some(line), ..Self::over(inner) }
+    }
+
     pub(crate) fn at(place: Place) -> Self {
         Self {
             inner: place.store,
             is_down: AtomicBool::default(),
             no_audit: AtomicBool::new(false),
+            is_shared: AtomicBool::default(),
+            holds_lines: watch::Sender::default(),
             commits: AtomicUsize::default(),
             row_reads: AtomicUsize::default(),
             command_looks: AtomicUsize::default(),
             faults: Mutex::default(),
             holds: watch::Sender::default(),
+            line: None,
             _place: place.holds,
         }
     }
@@ -84,6 +98,16 @@ impl FrailStore {
     /// Makes it unreachable, or reachable again. What it holds stays.
     pub fn set_down(&self, is_down: bool) {
         self.is_down.store(is_down, Ordering::SeqCst);
+    }
+
+    /// Makes it one that other processes may share, as far as it says.
+    pub fn set_shared(&self) {
+        self.is_shared.store(true, Ordering::SeqCst);
+    }
+
+    /// Lets lines be under way without an end, or lets them be kept.
+    pub fn hold_lines(&self, holds: bool) {
+        self.holds_lines.send_replace(holds);
     }
 
     /// Lets commits be under way without an end, or lets them end.
@@ -116,6 +140,34 @@ impl FrailStore {
         self.command_looks.load(Ordering::SeqCst)
     }
 
+    /// Lets a call through to the store inside, if it is to get there.
+    async fn asks(&self, what: &'static str) -> Result<(), StoreError> {
+        match what {
+            "read_rows" => self.row_reads.fetch_add(1, Ordering::SeqCst),
+            "open_commands" | "pending_by_pool" => {
+                self.command_looks.fetch_add(1, Ordering::SeqCst)
+            }
+            _ => 0,
+        };
+        self.answer()?;
+        match &self.line {
+            Some(line) => line.asks(what).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Lets an answer of the store inside through to whoever asked.
+    async fn answered<A: Any + Send>(
+        &self,
+        what: &'static str,
+        answer: &mut A,
+    ) -> Result<(), StoreError> {
+        match &self.line {
+            Some(line) => line.answered(what, answer).await,
+            None => Ok(()),
+        }
+    }
+
     fn answer(&self) -> Result<(), StoreError> {
         match self.is_down.load(Ordering::SeqCst) {
             true => Err(StoreError::backend("answer", "a secret of the driver: down for a test")),
@@ -128,6 +180,9 @@ impl FrailStore {
 impl EventLog for FrailStore {
     async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError> {
         self.answer()?;
+        if let Some(line) = &self.line {
+            return line.commit(batch).await;
+        }
         let number = self.commits.fetch_add(1, Ordering::SeqCst) + 1;
         let fault = self.faults.lock().expect("no test panics while it holds this").remove(&number);
         // The sender is this store's own, so it is there as long as this call.
@@ -144,12 +199,29 @@ impl EventLog for FrailStore {
     }
 
     fn is_shared(&self) -> bool {
-        self.inner.is_shared()
+        self.is_shared.load(Ordering::SeqCst) || self.inner.is_shared()
+    }
+
+    async fn others_left_work(&self) {
+        match &self.line {
+            Some(line) => line.others_left_work().await,
+            None => self.inner.others_left_work().await,
+        }
+    }
+
+    async fn say_work_left(&self) -> Result<(), StoreError> {
+        self.asks("say_work_left").await?;
+        let mut answer = self.inner.say_work_left().await?;
+        self.answered("say_work_left", &mut answer).await?;
+        Ok(answer)
     }
 
     async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
-        self.answer()?;
-        Ok(Box::new(Unshared::new(self, execution)))
+        self.asks("hold").await?;
+        match &self.line {
+            Some(line) => line.hold(execution).await,
+            None => Ok(Box::new(Unshared::new(self, execution))),
+        }
     }
 
     async fn read(
@@ -158,8 +230,10 @@ impl EventLog for FrailStore {
         after: Seq,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
-        self.answer()?;
-        self.inner.read(execution, after, limit).await
+        self.asks("read").await?;
+        let mut answer = self.inner.read(execution, after, limit).await?;
+        self.answered("read", &mut answer).await?;
+        Ok(answer)
     }
 
     async fn read_rows(
@@ -169,9 +243,10 @@ impl EventLog for FrailStore {
         until: Until,
         limit: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
-        self.answer()?;
-        self.row_reads.fetch_add(1, Ordering::SeqCst);
-        self.inner.read_rows(execution, after, until, limit).await
+        self.asks("read_rows").await?;
+        let mut answer = self.inner.read_rows(execution, after, until, limit).await?;
+        self.answered("read_rows", &mut answer).await?;
+        Ok(answer)
     }
 
     async fn least_id_since(
@@ -179,8 +254,10 @@ impl EventLog for FrailStore {
         execution: ExecutionId,
         after: Seq,
     ) -> Result<Option<EventId>, StoreError> {
-        self.answer()?;
-        self.inner.least_id_since(execution, after).await
+        self.asks("least_id_since").await?;
+        let mut answer = self.inner.least_id_since(execution, after).await?;
+        self.answered("least_id_since", &mut answer).await?;
+        Ok(answer)
     }
 
     async fn find_event(
@@ -188,174 +265,16 @@ impl EventLog for FrailStore {
         execution: ExecutionId,
         event: EventId,
     ) -> Result<Option<Seq>, StoreError> {
-        self.answer()?;
-        self.inner.find_event(execution, event).await
+        self.asks("find_event").await?;
+        let mut answer = self.inner.find_event(execution, event).await?;
+        self.answered("find_event", &mut answer).await?;
+        Ok(answer)
     }
 
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {
-        self.answer()?;
-        self.inner.newest_id().await
-    }
-}
-
-#[async_trait]
-impl Imports for FrailStore {
-    async fn import(&self, rows: Vec<Import>) -> Result<Vec<ImportOutcome>, StoreError> {
-        self.answer()?;
-        self.inner.import(rows).await
-    }
-
-    async fn imported(
-        &self,
-        executions: &[ExecutionId],
-    ) -> Result<HashSet<ExecutionId>, StoreError> {
-        self.answer()?;
-        self.inner.imported(executions).await
-    }
-}
-
-#[async_trait]
-impl Executions for FrailStore {
-    async fn execution(
-        &self,
-        tenant: &Tenant,
-        id: ExecutionId,
-    ) -> Result<Option<ExecutionRow>, StoreError> {
-        self.answer()?;
-        self.inner.execution(tenant, id).await
-    }
-
-    async fn tenant_of(&self, id: ExecutionId) -> Result<Option<Tenant>, StoreError> {
-        self.answer()?;
-        self.inner.tenant_of(id).await
-    }
-
-    async fn executions(
-        &self,
-        tenant: &Tenant,
-        filter: &ExecutionFilter,
-    ) -> Result<Vec<ExecutionRow>, StoreError> {
-        self.answer()?;
-        self.inner.executions(tenant, filter).await
-    }
-
-    async fn executions_by_status(
-        &self,
-        tenant: &Tenant,
-    ) -> Result<Vec<(ExecutionStatus, u64)>, StoreError> {
-        self.answer()?;
-        self.inner.executions_by_status(tenant).await
-    }
-
-    async fn every_execution(
-        &self,
-        after: ExecutionId,
-        limit: usize,
-    ) -> Result<Vec<(Tenant, ExecutionRow)>, StoreError> {
-        self.answer()?;
-        self.inner.every_execution(after, limit).await
-    }
-
-    async fn unfinished(
-        &self,
-        after: ExecutionId,
-        limit: usize,
-    ) -> Result<Vec<ExecutionId>, StoreError> {
-        self.answer()?;
-        self.inner.unfinished(after, limit).await
-    }
-}
-
-#[async_trait]
-impl Commands for FrailStore {
-    async fn command(&self, id: CommandId) -> Result<Option<CommandRow>, StoreError> {
-        self.answer()?;
-        self.inner.command(id).await
-    }
-
-    async fn open_commands(
-        &self,
-        after: CommandId,
-        limit: usize,
-    ) -> Result<Vec<CommandRow>, StoreError> {
-        self.answer()?;
-        self.command_looks.fetch_add(1, Ordering::SeqCst);
-        self.inner.open_commands(after, limit).await
-    }
-
-    async fn pending_commands(
-        &self,
-        wanted: &Wanted,
-        limit: usize,
-    ) -> Result<Vec<CommandRow>, StoreError> {
-        self.answer()?;
-        self.inner.pending_commands(wanted, limit).await
-    }
-
-    async fn pending_by_pool(&self) -> Result<Vec<(Arc<str>, u64)>, StoreError> {
-        self.answer()?;
-        self.command_looks.fetch_add(1, Ordering::SeqCst);
-        self.inner.pending_by_pool().await
-    }
-}
-
-#[async_trait]
-impl Catalog for FrailStore {
-    async fn register(&self, tenant: &Tenant, entry: NewEntry) -> Result<CatalogEntry, StoreError> {
-        self.answer()?;
-        self.inner.register(tenant, entry).await
-    }
-
-    async fn entry(
-        &self,
-        tenant: &Tenant,
-        id: CatalogId,
-    ) -> Result<Option<CatalogEntry>, StoreError> {
-        self.answer()?;
-        self.inner.entry(tenant, id).await
-    }
-
-    async fn entry_at(
-        &self,
-        tenant: &Tenant,
-        path: &str,
-        version: Option<u32>,
-    ) -> Result<Option<CatalogEntry>, StoreError> {
-        self.answer()?;
-        self.inner.entry_at(tenant, path, version).await
-    }
-
-    async fn entries(
-        &self,
-        tenant: &Tenant,
-        kind: Option<&str>,
-    ) -> Result<Vec<CatalogEntry>, StoreError> {
-        self.answer()?;
-        self.inner.entries(tenant, kind).await
-    }
-
-    async fn newest_of(&self, tenant: &Tenant, kind: &str) -> Result<Vec<CatalogHead>, StoreError> {
-        self.answer()?;
-        self.inner.newest_of(tenant, kind).await
-    }
-
-    async fn versions(
-        &self,
-        tenant: &Tenant,
-        path: &str,
-    ) -> Result<Vec<CatalogVersion>, StoreError> {
-        self.answer()?;
-        self.inner.versions(tenant, path).await
-    }
-
-    async fn set_deleted(
-        &self,
-        tenant: &Tenant,
-        path: &str,
-        version: Option<u32>,
-        at: Option<Timestamp>,
-    ) -> Result<Vec<CatalogVersion>, StoreError> {
-        self.answer()?;
-        self.inner.set_deleted(tenant, path, version, at).await
+        self.asks("newest_id").await?;
+        let mut answer = self.inner.newest_id().await?;
+        self.answered("newest_id", &mut answer).await?;
+        Ok(answer)
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn absent() -> Failure {
     Failure::new(
         noetl_model::FailureKind::ToolMissing,
         "this program was built without DuckDB; build it with `cargo build --release -p noetl-cli \
-         --features duckdb`, or use the sqlite tool",
+         --features duckdb-bundled`, or use the sqlite tool",
     )
 }
 

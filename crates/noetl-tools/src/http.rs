@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use noetl_fence::{Fence, Fenced};
 use noetl_model::{Failure, FailureKind, Value};
 use reqwest::{Client, redirect};
 
@@ -53,7 +54,7 @@ impl Http {
         if let Some(clients) = self.clients.get() {
             return Ok(clients);
         }
-        let made = Clients::new().map_err(|error| {
+        let made = Clients::new(&self.options.fence).map_err(|error| {
             Failure::new(
                 FailureKind::ToolMissing,
                 format!("the HTTP client could not be set up: {}", root_cause(&error)),
@@ -72,6 +73,7 @@ impl Http {
         let request = request::build(call)?;
         let want = response::Want::read(&call.config)?;
         let target = request.url().host_str().unwrap_or_default().to_owned();
+        self.options.fence.check(request.url()).map_err(|error| fenced(&error))?;
         let response =
             client.execute(request).await.map_err(|error| not_answered(&error, &target))?;
         response::read(response, want, self.options.limits.http_response).await.map_err(|error| {
@@ -95,18 +97,18 @@ impl Tool for Http {
 }
 
 impl Clients {
-    fn new() -> reqwest::Result<Self> {
+    fn new(fence: &Fence) -> reqwest::Result<Self> {
         // Fails only when another part of the program chose a provider before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = |redirects| {
-            Client::builder()
+            let client = Client::builder()
                 .user_agent(concat!("noetl/", env!("CARGO_PKG_VERSION")))
                 .connect_timeout(CONNECT_TIMEOUT)
-                .redirect(redirects)
-                .build()
+                .redirect(redirects);
+            fence.around(client).build()
         };
         Ok(Self {
-            following: client(redirect::Policy::limited(REDIRECTS_MAX))?,
+            following: client(fence.redirects(REDIRECTS_MAX))?,
             staying: client(redirect::Policy::none())?,
         })
     }
@@ -116,6 +118,9 @@ impl Clients {
 ///
 /// The message names the host only: paths and queries may carry tokens.
 fn not_answered(error: &reqwest::Error, host: &str) -> Failure {
+    if let Some(error) = noetl_fence::refusal(error) {
+        return fenced(error);
+    }
     let cause = root_cause(error);
     if error.is_builder() {
         return Failure::new(
@@ -131,6 +136,12 @@ fn not_answered(error: &reqwest::Error, host: &str) -> Failure {
     }
     let what = if error.is_connect() { "could not be reached" } else { "did not answer" };
     Failure::new(FailureKind::Connection, format!("{host} {what}: {cause}"))
+}
+
+/// The failure of a request that may not be sent from here.
+fn fenced(error: &Fenced) -> Failure {
+    let message = format!("{error}; its operator says what may be reached (NOETL_HTTP_FENCE)");
+    Failure::new(FailureKind::Config, message)
 }
 
 /// The innermost cause, which is the one that says what happened ("Connection refused").

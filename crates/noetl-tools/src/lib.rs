@@ -47,7 +47,7 @@ pub use logs::{LogSink, Stream};
 pub use nats::Nats;
 pub use noop::Noop;
 pub use options::{Environment, Inherit, Limits, Options};
-pub use postgres::Postgres;
+pub use postgres::{Notices, Postgres, connect_postgres};
 pub use python::Python;
 pub use seams::{Artifacts, Credential, CredentialSource};
 pub use secrets::Secrets;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use noetl_fence::Fence;
 use tokio::process::Command;
 
 const MIB: usize = 1024 * 1024;
@@ -18,6 +19,9 @@ pub struct Options {
     pub environment: Environment,
     /// How much output a step may make.
     pub limits: Limits,
+    /// Which addresses `http` may reach. Default: all but those where a cloud tells its machines
+    /// who they are.
+    pub fence: Fence,
 }
 
 impl Default for Options {
@@ -27,6 +31,7 @@ impl Default for Options {
             work_dir: std::env::temp_dir(),
             environment: Environment::default(),
             limits: Limits::default(),
+            fence: Fence::default(),
         }
     }
 }

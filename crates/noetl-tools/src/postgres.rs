@@ -6,6 +6,7 @@
 //! call is dropped the running statement is cancelled on the server. Connections are kept for a
 //! while after a call, cleaned of everything the call left in the session.
 
+mod alone;
 mod decode;
 mod encode;
 mod execute;
@@ -24,6 +25,7 @@ use crate::config::expiry;
 use crate::sql::{Answer, Dialect, Script};
 use crate::{Call, Options, Tool};
 
+pub use alone::{Notices, connect_postgres};
 pub(crate) use decode::decode_row;
 pub(crate) use encode::{CellParam, Param, copy_field};
 pub(crate) use execute::bound;

@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use noetl_control::keychain_settings::{self as settings, alias, label};
+use noetl_control::reveal::at;
 use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::template::{
     Data, Keychain as Found, Loaded, Place, Reach, Scope, ValueTemplate, from_json_owned,
@@ -18,11 +20,8 @@ use noetl_playbook::template::{
 use noetl_tools::Credential;
 
 use crate::perform::{Command, Performer};
-use crate::secrets::{CommandSecrets, at};
+use crate::secrets::CommandSecrets;
 use crate::values;
-
-/// Where an entry may name the stored credential it is made from.
-const ALIAS_KEYS: [&str; 4] = ["credential", "auth", "key", "alias"];
 
 /// The keychain of one command.
 pub(crate) struct Keychain<'a> {
@@ -159,16 +158,16 @@ impl<'s> Search<'s, '_> {
     }
 
     /// What an entry is made of, and the request if it is a token.
-    async fn resolve(&self, name: &str, settings: &Map) -> Result<(Map, Option<String>), Failure> {
-        let kind = settings.get("kind").and_then(Value::as_str).unwrap_or_default();
-        let kind = kind.to_ascii_lowercase().replace('-', "_");
-        let provider = settings.get("provider").and_then(Value::as_str);
+    async fn resolve(&self, name: &str, written: &Map) -> Result<(Map, Option<String>), Failure> {
+        let kind = written.get("kind").and_then(Value::as_str).unwrap_or_default();
+        let kind = settings::kind(kind);
+        let provider = written.get("provider").and_then(Value::as_str);
         match kind.as_str() {
-            "static" => self.literal(name, settings).map(|fields| (fields, None)),
+            "static" => self.literal(name, written).map(|fields| (fields, None)),
             "bearer" | "token" | "bearer_token" => {
-                self.bearer(name, settings).await.map(|fields| (fields, None))
+                self.bearer(name, written).await.map(|fields| (fields, None))
             }
-            "oauth2" | "oauth" | "client_credentials" => self.token(name, settings).await,
+            "oauth2" | "oauth" | "client_credentials" => self.token(name, written).await,
             "secret_manager" | "secrets" | "vault" if provider.is_some_and(|it| it != "noetl") => {
                 let provider = provider.unwrap_or_default();
                 Err(unusable(
@@ -180,11 +179,11 @@ impl<'s> Search<'s, '_> {
                 ))
             }
             "credential" | "credentials" | "secret" | "secrets" | "secret_manager" => {
-                self.stored(name, settings).await.map(|fields| (fields, None))
+                self.stored(name, written).await.map(|fields| (fields, None))
             }
             // The type of a credential, as long as one is named.
-            _ if alias(settings).is_some() => {
-                self.stored(name, settings).await.map(|fields| (fields, None))
+            _ if alias(written).is_some() => {
+                self.stored(name, written).await.map(|fields| (fields, None))
             }
             other => Err(unusable(
                 name,
@@ -198,10 +197,8 @@ impl<'s> Search<'s, '_> {
     /// Values that the document spells out. They are known to whoever reads it, so they are not
     /// looked for elsewhere; variables refuse them all the same.
     fn literal(&self, name: &str, settings: &Map) -> Result<Map, Failure> {
-        let found = ["map", "data", "values"].iter().find_map(|key| settings.get(*key));
-        let Some(Value::Object(fields)) = found else {
-            return Err(unusable(name, "'map' must hold its fields"));
-        };
+        let fields = settings::literal(settings);
+        let fields = fields.ok_or_else(|| unusable(name, "'map' must hold its fields"))?;
         self.keychain.secrets.note(&label(name), &Value::Object(fields.clone()));
         Ok(fields.clone())
     }
@@ -235,42 +232,21 @@ impl<'s> Search<'s, '_> {
     }
 
     async fn bearer(&self, name: &str, settings: &Map) -> Result<Map, Failure> {
-        const TOKENS: [&str; 4] = ["token", "access_token", "bearer_token", "value"];
-        let own = TOKENS.iter().find_map(|key| text(settings, key));
+        let own = settings::token(settings);
         let mut fields = match own {
             Some(_) => Map::new(),
             None => self.stored(name, settings).await?,
         };
-        let found = own.or_else(|| TOKENS.iter().find_map(|key| text(&fields, key)));
+        let found = own.or_else(|| settings::token(&fields));
         let Some(token) = found.map(str::to_owned) else {
             return Err(unusable(name, "there is no token in it"));
         };
         if own.is_some() {
             self.keychain.secrets.note(&label(name), &Value::from(token.as_str()));
         }
-        for key in ["token", "access_token"] {
-            fields.insert(key.to_owned(), token.as_str().into());
-        }
+        settings::put_token(&mut fields, &token);
         Ok(fields)
     }
-}
-
-/// The alias an entry names.
-fn alias(settings: &Map) -> Option<&str> {
-    ALIAS_KEYS.iter().find_map(|key| match settings.get(*key) {
-        Some(Value::String(alias)) if !alias.trim().is_empty() => Some(alias.trim()),
-        Some(Value::Object(spec)) => text(spec, "credential").or_else(|| text(spec, "key")),
-        _ => None,
-    })
-}
-
-/// What marks call a secret that is kept nowhere.
-fn label(name: &str) -> String {
-    format!("keychain.{name}")
-}
-
-fn text<'m>(map: &'m Map, key: &str) -> Option<&'m str> {
-    map.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
 fn unusable(name: &str, why: impl std::fmt::Display) -> Failure {

@@ -1,10 +1,12 @@
 //! The worker that is a process of its own and works for a server elsewhere.
 //!
 //! It takes commands over HTTP under leases, runs them on its own tools, and says how they ended.
+//! It may be told of a bus on which commands are announced, so that it asks when there is something.
 //! One call in a while names all it holds: that renews them, and tells which are not wanted any more.
 //! While the server is away it goes on with what it has and says so as soon as it can; what was given
 //! to somebody else meanwhile is stopped and not spoken of. Credentials come sealed for this process.
 
+mod announced;
 mod backoff;
 mod content;
 mod counters;
@@ -21,6 +23,7 @@ use std::time::Duration;
 
 use noetl_api::workers::{RegisterRequest, RuntimeNamed};
 use noetl_api::{Client, ClientError, work};
+use noetl_bus::CommandReader;
 use noetl_model::{Clock, DEFAULT_POOL, Map, Value};
 
 use noetl_tools::Registry;
@@ -29,6 +32,7 @@ use tracing::warn;
 
 pub use self::counters::Counters;
 
+use self::announced::Announced;
 use self::backoff::Backoff;
 use self::held::Held;
 use self::lease::HttpLease;
@@ -79,6 +83,7 @@ pub struct RemoteWorker {
     tools: Registry,
     clock: Arc<dyn Clock>,
     counters: Arc<Counters>,
+    bus: Option<Arc<dyn CommandReader>>,
 }
 
 impl RemoteWorker {
@@ -89,7 +94,15 @@ impl RemoteWorker {
         tools: Registry,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { client, options, tools, clock, counters: Arc::default() }
+        Self { client, options, tools, clock, counters: Arc::default(), bus: None }
+    }
+
+    /// The same, that hears of commands on a bus too. It works without it as well, only later.
+    #[must_use]
+    pub fn with_bus(mut self, bus: Arc<dyn CommandReader>) -> Self {
+        self.counters.set_bus();
+        self.bus = Some(bus);
+        self
     }
 
     /// What it counts.
@@ -105,7 +118,7 @@ impl RemoteWorker {
         draining: CancellationToken,
         registered: impl FnOnce(),
     ) -> Result<Drained, ClientError> {
-        let Self { client, options, tools, clock, counters } = self;
+        let Self { client, options, tools, clock, counters, bus } = self;
         let link = Arc::new(Link::new(client, options.name.clone(), counters));
         let registration = Arc::new(registration(&options, &tools, &link));
         if !register(&link, &registration, &draining).await? {
@@ -118,7 +131,7 @@ impl RemoteWorker {
             tokio::spawn(async move { heartbeat::run(&link, &held, stop).await })
         };
         let lines = Lines::start(&link, clock.clone(), &stop);
-        let source = Arc::new(HttpLease {
+        let lease = HttpLease {
             link: link.clone(),
             held,
             reporter: Reporter::start(&link, &stop),
@@ -126,9 +139,16 @@ impl RemoteWorker {
             pool: options.pool,
             registration,
             draining,
-        });
+        };
         let performer = Performer::new(tools, Arc::new(RemoteValues(link.clone())), clock);
-        let is_whole = source::run(&source, &performer, options.slots, options.grace).await;
+        let (slots, grace) = (options.slots, options.grace);
+        let is_whole = match bus {
+            Some(bus) => {
+                let source = Arc::new(Announced::new(lease, bus));
+                source::run(&source, &performer, slots, grace).await
+            }
+            None => source::run(&Arc::new(lease), &performer, slots, grace).await,
+        };
         lines.flush().await;
         stop.cancel();
         // It ends at once, whatever it waits for.

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use noetl_control::{Mark, Secrets, marks_in};
+use noetl_control::reveal::{at, collect, replace};
+use noetl_control::{Mark, Secrets};
 use noetl_model::{ExecutionId, Failure, FailureKind, Map, Value};
 use noetl_playbook::document::SetScope;
 use noetl_playbook::pipeline::Written;
@@ -133,76 +134,4 @@ impl CredentialSource for Noting {
         lock(&self.used).note(&credential.name, &data);
         Ok(credential)
     }
-}
-
-/// The value at a dotted path; a key may hold dots itself.
-pub(crate) fn at<'v>(data: &'v Map, path: &str) -> Option<&'v Value> {
-    if let Some(value) = data.get(path) {
-        return Some(value);
-    }
-    let mut parts = path.split('.');
-    let first = data.get(parts.next()?)?;
-    parts.try_fold(first, |value, part| match value {
-        Value::Object(map) => map.get(part),
-        Value::Array(items) => items.get(part.parse::<usize>().ok()?),
-        _ => None,
-    })
-}
-
-fn collect(value: &Value, marks: &mut Vec<Mark>) {
-    match value {
-        Value::String(text) => marks.extend(marks_in(text)),
-        Value::Array(items) => items.iter().for_each(|item| collect(item, marks)),
-        Value::Object(map) => {
-            for (key, value) in map {
-                marks.extend(marks_in(key));
-                collect(value, marks);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-fn replace(value: &mut Value, known: &HashMap<String, Value>) {
-    match value {
-        Value::String(text) => {
-            let marks = marks_in(text);
-            if let [mark] = marks.as_slice()
-                && mark.range == (0..text.len())
-            {
-                // Alone it has its own type.
-                if let Some(secret) = known.get(&mark.name) {
-                    *value = secret.clone();
-                }
-            } else if !marks.is_empty() {
-                *text = replaced(text, &marks, known);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, known)),
-        Value::Object(map) => {
-            map.values_mut().for_each(|value| replace(value, known));
-            if map.keys().any(|key| !marks_in(key).is_empty()) {
-                *map = std::mem::take(map)
-                    .into_iter()
-                    .map(|(key, value)| (replaced(&key, &marks_in(&key), known), value))
-                    .collect();
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-fn replaced(text: &str, marks: &[Mark], known: &HashMap<String, Value>) -> String {
-    let (mut made, mut from) = (String::with_capacity(text.len()), 0);
-    for mark in marks {
-        made.push_str(&text[from..mark.range.start]);
-        match known.get(&mark.name) {
-            Some(Value::String(secret)) => made.push_str(secret),
-            Some(other) => made.push_str(&other.to_string()),
-            None => made.push_str(&text[mark.range.clone()]),
-        }
-        from = mark.range.end;
-    }
-    made.push_str(&text[from..]);
-    made
 }

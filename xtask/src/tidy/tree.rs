@@ -9,15 +9,20 @@ use std::{
 /// Folders that hold nothing of ours.
 const SKIPPED: [&str; 4] = ["target", "node_modules", "noetl-data", "test-data"];
 
-/// Where the checks look, besides the single files in [`FILES`].
-const FOLDERS: [&str; 5] = ["crates", "bench", "xtask", "examples", "docs/errors"];
+/// Where the checks look, besides the single files in [`FILES`] and the pages at the root.
+const FOLDERS: [&str; 5] = ["crates", "bench", "xtask", "examples", "docs"];
 const FILES: [&str; 2] = ["Cargo.lock", "deny.toml"];
+
+/// Folders that pages link to and no check reads.
+const LINKED: [&str; 3] = ["deploy", "scripts", "web"];
 
 /// Paths and texts.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     files: BTreeMap<String, String>,
     folders: BTreeSet<String>,
+    /// Files without a text: pictures, and what only links lead to.
+    others: BTreeSet<String>,
 }
 
 impl Tree {
@@ -27,7 +32,16 @@ impl Tree {
         for file in FILES {
             tree.read_file(root, file)?;
         }
-        for folder in FOLDERS {
+        for name in names(root, "")? {
+            if !root.join(&name).is_file() {
+                continue;
+            } else if name.ends_with(".md") {
+                tree.read_file(root, &name)?;
+            } else {
+                tree.others.insert(name);
+            }
+        }
+        for folder in FOLDERS.into_iter().chain(LINKED) {
             if root.join(folder).is_dir() {
                 tree.read_folder(root, folder)?;
             }
@@ -38,7 +52,11 @@ impl Tree {
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Self {
         let owned = |(path, text): &(&str, &str)| ((*path).to_owned(), (*text).to_owned());
-        Self { files: files.iter().map(owned).collect(), folders: BTreeSet::new() }
+        let parents = files
+            .iter()
+            .flat_map(|(path, _)| path.match_indices('/').map(|(end, _)| path[..end].to_owned()));
+        let folders = parents.collect();
+        Self { files: files.iter().map(owned).collect(), folders, others: BTreeSet::new() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -54,6 +72,11 @@ impl Tree {
         self.files.contains_key(path)
     }
 
+    /// Whether a file, text or not, or a folder has this path.
+    pub(super) fn is_there(&self, path: &str) -> bool {
+        path.is_empty() || self.has(path) || self.has_folder(path) || self.others.contains(path)
+    }
+
     pub(super) fn has_folder(&self, path: &str) -> bool {
         self.folders.contains(path)
     }
@@ -66,17 +89,14 @@ impl Tree {
 
     fn read_folder(&mut self, root: &Path, folder: &str) -> Result<(), String> {
         self.folders.insert(folder.to_owned());
-        let entries = fs::read_dir(root.join(folder))
-            .map_err(|error| format!("could not list {folder}: {error}"))?;
-        for entry in entries {
-            let entry = entry.map_err(|error| format!("could not list {folder}: {error}"))?;
-            let name = entry.file_name().to_string_lossy().into_owned();
+        for name in names(root, folder)? {
             let path = format!("{folder}/{name}");
-            let kind =
-                entry.file_type().map_err(|error| format!("could not look at {path}: {error}"))?;
-            if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
+            let whole = root.join(&path);
+            if whole.is_dir() && !SKIPPED.contains(&name.as_str()) {
                 self.read_folder(root, &path)?;
-            } else if kind.is_file() {
+            } else if whole.is_file() && LINKED.iter().any(|linked| path.starts_with(linked)) {
+                self.others.insert(path);
+            } else if whole.is_file() {
                 self.read_file(root, &path)?;
             }
         }
@@ -87,9 +107,18 @@ impl Tree {
     fn read_file(&mut self, root: &Path, path: &str) -> Result<(), String> {
         let bytes =
             fs::read(root.join(path)).map_err(|error| format!("could not read {path}: {error}"))?;
-        if let Ok(text) = String::from_utf8(bytes) {
-            self.files.insert(path.to_owned(), text);
+        match String::from_utf8(bytes) {
+            Ok(text) => drop(self.files.insert(path.to_owned(), text)),
+            Err(_) => drop(self.others.insert(path.to_owned())),
         }
         Ok(())
     }
+}
+
+/// The names in a folder.
+fn names(root: &Path, folder: &str) -> Result<Vec<String>, String> {
+    let failed = |error| format!("could not list {folder}: {error}");
+    let entries = fs::read_dir(root.join(folder)).map_err(failed)?;
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    entries.map(|entry| entry.map(name).map_err(failed)).collect()
 }

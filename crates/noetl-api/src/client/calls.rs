@@ -4,19 +4,23 @@ use noetl_model::{CommandId, ExecutionId, Value};
 use reqwest::StatusCode;
 
 use super::Call;
+use crate::approvals::ApprovalList;
 use crate::catalog::{
     BatchReply, BatchRequest, CheckReply, CheckRequest, Entry, ListReply, ListRequest,
     RegisterReply, RegisterRequest, ResourceRequest,
 };
 use crate::commands::{ClaimReply, ClaimRequest, Command};
-use crate::credentials::{CredentialDeleted, CredentialList, CredentialView, PutCredential};
+use crate::credentials::{
+    CredentialDeleted, CredentialList, CredentialView, PutCredential, SecretAuditReply,
+};
 use crate::database::{SqlReply, SqlRequest};
 use crate::ehdb::{EhdbEvents, EhdbExecutions, EhdbState};
 use crate::events::{EventReply, EventRequest, EventsReply};
 use crate::execute::{self, ExecuteReply, ExecuteRequest};
 use crate::executions::{
-    CancelReply, CancelRequest, CleanupReply, CleanupRequest, ExecutionDetail, ExecutionView,
-    ForkReply, ForkRequest, RerunRequest, RetryRequest, StatusReply,
+    AnswerReply, AnswerRequest, CancelReply, CancelRequest, CleanupReply, CleanupRequest,
+    ExecutionDetail, ExecutionView, ForkReply, ForkRequest, RerunRequest, RetryRequest,
+    StatusReply,
 };
 use crate::health::Health;
 use crate::logs::LogReply;
@@ -166,6 +170,16 @@ pub fn replay(query: &ReplayQuery) -> Call<Value> {
 /// Stops an execution.
 pub fn cancel(id: ExecutionId, request: &CancelRequest) -> Call<CancelReply> {
     Call::post(["api", "executions", &id.to_string(), "cancel"], request)
+}
+
+/// Steps that wait for a person.
+pub fn approvals(limit: usize) -> Call<ApprovalList> {
+    Call::get(["api", "approvals"]).with("limit", Some(limit))
+}
+
+/// Gives a step the answer it waits for.
+pub fn answer(id: ExecutionId, command: CommandId, request: &AnswerRequest) -> Call<AnswerReply> {
+    Call::post(["api", "executions", &id.to_string(), "answers", &command.to_string()], request)
 }
 
 /// Starts an execution with the past of another.
@@ -320,6 +334,18 @@ pub fn tokens() -> Call<TokenList> {
 /// Ends a token.
 pub fn revoke_token(id: &str) -> Call<TokenRevoked> {
     Call::delete(["api", "tokens", id])
+}
+
+/// Who asked for which secret, latest first.
+pub fn audit(
+    credential: Option<&str>,
+    execution: Option<ExecutionId>,
+    limit: usize,
+) -> Call<SecretAuditReply> {
+    Call::get(["api", "internal", "secret-audit"])
+        .with("credential", credential)
+        .with("execution_id", execution)
+        .with("limit", Some(limit))
 }
 
 /// Runs SQL on the database of a control plane that keeps its data in Postgres.

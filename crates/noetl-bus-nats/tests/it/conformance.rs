@@ -10,8 +10,8 @@ use crate::{Server, connect};
 
 async fn subject() -> Subject {
     let nats = TestNats::start();
-    let stream = connect(nats.url()).await;
-    Subject::new(Arc::new(stream), Arc::new(Server(nats)))
+    let stream = Arc::new(connect(nats.url()).await);
+    Subject::new(stream.clone(), stream, Arc::new(Server(nats)))
 }
 
 event_stream_suite!(nats, async || subject().await);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::subject::is_of;
-use crate::{Consumer, ConsumerState, Kept, Message, Stored, StreamSettings};
+use crate::{Consumer, ConsumerState, Kept, Message, Stored, StreamSettings, StreamState};
 
 /// A stream with its messages.
 #[derive(Debug)]
@@ -11,6 +11,7 @@ pub(super) struct KeptStream {
     pub(super) settings: StreamSettings,
     pub(super) kept: Vec<Kept>,
     ids: HashSet<String>,
+    made: i128,
     readers: BTreeMap<String, Reader>,
 }
 
@@ -27,11 +28,12 @@ struct Reader {
 }
 
 impl KeptStream {
-    pub(super) fn new(settings: &StreamSettings) -> Self {
+    pub(super) fn new(settings: &StreamSettings, made: i128) -> Self {
         Self {
             settings: settings.clone(),
             kept: Vec::new(),
             ids: HashSet::new(),
+            made,
             readers: BTreeMap::new(),
         }
     }
@@ -49,6 +51,12 @@ impl KeptStream {
         });
     }
 
+    /// Gives a reader another filter. Whether there is one of its name.
+    pub(super) fn redirect(&mut self, consumer: &Consumer) -> bool {
+        let found = self.readers.get_mut(&consumer.name);
+        found.map(|reader| consumer.filter.clone_into(&mut reader.filter)).is_some()
+    }
+
     pub(super) fn keep(&mut self, message: Message) -> Stored {
         if !self.ids.insert(message.id.clone()) {
             return Stored::Known;
@@ -56,6 +64,10 @@ impl KeptStream {
         let Message { subject, id, payload } = message;
         self.kept.push(Kept { subject, id, payload });
         Stored::New
+    }
+
+    pub(super) fn has_reader(&self, consumer: &str) -> bool {
+        self.readers.contains_key(consumer)
     }
 
     /// Gives a reader its next message.
@@ -84,7 +96,7 @@ impl KeptStream {
         }
     }
 
-    pub(super) fn states(&self) -> Vec<ConsumerState> {
+    pub(super) fn state(&self) -> StreamState {
         let state = |(name, reader): (&String, &Reader)| {
             let later = self.kept.iter().skip(reader.next);
             let pending = later.filter(|kept| is_of(&kept.subject, &reader.filter)).count();
@@ -95,6 +107,6 @@ impl KeptStream {
                 unacknowledged: (reader.given.len() + reader.again.len()) as u64,
             }
         };
-        self.readers.iter().map(state).collect()
+        StreamState { made: self.made, consumers: self.readers.iter().map(state).collect() }
     }
 }

@@ -1,9 +1,8 @@
 //! What can be asked of a server's database and of its log.
 
 use clap::{Args, Subcommand};
-use noetl_model::ExecutionId;
 
-use super::{Form, RemoteArguments};
+use super::{ExecutionArguments, Form, RemoteArguments};
 
 #[derive(Debug, Args)]
 pub(crate) struct QueryArguments {
@@ -38,7 +37,7 @@ pub(crate) enum EhdbQuery {
     /// List executions.
     Executions(EhdbExecutionsArguments),
     /// Say how an execution stands.
-    Execution(EhdbExecutionArguments),
+    Execution(ExecutionArguments),
     /// List events of an execution, oldest first.
     Events(EhdbEventsArguments),
 }
@@ -59,19 +58,7 @@ pub(crate) struct EhdbExecutionsArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct EhdbExecutionArguments {
-    /// The execution.
-    #[arg(value_name = "ID")]
-    pub(crate) id: ExecutionId,
-    #[command(flatten)]
-    pub(crate) remote: RemoteArguments,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct EhdbEventsArguments {
-    /// The execution.
-    #[arg(value_name = "ID")]
-    pub(crate) id: ExecutionId,
     /// At most so many, up to 1000 [default: 100].
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
@@ -79,5 +66,5 @@ pub(crate) struct EhdbEventsArguments {
     #[arg(long, value_name = "EVENT_ID")]
     pub(crate) after: Option<i64>,
     #[command(flatten)]
-    pub(crate) remote: RemoteArguments,
+    pub(crate) of: ExecutionArguments,
 }

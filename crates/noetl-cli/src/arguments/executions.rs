@@ -76,14 +76,11 @@ pub(crate) struct ExecutionArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusArguments {
-    /// The execution.
-    #[arg(value_name = "ID")]
-    pub(crate) id: ExecutionId,
     /// Print its events until it is over.
     #[arg(long, short)]
     pub(crate) follow: bool,
     #[command(flatten)]
-    pub(crate) remote: RemoteArguments,
+    pub(crate) of: ExecutionArguments,
 }
 
 #[derive(Debug, Args)]
@@ -109,9 +106,6 @@ pub(crate) struct ExecutionsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct EventsArguments {
-    /// The execution.
-    #[arg(value_name = "ID")]
-    pub(crate) id: ExecutionId,
     /// After this place in the log.
     #[arg(long, value_name = "SEQ", default_value_t = 0, hide_default_value = true)]
     pub(crate) after: u64,
@@ -122,14 +116,11 @@ pub(crate) struct EventsArguments {
     #[arg(long, short)]
     pub(crate) follow: bool,
     #[command(flatten)]
-    pub(crate) remote: RemoteArguments,
+    pub(crate) of: ExecutionArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArguments {
-    /// The execution.
-    #[arg(value_name = "ID")]
-    pub(crate) id: ExecutionId,
     /// Up to this event, itself included.
     #[arg(long, value_name = "EVENT_ID")]
     pub(crate) at_event: Option<String>,
@@ -140,14 +131,11 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) projection: Option<String>,
     #[command(flatten)]
-    pub(crate) remote: RemoteArguments,
+    pub(crate) of: ExecutionArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LogsArguments {
-    /// The execution.
-    #[arg(value_name = "ID")]
-    pub(crate) id: ExecutionId,
     /// Only what this command printed.
     #[arg(long, value_name = "ID")]
     pub(crate) command: Option<String>,
@@ -161,14 +149,11 @@ pub(crate) struct LogsArguments {
     #[arg(long, short)]
     pub(crate) follow: bool,
     #[command(flatten)]
-    pub(crate) remote: RemoteArguments,
+    pub(crate) of: ExecutionArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CancelArguments {
-    /// The execution.
-    #[arg(value_name = "ID")]
-    pub(crate) id: ExecutionId,
     /// Why.
     #[arg(long, short, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
@@ -176,46 +161,37 @@ pub(crate) struct CancelArguments {
     #[arg(long)]
     pub(crate) cascade: bool,
     #[command(flatten)]
-    pub(crate) remote: RemoteArguments,
+    pub(crate) of: ExecutionArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RetryArguments {
-    /// The execution.
-    #[arg(value_name = "ID")]
-    pub(crate) id: ExecutionId,
     /// The step to go back to, as it was entered last; what failed when left out.
     #[arg(long, value_name = "STEP")]
     pub(crate) from: Option<String>,
     #[command(flatten)]
     pub(crate) workload: WorkloadArguments,
     #[command(flatten)]
-    pub(crate) remote: RemoteArguments,
+    pub(crate) of: ExecutionArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RerunArguments {
-    /// The execution.
-    #[arg(value_name = "ID")]
-    pub(crate) id: ExecutionId,
     #[command(flatten)]
     pub(crate) workload: WorkloadArguments,
     #[command(flatten)]
-    pub(crate) remote: RemoteArguments,
+    pub(crate) of: ExecutionArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ForkArguments {
-    /// The execution.
-    #[arg(value_name = "ID")]
-    pub(crate) id: ExecutionId,
     /// The last event to take over, by its id or its place in the log; the newest when left out.
     #[arg(long, value_name = "EVENT")]
     pub(crate) at: Option<i64>,
     #[command(flatten)]
     pub(crate) workload: WorkloadArguments,
     #[command(flatten)]
-    pub(crate) remote: RemoteArguments,
+    pub(crate) of: ExecutionArguments,
 }
 
 #[derive(Debug, Args)]

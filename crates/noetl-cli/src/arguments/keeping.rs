@@ -15,7 +15,7 @@ pub(crate) enum CredentialCommand {
     /// Print a credential.
     Get(GetCredentialArguments),
     /// Remove a credential.
-    Delete(DeleteCredentialArguments),
+    Delete(CredentialArguments),
 }
 
 #[derive(Debug, Subcommand)]
@@ -59,17 +59,15 @@ pub(crate) struct CredentialsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct GetCredentialArguments {
-    /// Its name, or its id.
-    pub(crate) name: String,
     /// Print what is secret, too.
     #[arg(long)]
     pub(crate) include_data: bool,
     #[command(flatten)]
-    pub(crate) remote: RemoteArguments,
+    pub(crate) of: CredentialArguments,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DeleteCredentialArguments {
+pub(crate) struct CredentialArguments {
     /// Its name, or its id.
     pub(crate) name: String,
     #[command(flatten)]
@@ -123,9 +121,6 @@ pub(crate) struct SubscriptionArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct SubscriptionEventsArguments {
-    /// The subscription.
-    #[arg(value_name = "ID")]
-    pub(crate) id: i64,
     /// Events after this number in the log.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) after: u64,
@@ -133,7 +128,7 @@ pub(crate) struct SubscriptionEventsArguments {
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
     #[command(flatten)]
-    pub(crate) remote: RemoteArguments,
+    pub(crate) of: SubscriptionArguments,
 }
 
 #[derive(Debug, Args)]

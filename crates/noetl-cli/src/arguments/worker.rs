@@ -19,6 +19,20 @@ pub(crate) struct WorkerArguments {
     /// The token to show, of the role worker. Else NOETL_TOKEN, or the one of the context.
     #[arg(long, value_name = "TOKEN", help_heading = "Server")]
     pub(crate) token: Option<String>,
+    /// The NATS server on which commands are announced, `nats://user:password@host:port`, so that the
+    /// worker asks when there is something; several of a cluster are parted by commas. Else
+    /// NOETL_NATS_URL [default: none, the server is asked and holds the call].
+    #[arg(long, value_name = "URL", help_heading = "Server")]
+    pub(crate) nats_url: Option<String>,
+    /// Acts on subscriptions too: on every one that fetches its messages from a source. Several such
+    /// workers share them, one acting on each at a time.
+    #[arg(long, conflicts_with = "subscription", help_heading = "Subscriptions")]
+    pub(crate) subscriptions: bool,
+    /// Acts on the subscription of this path and runs no steps: registers and activates it, and
+    /// drains and deactivates it at its end unless another waits to take over. Else
+    /// NOETL_SUBSCRIPTION_PATH where WORKER_MODE is `subscription`.
+    #[arg(long, value_name = "PATH", help_heading = "Subscriptions")]
+    pub(crate) subscription: Option<String>,
     /// How many steps run at a time. Else NOETL_WORKER_SLOTS [default: 16].
     #[arg(long, value_name = "N", value_parser = super::slots(1))]
     pub(crate) slots: Option<usize>,

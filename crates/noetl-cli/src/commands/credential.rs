@@ -107,8 +107,8 @@ fn table(items: &[CredentialView]) -> Table<5> {
 
 /// Prints one; what is secret only when that was asked for.
 pub(crate) fn get(arguments: &GetCredentialArguments) -> Result<ExitCode, Failure> {
-    remote::run(&arguments.remote, async |remote| {
-        let call = calls::credential(&arguments.name, arguments.include_data);
+    remote::run(&arguments.of.remote, async |remote| {
+        let call = calls::credential(&arguments.of.name, arguments.include_data);
         let answer = remote.ask(call).await?;
         show(remote.form, &answer.body, |style| one(&answer.value, style))?;
         Ok(ExitCode::SUCCESS)

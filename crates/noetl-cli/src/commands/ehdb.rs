@@ -32,11 +32,11 @@ pub(crate) fn main(query: &EhdbQuery) -> Result<ExitCode, Failure> {
             show(remote.form, &answer.body, |style| one(state, style))?;
             Ok(ExitCode::SUCCESS)
         }),
-        EhdbQuery::Events(arguments) => remote::run(&arguments.remote, async |remote| {
-            let call = calls::ehdb_events(arguments.id, arguments.after, arguments.limit);
+        EhdbQuery::Events(arguments) => remote::run(&arguments.of.remote, async |remote| {
+            let call = calls::ehdb_events(arguments.of.id, arguments.after, arguments.limit);
             let answer = remote.ask(call).await?;
             if !answer.value.exists {
-                return Err(unknown(arguments.id));
+                return Err(unknown(arguments.of.id));
             }
             show(remote.form, &answer.body, |style| {
                 events(&answer.value.events).render(style, "no events")

@@ -13,15 +13,15 @@ use crate::output::answers::{show, show_item};
 use crate::remote::{self, Remote};
 
 pub(crate) fn main(arguments: &EventsArguments) -> Result<ExitCode, Failure> {
-    remote::run(&arguments.remote, async |remote| match arguments.follow {
+    remote::run(&arguments.of.remote, async |remote| match arguments.follow {
         true => follow(&remote, arguments).await,
         false => read(&remote, arguments).await,
     })
 }
 
 async fn read(remote: &Remote, arguments: &EventsArguments) -> Result<ExitCode, Failure> {
-    let EventsArguments { id, after, limit, .. } = *arguments;
-    let answer = remote.ask(calls::events(id, after, limit)).await?;
+    let EventsArguments { after, limit, .. } = *arguments;
+    let answer = remote.ask(calls::events(arguments.of.id, after, limit)).await?;
     let reply = &answer.value;
     show(remote.form, &answer.body, |style| {
         reply.events.iter().map(|event| follow::line(event, style)).collect()
@@ -35,7 +35,7 @@ async fn read(remote: &Remote, arguments: &EventsArguments) -> Result<ExitCode, 
 }
 
 async fn follow(remote: &Remote, arguments: &EventsArguments) -> Result<ExitCode, Failure> {
-    let stream = calls::stream(arguments.id);
+    let stream = calls::stream(arguments.of.id);
     let ended = follow::to_end(remote, stream, arguments.after, |item| {
         let event = follow::event(remote, &item)?;
         show_item(remote.form, &item, |style| follow::line(&event, style))

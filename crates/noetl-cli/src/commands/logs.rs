@@ -21,7 +21,7 @@ use crate::remote::{self, Remote};
 const PAGE: u64 = 5000;
 
 pub(crate) fn main(arguments: &LogsArguments) -> Result<ExitCode, Failure> {
-    remote::run(&arguments.remote, async |remote| match arguments.follow {
+    remote::run(&arguments.of.remote, async |remote| match arguments.follow {
         true => follow(&remote, arguments).await,
         false => read(&remote, arguments).await,
     })
@@ -29,7 +29,7 @@ pub(crate) fn main(arguments: &LogsArguments) -> Result<ExitCode, Failure> {
 
 /// For people, page by page until there is no more; else one answer of the server.
 async fn read(remote: &Remote, arguments: &LogsArguments) -> Result<ExitCode, Failure> {
-    let LogsArguments { id, limit, .. } = *arguments;
+    let (id, limit) = (arguments.of.id, arguments.limit);
     let mut after = arguments.after;
     let mut left = limit.unwrap_or(u64::MAX);
     loop {
@@ -60,7 +60,7 @@ async fn read(remote: &Remote, arguments: &LogsArguments) -> Result<ExitCode, Fa
 }
 
 async fn follow(remote: &Remote, arguments: &LogsArguments) -> Result<ExitCode, Failure> {
-    let stream = calls::log_stream(arguments.id, arguments.command.as_deref());
+    let stream = calls::log_stream(arguments.of.id, arguments.command.as_deref());
     let ended = follow::to_end(remote, stream, arguments.after, |item| {
         let line = line(remote, &item)?;
         match remote.form {

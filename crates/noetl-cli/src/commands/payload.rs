@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use noetl_engine::merge;
 use noetl_model::{Map, Value};
 
 use super::document;
@@ -20,7 +21,7 @@ pub(super) fn workload(arguments: &WorkloadArguments) -> Result<Map, Failure> {
         return Err(Failure::new(Kind::User, message).hint("name a file for one of them"));
     }
     let mut below = given("--input", input.as_deref())?;
-    lay_over(&mut below, given("--payload", payload.as_deref())?);
+    merge(&mut below, &given("--payload", payload.as_deref())?);
     let set: Vec<String> = set.iter().map(|one| without_prefix(one).to_owned()).collect();
     laid(below, &set)
 }
@@ -40,18 +41,6 @@ fn given(name: &str, text: Option<&str>) -> Result<Map, Failure> {
         None => Ok(Map::new()),
         Some(text) if text.trim_start().starts_with('{') => parsed(&format!("in {name}"), text),
         Some(file) => object(Path::new(file)),
-    }
-}
-
-/// Lays a map over another: maps below it merge, everything else replaces. No payload nests deep.
-fn lay_over(below: &mut Map, over: Map) {
-    for (key, value) in over {
-        match (below.get_mut(&key), value) {
-            (Some(Value::Object(below)), Value::Object(over)) => lay_over(below, over),
-            (_, value) => {
-                below.insert(key, value);
-            }
-        }
     }
 }
 

@@ -15,13 +15,13 @@ use crate::remote;
 
 pub(crate) fn main(arguments: &ReplayArguments) -> Result<ExitCode, Failure> {
     let query = ReplayQuery {
-        execution_id: Some(arguments.id.to_string()),
+        execution_id: Some(arguments.of.id.to_string()),
         as_of_event_id: arguments.at_event.clone(),
         as_of_time: arguments.at_time.clone(),
         projection: arguments.projection.clone(),
         ..ReplayQuery::default()
     };
-    remote::run(&arguments.remote, async |remote| {
+    remote::run(&arguments.of.remote, async |remote| {
         let answer = remote.ask(calls::replay(&query)).await?;
         show(remote.form, &answer.body, |style| summary(&answer.body, style))?;
         Ok(ExitCode::SUCCESS)

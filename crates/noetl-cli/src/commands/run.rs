@@ -111,6 +111,9 @@ async fn run(
         Ok(()) => execute(control, texts, payload, approvals, is_shared, &mut stop).await,
         Err(failure) => Err(failure),
     };
+    if let (Ok((row, _)), true) = (&outcome, is_shared) {
+        finish_for_others(control, row.id, &mut stop).await;
+    }
     runtime.close().await;
     let (row, result) = outcome?;
     if is_json {
@@ -146,6 +149,21 @@ fn say_end(row: &ExecutionRow) {
     let why = row.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
     let (path, why) = (style::one_line(&row.path), style::one_line(&why));
     output::note(&format!("{path} {state} in {took}{why}"));
+}
+
+/// Lets steps of other executions end that this process took and that may not run twice. All others
+/// are handed back when it closes, and run again elsewhere.
+async fn finish_for_others(control: &Control, own: ExecutionId, stop: &mut StopRequests) {
+    let say = |count| {
+        let steps = if count == 1 { "step" } else { "steps" };
+        output::note(&format!(
+            "waiting for {count} {steps} of other executions that may not run twice; Ctrl-C gives up on them"
+        ));
+    };
+    tokio::select! {
+        () = control.finish_once(own, say) => {}
+        () = stop.next() => {}
+    }
 }
 
 /// Starts the playbook and follows it to its end.
@@ -261,6 +279,7 @@ impl Follower {
 fn unregistered(error: &RegisterError) -> Failure {
     match error {
         RegisterError::Invalid(_) => Failure::new(Kind::User, "the playbook has errors"),
+        RegisterError::Quota(over) => Failure::from_error(Kind::User, over),
         RegisterError::Store(error) => store_failed(error),
     }
 }
@@ -272,6 +291,7 @@ fn unstarted(error: &StartError) -> Failure {
         }
         StartError::Submit(SubmitError::Store(error)) => store_failed(error),
         StartError::Store(error) => store_failed(error),
+        StartError::Quota(over) => Failure::from_error(Kind::User, over),
         other => Failure::from_error(Kind::Internal, other),
     }
 }

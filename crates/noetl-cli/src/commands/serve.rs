@@ -97,7 +97,7 @@ impl Serve {
         let subscriptions = match self.subscriptions {
             true => {
                 let options = subscriptions::options(&runtime.control)?;
-                Some(subscriptions::act_on_all(&runtime.control, options))
+                Some(subscriptions::act_on_all(&runtime.control, options)?)
             }
             false => None,
         };

@@ -47,8 +47,8 @@ pub(crate) fn execute(arguments: &StartArguments) -> Result<ExitCode, Failure> {
 
 pub(crate) fn rerun(arguments: &RerunArguments) -> Result<ExitCode, Failure> {
     let request = RerunRequest { workload: payload::workload(&arguments.workload)? };
-    remote::run(&arguments.remote, async |remote| {
-        let answer = remote.ask(calls::rerun(arguments.id, &request)).await?;
+    remote::run(&arguments.of.remote, async |remote| {
+        let answer = remote.ask(calls::rerun(arguments.of.id, &request)).await?;
         print_started(&remote, &answer)?;
         Ok(ExitCode::SUCCESS)
     })
@@ -60,7 +60,7 @@ pub(crate) fn retry(arguments: &RetryArguments) -> Result<ExitCode, Failure> {
         workload: payload::workload(&arguments.workload)?,
         version: None,
     };
-    forked(&arguments.remote, || calls::retry(arguments.id, &request))
+    forked(&arguments.of.remote, || calls::retry(arguments.of.id, &request))
 }
 
 pub(crate) fn fork(arguments: &ForkArguments) -> Result<ExitCode, Failure> {
@@ -69,7 +69,7 @@ pub(crate) fn fork(arguments: &ForkArguments) -> Result<ExitCode, Failure> {
         workload: payload::workload(&arguments.workload)?,
         version: None,
     };
-    forked(&arguments.remote, || calls::fork(arguments.id, &request))
+    forked(&arguments.of.remote, || calls::fork(arguments.of.id, &request))
 }
 
 /// Starts an execution that has the past of another.

@@ -22,9 +22,9 @@ const RULE: usize = 60;
 const INTERRUPTED: u8 = 130;
 
 pub(crate) fn main(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
-    remote::run(&arguments.remote, async |remote| match arguments.follow {
-        true => follow_and_print(&remote, arguments.id).await,
-        false => print(&remote, arguments.id).await,
+    remote::run(&arguments.of.remote, async |remote| match arguments.follow {
+        true => follow_and_print(&remote, arguments.of.id).await,
+        false => print(&remote, arguments.of.id).await,
     })
 }
 

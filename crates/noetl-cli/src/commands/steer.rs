@@ -17,8 +17,8 @@ const OVER: &str = "already_finished";
 
 pub(crate) fn cancel(arguments: &CancelArguments) -> Result<ExitCode, Failure> {
     let request = CancelRequest { reason: arguments.reason.clone(), cascade: arguments.cascade };
-    remote::run(&arguments.remote, async |remote| {
-        let answer = match remote.client.ask(calls::cancel(arguments.id, &request)).await {
+    remote::run(&arguments.of.remote, async |remote| {
+        let answer = match remote.client.ask(calls::cancel(arguments.of.id, &request)).await {
             Ok(answer) => answer,
             Err(ClientError::Refused { body, .. }) if body.code == OVER => {
                 // There is nothing to stop, which is what was wanted.

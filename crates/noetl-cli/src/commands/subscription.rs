@@ -52,9 +52,10 @@ fn one(arguments: &RemoteArguments, call: Call<SubscriptionStatus>) -> Result<Ex
     })
 }
 
-fn events(of: &SubscriptionEventsArguments) -> Result<ExitCode, Failure> {
+fn events(arguments: &SubscriptionEventsArguments) -> Result<ExitCode, Failure> {
+    let SubscriptionEventsArguments { after, limit, of } = arguments;
     remote::run(&of.remote, async |remote| {
-        let answer = remote.ask(calls::subscription_events(of.id, of.after, of.limit)).await?;
+        let answer = remote.ask(calls::subscription_events(of.id, *after, *limit)).await?;
         let reply = &answer.value;
         show(remote.form, &answer.body, |style| {
             reply.events.iter().map(|event| event_lines(event, style)).collect()

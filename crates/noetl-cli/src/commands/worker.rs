@@ -1,6 +1,7 @@
 //! `noetl worker`: runs the steps of a server's executions, as a process of its own.
 
 mod health;
+mod mode;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::SocketAddr;
@@ -8,15 +9,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use noetl_bus_nats::{Address, NatsStream};
 use noetl_model::Map;
+use noetl_sources::Tally;
 use noetl_store::SystemClock;
 use noetl_tools::Registry;
 use noetl_worker::{Drained, RemoteOptions, RemoteWorker};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use self::mode::{Mode, act_on_all, act_on_one};
 use super::serve::start_logging;
 use crate::arguments::WorkerArguments;
+use crate::bus::{self, NATS_URL};
 use crate::failure::{Failure, Kind};
 use crate::output;
 use crate::remote::Remote;
@@ -48,10 +53,53 @@ pub(crate) fn main(arguments: &WorkerArguments) -> Result<ExitCode, Failure> {
     let remote = Remote::open(&arguments.remote())?;
     let runtime = tokio::runtime::Runtime::new();
     let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
-    runtime.block_on(work(remote, settings))
+    match settings.mode.clone() {
+        Mode::Subscription(path) => runtime.block_on(subscribe(remote, settings, path)),
+        Mode::Steps { subscriptions } => runtime.block_on(work(remote, settings, subscriptions)),
+    }
 }
 
-async fn work(remote: Remote, settings: Settings) -> Result<ExitCode, Failure> {
+/// Acts on one subscription until it is over or this is told to stop.
+async fn subscribe(remote: Remote, settings: Settings, path: String) -> Result<ExitCode, Failure> {
+    let stop = StopRequests::listen();
+    let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    let listener = match settings.listen {
+        Some(address) => Some(listen(address).await?),
+        None => None,
+    };
+    let server = remote.client.base().as_str().trim_end_matches('/');
+    let mut lines = vec![format!("noetl worker {} acts on {path} of {server}", settings.name)];
+    if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
+        lines.push(format!("  health    http://{address}/health"));
+    }
+    lines.push("  stop      Ctrl-C".to_owned());
+    let tally = Arc::new(Tally::default());
+    let serving =
+        listener.map(|listener| tokio::spawn(health::serve_subscription(listener, tally.clone())));
+    let mut runtime = act_on_one(&remote, settings.name, path, tally)?;
+    output::note(&lines.join("\n"));
+    tokio::select! {
+        () = runtime.ended() => {}
+        () = stop.next() => {
+            output::note("stopping: messages under way are answered for");
+            tokio::select! {
+                () = runtime.close() => {}
+                // What is under way comes again from its source.
+                () = stop.next() => return Ok(ExitCode::from(130)),
+            }
+        }
+    }
+    if let Some(serving) = serving {
+        serving.abort();
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn work(
+    remote: Remote,
+    settings: Settings,
+    subscriptions: bool,
+) -> Result<ExitCode, Failure> {
     signals::survive_file_size_limit();
     let stop = StopRequests::listen();
     let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
@@ -61,7 +109,7 @@ async fn work(remote: Remote, settings: Settings) -> Result<ExitCode, Failure> {
     };
     let health_at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
     let slots = settings.slots;
-    let tools = Registry::standard(tools(settings.result_max));
+    let tools = Registry::standard(tools(settings.result_max)?);
     let options = RemoteOptions {
         name: settings.name,
         pool: settings.pool,
@@ -70,9 +118,16 @@ async fn work(remote: Remote, settings: Settings) -> Result<ExitCode, Failure> {
         uri: health_at.map(|address| format!("http://{address}")),
         grace: settings.grace,
     };
-    let greeting = greeting(&remote, &options);
+    let mut greeting = greeting(&remote, &options, settings.bus.as_ref());
+    if subscriptions {
+        greeting.push_str("\n  acts on   every subscription that fetches its messages");
+    }
+    let acting = subscriptions.then(|| act_on_all(&remote, options.name.clone())).transpose()?;
     let clock = Arc::new(SystemClock);
-    let worker = RemoteWorker::new(remote.client.clone(), options, tools, clock);
+    let mut worker = RemoteWorker::new(remote.client.clone(), options, tools, clock);
+    if let Some(address) = settings.bus {
+        worker = worker.with_bus(Arc::new(NatsStream::open(address)));
+    }
     let serving =
         listener.map(|listener| tokio::spawn(health::serve(listener, worker.counters(), slots)));
     let draining = CancellationToken::new();
@@ -90,6 +145,9 @@ async fn work(remote: Remote, settings: Settings) -> Result<ExitCode, Failure> {
             }
         }
     };
+    if let Some(acting) = acting {
+        acting.close().await;
+    }
     if let Some(serving) = serving {
         serving.abort();
     }
@@ -101,8 +159,8 @@ async fn work(remote: Remote, settings: Settings) -> Result<ExitCode, Failure> {
 }
 
 /// The tools of this process, whose results may be so large.
-fn tools(result_max: usize) -> noetl_tools::Options {
-    let tools = runtime::tools();
+fn tools(result_max: usize) -> Result<noetl_tools::Options, Failure> {
+    let tools = runtime::tools()?;
     let limits = noetl_tools::Limits {
         python_result: result_max,
         http_response: result_max,
@@ -110,7 +168,7 @@ fn tools(result_max: usize) -> noetl_tools::Options {
         nats_payload: result_max,
         ..tools.limits
     };
-    noetl_tools::Options { limits, ..tools }
+    Ok(noetl_tools::Options { limits, ..tools })
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
@@ -120,13 +178,14 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
     })
 }
 
-fn greeting(remote: &Remote, options: &RemoteOptions) -> String {
+fn greeting(remote: &Remote, options: &RemoteOptions, bus: Option<&Address>) -> String {
     let server = remote.client.base().as_str().trim_end_matches('/');
     let mut lines = vec![
         format!("noetl worker {} works for {server}", options.name),
         format!("  pool      {}", options.pool.as_deref().unwrap_or("shared")),
         format!("  slots     {}", options.slots),
     ];
+    lines.extend(bus.map(|address| format!("  bus       {address}")));
     lines.extend(options.uri.as_ref().map(|uri| format!("  health    {uri}/health")));
     lines.push("  stop      Ctrl-C".to_owned());
     lines.join("\n")
@@ -135,8 +194,10 @@ fn greeting(remote: &Remote, options: &RemoteOptions) -> String {
 /// What a worker is told, from flags and the environment.
 #[derive(Debug, PartialEq)]
 struct Settings {
+    mode: Mode,
     name: String,
     pool: Option<String>,
+    bus: Option<Address>,
     slots: usize,
     labels: Map,
     listen: Option<SocketAddr>,
@@ -192,7 +253,10 @@ impl Settings {
         };
         let pool = arguments.pool.clone().or_else(|| setting(POOL));
         let pool = pool.map(|pool| pool.trim().to_owned()).filter(|pool| !pool.is_empty());
-        Ok(Self { name, pool, slots, labels, listen, grace, result_max })
+        let url = arguments.nats_url.clone().or_else(|| setting(NATS_URL));
+        let bus = bus::address(url.as_deref())?;
+        let mode = Mode::read(arguments, &setting)?;
+        Ok(Self { mode, name, pool, bus, slots, labels, listen, grace, result_max })
     }
 }
 
@@ -230,6 +294,9 @@ mod tests {
             server: None,
             context: None,
             token: None,
+            nats_url: None,
+            subscriptions: false,
+            subscription: None,
             slots: Some(3),
             pool: None,
             labels: Vec::new(),
@@ -265,6 +332,11 @@ mod tests {
         for (variable, value, said) in [
             (LISTEN, "here", "NOETL_WORKER_LISTEN is an address with a port, not 'here'"),
             (LABELS, "a=1,b", "NOETL_WORKER_LABELS: 'b' is no label"),
+            (
+                NATS_URL,
+                "http://eve:s3cr3t@h",
+                "NOETL_NATS_URL: entry 1 of the NATS URL is not nats://[user:password@]host[:port]",
+            ),
         ] {
             assert_eq!(read(&arguments(), &[(variable, value)]), Err(said.to_owned()));
         }

@@ -207,11 +207,14 @@ fn subscriptions_are_checked_as_subscriptions() {
       3 | spec: {source: natz, mode: pull}
         |                ^
       at spec.source
-      help: did you mean 'nats'? write nats, pubsub, kafka or webhook
+      help: did you mean 'nats'? write nats, pubsub, kafka, webhook, postgres, redis or mqtt
     sub.yaml: 2 errors
     ");
-    let example = format!("{}/subscription.yaml", crate::noetl::EXAMPLES);
-    assert_eq!(home.noetl(["check", &example]).code, Some(0));
+    for source in ["", "-postgres", "-redis", "-mqtt", "-pubsub"] {
+        let name = format!("subscription{source}");
+        let example = format!("{}/{name}.yaml", crate::noetl::EXAMPLES);
+        assert_eq!(home.noetl(["check", &example]).code, Some(0), "{name}");
+    }
 }
 
 #[test]

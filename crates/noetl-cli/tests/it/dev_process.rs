@@ -11,6 +11,8 @@ use noetl_api::execute::ExecuteRequest;
 use noetl_model::ExecutionId;
 use rustix::process::Signal;
 
+use crate::shown::KEY;
+
 /// A running `noetl dev` on a port of its own.
 pub(crate) struct DevProcess {
     child: Child,
@@ -30,6 +32,21 @@ impl DevProcess {
         let mut command = Command::new(env!("CARGO_BIN_EXE_noetl"));
         command.args(["dev", "--port", "0", "--slots", "8", "--data"]).arg(data);
         command.envs(variables.iter().copied());
+        Self::start_as(command)
+    }
+
+    /// Starts `noetl server`, which runs no steps and acts on no subscriptions, on a database in this
+    /// directory.
+    pub(crate) fn start_server(data: &Path) -> Self {
+        Self::start_server_at(data, "0")
+    }
+
+    /// The same on this port, where another was before.
+    pub(crate) fn start_server_at(data: &Path, port: &str) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_noetl"));
+        let url = format!("sqlite://{}", data.join("noetl.db").display());
+        command.args(["server", "--port", port, "--database-url", &url]).current_dir(data);
+        command.env("NOETL_ENCRYPTION_KEY", KEY);
         Self::start_as(command)
     }
 

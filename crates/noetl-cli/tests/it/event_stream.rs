@@ -110,6 +110,52 @@ async fn a_nats_that_comes_late_is_killed_and_loses_its_stream_gets_every_event(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_reads_the_stream_shows_the_executions_of_another() {
+    let (home, other) = (Home::new(), Home::new());
+    let mut nats = TestNats::start();
+    let settings = streaming(&nats);
+    let writing = DevProcess::start_with(home.path(), &borrowed(&settings));
+    let mut logs = run(&writing, 3).await;
+    let url = nats.url().to_owned();
+    let readers = [
+        ("NOETL_NATS_URL", &*url),
+        ("NOETL_MATERIALIZER_ENABLED", "true"),
+        ("NOETL_PROJECTOR_ENABLED", "true"),
+    ];
+    let mut reading = DevProcess::start_with(other.path(), &readers);
+    for round in 0..3 {
+        for (id, expected) in &logs {
+            let shows = async || match reading.client.log(*id, 0, 10_000).await {
+                Ok(page) => page
+                    .events
+                    .iter()
+                    .map(|event| event.event_id.get())
+                    .eq(expected.iter().copied()),
+                Err(_) => false,
+            };
+            until("the log of another server", shows).await;
+            assert_eq!(reading.client.execution(*id).await.unwrap().summary.status, "COMPLETED");
+        }
+        match round {
+            // What was read and not answered for is read again.
+            0 => {
+                reading.kill();
+                logs.extend(run(&writing, 3).await);
+                reading = DevProcess::start_with(other.path(), &readers);
+            }
+            1 => {
+                nats.kill();
+                logs.extend(run(&writing, 3).await);
+                nats.start_again();
+            }
+            _ => {}
+        }
+    }
+    reading.stop(Signal::TERM);
+    writing.stop(Signal::TERM);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_killed_again_and_again_publishes_every_event() {
     let home = Home::new();
     let nats = TestNats::start();

@@ -48,6 +48,7 @@ fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
       schedule      Work with schedules
       workers       List the workers of a server
       token         Make, list and end the tokens callers show
+      audit         Say who asked for which secret, and whether that is all that was recorded
       doctor        Say whether server, token and this machine are as they have to be
       context       Keep the addresses of several servers, and choose one
       completions   Print a completion script for a shell [alias: completion]
@@ -363,6 +364,20 @@ fn the_help_of_groups_names_their_verbs() {
     Options:
       -h, --help  Print help
     ");
+    assert_snapshot!(help(&["audit"]), @r"
+    Say who asked for which secret, and whether that is all that was recorded
+
+    Usage: noetl audit <COMMAND>
+
+    Commands:
+      list    List who asked for which secret, latest first
+      verify  Check in the database that nothing of the audit was changed, removed or moved. Changes
+              nothing
+      help    Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help  Print help
+    ");
     assert_snapshot!(help(&["context"]), @r"
     Keep the addresses of several servers, and choose one
 
@@ -488,6 +503,18 @@ fn the_help_of_worker_is_stable() {
           --context <NAME>  The server of this context; see `noetl context`
           --token <TOKEN>   The token to show, of the role worker. Else NOETL_TOKEN, or the one of the
                             context
+          --nats-url <URL>  The NATS server on which commands are announced,
+                            `nats://user:password@host:port`, so that the worker asks when there is
+                            something; several of a cluster are parted by commas. Else NOETL_NATS_URL
+                            [default: none, the server is asked and holds the call]
+
+    Subscriptions:
+          --subscriptions        Acts on subscriptions too: on every one that fetches its messages from
+                                 a source. Several such workers share them, one acting on each at a time
+          --subscription <PATH>  Acts on the subscription of this path and runs no steps: registers and
+                                 activates it, and drains and deactivates it at its end unless another
+                                 waits to take over. Else NOETL_SUBSCRIPTION_PATH where WORKER_MODE is
+                                 `subscription`
     ");
 }
 

@@ -30,6 +30,7 @@ mod sharded;
 mod shown;
 mod stopping;
 mod subscriptions;
+mod system_pool;
 mod terminal;
 mod tour;
 mod worker;

@@ -1,6 +1,8 @@
 //! Two processes on one Postgres database.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 use noetl_api::Client;
 use noetl_api::catalog::RegisterRequest;
@@ -8,9 +10,10 @@ use noetl_api::events::EventView;
 use noetl_api::execute::ExecuteRequest;
 use noetl_model::ExecutionId;
 use noetl_testkit::postgres::{TestDatabase, TestServer};
+use rustix::process::Signal;
 
 use crate::dev_process::DevProcess;
-use crate::noetl::{playbook, until};
+use crate::noetl::{Home, one_step, playbook, until};
 
 /// A step that leads to `width` others of a short shell command, which all lead to one.
 pub(crate) fn fan(width: usize) -> String {
@@ -87,7 +90,7 @@ pub(crate) async fn until_taken(client: &Client, executions: &[ExecutionId], pro
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_killed_process_ran_is_finished_by_the_other() {
-    let database = TestDatabase::new();
+    let database = TestDatabase::migrated();
     let one = DevProcess::start_on(&database.url(), 3, &[]);
     let other = DevProcess::start_on(&database.url(), 3, &[]);
     let started = start(&one.client, &fan(10), 6).await;
@@ -119,4 +122,82 @@ async fn while_the_database_is_away_callers_are_told_when_to_come_again() {
     assert!(said.starts_with("http/1.1 503") && said.contains("\r\nretry-after: "), "{said}");
     server.start_again();
     ended_whole(&process.client, started[0], 12).await;
+}
+
+/// So long a lease that nobody misses anybody in the time of a test: what goes on was handed over.
+const LONG_LEASE: [(&str, &str); 1] = [("NOETL_LEASE_SECS", "3600")];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_process_held_when_it_was_told_to_stop_is_handed_over_at_once() {
+    let database = TestDatabase::migrated();
+    let home = Home::new();
+    let gate = home.gate();
+    let marker = home.path().join("go-on");
+    // Runs until the file is there, which is after its first process has ended.
+    let step =
+        format!("{}; until [ -e '{}' ]; do sleep 0.05; done", gate.knock(), marker.display());
+    let one = DevProcess::start_on(&database.url(), 1, &LONG_LEASE);
+    // The second step is claimed by nobody: there is one slot.
+    let steps = format!(
+        "  - {{step: start, next: {{spec: {{mode: inclusive}}, arcs: [{{step: a}}, {{step: b}}]}}}}\n  \
+         - {{step: a, tool: {{kind: shell, command: \"{step}\"}}}}\n  \
+         - {{step: b, tool: {{kind: noop}}}}\n"
+    );
+    let id = one.execute(&playbook("{}", &steps)).await;
+    gate.wait();
+    let other = DevProcess::start_on(&database.url(), 4, &LONG_LEASE);
+    let (code, said) = one.stop(Signal::TERM);
+    assert_eq!(code, Some(0), "{said}");
+    gate.wait();
+    std::fs::write(&marker, "").unwrap();
+    let log = ended_whole(&other.client, id, 3).await;
+    let expired: Vec<_> =
+        log.iter().filter(|event| event.event_type.as_deref() == Some("command.expired")).collect();
+    assert_eq!(expired.len(), 1, "{expired:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn timers_of_a_process_that_stops_are_delivered_by_another() {
+    let database = TestDatabase::migrated();
+    let other = DevProcess::start_on(&database.url(), 2, &LONG_LEASE);
+    let one = DevProcess::start_on(&database.url(), 2, &LONG_LEASE);
+    let steps = "  - {step: a, tool: {kind: wait, seconds: 3}, next: {arcs: [{step: b}]}}\n  \
+                 - {step: b, tool: {kind: noop}}\n";
+    let id = one.execute(&playbook("{}", steps)).await;
+    let (code, said) = one.stop(Signal::TERM);
+    assert_eq!(code, Some(0), "{said}");
+    ended_whole(&other.client, id, 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_lets_steps_of_others_end_that_may_not_run_twice() {
+    let database = TestDatabase::migrated();
+    let (home, theirs) = (Home::new(), Home::new());
+    let (gate, marker) = (theirs.gate(), theirs.path().join("go-on"));
+    // No worker of its own, so that the run is the one to take it.
+    let server = DevProcess::start_on(&database.url(), 0, &LONG_LEASE);
+    let step =
+        format!("{}; until [ -e '{}' ]; do sleep 0.05; done", gate.knock(), marker.display());
+    let tool = format!("{{kind: shell, command: \"{step}\", idempotent: false}}");
+    let mine = home.path().join("mine");
+    let began = home.gate();
+    let own = format!(
+        "{{kind: shell, command: \"{}; until [ -e '{}' ]; do sleep 0.05; done\"}}",
+        began.knock(),
+        mine.display()
+    );
+    home.write("test.yaml", one_step(&own).replace("tests/test", "tests/own"));
+    let mut command = home.command(["run", "test.yaml", "--database-url", &database.url()]);
+    command.env("NOETL_LEASE_SECS", "3600");
+    let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    began.wait();
+    let id = server.execute(&one_step(&tool)).await;
+    gate.wait();
+    std::fs::write(&mine, "").unwrap();
+    let said = BufReader::new(run.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let waits = "waiting for 1 step of other executions that may not run twice";
+    assert!({ said }.any(|line| line.starts_with(waits)), "the run did not wait");
+    std::fs::write(&marker, "").unwrap();
+    assert_eq!(server.ended(id).await, "COMPLETED");
+    assert!(run.wait().unwrap().success());
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::noetl::{EXAMPLES, Home};
 
 /// A key for credentials: 32 zeros.
-const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+pub(crate) const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
 /// How many run at a time.
 const AT_A_TIME: usize = 4;
@@ -132,18 +132,18 @@ pub(crate) fn run_on_sqlite(all: &[Shown]) {
         let trouble = shown.trouble(&home, ["--db", "log.db"], &services);
         trouble.or_else(|| unsound(&home, "sqlite://log.db"))
     };
-    run_all(all, AT_A_TIME, run);
+    run_all(all, run);
 }
 
-/// Runs all of them with their logs in one database, one after the other: beside each other they would
-/// run each other's steps, and one that ends leaves what it had taken to the end of its lease.
+/// Runs all of them with their logs in one database, where they run each other's steps; one that ends
+/// hands back what it had taken.
 pub(crate) fn run_on_postgres(all: &[Shown]) {
     let services = Services::start();
     let logs = TestDatabase::new();
     let url = logs.url();
     let home = Home::new();
     home.noetl(["db", "migrate", "--database-url", &url]);
-    run_all(all, 1, |shown| shown.trouble(&Home::new(), ["--database-url", &url], &services));
+    run_all(all, |shown| shown.trouble(&Home::new(), ["--database-url", &url], &services));
     assert_eq!(unsound(&home, &url), None);
 }
 
@@ -153,11 +153,11 @@ fn unsound(home: &Home, url: &str) -> Option<String> {
     (said.code != Some(0)).then(|| format!("{said:?}"))
 }
 
-fn run_all(all: &[Shown], at_a_time: usize, run: impl Fn(&Shown) -> Option<String> + Sync) {
+fn run_all(all: &[Shown], run: impl Fn(&Shown) -> Option<String> + Sync) {
     let left = Mutex::new(all.iter());
     let troubles = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..at_a_time {
+        for _ in 0..AT_A_TIME {
             scope.spawn(|| {
                 loop {
                     let next = left.lock().unwrap().next();

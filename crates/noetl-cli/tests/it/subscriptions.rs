@@ -1,6 +1,8 @@
-//! Messages that become executions of a real `noetl dev`, which is killed and has much to do at once.
+//! Messages that become executions of real processes, which are paused, killed and have much to do at once.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_api::calls::{self, Which};
@@ -9,6 +11,7 @@ use noetl_model::ExecutionId;
 use noetl_testkit::nats::TestNats;
 
 use crate::dev_process::DevProcess;
+use crate::noetl::PROGRAM;
 
 /// How many messages, unless `NOETL_MESSAGES` says otherwise: 50 000 in the long run.
 const MESSAGES: usize = 1000;
@@ -44,18 +47,24 @@ async fn register(process: &DevProcess, nats: &TestNats) -> i64 {
     status.value.subscription_id.get()
 }
 
-async fn publish(nats: &TestNats, count: usize) {
+/// Publishes messages, and waits until the stream has them.
+async fn publish(nats: &TestNats, numbers: Range<usize>) {
     let context = nats.context().await;
     let mut acks = Vec::new();
-    for number in 0..count {
+    let last = numbers.end;
+    for number in numbers {
         let body = format!("{{\"order\": {number}}}");
         acks.push(context.publish("orders", body.into()).await.unwrap());
-        if acks.len() == 500 || number + 1 == count {
+        if acks.len() == 500 || number + 1 == last {
             for ack in acks.drain(..) {
                 ack.await.unwrap();
             }
         }
     }
+}
+
+async fn moved(process: &DevProcess, subscription: i64, action: &str) {
+    process.client.ask(calls::move_subscription(subscription, action)).await.unwrap();
 }
 
 fn which(subscription: i64, offset: usize, limit: u64) -> Which {
@@ -98,22 +107,39 @@ async fn by_order(process: &DevProcess, subscription: i64) -> BTreeMap<i64, usiz
     }
 }
 
+/// Half of the messages wait when it begins; the others arrive while it is paused, resumed, killed, and not there.
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_at_any_moment_every_message_is_one_execution() {
+async fn paused_and_killed_at_any_moment_every_message_is_one_execution() {
     let count = messages();
     let data = tempfile::tempdir().unwrap();
-    let nats = TestNats::start();
+    let nats = Arc::new(TestNats::start());
     nats.make_stream("ORDERS", "orders").await;
     // What a killed process held comes again soon.
     nats.make_consumer("ORDERS", "orders", Duration::from_secs(2)).await;
-    publish(&nats, count).await;
+    publish(&nats, 0..count / 2).await;
     let mut process = DevProcess::start(data.path());
     let subscription = register(&process, &nats).await;
+    let sender = nats.clone();
+    let others = tokio::spawn(async move {
+        for first in (count / 2..count).step_by(100) {
+            publish(&sender, first..count.min(first + 100)).await;
+        }
+    });
+    let part = |of: usize| count * of / (2 * KILLS + 1);
     for kill in 1..=KILLS {
-        reaches(&process, subscription, count * kill / (KILLS + 1)).await;
+        reaches(&process, subscription, part(2 * kill - 1)).await;
+        moved(&process, subscription, "pause").await;
+        if kill % 2 == 0 {
+            process.kill();
+            process = DevProcess::start(data.path());
+            assert_eq!(state(&process, subscription).await, "PAUSED", "a pause outlives a crash");
+        }
+        moved(&process, subscription, "resume").await;
+        reaches(&process, subscription, part(2 * kill)).await;
         process.kill();
         process = DevProcess::start(data.path());
     }
+    others.await.unwrap();
     reaches(&process, subscription, count).await;
     crate::noetl::until("every message to be acknowledged", async || {
         nats.waiting("ORDERS", "orders").await == 0
@@ -125,13 +151,94 @@ async fn killed_at_any_moment_every_message_is_one_execution() {
     process.kill();
 }
 
+/// A worker that acts on subscriptions.
+struct Acting(std::process::Child);
+
+impl Acting {
+    fn start(process: &DevProcess, name: &str, more: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut command = std::process::Command::new(PROGRAM);
+        command.args(["worker", "--server", process.client.base().as_str(), "--name", name]);
+        command.args(more).envs(variables.iter().copied()).env("NOETL_LEASE_SECS", "3");
+        Self(command.stderr(std::process::Stdio::null()).spawn().unwrap())
+    }
+
+    fn pid(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_child(&self.0)
+    }
+
+    /// Tells it to stop, and waits until it has.
+    fn stop(&mut self) -> std::process::ExitStatus {
+        rustix::process::kill_process(self.pid(), rustix::process::Signal::TERM).unwrap();
+        self.0.wait().unwrap()
+    }
+}
+
+impl Drop for Acting {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+async fn state(process: &DevProcess, subscription: i64) -> String {
+    process.client.ask(calls::subscription(subscription)).await.unwrap().value.state
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_act_on_the_subscriptions_of_a_server_and_take_over_from_each_other() {
+    let data = tempfile::tempdir().unwrap();
+    let nats = TestNats::start();
+    nats.make_stream("ORDERS", "orders").await;
+    nats.make_consumer("ORDERS", "orders", Duration::from_secs(2)).await;
+    let server = DevProcess::start_server(data.path());
+    let subscription = register(&server, &nats).await;
+    let first = Acting::start(&server, "w1", &["--subscriptions", "--slots", "1"], &[]);
+    publish(&nats, 0..50).await;
+    reaches(&server, subscription, 50).await;
+    let mut second = Acting::start(&server, "w2", &["--subscriptions", "--slots", "1"], &[]);
+    // As a crash: nothing is given back.
+    drop(first);
+    publish(&nats, 50..100).await;
+    reaches(&server, subscription, 100).await;
+    // The server is gone while messages arrive; the worker waits for it.
+    let port = server.client.base().as_str().rsplit_once(':').unwrap().1;
+    let port = port.trim_end_matches('/').to_owned();
+    server.kill();
+    publish(&nats, 100..150).await;
+    let server = DevProcess::start_server_at(data.path(), &port);
+    reaches(&server, subscription, 150).await;
+    let found = by_order(&server, subscription).await;
+    assert!(found.len() == 150 && found.values().all(|count| *count == 1), "{found:?}");
+    assert!(second.stop().success());
+    assert_eq!(state(&server, subscription).await, "ACTIVE", "it goes on with the next");
+    server.kill();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_for_one_subscription_activates_it_and_ends_it_with_itself() {
+    let data = tempfile::tempdir().unwrap();
+    let nats = TestNats::start();
+    nats.make_stream("ORDERS", "orders").await;
+    let server = DevProcess::start_server(data.path());
+    let subscription = register(&server, &nats).await;
+    assert_eq!(state(&server, subscription).await, "REGISTERED");
+    let variables = [("WORKER_MODE", "subscription"), ("NOETL_SUBSCRIPTION_PATH", "sub/orders")];
+    let mut worker = Acting::start(&server, "w1", &[], &variables);
+    publish(&nats, 0..10).await;
+    reaches(&server, subscription, 10).await;
+    assert_eq!(state(&server, subscription).await, "ACTIVE");
+    assert!(worker.stop().success());
+    assert_eq!(state(&server, subscription).await, "DEACTIVATED");
+    server.kill();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn much_that_waits_at_activation_takes_no_more_memory_than_little() {
     let count = messages() * 2;
     let data = tempfile::tempdir().unwrap();
     let nats = TestNats::start();
     nats.make_stream("ORDERS", "orders").await;
-    publish(&nats, count).await;
+    publish(&nats, 0..count).await;
     let process = DevProcess::start(data.path());
     let subscription = register(&process, &nats).await;
     reaches(&process, subscription, count).await;

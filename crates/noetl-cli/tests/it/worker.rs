@@ -1,5 +1,6 @@
 //! `noetl worker`: steps of a server that run in processes of their own.
 
+mod bus;
 mod faults;
 mod large;
 mod runs;

@@ -69,8 +69,10 @@ struct Memory {
     /// Pools whose readers were made on this connection.
     ensured: HashSet<Arc<str>>,
     failures: u32,
-    /// Readers that somebody was told of.
-    warned: HashSet<String>,
+    /// The stream that the announcements went to.
+    stream: Option<i128>,
+    /// Announcements were lost: what waits is looked for at once.
+    is_lost: bool,
 }
 
 impl Announcer {
@@ -126,9 +128,12 @@ impl Announcer {
                         tokio::time::sleep_until(next).await;
                     }
                     let first = batch.drain(..).map(|note| (note, 1)).collect();
-                    let is_lost = !self.announce(memory, first).await.is_empty();
-                    if is_lost || self.missed.swap(false, Ordering::AcqRel) {
+                    let is_left = !self.announce(memory, first).await.is_empty();
+                    if is_left || self.missed.swap(false, Ordering::AcqRel) {
                         next = next.min(Instant::now() + DOUBT);
+                    }
+                    if std::mem::take(&mut memory.is_lost) {
+                        next = Instant::now();
                     }
                     if count > 0 && Instant::now() < next {
                         continue;
@@ -168,6 +173,7 @@ impl Announcer {
             let mut answers = self.bus.publish(batch.iter().map(message).collect()).await;
             if answers.contains(&Err(PublishError::NoStream)) {
                 warn!("the stream of commands is gone; it is made again");
+                memory.is_lost = true;
                 if self.bus.ensure(&self.routes.settings()).await.is_ok() {
                     // What was kept before is known by its id.
                     answers = self.bus.publish(batch.iter().map(message).collect()).await;
@@ -248,39 +254,53 @@ impl Announcer {
         }
     }
 
-    /// Who reads, after what is missing was made again.
+    /// Who reads, after what is missing was made again and who reads the wrong subjects was corrected.
     async fn readers(
         &self,
         memory: &mut Memory,
         waiting: &BTreeMap<Arc<str>, u64>,
     ) -> Result<Vec<ConsumerState>, BusError> {
-        let found = self.bus.consumers(STREAM).await?;
-        let readers = found.as_deref().unwrap_or_default();
+        let found = self.bus.state(STREAM).await?;
+        let readers = found.as_ref().map(|found| &found.consumers[..]).unwrap_or_default();
         let is_whole = Routes::pools().iter().all(|pool| self.routes.has_readers(pool, readers));
         if found.is_none() || !is_whole {
             info!("the stream of commands, or a reader of it, is made again");
             self.bus.ensure(&self.routes.settings()).await?;
         }
+        let mut is_lost = false;
         for pool in waiting.keys() {
             if !self.routes.has_readers(pool, readers) {
                 memory.ensured.remove(pool);
                 self.ensure_readers(memory, pool).await;
             }
+            is_lost |= self.correct_readers(pool, readers).await?;
         }
-        let readers = self.bus.consumers(STREAM).await?.unwrap_or_default();
-        for pool in waiting.keys() {
-            if let Some(misled) = self.routes.misled(pool, &readers)
-                && memory.warned.insert(misled.name.clone())
-            {
-                let (consumer, filters) = (&misled.name, misled.filters.join(", "));
-                warn!(
-                    %pool, consumer, filters,
-                    "a reader on the bus hears nothing: somebody made it with another filter; delete \
-                     it, and it is made anew"
-                );
-            }
+        let Some(found) = self.bus.state(STREAM).await? else { return Ok(Vec::new()) };
+        // Whoever deleted it, and whoever made it again: what it held is gone.
+        is_lost |= memory.stream.replace(found.made).is_some_and(|before| before != found.made);
+        if is_lost {
+            memory.tries.hurry(Instant::now());
         }
-        Ok(readers)
+        Ok(found.consumers)
+    }
+
+    /// Corrects readers of a pool that hear nothing: a published worker that comes before the stream
+    /// makes its reader by itself, with a filter that nothing announced passes. Whether there was one.
+    async fn correct_readers(
+        &self,
+        pool: &str,
+        readers: &[ConsumerState],
+    ) -> Result<bool, BusError> {
+        let misled = self.routes.misled(pool, readers);
+        for consumer in &misled {
+            let (name, filter) = (&consumer.name, &consumer.filter);
+            warn!(
+                %pool, consumer = name, filter,
+                "a reader on the bus heard nothing: somebody made it with another filter; it is given this one"
+            );
+            self.bus.redirect(STREAM, consumer).await?;
+        }
+        Ok(!misled.is_empty())
     }
 
     /// Announces what waits in one database in pools that are short of announcements.

@@ -77,11 +77,7 @@ impl Routes {
 
     /// The readers of a pool.
     pub(super) fn consumers(&self, pool: &str) -> Vec<Consumer> {
-        let segment = segment(pool);
-        let name = match segment.as_str() {
-            DEFAULT_POOL => CONSUMER.to_owned(),
-            other => format!("{CONSUMER}-{other}"),
-        };
+        let name = reader_name(pool);
         let consumer = |name: String, prefix: &str| Consumer {
             name,
             filter: format!("{prefix}.>"),
@@ -152,21 +148,26 @@ impl Routes {
         self.consumers(pool).iter().all(is_there)
     }
 
-    /// A reader that has the name of one of a pool's and reads nothing that is announced there.
-    pub(super) fn misled<'r>(
-        &self,
-        pool: &str,
-        readers: &'r [ConsumerState],
-    ) -> Option<&'r ConsumerState> {
-        self.consumers(pool).into_iter().find_map(|wanted| {
+    /// Readers of a pool that are there by name and read nothing that is announced to it.
+    pub(super) fn misled(&self, pool: &str, readers: &[ConsumerState]) -> Vec<Consumer> {
+        let is_misled = |wanted: &Consumer| {
             let subject = wanted.filter.replace('>', "0");
-            readers.iter().find(|found| found.name == wanted.name && !found.reads(&subject))
-        })
+            readers.iter().any(|found| found.name == wanted.name && !found.reads(&subject))
+        };
+        self.consumers(pool).into_iter().filter(is_misled).collect()
     }
 
     /// Pools whose readers are made from the start.
     pub(super) const fn pools() -> [&'static str; 3] {
         POOLS
+    }
+}
+
+/// The name of a pool's reader; those of its shards begin with it.
+pub(super) fn reader_name(pool: &str) -> String {
+    match segment(pool).as_str() {
+        DEFAULT_POOL => CONSUMER.to_owned(),
+        other => format!("{CONSUMER}-{other}"),
     }
 }
 
@@ -298,12 +299,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_hears_nothing_is_told() {
+    fn a_reader_that_hears_nothing_is_found() {
         let bare = reader("worker-pool", "noetl.commands", 0, 0);
-        let readers = [bare.clone(), reader("own", "noetl.commands", 0, 0)];
-        assert_eq!(routes(1).misled("shared", &readers), Some(&bare));
+        let readers = [bare, reader("own", "noetl.commands", 0, 0)];
+        let corrected = routes(1).misled("shared", &readers);
+        assert_eq!(corrected, routes(1).consumers("shared"));
         let wide = reader("worker-pool", "noetl.commands.>", 0, 0);
-        assert_eq!(routes(1).misled("shared", &[wide]), None);
-        assert_eq!(routes(1).misled("shared", &[]), None);
+        assert_eq!(routes(1).misled("shared", &[wide]), []);
+        assert_eq!(routes(1).misled("shared", &[]), []);
     }
 }

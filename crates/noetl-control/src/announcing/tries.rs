@@ -73,6 +73,14 @@ impl Tries {
         }
     }
 
+    /// What was announced is lost: whatever waits is due at once, and the pauses begin anew.
+    pub(super) fn hurry(&mut self, now: Instant) {
+        for known in self.known.values_mut() {
+            known.count = 0;
+            known.next = now;
+        }
+    }
+
     /// Ends a look. When the next one is worth while, if that is sooner than usual.
     pub(super) fn end(&mut self, now: Instant) -> Option<Instant> {
         self.known.retain(|_, known| now < known.seen + REMEMBERED);
@@ -115,6 +123,18 @@ mod tests {
     }
 
     #[test]
+    fn what_was_lost_is_due_at_once_with_a_number_of_its_own() {
+        let mut tries = Tries::default();
+        let (command, now) = (CommandId::new(7), Instant::now());
+        tries.due(command, now);
+        assert_eq!(tries.due(command, now + DOUBT), Some(1));
+        assert_eq!(tries.due(command, now + AGAIN), None);
+        tries.hurry(now + AGAIN);
+        assert_eq!(tries.due(command, now + AGAIN), Some(2));
+        assert_eq!(tries.due(command, now + AGAIN * 2), Some(3), "the first pause comes again");
+    }
+
+    #[test]
     fn what_is_not_found_any_more_is_forgotten_after_a_while() {
         let mut tries = Tries::default();
         let now = Instant::now();
@@ -132,7 +152,7 @@ mod tests {
         tries.due(command, now);
         assert_eq!(tries.due(command, now + DOUBT), Some(1));
         assert_eq!(tries.skip(command), 2);
-        assert_eq!(tries.due(command, now + DOUBT + AGAIN), Some(3), "the pause is no longer");
+        assert_eq!(tries.due(command, now + DOUBT + AGAIN), Some(3), "the pause is the same");
         assert_eq!(tries.skip(CommandId::new(9)), 1);
     }
 }

@@ -4,10 +4,10 @@
 //! would take it, so that a hundred waiting workers do not all run for one command. Who is called and
 //! goes away, or finds nothing, passes the call on.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use noetl_model::{CommandId, Tenant};
+use noetl_model::{CommandId, Event, Tenant};
 use noetl_store::Wanted;
 use tokio::sync::Notify;
 
@@ -19,6 +19,11 @@ const PASSED_ON_MAX: u8 = 8;
 /// end within half a minute.
 const STOPS_MAX: usize = 4096;
 
+/// Commands whose `command.issued` is at hand for whoever takes them, oldest forgotten first: the next
+/// call reads the others from the store. Each has at most what is kept inline, and most a few hundred
+/// bytes.
+const ISSUED_MAX: usize = 1024;
+
 /// Who waits. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Calls(Arc<Mutex<State>>);
@@ -28,6 +33,8 @@ struct State {
     waiting: VecDeque<Arc<Caller>>,
     stopped: HashSet<CommandId>,
     stops: VecDeque<CommandId>,
+    issued: HashMap<CommandId, Arc<Event>>,
+    in_order: VecDeque<CommandId>,
 }
 
 struct Caller {
@@ -93,6 +100,26 @@ impl Calls {
         let call = Call { pool: pool.into(), tool: tool.into(), tenant, passed_on: 0 };
         let state = self.lock();
         let _ = state.waiting.iter().find(|caller| call.is_for(caller) && caller.call(&call));
+    }
+
+    /// Keeps the `command.issued` of a command that nobody has taken yet.
+    pub(crate) fn keep(&self, event: &Arc<Event>) {
+        let mut state = self.lock();
+        let command = event.id.into();
+        if state.issued.insert(command, event.clone()).is_some() {
+            return;
+        }
+        state.in_order.push_back(command);
+        if state.in_order.len() > ISSUED_MAX
+            && let Some(oldest) = state.in_order.pop_front()
+        {
+            state.issued.remove(&oldest);
+        }
+    }
+
+    /// The `command.issued` of a command, if it is at hand. Whoever asks is to hand it out.
+    pub(crate) fn issued(&self, command: CommandId) -> Option<Arc<Event>> {
+        self.lock().issued.remove(&command)
     }
 
     /// Remembers that a command that runs elsewhere is not wanted any more.
@@ -186,6 +213,7 @@ impl Drop for InLine {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use noetl_model::{EventId, ExecutionId, Fact, Seq, Timestamp};
 
     use super::*;
 
@@ -266,6 +294,27 @@ mod tests {
             is_called
         });
         assert_eq!(called.count(), 1 + usize::from(PASSED_ON_MAX));
+    }
+
+    #[test]
+    fn what_was_issued_is_at_hand_once_and_not_for_ever() {
+        let calls = Calls::default();
+        let event = |number: i64| {
+            Arc::new(Event {
+                execution: ExecutionId::new(1),
+                id: EventId::new(number),
+                seq: Seq(1),
+                at: Timestamp::from_micros(0),
+                fact: Fact::PlaybookCancelled { reason: None },
+            })
+        };
+        for number in 0..=i64::try_from(ISSUED_MAX).unwrap() {
+            calls.keep(&event(number));
+            calls.keep(&event(number));
+        }
+        assert!(calls.issued(CommandId::new(0)).is_none(), "the oldest is forgotten");
+        assert!(calls.issued(CommandId::new(1)).is_some());
+        assert!(calls.issued(CommandId::new(1)).is_none(), "it is somebody's");
     }
 
     #[test]

@@ -86,6 +86,14 @@ impl Item {
         }
     }
 
+    /// Whether nothing was decided on its state yet.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.start.is_none()
+            && self.events.is_empty()
+            && self.replies.is_empty()
+            && self.claims.is_empty()
+    }
+
     /// Adds the events of one decision; answers where they are.
     pub(super) fn add(&mut self, events: Vec<Event>) -> Range<usize> {
         let from = self.events.len();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use noetl_engine::{Claim, Input, Status};
+use noetl_engine::{Claim, Input, Refusal, Status};
 use noetl_model::{CommandId, CommandState, ExecutionId, Fact};
 use noetl_store::StoreError;
 use tracing::warn;
@@ -64,8 +64,9 @@ impl Writer {
         waiting: Waiting,
         slot: Slot,
     ) -> Result<(), Arc<StoreError>> {
-        match self.item(batch, waiting.execution).await {
-            Ok(item) => claim(&self.parts, item, waiting, slot, true),
+        match self.item_with(batch, waiting).await {
+            Ok(Some(item)) => claim(&self.parts, item, waiting, slot, true),
+            Ok(None) => self.late.push(waiting),
             Err(SubmitError::Store(error)) if !matches!(error.failure(), StoreError::Row(_)) => {
                 return Err(error);
             }
@@ -75,6 +76,40 @@ impl Writer {
             }
         }
         Ok(())
+    }
+
+    /// The item of a command's execution, with its state at least as new as the command: another
+    /// process may have issued it after the state here was last moved. None while something is decided
+    /// on the older state; that will not be kept.
+    async fn item_with<'b>(
+        &mut self,
+        batch: &'b mut Batch,
+        waiting: Waiting,
+    ) -> Result<Option<&'b mut Item>, SubmitError> {
+        let item = self.item(batch, waiting.execution).await?;
+        let state = &item.cached.state;
+        let is_behind = state.open_command(waiting.command).is_none()
+            && state.last_event().is_none_or(|last| last < waiting.command.into());
+        if !is_behind || !self.parts.store.is_shared() {
+            return Ok(Some(item));
+        }
+        if !item.is_untouched() || self.is_under_way(waiting.execution) {
+            return Ok(None);
+        }
+        let found = self.load(waiting.execution).await?;
+        let cached = found.ok_or(SubmitError::Refused(Refusal::NotFound))?;
+        *item = Item::new(cached, None);
+        Ok(Some(item))
+    }
+
+    /// Lets commands wait again whose state was older than they are.
+    pub(super) fn wait_late(&mut self) {
+        if !self.late.is_empty() {
+            for waiting in self.late.drain(..) {
+                self.parts.dispatch.wait(waiting);
+            }
+            self.parts.dispatch.wake();
+        }
     }
 
     /// Reads back what waits in the store because it did not fit into memory.

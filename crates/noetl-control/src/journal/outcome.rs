@@ -149,6 +149,7 @@ impl Writer {
                 && next == Some(event.id.into())
             {
                 let pool = issued.pool.as_deref().unwrap_or(DEFAULT_POOL);
+                self.parts.dispatch.calls().keep(event);
                 self.parts.dispatch.calls().offer(pool, &issued.tool, tenant);
                 let announcements = self.parts.dispatch.announcements();
                 if announcements.is_on() && lower::lacking(issued).is_none() {
@@ -177,8 +178,9 @@ impl Writer {
     }
 
     fn assign(&self, claim: LocalClaim) {
-        let LocalClaim { waiting, slot, issued, .. } = claim;
-        let cancel = self.parts.dispatch.runs(waiting);
+        let LocalClaim { waiting, mut slot, issued, .. } = claim;
+        let cancel = self.parts.dispatch.runs(waiting, !issued.idempotent);
+        slot.assign();
         let assignment = Assignment::new(waiting.execution, waiting.command, issued, cancel, slot);
         // The channel holds as many assignments as there are slots, so only a worker that is gone
         // can refuse one; the command is then found again at the next start.

@@ -27,7 +27,7 @@ use super::under_way::UnderWay;
 use super::{Job, SubmitError, load};
 use crate::cache::{Cache, Cached};
 use crate::catalog::Playbooks;
-use crate::dispatch::Dispatch;
+use crate::dispatch::{Dispatch, Waiting};
 use crate::identity::Identity;
 use crate::ids::Ids;
 use crate::local::Assignment;
@@ -103,6 +103,8 @@ pub(crate) struct Writer {
     pub(super) unread: bool,
     /// Inputs to be decided once more.
     pub(super) again: Vec<Job>,
+    /// Commands that are newer than a state something is being decided on.
+    pub(super) late: Vec<Waiting>,
     pub(super) contended: Contended,
     /// What batches under way append, by execution.
     pub(super) under_way: HashMap<ExecutionId, UnderWay>,
@@ -132,6 +134,7 @@ impl Writer {
             broken,
             unread: false,
             again: Vec::new(),
+            late: Vec::new(),
             contended: Contended::default(),
             under_way: HashMap::new(),
             reported: LruCache::new(REPORTED_MAX),
@@ -154,11 +157,18 @@ impl Writer {
                     self.committed(outcome, waiters).await;
                     if commits.is_empty() {
                         self.broken.clear();
+                        self.wait_late();
                     }
                     continue;
                 }
                 () = std::future::ready(()), if has_room && self.can_decide_again() => {}
-                _ = queue.recv_many(&mut jobs, BATCH_MAX), if has_room => {}
+                taken = queue.recv_many(&mut jobs, BATCH_MAX), if has_room => {
+                    if taken == 0 {
+                        // Nobody is left who could submit anything: a control plane was dropped
+                        // while it closed.
+                        break;
+                    }
+                }
                 () = self.parts.dispatch.freed(self.parts.shard), if has_room => {}
                 () = tokio::time::sleep(STORE_REST), if rests && has_room => {}
                 () = self.parts.closing.cancelled() => break,

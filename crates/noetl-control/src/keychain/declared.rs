@@ -11,15 +11,12 @@ use noetl_model::{Fact, Map, Seq, Tenant, Value};
 use noetl_playbook::template::{Identity, Names, Scope, ValueTemplate, from_json_owned};
 use noetl_store::ExecutionRow;
 
-use super::{Keychains, label};
+use super::Keychains;
+use super::settings::{self, alias, label};
 use crate::audit::{Asking, Given};
 use crate::catalog::PlaybookError;
 use crate::credentials::CredentialError;
-
-/// Where an entry may name the stored credential it is made from.
-const ALIAS_KEYS: [&str; 4] = ["credential", "auth", "key", "alias"];
-/// Where a token is.
-const TOKEN_KEYS: [&str; 4] = ["token", "access_token", "bearer_token", "value"];
+use crate::redaction::reveal::at;
 
 impl Keychains {
     /// What the playbook of an execution declares under a name; nothing when it does not.
@@ -38,13 +35,13 @@ impl Keychains {
         let Some(entry) = playbook.keychain.iter().find(|entry| &*entry.name == name) else {
             return Ok(None);
         };
-        let settings = self.settings(row, name, entry.settings.clone()).await?;
-        let kind = entry.kind.to_ascii_lowercase().replace('-', "_");
-        let provider = settings.get("provider").and_then(Value::as_str).unwrap_or("noetl");
+        let written = self.settings(row, name, entry.settings.clone()).await?;
+        let kind = settings::kind(&entry.kind);
+        let provider = written.get("provider").and_then(Value::as_str).unwrap_or("noetl");
         let data = match kind.as_str() {
-            "static" => self.literal(tenant, name, &settings, asking).await?,
+            "static" => self.literal(tenant, name, &written, asking).await?,
             "bearer" | "token" | "bearer_token" => {
-                self.bearer(tenant, name, &settings, asking).await?
+                self.bearer(tenant, name, &written, asking).await?
             }
             "oauth2" | "oauth" | "client_credentials" => {
                 return Err(unresolved(name, "its token is asked for by the worker that uses it"));
@@ -53,7 +50,7 @@ impl Keychains {
                 let reason = format!("the secret manager '{provider}' is not available here");
                 return Err(unresolved(name, reason));
             }
-            _ => self.stored(tenant, name, &settings, asking).await?,
+            _ => self.stored(tenant, name, &written, asking).await?,
         };
         Ok(Some(Value::Object(data)))
     }
@@ -95,10 +92,8 @@ impl Keychains {
         settings: &Map,
         asking: &Asking,
     ) -> Result<Map, CredentialError> {
-        let found = ["map", "data", "values"].iter().find_map(|key| settings.get(*key));
-        let Some(Value::Object(fields)) = found else {
-            return Err(unresolved(name, "'map' must hold its fields"));
-        };
+        let fields = settings::literal(settings);
+        let fields = fields.ok_or_else(|| unresolved(name, "'map' must hold its fields"))?;
         self.credentials.record(tenant, asking, &label(name), Given::Ok, None).await?;
         Ok(fields.clone())
     }
@@ -138,7 +133,7 @@ impl Keychains {
         settings: &Map,
         asking: &Asking,
     ) -> Result<Map, CredentialError> {
-        let token = |map: &Map| TOKEN_KEYS.iter().find_map(|key| text(map, key).map(str::to_owned));
+        let token = |map: &Map| settings::token(map).map(str::to_owned);
         let (mut fields, token) = match token(settings) {
             Some(token) => {
                 self.credentials.record(tenant, asking, &label(name), Given::Ok, None).await?;
@@ -151,38 +146,9 @@ impl Keychains {
             }
         };
         let token = token.ok_or_else(|| unresolved(name, "there is no token in it"))?;
-        for key in ["token", "access_token"] {
-            fields.insert(key.to_owned(), token.as_str().into());
-        }
+        settings::put_token(&mut fields, &token);
         Ok(fields)
     }
-}
-
-/// The credential an entry names.
-fn alias(settings: &Map) -> Option<&str> {
-    ALIAS_KEYS.iter().find_map(|key| match settings.get(*key) {
-        Some(Value::String(alias)) if !alias.trim().is_empty() => Some(alias.trim()),
-        Some(Value::Object(spec)) => text(spec, "credential").or_else(|| text(spec, "key")),
-        _ => None,
-    })
-}
-
-/// The value at a dotted path; a key may hold dots itself.
-fn at<'m>(data: &'m Map, path: &str) -> Option<&'m Value> {
-    if let Some(value) = data.get(path) {
-        return Some(value);
-    }
-    let mut parts = path.split('.');
-    let first = data.get(parts.next()?)?;
-    parts.try_fold(first, |value, part| match value {
-        Value::Object(map) => map.get(part),
-        Value::Array(items) => items.get(part.parse::<usize>().ok()?),
-        _ => None,
-    })
-}
-
-fn text<'m>(map: &'m Map, key: &str) -> Option<&'m str> {
-    map.get(key).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
 fn unresolved(name: &str, reason: impl std::fmt::Display) -> CredentialError {

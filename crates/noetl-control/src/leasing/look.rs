@@ -86,11 +86,15 @@ impl LeaseLook {
     async fn expire(&self, row: CommandRow) {
         let worker = row.worker.as_deref().unwrap_or_default();
         let reason = match row.state {
-            CommandState::Claimed => format!("worker '{worker}' claimed it and did not begin"),
+            // Ours never say that they begin, so it may have.
+            CommandState::Claimed => {
+                format!("worker '{worker}' took it and was not heard of in time")
+            }
             _ => format!("worker '{worker}' fell silent, or held it for too long"),
         };
         info!(execution.id = %row.execution, command.id = %row.id, worker, "a lease has ended");
-        let input = Expire { command: row.id, reason, attempts_max: ATTEMPTS_MAX };
+        let input =
+            Expire { command: row.id, reason, attempts_max: ATTEMPTS_MAX, may_have_run: true };
         match self.journal.submit(row.execution, Input::Expire(input)).await {
             Ok(_) => self.metrics.leases_ended.inc(),
             // Over meanwhile.

@@ -7,6 +7,8 @@ use std::time::Duration;
 use lru::LruCache;
 use noetl_model::{SubscriptionId, Timestamp};
 
+use crate::rates::Bucket;
+
 /// Subscriptions that are counted; those that were quiet the longest start afresh.
 const COUNTED_MAX: usize = 4096;
 
@@ -20,8 +22,7 @@ pub(super) struct Limits(Arc<Mutex<LruCache<SubscriptionId, Arc<Mutex<Count>>>>>
 #[derive(Debug, Default)]
 struct Count {
     in_flight: u64,
-    /// Messages that may begin now, and when that was so.
-    tokens: Option<(f64, Timestamp)>,
+    bucket: Bucket,
     told: Option<Timestamp>,
 }
 
@@ -62,7 +63,7 @@ impl Limits {
         let count = { known }.get_or_insert(of, Arc::default).clone();
         let mut held = lock(&count);
         let is_room = most.is_none_or(|most| held.in_flight < most);
-        if is_room && held.take(per_sec, now) {
+        if is_room && per_sec.is_none_or(|rate| held.bucket.take(rate, now).is_ok()) {
             held.in_flight += 1;
             drop(held);
             return Ok(Place(count));
@@ -72,18 +73,6 @@ impl Limits {
             held.told = Some(now);
         }
         Err(Refused { is_to_be_told })
-    }
-}
-
-impl Count {
-    fn take(&mut self, per_sec: Option<f64>, now: Timestamp) -> bool {
-        let Some(rate) = per_sec else { return true };
-        let room = rate.max(1.0);
-        let (left, since) = self.tokens.unwrap_or((room, now));
-        let left = (left + rate * now.since(since).as_secs_f64()).min(room);
-        let is_one = left >= 1.0;
-        self.tokens = Some((if is_one { left - 1.0 } else { left }, now.max(since)));
-        is_one
     }
 }
 

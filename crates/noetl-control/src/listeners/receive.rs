@@ -22,6 +22,7 @@ use super::settings::Listener;
 use crate::executions::{Executions, StartError, StartRequest};
 use crate::once::{Once, StartedOnce, Starts};
 use crate::subscriptions::{SubscriptionError, Subscriptions};
+use crate::traces::TraceOf;
 
 /// Subscriptions whose id is remembered by their path.
 const KNOWN_MAX: usize = 4096;
@@ -68,6 +69,12 @@ pub enum ReceiveError {
     Subscription(SubscriptionError),
 }
 
+/// Whether executions go on with the trace of whoever sends.
+fn propagates(listener: &Listener) -> bool {
+    let said = listener.headers.as_ref().and_then(|headers| headers.pointer("/trace/propagate"));
+    said.and_then(|said| said.as_str()) != Some("none")
+}
+
 /// Takes messages. Cheap to clone.
 #[derive(Clone)]
 pub struct Ingress {
@@ -91,12 +98,14 @@ impl Ingress {
         Self { subscriptions, executions, starts, clock, limits: Limits::default(), known }
     }
 
-    /// Makes an execution of a message whose sender is known.
+    /// Makes an execution of a message whose sender is known. It goes on with the sender's trace
+    /// unless its document says otherwise.
     pub async fn receive(
         &self,
         tenant: &Tenant,
         listener: &Listener,
         message: &Message,
+        trace: TraceOf,
     ) -> Result<TakenIn, ReceiveError> {
         let subscription = self.taking(tenant, &listener.path).await?;
         let now = self.clock.now();
@@ -118,6 +127,7 @@ impl Ingress {
             payload: shaped.payload,
             parent: Some(subscription.log()),
             pool: decided.pool.or_else(|| listener.execution_pool.clone()),
+            trace: if propagates(listener) { trace } else { TraceOf::Unsaid },
             ..StartRequest::default()
         };
         let once = once(listener, message, decided.idempotency_key.unwrap_or(shaped.id));

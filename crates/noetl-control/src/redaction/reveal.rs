@@ -7,7 +7,7 @@ use noetl_model::{Map, Value};
 use super::{Mark, marks_in};
 
 /// The marks in a value, in its keys too.
-pub(crate) fn collect(value: &Value, marks: &mut Vec<Mark>) {
+pub fn collect(value: &Value, marks: &mut Vec<Mark>) {
     match value {
         Value::String(text) => marks.extend(marks_in(text)),
         Value::Array(items) => items.iter().for_each(|item| collect(item, marks)),
@@ -23,7 +23,7 @@ pub(crate) fn collect(value: &Value, marks: &mut Vec<Mark>) {
 
 /// Puts what is known of marks, by their names, in their places. A mark that is all of a text has its
 /// own type; one that is not known stays.
-pub(crate) fn replace(value: &mut Value, known: &HashMap<String, Value>) {
+pub fn replace(value: &mut Value, known: &HashMap<String, Value>) {
     match value {
         Value::String(text) => {
             let marks = marks_in(text);
@@ -44,7 +44,7 @@ pub(crate) fn replace(value: &mut Value, known: &HashMap<String, Value>) {
 }
 
 /// The same in a map, its keys included.
-pub(crate) fn replace_in(map: &mut Map, known: &HashMap<String, Value>) {
+pub fn replace_in(map: &mut Map, known: &HashMap<String, Value>) {
     map.values_mut().for_each(|value| replace(value, known));
     if map.keys().any(|key| !marks_in(key).is_empty()) {
         let entries = std::mem::take(map).into_iter();
@@ -69,11 +69,13 @@ fn replaced(text: &str, marks: &[Mark], known: &HashMap<String, Value>) -> Strin
 }
 
 /// The value at a dotted path; a key may hold dots itself.
-pub(crate) fn at<'v>(data: &'v Value, path: &str) -> Option<&'v Value> {
+pub fn at<'v>(data: &'v Map, path: &str) -> Option<&'v Value> {
     if let Some(value) = data.get(path) {
         return Some(value);
     }
-    path.split('.').try_fold(data, |value, part| match value {
+    let mut parts = path.split('.');
+    let first = data.get(parts.next()?)?;
+    parts.try_fold(first, |value, part| match value {
         Value::Object(map) => map.get(part),
         Value::Array(items) => items.get(part.parse::<usize>().ok()?),
         _ => None,
@@ -111,8 +113,9 @@ mod tests {
     #[test]
     fn a_path_leads_into_maps_and_lists() {
         let data = json!({"a": {"b": [1, {"c": 2}]}, "x.y": 3});
-        assert_eq!(at(&data, "a.b.1.c"), Some(&json!(2)));
-        assert_eq!(at(&data, "x.y"), Some(&json!(3)));
-        assert_eq!(at(&data, "a.c"), None);
+        let data = data.as_object().expect("a map");
+        assert_eq!(at(data, "a.b.1.c"), Some(&json!(2)));
+        assert_eq!(at(data, "x.y"), Some(&json!(3)));
+        assert_eq!(at(data, "a.c"), None);
     }
 }

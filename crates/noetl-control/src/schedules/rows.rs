@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use noetl_model::{Clock, ScheduleId, Tenant, Value};
 use noetl_playbook::{Schedule, check_schedule};
-use noetl_store::{NewSchedule, ScheduleRow, Store, StoreError};
+use noetl_store::{CatalogEntry, NewSchedule, ScheduleRow, Store, StoreError};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 
@@ -31,7 +31,8 @@ impl ScheduleRows {
     }
 
     /// Makes the row of the document at a path as its newest version has it, and removes it when
-    /// there is no such document any more. Callers at once do the same. With the kind of what was
+    /// there is no such document any more. It looks again afterwards: of two callers at once, in
+    /// whatever processes, the later write may be of the earlier version. With the kind of what was
     /// registered, most documents are of no interest.
     pub(crate) async fn follow(
         &self,
@@ -44,7 +45,27 @@ impl ScheduleRows {
         if known.is_none() && kind.is_some_and(|kind| kind != KIND) {
             return Ok(());
         }
-        let entry = self.store.entry_at(tenant, path, None).await?;
+        let mut entry = self.store.entry_at(tenant, path, None).await?;
+        loop {
+            self.make(tenant, path, entry.as_ref()).await?;
+            let newest = self.store.entry_at(tenant, path, None).await?;
+            let version = |entry: &Option<CatalogEntry>| entry.as_ref().map(|entry| entry.id);
+            if version(&newest) == version(&entry) {
+                return Ok(());
+            }
+            entry = newest;
+        }
+    }
+
+    /// Makes the row of a path as this version of its document has it.
+    async fn make(
+        &self,
+        tenant: &Tenant,
+        path: &str,
+        entry: Option<&CatalogEntry>,
+    ) -> Result<(), StoreError> {
+        let id = id_of(tenant, path);
+        let known = self.store.schedule(tenant, id).await?;
         let document = entry.filter(|entry| entry.kind == KIND);
         let schedule = document.and_then(|entry| check_schedule(&entry.content).schedule);
         let Some(schedule) = schedule else {

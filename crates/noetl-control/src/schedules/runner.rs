@@ -224,8 +224,25 @@ impl Schedules {
         status: &str,
     ) -> Result<Dealt, StartError> {
         let moved = self.rows.store.move_on(&row.tenant, row.schedule.id, due, next, status).await;
-        // Somebody else may have, which is as good.
-        moved.map(|_| Dealt::Done).map_err(StartError::Store)
+        // Somebody else may have, which is as good, and counts it.
+        if moved.map_err(StartError::Store)? {
+            self.count(due, status);
+        }
+        Ok(Dealt::Done)
+    }
+
+    fn count(&self, due: Timestamp, status: &str) {
+        let outcome = match status.split(':').next().unwrap_or_default() {
+            "started" => "started",
+            "skipped_missed" => "skipped_missed",
+            "skipped_overlap" => "skipped_overlap",
+            _ => "failed",
+        };
+        self.metrics.schedule_runs.with_label_values(&[outcome]).inc();
+        if outcome == "started" {
+            let late = self.rows.clock.now().since(due);
+            self.metrics.schedule_delay_seconds.observe(late.as_secs_f64());
+        }
     }
 
     /// Runs of a schedule that still run, but for this one.

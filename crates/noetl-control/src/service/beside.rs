@@ -49,7 +49,7 @@ impl Beside {
             executions: self.executions.clone(),
             notices: self.notices.clone(),
             clock: self.clock.clone(),
-            written: due_written,
+            written: due_written.clone(),
             closing: self.closing.clone(),
         };
         let leases = LeaseLook {
@@ -66,6 +66,7 @@ impl Beside {
                 store: database.clone(),
                 journal: self.journal.clone(),
                 dispatch: self.dispatch.clone(),
+                due: due_written,
                 // What a process held is missed once its lease has ended; looking more often than
                 // that finds little.
                 every: self.lease * 2 / 3,

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::{SubscriptionError, Subscriptions};
 
 /// The lease of whoever acts on a subscription.
-fn acting(id: SubscriptionId) -> String {
+pub(super) fn acting(id: SubscriptionId) -> String {
     format!("subscription:{id}")
 }
 

@@ -8,9 +8,12 @@ use noetl_model::parked::CONTROL_PLANE;
 use noetl_model::{DEFAULT_POOL, ExecutionId, Timestamp};
 use noetl_store::ExecutionStatus;
 
-use super::{Around, Wait};
+use super::{Around, Registered, Wait};
 use crate::identity;
-use crate::local::LOCAL_WORKER;
+
+/// Names of the pool of commands that name none: ours, and what published workers say of themselves
+/// when nobody named one.
+const UNNAMED: [&str; 2] = [DEFAULT_POOL, "default"];
 
 /// What is waited for, in words.
 pub(super) fn explained(outstanding: Outstanding, around: &Around) -> Wait {
@@ -45,7 +48,8 @@ pub(super) fn explained(outstanding: Outstanding, around: &Around) -> Wait {
                 }
                 false => format!("{step}: worker '{worker}' {does} and has not said how it ended"),
             };
-            (what, who_ends_it(worker, lease_until, *stopping))
+            let once = outstanding.command.is_some_and(|command| around.once.contains(&command));
+            (what, who_ends_it(worker, lease_until, *stopping, once))
         }
         Awaited::Time { until, retries: false } => {
             (format!("{step} waits until {until}"), "the time comes by itself".to_owned())
@@ -94,10 +98,14 @@ pub(super) fn explained(outstanding: Outstanding, around: &Around) -> Wait {
     Wait { outstanding, what, would_move_it, pool, workers, lease_until, child }
 }
 
-/// Workers that could take a command of a pool. Whoever serves a pool of its own has its name.
+/// Workers that could take a command of a pool: those that say they are of it. One that says nothing
+/// takes what is for nobody in particular, unless it is named after a pool.
 fn able(around: &Around, pool: &str) -> Vec<String> {
-    let is_able = |name: &&String| pool == DEFAULT_POOL || name.contains(pool);
-    around.workers.iter().filter(is_able).cloned().collect()
+    let is_able = |worker: &&Registered| match worker.pool.as_deref() {
+        Some(own) => own == pool || (UNNAMED.contains(&own) && UNNAMED.contains(&pool)),
+        None => pool == DEFAULT_POOL || worker.name == pool,
+    };
+    around.workers.iter().filter(is_able).map(|worker| worker.name.clone()).collect()
 }
 
 fn who_could_take_it(around: &Around, pool: &str, workers: &[String]) -> String {
@@ -112,23 +120,27 @@ fn who_could_take_it(around: &Around, pool: &str, workers: &[String]) -> String 
     }
 }
 
-fn who_ends_it(worker: &str, lease_until: Option<Timestamp>, stopping: bool) -> String {
-    let gives_up = if stopping { "; after 30 s nobody waits for it" } else { "" };
+fn who_ends_it(worker: &str, lease_until: Option<Timestamp>, stopping: bool, once: bool) -> String {
     if worker == CONTROL_PLANE {
         return "the control plane itself, with what it does for the step".to_owned();
     }
+    if stopping {
+        return "its report; after 30 s nobody waits for it".to_owned();
+    }
+    let then = match once {
+        true => "the step fails, since its tool may not run twice",
+        false => "the command is handed out again",
+    };
     match lease_until {
-        Some(until) if is_elsewhere(worker) => format!(
-            "its report{gives_up}; if nothing is heard of it until {until} the command is handed out \
-             again"
-        ),
-        Some(until) => format!(
-            "its report{gives_up}; if its process is gone at {until} the command is handed out again"
-        ),
-        None if worker.starts_with(LOCAL_WORKER) => {
-            format!("its report{gives_up}; after a restart the command is handed out again")
+        Some(until) if is_elsewhere(worker) => {
+            format!("its report; if nothing is heard of it until {until}, {then}")
         }
-        None => format!("its report{gives_up}, or an operator who cancels the execution"),
+        Some(until) => format!("its report; if its process is gone at {until}, {then}"),
+        // It has ended, and somebody is about to look at it.
+        None if is_elsewhere(worker) => {
+            format!("its report; nothing was heard of it in time, and if that stays so, {then}")
+        }
+        None => format!("its report; after a restart of its process, {then}"),
     }
 }
 
@@ -145,20 +157,31 @@ fn how_to_answer(execution: Option<ExecutionId>, outstanding: &Outstanding) -> S
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet};
 
     use noetl_model::CommandId;
     use noetl_store::Lease;
 
     use super::*;
     use crate::identity::LEASES;
+    use crate::local::LOCAL_WORKER;
 
     fn one(awaited: Awaited) -> Outstanding {
         Outstanding { step: Arc::from("a"), command: None, item: None, since: None, awaited }
     }
 
     fn around() -> Around {
-        Around { workers: vec!["gpu-1".to_owned(), "plain".to_owned()], ..Around::default() }
+        let worker = |name: &str, pool: Option<&str>| Registered {
+            name: name.to_owned(),
+            pool: pool.map(str::to_owned),
+        };
+        let workers = vec![
+            worker("not-gpu", Some("cpu")),
+            worker("box-7", Some("gpu")),
+            worker("plain", None),
+            worker("published", Some("default")),
+        ];
+        Around { workers, ..Around::default() }
     }
 
     fn waits_for_worker(around: &Around) -> Wait {
@@ -171,9 +194,10 @@ mod tests {
         assert_eq!(wait.what, "step 'a' waits for a worker of pool 'shared' with tool 'shell'");
         assert!(wait.would_move_it.starts_with("no worker of pool 'shared' is registered"));
         let gpu = Around { pool: Some(Arc::from("gpu")), ..around() };
-        assert_eq!(waits_for_worker(&gpu).workers, ["gpu-1"]);
-        let other = Around { pool: Some(Arc::from("cpu")), ..around() };
-        assert!(waits_for_worker(&other).would_move_it.starts_with("no worker of pool 'cpu'"));
+        assert_eq!(waits_for_worker(&gpu).workers, ["box-7"], "by what it says, not by its name");
+        assert_eq!(waits_for_worker(&around()).workers, ["plain", "published"]);
+        let other = Around { pool: Some(Arc::from("tpu")), ..around() };
+        assert!(waits_for_worker(&other).would_move_it.starts_with("no worker of pool 'tpu'"));
         let own = Around { has_worker: true, ..Around::default() };
         assert!(waits_for_worker(&own).would_move_it.starts_with("a free slot"));
     }
@@ -191,6 +215,7 @@ mod tests {
         let wait = explained(one(report), &around);
         assert_eq!(wait.lease_until, None);
         assert!(wait.what.contains("told to stop"), "{}", wait.what);
+        assert_eq!(wait.would_move_it, "its report; after 30 s nobody waits for it");
     }
 
     #[test]
@@ -207,6 +232,14 @@ mod tests {
         let heard = format!("if nothing is heard of it until {until}");
         assert!(wait(mine).would_move_it.contains(&heard), "{}", wait(mine).would_move_it);
         assert_eq!(wait(other).lease_until, None);
+        let said = wait(other).would_move_it;
+        assert!(said.ends_with("the command is handed out again"), "{said}");
+        let around = Around { once: HashSet::from([mine]), ..Around::default() };
+        let worker = Arc::from("far-away");
+        let report = Awaited::Report { worker, began: true, stopping: false };
+        let said = explained(Outstanding { command: Some(mine), ..one(report) }, &around);
+        let said = said.would_move_it;
+        assert!(said.ends_with("the step fails, since its tool may not run twice"), "{said}");
     }
 
     #[test]

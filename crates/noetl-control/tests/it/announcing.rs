@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_bus::{Kept, MemoryStream};
+use noetl_bus::{Consumer, EventStream, Kept, MemoryStream};
 use noetl_control::{Announcing, AnnouncingOptions, Control, Options};
 use noetl_model::{CommandId, ExecutionId, Value};
 use noetl_store::{Commands, Store, SystemClock};
@@ -107,6 +107,36 @@ async fn an_announcement_that_led_to_nothing_is_repeated_less_and_less_often() {
     take(&bus);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(bus.kept().len(), 5, "the next is not due yet");
+    announcing.close().await;
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_another_made_again_gets_its_announcements_without_a_pause() {
+    let store = Arc::new(FrailStore::default());
+    let bus = Arc::new(MemoryStream::new());
+    let plant = plant(&store).await;
+    let announcing = announce(&store, &bus, &plant.control);
+    plant.start(&chain(1)).await;
+    for number in 1..=5 {
+        announced(&bus, number).await;
+        take(&bus);
+    }
+    // The next announcement is minutes away. A published worker finds the stream first, with a filter
+    // that hears nothing.
+    bus.delete();
+    let options = AnnouncingOptions::new("http://here:8082/");
+    let deaf = |mut reader: Consumer| {
+        "noetl.commands".clone_into(&mut reader.filter);
+        reader
+    };
+    let mut settings = options.stream();
+    settings.consumers = settings.consumers.into_iter().take(1).map(deaf).collect();
+    assert_eq!(settings.consumers[0].name, POOL);
+    bus.ensure(&settings).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(bus.kept().len(), 1);
+    assert!(bus.give(POOL).is_some(), "who reads hears it");
     announcing.close().await;
     plant.close().await;
 }

@@ -19,5 +19,6 @@ mod retention;
 mod schedules;
 mod secrets;
 mod sharded;
+mod system;
 mod values;
 mod verify;

@@ -96,6 +96,12 @@ impl Plant {
         Self { control, tenant: Tenant::default(), worker }
     }
 
+    /// With a worker that takes nothing.
+    pub(crate) fn equipped_without_worker(control: Control) -> Self {
+        let worker = tokio::spawn(async {});
+        Self { control: Arc::new(control), tenant: Tenant::default(), worker }
+    }
+
     /// Registers these steps and starts them.
     pub(crate) async fn start(&self, workflow: &str) -> ExecutionId {
         self.start_with(workflow, Map::new()).await

@@ -1,8 +1,9 @@
 use std::sync::Arc;
+use std::time::Duration;
 
-use noetl_control::Options;
-use noetl_model::Fact;
-use noetl_store::ExecutionStatus;
+use noetl_control::{Control, Options, StartRequest};
+use noetl_model::{CommandId, CommandState, ExecutionId, Fact, Value};
+use noetl_store::{Commands as _, ExecutionStatus, LogQuery, LogStream, Logs as _, SystemClock};
 use noetl_testkit::FrailStore;
 
 use crate::plant::{Gate, Plant, count};
@@ -104,4 +105,142 @@ async fn a_document_of_a_kind_nobody_knows_is_not_registered() {
     // Of the kinds it knows, it looks into those it can check.
     assert!(register("Subscription", false).await.is_err());
     plant.close().await;
+}
+
+/// A store that says others share it.
+fn shared() -> Arc<FrailStore> {
+    let store = Arc::new(FrailStore::default());
+    store.set_shared();
+    store
+}
+
+/// The open commands: how each stands, and which try it is.
+async fn open(store: &FrailStore) -> Vec<(CommandState, u32)> {
+    let rows = store.open_commands(CommandId::new(i64::MIN), 100).await.unwrap();
+    rows.into_iter().map(|row| (row.state, row.attempt)).collect()
+}
+
+const ONCE: &str = "  - {step: a, tool: {kind: shell, command: x, idempotent: false}}\n";
+
+#[tokio::test(start_paused = true)]
+async fn what_ran_when_a_process_of_several_ended_is_handed_back() {
+    let (store, gate) = (shared(), Gate::new());
+    let plant = Plant::open(&store, 2, &gate).await;
+    plant.start(HELD).await;
+    gate.begun(1).await;
+    plant.close().await;
+    assert_eq!(open(&store).await, [(CommandState::Pending, 2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_not_run_twice_fails_when_its_process_ended_in_the_middle_of_it() {
+    let (store, gate) = (shared(), Gate::new());
+    let plant = Plant::open(&store, 2, &gate).await;
+    let (control, tenant) = (plant.control.clone(), plant.tenant.clone());
+    let id = plant.start(ONCE).await;
+    gate.begun(1).await;
+    plant.close().await;
+    let row = control.executions.get(&tenant, id).await.unwrap().unwrap();
+    assert_eq!(row.status, ExecutionStatus::Failed);
+    assert!(row.error.unwrap().contains("may not run twice"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_worker_began_is_handed_back_whatever_its_tool() {
+    let store = shared();
+    let options = Options { slots: 2, ..Options::default() };
+    let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
+    // Its worker never takes anything.
+    let plant = Plant::equipped_without_worker(control);
+    plant.start(ONCE).await;
+    assert_eq!(open(&store).await, [(CommandState::Claimed, 1)]);
+    plant.close().await;
+    assert_eq!(open(&store).await, [(CommandState::Pending, 2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_being_claimed_while_a_process_ends_is_handed_back() {
+    let (store, gate) = (shared(), Gate::new());
+    let plant = Plant::open(&store, 2, &gate).await;
+    let catalog = Some(plant.register(HELD).await);
+    let before = store.commits();
+    store.hold_commits(true);
+    let (control, tenant) = (plant.control.clone(), plant.tenant.clone());
+    let started = tokio::spawn(async move {
+        let request = StartRequest { catalog, ..StartRequest::default() };
+        control.executions.start(&tenant, request).await
+    });
+    while store.commits() == before {
+        tokio::task::yield_now().await;
+    }
+    let closing = tokio::spawn(plant.close());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    store.hold_commits(false);
+    started.await.unwrap().unwrap();
+    closing.await.unwrap();
+    assert_eq!(open(&store).await, [(CommandState::Pending, 2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_away_does_not_keep_a_process_from_ending() {
+    let (store, gate) = (shared(), Gate::new());
+    let plant = Plant::open(&store, 2, &gate).await;
+    plant.start(HELD).await;
+    gate.begun(1).await;
+    for number in 0..50 {
+        let print = plant.control.local.printer(ExecutionId::new(number), CommandId::new(number));
+        print(LogStream::Out, "the last words\n");
+    }
+    store.set_down(true);
+    let since = tokio::time::Instant::now();
+    plant.close().await;
+    // By a clock that moves only when everybody waits.
+    let took = since.elapsed();
+    assert!(took < Duration::from_secs(20), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_does_not_end_for_others_before_what_it_printed_is_kept() {
+    let store = shared();
+    let options = Options { slots: 2, ..Options::default() };
+    let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
+    let plant = Plant::equipped_without_worker(control);
+    let id = plant.start(ONCE).await;
+    let local = plant.control.local.clone();
+    let assignment = local.next().await.unwrap();
+    store.hold_lines(true);
+    local.printer(id, assignment.command)(LogStream::Out, "done\n");
+    let reported =
+        tokio::spawn(async move { local.report(assignment, Ok(Value::Null).into()).await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let row = plant.control.executions.get(&plant.tenant, id).await.unwrap().unwrap();
+    assert_eq!(row.status, ExecutionStatus::Running);
+    store.hold_lines(false);
+    reported.await.unwrap();
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    let query = LogQuery { command: None, after: 0, limit: 10 };
+    assert_eq!(store.lines(id, query).await.unwrap().len(), 1);
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_process_hands_back_is_claimed_on_the_log_as_it_is() {
+    let (store, gate) = (shared(), Gate::new());
+    let one = Plant::open(&store, 1, &gate).await;
+    let id = one
+        .start(
+            "  - {step: s, tool: {kind: noop}, next: {spec: {mode: inclusive}, arcs: [{step: a}, {step: b}]}}\n  \
+             - {step: a, tool: {kind: shell, command: x}}\n  \
+             - {step: b, tool: {kind: shell, command: x}}\n",
+        )
+        .await;
+    gate.begun(1).await;
+    // The other takes the second step, so it has a state of the execution from before.
+    let other = Plant::open(&store, 2, &gate).await;
+    gate.begun(1).await;
+    one.close().await;
+    gate.begun(1).await;
+    gate.open.add_permits(2);
+    assert_eq!(other.finished(id).await.status, ExecutionStatus::Completed);
+    other.close().await;
 }

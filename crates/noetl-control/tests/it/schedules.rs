@@ -228,6 +228,15 @@ async fn runs_that_overlap_go_as_the_schedule_says() {
         assert_eq!(row.schedule.next_run_at, Some(next), "{overlap}: what waits is due");
         let status = if overlap == "skip" { "skipped_overlap" } else { "started" };
         assert_eq!(row.last_status.as_deref(), Some(status), "{overlap}");
+        let counted =
+            |outcome| place.control.metrics.schedule_runs.with_label_values(&[outcome]).get();
+        let runs = (counted("started"), counted("skipped_overlap"));
+        let expected_runs = match overlap {
+            "skip" => (1, 2),
+            "queue" => (1, 0),
+            _ => (3, 0),
+        };
+        assert_eq!(runs, expected_runs, "{overlap}");
         // Once the first has ended, what waits goes on.
         let first = place.runs(id).await.into_iter().map(|run| run.id).min().unwrap();
         let _ = place.control.executions.cancel(&place.tenant, first, None).await;

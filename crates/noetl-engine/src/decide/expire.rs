@@ -25,8 +25,8 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Expire) -> Result<(), Ref
     } else {
         draft.record(Fact::CommandExpired { command, step, reason: input.reason.clone() });
         let once = !issued.idempotent;
-        if issued.attempt < input.attempts_max && !once {
-            let again = Issued { attempt: issued.attempt + 1, ..(*issued).clone() };
+        if !input.may_have_run || (issued.attempt < input.attempts_max && !once) {
+            let again = Issued { attempt: issued.attempt.saturating_add(1), ..(*issued).clone() };
             draft.record(Fact::CommandIssued(Arc::new(again)));
         } else {
             let message = if once {

@@ -204,6 +204,9 @@ pub struct Expire {
     pub reason: String,
     /// How often the step's command may have been handed out for another to be issued.
     pub attempts_max: u32,
+    /// Whether its tool may have run. What nobody began is issued again, however often that was and
+    /// whatever its tool.
+    pub may_have_run: bool,
 }
 
 /// Stop everything.

@@ -137,6 +137,25 @@ expire a
 }
 
 #[test]
+fn what_nobody_began_is_issued_again_however_often_and_whatever_its_tool() {
+    const ONCE: &str = "- {step: a, tool: {kind: noop, idempotent: false}}";
+    let transcript = "claim a w; return a; ".repeat(4) + "claim a w; expire a";
+    let mut expected = String::new();
+    for attempt in 2..=5 {
+        expected.push_str(&format!(
+            "claim a w\n  command.claimed a by w\nreturn a\n  command.expired a gone\n  \
+             command.issued a attempt {attempt}\n"
+        ));
+    }
+    let why = "worker_lost: lost its worker, and its tool may not run twice: gone";
+    expected.push_str(&format!(
+        "claim a w\n  command.claimed a by w\nexpire a\n  command.expired a gone\n  \
+         step.exit a failed: {why} -> nowhere\n  playbook.failed at a {why}\n"
+    ));
+    after_start(ONCE, &transcript, &expected);
+}
+
+#[test]
 fn an_answer_said_before_the_lease_ended_decides_the_step() {
     after_start(
         TWO,

@@ -296,7 +296,7 @@ pub(super) fn start_with(payload: Map) -> Input {
 /// Runs a script against a playbook and compares what was decided.
 ///
 /// Script words, separated by `;`: `start`, `claim a w`, `begin a w`, `complete a [json]`,
-/// `answer a json`, `fail a`, `expire a`, `cancel`, `abandon`; `late` in front of one means the
+/// `answer a json`, `fail a`, `expire a`, `return a` (nobody began it), `cancel`, `abandon`; `late` in front of one means the
 /// step's last command, open or not.
 #[track_caller]
 pub(super) fn check(workflow: &str, script: &str, expected: &str) {
@@ -364,9 +364,10 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
             let failure = Failure::new(FailureKind::Unknown, "it broke");
             Input::Fail(Fail { command: command(), failure, ctx: Map::new(), step: Map::new() })
         }
-        "expire" => {
-            let reason = "gone".to_owned();
-            Input::Expire(Expire { command: command(), reason, attempts_max: ATTEMPTS_MAX })
+        "expire" | "return" => {
+            let (reason, attempts_max) = ("gone".to_owned(), ATTEMPTS_MAX);
+            let may_have_run = verb == "expire";
+            Input::Expire(Expire { command: command(), reason, attempts_max, may_have_run })
         }
         "wake" => Input::Wake(Wake { command: command(), at: run.awaited(step) }),
         "child" => {

@@ -119,6 +119,34 @@ fn branches_that_start_together_ask_together() {
 }
 
 #[test]
+fn a_name_for_a_value_beside_the_log_does_not_read_it() {
+    let document = "\
+- {step: a, tool: {kind: noop}, set: {ctx.r: '{{ output._ref }}'}, next: {arcs: [{step: b}]}}
+- {step: b, tool: {kind: noop, input: {r: '{{ a._ref }}', u: '{{ steps.a._uri }}', s: '{{ a._store }}'}},
+   next: {arcs: [{step: c}]}}
+- {step: c, tool: {kind: noop, input: {n: '{{ steps.a.n }}'}}}";
+    let mut run = Run::started(document);
+    complete_with_blob(&mut run, "a", json!({})).unwrap();
+    assert!(run.asked.is_empty(), "{:?}", run.asked);
+    let (_, open) = run.state.open_commands().next().unwrap();
+    let name = open.issued.input["r"].as_str().unwrap();
+    assert!(name.ends_with("/a/sha256:1-1048576"), "{name}");
+    assert_eq!(open.issued.input["u"].as_str(), Some(name));
+    let input = Input::Complete(Complete {
+        command: run.command("b"),
+        data: Some(json!(1)),
+        reference: None,
+        is_final: true,
+        ctx: noetl_model::Map::new(),
+        step: noetl_model::Map::new(),
+    });
+    assert!(places_needed(&run.playbook, &run.state, &input).is_empty());
+    // What is not its name is read, once the decision finds that it is not among the fields.
+    run.input(input).unwrap();
+    assert!(matches!(run.asked[0][..], [Place::Blob(_)]), "{:?}", run.asked);
+}
+
+#[test]
 fn what_may_not_be_entered_is_not_loaded_before() {
     let mut run = Run::started(
         "\

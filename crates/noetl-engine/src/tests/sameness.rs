@@ -218,7 +218,7 @@ fn perform(run: &mut Run, n: usize, of: &Move) {
         Way::Expires => {
             let claim = Claim { command, worker: Arc::from("w") };
             let reason = "gone".to_owned();
-            let expire = Expire { command, reason, attempts_max: ATTEMPTS_MAX };
+            let expire = Expire { command, reason, attempts_max: ATTEMPTS_MAX, may_have_run: true };
             vec![Input::Claim(claim), Input::Expire(expire)]
         }
     };

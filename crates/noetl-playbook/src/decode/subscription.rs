@@ -3,9 +3,10 @@
 pub(super) mod fields;
 mod headers;
 mod ingress;
+mod source;
 mod spool;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::context::Context;
 use super::cursor::Cursor;
@@ -30,21 +31,6 @@ const SPEC_KEYS: &[&str] = &[
     "limits",
     "headers",
     "spool",
-];
-
-/// What runtimes read to reach a source. It differs by source, so none of it is required here.
-const CONNECTION_KEYS: &[&str] = &[
-    "url",
-    "user",
-    "password",
-    "token",
-    "stream",
-    "consumer",
-    "subscription",
-    "endpoint",
-    "topic",
-    "group",
-    "brokers",
 ];
 
 const RUNTIME_KEYS: &[&str] = &["target", "pool", "batch", "timeout_ms"];
@@ -112,13 +98,13 @@ fn decode(cx: &mut Context<'_>, root: &Cursor<'_>) -> Option<Subscription> {
     if !cx.is_map(&spec, "write 'spec:' and its keys below") {
         return None;
     }
-    let known = [SPEC_KEYS, CONNECTION_KEYS].concat();
-    keys::warn_unknown(cx, &spec, &known, keys::none);
     let source = needed_word(cx, &spec, "source", Source::WORDS).and_then(Source::from_text);
+    let known = [SPEC_KEYS, &source::keys(source)].concat();
+    keys::warn_unknown(cx, &spec, &known, keys::none);
     let mode = needed_word(cx, &spec, "mode", Mode::WORDS).and_then(Mode::from_text);
     let activation = activation(cx, &spec, mode);
     let auth = text(cx, &spec, "auth");
-    let connection = connection(cx, &spec);
+    let connection = source::decode(cx, &spec, source, mode);
     let runtime = runtime(cx, &spec);
     let ingress = ingress::decode(cx, &spec, mode);
     let dispatch = dispatch(cx, &spec);
@@ -187,16 +173,6 @@ fn activation(cx: &mut Context<'_>, spec: &Cursor<'_>, mode: Option<Mode>) -> Ac
     }
     let activation = word(cx, spec, "activation", Activation::WORDS);
     activation.and_then(Activation::from_text).unwrap_or(Activation::Continuous)
-}
-
-fn connection(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Map<String, Value> {
-    let mut connection = Map::new();
-    for name in CONNECTION_KEYS {
-        if let Some(found) = spec.get(name) {
-            connection.insert((*name).to_owned(), value::literal(cx, &found));
-        }
-    }
-    connection
 }
 
 fn runtime(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Runtime {

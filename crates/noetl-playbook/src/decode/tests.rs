@@ -21,6 +21,7 @@ mod workbooks;
 use serde_json::{Value, json};
 
 use super::check;
+use crate::Diagnostic;
 use crate::document::{Playbook, Step};
 use crate::template::ValueTemplate;
 
@@ -30,11 +31,15 @@ const HEAD: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: te
 /// Everything found in a document, one finding per line with its help below.
 fn report(text: &str) -> String {
     let checked = check(text);
-    let has_errors =
-        checked.diagnostics.iter().any(|found| found.severity == crate::Severity::Error);
-    assert_eq!(checked.playbook.is_none(), has_errors);
+    told(checked.diagnostics, checked.playbook.is_some())
+}
+
+/// Findings, one per line with its help below. What was found has a meaning or errors, never both.
+fn told(found: Vec<Diagnostic>, has_meaning: bool) -> String {
+    let has_errors = found.iter().any(|found| found.severity == crate::Severity::Error);
+    assert_eq!(has_meaning, !has_errors);
     let mut report = String::new();
-    for found in checked.diagnostics {
+    for found in found {
         report.push_str(&format!("{found}\n"));
         if let Some(help) = found.help {
             report.push_str(&format!("  help: {help}\n"));

@@ -43,10 +43,7 @@ pub(super) fn field(
     key: &str,
     scope: &Scope,
 ) -> Option<Data> {
-    if !matches!(key, "_ref" | "_uri" | "_store") {
-        return None;
-    }
-    let blob = blob_of(slot)?;
+    let blob = blob_of(slot).filter(|_| is_field(key))?;
     Some(match key {
         // Other engines name a place by size, and authors compare with their names.
         "_store" if blob.bytes <= SMALL_BYTES_MAX => Data::from("kv"),
@@ -56,6 +53,15 @@ pub(super) fn field(
             Data::from(result_ref(scope.identity.execution, step, blob))
         }
     })
+}
+
+fn is_field(key: &str) -> bool {
+    matches!(key, "_ref" | "_uri" | "_store")
+}
+
+/// Whether this key of a value is known from where the value is, so that it need not be read.
+pub fn is_reference(slot: &Slot, key: &str) -> bool {
+    is_field(key) && blob_of(slot).is_some()
 }
 
 fn blob_of(slot: &Slot) -> Option<&BlobRef> {

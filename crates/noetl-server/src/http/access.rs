@@ -36,7 +36,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
         None => next.run(request).await,
     };
     let headers = response.headers_mut();
-    headers.insert(VARY, VARIES);
+    headers.append(VARY, VARIES);
     if let Some(origin) = allowed {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));

@@ -10,8 +10,8 @@ use noetl_control::Holder;
 use noetl_model::Tenant;
 
 use super::caller::Caller;
-use super::internal;
 use super::roles::{Needs, Roles, needs};
+use super::{internal, rate};
 use crate::app::{App, Auth};
 use crate::error::ApiError;
 use crate::oidc::OidcError;
@@ -23,7 +23,7 @@ const SESSION: &str = "x-session-token";
 /// Lets a request through whose caller has a role the route needs.
 pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    match caller(&app, &parts).await {
+    match admitted(&app, &parts).await {
         Ok(caller) => {
             parts.extensions.insert(caller);
             next.run(Request::from_parts(parts, body)).await
@@ -32,11 +32,22 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
     }
 }
 
-async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
+async fn admitted(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     let path = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let method = &request.method;
     let needs = needs(method, path).ok_or_else(|| wrong_verb(method, &request.uri, path))?;
-    let headers = &request.headers;
+    let caller = caller(app, &request.headers, needs).await;
+    match caller {
+        Ok(caller) => rate::count(app, path, needs, &caller).map(|()| caller),
+        // Who guesses tokens is not known either.
+        Err(refusal) => {
+            rate::count(app, path, Needs::Nothing, &Caller::nobody())?;
+            Err(refusal)
+        }
+    }
+}
+
+async fn caller(app: &App, headers: &HeaderMap, needs: Needs) -> Result<Caller, ApiError> {
     if needs == Needs::Nothing {
         return Ok(Caller::nobody());
     }
@@ -104,7 +115,7 @@ fn unknown(message: &str) -> ApiError {
     ApiError::refused(StatusCode::UNAUTHORIZED, "not_authenticated", message)
 }
 
-fn not_known(failure: OidcError) -> ApiError {
+pub(crate) fn not_known(failure: OidcError) -> ApiError {
     match failure {
         OidcError::Refused(why) => unknown(&why),
         OidcError::Unavailable(why) => {

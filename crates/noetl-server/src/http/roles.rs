@@ -115,6 +115,9 @@ const PATCH: Method = Method::PATCH;
 /// Every route, by what it is about.
 #[rustfmt::skip]
 pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
+    (GET, "/", Needs::Nothing),
+    (GET, "/icon.svg", Needs::Nothing),
+    (GET, "/assets/{*path}", Needs::Nothing),
     (GET, "/health", Needs::Nothing),
     (GET, "/api/health", Needs::Nothing),
     (GET, "/metrics", Needs::Nothing),
@@ -143,6 +146,7 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/execute", START),
     (POST, "/api/execute/batch", START),
     (GET, "/api/executions", LOOK),
+    (GET, "/api/executions/stream", LOOK),
     (GET, "/api/executions/{id}", LOOK),
     (GET, "/api/executions/{id}/status", LOOK),
     (GET, "/api/executions/{id}/events", LOOK),
@@ -160,6 +164,7 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/executions/{id}/answers/{command}", OPERATE),
     (GET, "/api/executions/{id}/cancellation-check", LOOK),
     (GET, "/api/replay/state", LOOK),
+    (GET, "/api/approvals", LOOK),
 
     (GET, "/api/ehdb", LOOK),
     (GET, "/api/ehdb/executions", LOOK),
@@ -181,10 +186,12 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/worker/pool/deregister", ATTEND),
     (DELETE, "/api/worker/pool/deregister", ATTEND),
     (GET, "/api/worker/pools", LOOK),
+    (GET, "/api/worker/load", LOOK),
     (GET, "/api/runtime/shard-info", LOOK),
 
     (GET, "/api/dashboard/stats", LOOK),
     (GET, "/api/dashboard/widgets", LOOK),
+    (GET, "/api/dashboard/activity", LOOK),
     (GET, "/api/status", LOOK),
     (GET, "/api/threads", LOOK),
     (GET, "/api/profiler/status", LOOK),
@@ -241,6 +248,9 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     // Whoever shows a token may hear whether it is good.
     (POST, "/api/auth/session/validate", Needs::Nothing),
     (POST, "/api/auth/validate", Needs::Nothing),
+    // Whoever has no token yet.
+    (GET, "/api/auth/mode", Needs::Nothing),
+    (POST, "/api/auth/oidc/token", Needs::Nothing),
 
     (GET, "/api/vars/{execution_id}", LOOK),
     (POST, "/api/vars/{execution_id}", SUBSCRIBE),
@@ -313,9 +323,16 @@ mod tests {
     use crate::http::document::operations;
     use crate::router::keeping::shown;
 
-    /// Routes that the document leaves out: itself, its page, and second names of routes.
-    const UNDESCRIBED: [&str; 4] =
-        ["/api/openapi.json", "/api/docs", "/api/subscriptions/register", "/api/auth/validate"];
+    /// Routes that the document leaves out: itself, its page, the web UI, and second names of routes.
+    const UNDESCRIBED: [&str; 7] = [
+        "/",
+        "/icon.svg",
+        "/assets/{*path}",
+        "/api/openapi.json",
+        "/api/docs",
+        "/api/subscriptions/register",
+        "/api/auth/validate",
+    ];
 
     #[test]
     fn the_table_and_the_document_name_the_same_routes() {
@@ -349,6 +366,8 @@ mod tests {
             "/api/catalog/playbooks/validate",
             "/api/auth/session/validate",
             "/api/auth/validate",
+            // Whoever signs in changes nothing here.
+            "/api/auth/oidc/token",
         ];
         for (verb, path, needs) in ROUTES {
             let is_ingress = path.starts_with("/ingress/");

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
 use utoipa::IntoParams;
 
-use super::stream::permit;
+use super::following::permit;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::http::caller::Scoped;

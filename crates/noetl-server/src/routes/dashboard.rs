@@ -2,16 +2,21 @@
 
 use noetl_api::IdForm;
 use noetl_api::dashboard::{
-    DashboardReply, DashboardStats, StatusCount, Widget, WidgetData, WidgetsReply,
+    Activity, ActivityReply, DashboardReply, DashboardStats, StatusCount, Widget, WidgetData,
+    WidgetsReply,
 };
 use noetl_api::executions::ExecutionView;
 use noetl_control::Stats;
-use noetl_store::ExecutionStatus;
+use noetl_model::Timestamp;
+use noetl_store::{ExecutionStatus, Started, Stretches};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
 use crate::http::document::Failures;
-use crate::http::extract::{Ids, Json};
+use crate::http::extract::{Ids, Json, Query};
+use crate::routes::executions::query::count;
 use crate::shape;
 
 /// How many executions, playbooks and workers there are
@@ -44,6 +49,68 @@ pub(crate) async fn stats(
             total_workers: stats.workers,
         },
     }))
+}
+
+/// When executions started
+///
+/// How many started in each stretch of the time until now, and how they stand.
+#[utoipa::path(
+    get,
+    path = "/api/dashboard/activity",
+    operation_id = "dashboard_activity",
+    tag = "health",
+    params(ActivityQuery),
+    responses((status = 200, body = ActivityReply), Failures),
+)]
+pub(crate) async fn activity(
+    Scoped(app): Scoped,
+    Query(query): Query<ActivityQuery>,
+) -> Result<Json<ActivityReply>, ApiError> {
+    let stretches = query.until(app.control.now())?;
+    let started = app.control.overview.activity(&app.tenant, stretches).await?;
+    Ok(Json(shown(stretches, &started)))
+}
+
+/// Which time to show.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ActivityQuery {
+    /// How much of it, in seconds: an hour when left out, 31 days at most.
+    #[param(value_type = Option<u64>)]
+    seconds: Option<String>,
+    /// In how many stretches: 60 when left out, 500 at most.
+    #[param(value_type = Option<u64>)]
+    stretches: Option<String>,
+}
+
+impl ActivityQuery {
+    /// Whole stretches, the last of which holds the present. They begin at multiples of their length,
+    /// so that who asks again soon sees the same ones.
+    fn until(&self, now: Timestamp) -> Result<Stretches, ApiError> {
+        let seconds = count("seconds", self.seconds.as_deref())?.unwrap_or(3600);
+        let seconds = seconds.clamp(60, 31 * 24 * 3600);
+        let number = count("stretches", self.stretches.as_deref())?.unwrap_or(60).clamp(1, 500);
+        let width = i64::try_from(seconds.div_ceil(number)).unwrap_or(1).max(1) * 1_000_000;
+        let last = now.as_micros().div_euclid(width) * width;
+        let number = u32::try_from(number).unwrap_or(1);
+        let from = last - width * (i64::from(number) - 1);
+        Ok(Stretches { from: Timestamp::from_micros(from), width_micros: width, count: number })
+    }
+}
+
+fn shown(asked: Stretches, started: &[Started]) -> ActivityReply {
+    let mut stretches = vec![Activity::default(); asked.count as usize];
+    for Started { place, status, count } in started {
+        let Some(stretch) = stretches.get_mut(*place as usize) else { continue };
+        match status {
+            ExecutionStatus::Running => stretch.running = *count,
+            ExecutionStatus::Completed => stretch.completed = *count,
+            ExecutionStatus::Failed => stretch.failed = *count,
+            ExecutionStatus::Cancelled => stretch.cancelled = *count,
+        }
+    }
+    let seconds = asked.width_micros / 1_000_000;
+    ActivityReply { from: asked.from, stretch_seconds: seconds.unsigned_abs(), stretches }
 }
 
 /// The same as things to show

@@ -4,7 +4,7 @@ use noetl_api::ehdb::{EhdbEvent, EhdbEvents, EhdbExecution, EhdbExecutions, Ehdb
 use noetl_api::{Id, IdForm};
 use noetl_control::Stretch;
 use noetl_model::{Event, EventId, ExecutionId};
-use noetl_store::{ExecutionFilter, ExecutionRow, ExecutionStatus};
+use noetl_store::{ExecutionFilter, ExecutionRow};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -12,6 +12,7 @@ use crate::error::ApiError;
 use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
+use crate::routes::executions::query::{given, status_named};
 use crate::shape;
 
 const TIER: &str = "eventlog";
@@ -84,12 +85,7 @@ pub(crate) async fn executions(
     Scoped(app): Scoped,
     Query(query): Query<ExecutionsQuery>,
 ) -> Result<Json<EhdbExecutions>, ApiError> {
-    let status = query.status.filter(|text| !text.is_empty()).map(|text| {
-        ExecutionStatus::from_text(&text.to_ascii_uppercase()).ok_or_else(|| {
-            let known = "RUNNING, COMPLETED, FAILED or CANCELLED";
-            ApiError::query(format!("status is {known}, not '{text}'"))
-        })
-    });
+    let status = given(query.status.as_deref()).map(status_named);
     let limit = limit(query.limit);
     let filter = ExecutionFilter {
         status: status.transpose()?,

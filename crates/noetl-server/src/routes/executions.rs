@@ -2,6 +2,7 @@
 
 pub(crate) mod query;
 pub(crate) mod steer;
+pub(crate) mod watch;
 
 use noetl_api::Id;
 use noetl_api::events::EventsReply;
@@ -16,7 +17,7 @@ use crate::error::ApiError;
 use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::{Ids, Json, Path, Query};
-use crate::reads::{self, EVENTS_MAX};
+use crate::reads::{self, EVENTS_MAX, brief};
 use crate::shape;
 
 /// List executions
@@ -79,7 +80,9 @@ pub(crate) async fn status(
 
 /// Read a stretch of an execution's log
 ///
-/// The events after `after`, oldest first. Asking again with `next_after` goes on from there.
+/// The events after `after`, oldest first. Asking again with `next_after` goes on from there. With
+/// `brief` large values are left out, so that a long log is soon read; one event is read in full by
+/// asking for it alone.
 #[utoipa::path(
     get,
     path = "/api/executions/{id}/events",
@@ -94,7 +97,12 @@ pub(crate) async fn events(
     Query(query): Query<EventsQuery>,
 ) -> Result<Json<EventsReply>, ApiError> {
     let (after, limit) = (query.after()?.unwrap_or(0), query.limit()?.unwrap_or(EVENTS));
-    reads::events(&app, id, after, limit.min(EVENTS_MAX), ids).await.map(Json)
+    let is_brief = query.brief()?;
+    let mut reply = reads::events(&app, id, after, limit.min(EVENTS_MAX), ids).await?;
+    if is_brief {
+        reply.events.iter_mut().for_each(brief::shorten);
+    }
+    Ok(Json(reply))
 }
 
 /// Answer a step that waits

@@ -1,12 +1,11 @@
 //! Rows and events that system pools hand in.
 
-mod envelope;
-
 use axum::http::StatusCode;
 use noetl_api::Id;
 use noetl_api::events::{EventRequest, Rejected};
 use noetl_api::internal::{MaterializeReply, ProjectReply, ProjectRequest};
-use noetl_control::Taken;
+use noetl_control::{Taken, WrongRow, check_depth, check_type, read_row};
+use noetl_model::Timestamp;
 use noetl_store::Import;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -42,8 +41,8 @@ pub(crate) async fn project(
         let message = "events must not be empty";
         return Err(ApiError::refused(StatusCode::BAD_REQUEST, "empty_request", message));
     }
-    let now = app.control.now();
-    let decoded = request.events.iter().map(|item| envelope::read(item.get(), now));
+    let now = app.control.intake.now();
+    let decoded = request.events.iter().map(|item| row(item.get(), now));
     let (taken, rejected) = take(&app, &request.events, decoded).await?;
     let metrics = &app.control.metrics;
     metrics.events_projected.inc_by(taken.kept as u64);
@@ -75,14 +74,23 @@ pub(crate) async fn materialize(
     Ok(Json(MaterializeReply { materialized: taken.kept, duplicates: taken.duplicates, rejected }))
 }
 
+/// A row of the stream.
+fn row(item: &str, now: Timestamp) -> Result<Import, ApiError> {
+    read_row(decode(item.as_bytes())?, now).map_err(wrong)
+}
+
+fn wrong(error: WrongRow) -> ApiError {
+    ApiError::invalid("invalid_row", error.to_string())
+}
+
 /// An event of a worker as a row.
 fn native(app: &App, item: &str) -> Result<Import, ApiError> {
     let request: EventRequest = decode(item.as_bytes())?;
     let at = request.said.created_at;
     let refers = said::refers(&request.said);
     let report = said::report(request.execution_id.into(), request.said, said::Flags::SINGLE)?;
-    envelope::check_type(&report.event_type)?;
-    envelope::check_depth([&report.payload, &report.meta])?;
+    check_type(&report.event_type).map_err(wrong)?;
+    check_depth([&report.payload, &report.meta]).map_err(wrong)?;
     Ok(app.control.intake.import_of(&app.tenant, report, at, refers))
 }
 

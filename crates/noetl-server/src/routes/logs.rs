@@ -1,40 +1,28 @@
 //! Lines that steps print.
 
-use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::time::Duration;
-
 use axum::http::HeaderMap;
-use axum::response::sse::{Event as Message, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures::stream::unfold;
 use noetl_api::logs::{GapView, LineGiven, LineView, LogAccepted, LogReply, LogRequest};
-use noetl_api::stream::StreamEnd;
 use noetl_api::{Id, IdForm};
-use noetl_control::{Follow, LINES_MAX, LogError};
+use noetl_control::{LINES_MAX, LogError};
 use noetl_model::{CommandId, ExecutionId};
 use noetl_store::{LogGap, LogLine, LogQuery, LogStream, NewLine};
 use serde::Deserialize;
-use tokio::sync::OwnedSemaphorePermit;
 use utoipa::IntoParams;
 
-use super::stream::{message, permit, place};
+use super::following::{Follower, Reader, message, place};
 use crate::app::App;
 use crate::error::{ApiError, unknown_execution};
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Ids, Json, Path, Query};
 use crate::reads;
-use crate::routes::executions::query::{count, given};
+use crate::routes::executions::query::{count, flag, given};
 
 /// Lines in a reply when nothing else is said, and at most.
 const LINES: (u64, u64) = (500, 5000);
 /// Lines read, and held for one who follows, at a time.
 const PAGE: usize = 200;
-/// How often one who follows looks for what other processes kept.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// How often something is sent, so that nobody in between takes the connection for dead.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Which lines to read.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -78,7 +66,7 @@ pub(crate) async fn read(
     let limit = count("limit", query.limit.as_deref())?.unwrap_or(LINES.0).min(LINES.1);
     let after = place(&headers, query.after.as_deref())?;
     reads::row(&app, id).await?;
-    if follows(query.follow.as_deref())? {
+    if flag("follow", query.follow.as_deref())? {
         return follow(app, id, command, after, ids);
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -155,14 +143,6 @@ fn command_named(text: &str) -> Result<CommandId, ApiError> {
     })
 }
 
-fn follows(text: Option<&str>) -> Result<bool, ApiError> {
-    match given(text) {
-        None | Some("false" | "0") => Ok(false),
-        Some("true" | "1") => Ok(true),
-        Some(other) => Err(ApiError::query(format!("follow must be true or false, not {other}"))),
-    }
-}
-
 fn line_view(LogLine { n, line }: &LogLine) -> LineView {
     LineView {
         n: *n,
@@ -186,77 +166,38 @@ fn follow(
     after: u64,
     ids: IdForm,
 ) -> Result<Response, ApiError> {
-    let permit = permit(&app)?;
-    let follow = app.control.watch.follow(id);
-    let reader = Reader {
-        app,
-        id,
-        ids,
-        query: LogQuery { command, after, limit: PAGE },
-        ready: VecDeque::new(),
-        is_last: false,
-        is_over: false,
-        follow,
-        _permit: permit,
-    };
-    let messages = unfold(reader, |mut reader| async move {
-        let next = reader.next().await?;
-        Some((Ok::<_, Infallible>(next), reader))
-    });
-    Ok(Sse::new(messages).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
+    let query = LogQuery { command, after, limit: PAGE };
+    let follower = Follower::new(app, id, ids)?;
+    Ok(LineReader { follower, id, query, is_last: false }.messages().into_response())
 }
 
 /// One who follows lines.
-struct Reader {
-    app: App,
+struct LineReader {
+    follower: Follower,
     id: ExecutionId,
-    ids: IdForm,
     query: LogQuery,
-    ready: VecDeque<Message>,
     /// Whether the execution is over, and everything it printed is written.
     is_last: bool,
-    is_over: bool,
-    follow: Follow,
-    /// Given back when the stream ends, however it does.
-    _permit: OwnedSemaphorePermit,
 }
 
-impl Reader {
-    /// The next message; none when the stream is over.
-    async fn next(&mut self) -> Option<Message> {
-        loop {
-            if let Some(next) = self.ready.pop_front() {
-                return Some(next);
-            }
-            if self.is_over || self.app.stopping.is_cancelled() {
-                return None;
-            }
-            match self.read().await {
-                Ok(true) => {}
-                Ok(false) => tokio::select! {
-                    () = self.follow.moved() => {}
-                    () = tokio::time::sleep(LOOK_EVERY) => {}
-                    () = self.app.stopping.cancelled() => {}
-                },
-                // Whoever follows comes again, and goes on where it was.
-                Err(_) => return None,
-            }
-        }
+impl Reader for LineReader {
+    fn follower(&mut self) -> &mut Follower {
+        &mut self.follower
     }
 
-    /// Reads on. Whether there is something to do without waiting.
     async fn read(&mut self) -> Result<bool, ApiError> {
-        let logs = &self.app.control.logs;
+        let follower = &mut self.follower;
+        let logs = &follower.app.control.logs;
         let lines = logs.read(self.id, self.query).await?;
         if let Some(last) = lines.last() {
             self.query.after = last.n;
             let sent = |line: &LogLine| message(&line_view(line)).id(line.n.to_string());
-            self.ready.extend(lines.iter().map(sent));
+            follower.ready.extend(lines.iter().map(sent));
             return Ok(true);
         }
-        let row = self.app.control.executions.get(&self.app.tenant, self.id).await?;
+        let row = follower.app.control.executions.get(&follower.app.tenant, self.id).await?;
         let Some(row) = row else {
-            self.is_over = true;
+            follower.is_over = true;
             return Ok(true);
         };
         if !row.status.is_final() {
@@ -268,14 +209,7 @@ impl Reader {
             self.is_last = true;
             return Ok(true);
         }
-        self.is_over = true;
-        let end = StreamEnd {
-            execution_id: Id::new(self.id.get(), self.ids),
-            status: row.status.as_str().to_owned(),
-            error: row.error,
-            events: row.version.0,
-        };
-        self.ready.push_back(message(&end).event("end"));
+        follower.end(&row);
         Ok(true)
     }
 }

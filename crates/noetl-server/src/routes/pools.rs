@@ -1,7 +1,9 @@
 //! Runtimes: the programs that say they are there.
 
 use noetl_api::Id;
-use noetl_api::workers::{RegisterRequest, RuntimeNamed, RuntimeQuery, RuntimeReply, RuntimeView};
+use noetl_api::workers::{
+    LoadReply, LoadView, RegisterRequest, RuntimeNamed, RuntimeQuery, RuntimeReply, RuntimeView,
+};
 use noetl_control::Registration;
 use noetl_store::{RuntimeFilter, RuntimeKind, RuntimeRow};
 
@@ -121,6 +123,33 @@ pub(crate) async fn list(
     let filter = RuntimeFilter { kind: Some(kind(asked)?), status: query.status, name: query.name };
     let rows = app.control.workers.list(&app.tenant, &filter).await?;
     Ok(Json(rows.into_iter().map(view).collect()))
+}
+
+/// What workers hold
+///
+/// How many commands each has in its hands. The worker in this process and those of other tenants are
+/// named to the default tenant only, which looks after them.
+#[utoipa::path(
+    get,
+    path = "/api/worker/load",
+    operation_id = "worker_load",
+    tag = "workers",
+    responses((status = 200, body = LoadReply), Failures),
+)]
+pub(crate) async fn load(Scoped(app): Scoped, caller: Caller) -> Result<Json<LoadReply>, ApiError> {
+    let load = app.control.executions.load().await?;
+    let filter = RuntimeFilter { kind: Some(RuntimeKind::WorkerPool), ..RuntimeFilter::default() };
+    let known = app.control.workers.list(&app.tenant, &filter).await?;
+    let is_shown = |name: &str| {
+        caller.looks_after_all() || known.iter().any(|worker| worker.said.name == name)
+    };
+    let workers = load.workers.into_iter().filter(|load| is_shown(&load.worker));
+    let workers = workers.map(|load| LoadView {
+        worker: load.worker.to_string(),
+        held: load.held,
+        oldest: load.oldest,
+    });
+    Ok(Json(LoadReply { workers: workers.collect(), complete: load.is_whole }))
 }
 
 fn kind(text: &str) -> Result<RuntimeKind, ApiError> {

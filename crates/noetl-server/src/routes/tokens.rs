@@ -102,7 +102,8 @@ fn invalid(wrong: &impl std::fmt::Display) -> ApiError {
     ApiError::invalid("invalid_token_request", wrong.to_string())
 }
 
-fn view(token: Token) -> TokenView {
+/// What is shown of a token that is kept.
+pub fn view(token: Token) -> TokenView {
     let Token { tenant, kept, created_at, revoked_at } = token;
     TokenView {
         id: kept.id,

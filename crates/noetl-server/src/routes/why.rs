@@ -2,9 +2,9 @@
 
 use noetl_api::why::{EndView, WaitView, WhyReply};
 use noetl_api::{Id, IdForm};
-use noetl_control::{Ending, Wait, Why};
+use noetl_control::{Ending, SubscriptionWhy, Wait, Why};
 use noetl_engine::Awaited;
-use noetl_model::{ExecutionId, Timestamp};
+use noetl_model::{ExecutionId, SubscriptionId, Timestamp};
 use noetl_store::ExecutionStatus;
 
 use crate::error::{ApiError, unknown_execution};
@@ -15,7 +15,7 @@ use crate::http::extract::{Ids, Json, Path};
 /// Why an execution does not move, or why it ended
 ///
 /// What it waits for, since when, and what would move it; of one that is over, the failure that
-/// ended it.
+/// ended it. The id of a subscription is answered for as well: why it takes messages, or takes none.
 #[utoipa::path(
     get,
     path = "/api/executions/{id}/why",
@@ -28,9 +28,43 @@ pub(crate) async fn why(
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
 ) -> Result<Json<WhyReply>, ApiError> {
-    let found = app.control.executions.why(&app.tenant, id).await?;
+    if let Some(found) = app.control.executions.why(&app.tenant, id).await? {
+        return Ok(Json(reply(found, ids)));
+    }
+    let subscription = SubscriptionId::new(id.get());
+    let found = app.control.subscriptions.why(&app.tenant, subscription).await?;
     let found = found.ok_or_else(|| unknown_execution(id))?;
-    Ok(Json(reply(found, ids)))
+    Ok(Json(of_subscription(found, ids)))
+}
+
+/// A subscription waits for one thing, or for messages.
+fn of_subscription(why: SubscriptionWhy, ids: IdForm) -> WhyReply {
+    let SubscriptionWhy { row, what, would_move_it, since, runtime } = why;
+    let (worker, lease_until) = runtime.unzip();
+    let wait = would_move_it.map(|would_move_it| WaitView {
+        kind: "subscription".to_owned(),
+        step: row.path,
+        command_id: None,
+        item: None,
+        since: Some(since),
+        until: None,
+        what: what.clone(),
+        would_move_it,
+        pool: None,
+        workers: Vec::new(),
+        worker,
+        lease_until,
+        child_execution_id: None,
+        child_status: None,
+    });
+    WhyReply {
+        execution_id: Id::new(row.id.get(), ids),
+        status: row.state.as_str().to_owned(),
+        summary: what,
+        waits: wait.into_iter().collect(),
+        more: 0,
+        ended: None,
+    }
 }
 
 fn reply(why: Why, ids: IdForm) -> WhyReply {

@@ -1,5 +1,7 @@
 //! What the tests share: asking, and answers with ids and times taken out.
 
+use std::sync::LazyLock;
+
 use noetl_testkit::TestApp;
 use reqwest::Method;
 use serde_json::Value;
@@ -63,9 +65,18 @@ pub(crate) fn post_as_system<'a>(app: &'a TestApp, path: &str, body: impl Into<S
 }
 
 pub(crate) fn ask<'a>(app: &'a TestApp, method: Method, path: &str) -> Ask<'a> {
-    // The typed client has set up what reqwest needs.
-    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-    Ask { app, request: http.request(method, format!("{}{path}", app.base)) }
+    Ask { app, request: http().request(method, format!("{}{path}", app.base)) }
+}
+
+/// What asks. There is one, since making one reads every certificate of the machine; it keeps no
+/// connection, so that tests on runtimes of their own can share it. An app's typed client has to be
+/// made before, which sets up what this needs.
+pub(crate) fn http() -> &'static reqwest::Client {
+    static HTTP: LazyLock<reqwest::Client> = LazyLock::new(|| {
+        let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0);
+        client.build().expect("a client")
+    });
+    &HTTP
 }
 
 impl Ask<'_> {

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use noetl_model::{ExecutionId, SubscriptionId, Tenant};
-use noetl_store::{Reserved, Subscriptions};
+use noetl_store::{ExecutionFilter, Reserved, Subscriptions};
 use noetl_testkit::TestApp;
 use serde_json::{Value, json};
 
@@ -92,6 +92,30 @@ async fn a_key_or_window_that_makes_no_sense_is_refused() {
         let (status, body) = execute(&app, json!({"path": "tests/greet", "dedup": dedup})).await;
         assert_eq!(status, 422, "{dedup}: {body}");
     }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_key_has_as_many_characters_as_a_database_keeps_in_order() {
+    let app = TestApp::start(0).await;
+    register(&app, GREET).await;
+    // Characters, not bytes.
+    let longest = "é".repeat(500);
+    let start = |key: String| execute(&app, json!({"path": "tests/greet", "dedup": {"key": key}}));
+    let (status, first) = start(longest.clone()).await;
+    assert_eq!((status, &first["status"]), (200, &json!("started")));
+    let (_, again) = start(longest.clone()).await;
+    assert_eq!(
+        (&again["status"], &again["execution_id"]),
+        (&json!("duplicate"), &first["execution_id"])
+    );
+    let (status, body) = start(longest + "x").await;
+    assert_eq!(status, 422, "{body}");
+    let said = body["error"].as_str().unwrap();
+    assert!(said.contains("dedup.key has at most 500 characters"), "{said}");
+    let filter = ExecutionFilter { limit: 10, ..ExecutionFilter::default() };
+    let all = app.control.executions.list(&Tenant::default(), &filter).await;
+    assert_eq!(all.unwrap().len(), 1, "what was refused started nothing");
     app.close().await;
 }
 

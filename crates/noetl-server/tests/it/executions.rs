@@ -289,6 +289,14 @@ async fn executions_are_listed_newest_first_and_filtered() {
     assert_eq!(count("status=FAILED").await, Some(0));
     assert_eq!(count("path=GREET").await, Some(2));
     assert_eq!(count("path=nothing").await, Some(0));
+    assert_eq!(count("text=greet&status=COMPLETED").await, Some(2));
+    assert_eq!(count(&format!("text={first}")).await, Some(1));
+    let began = all[0]["started_at"].as_str().expect("a time");
+    assert_eq!(count(&format!("started_after={began}")).await, Some(1));
+    assert_eq!(count(&format!("started_before={began}")).await, Some(1));
+    assert_eq!(count("started_after=2099-01-01T00:00:00+01:00").await, Some(0));
+    let (status, body) = get(&app, "/api/executions?started_after=soon").answer().await;
+    assert_eq!((status, &body["code"]), (400, &"invalid_query".into()), "{body}");
     app.close().await;
 }
 

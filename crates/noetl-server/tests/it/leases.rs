@@ -138,7 +138,7 @@ async fn a_step_whose_workers_are_all_lost_fails() {
     assert_eq!(status["status"], "FAILED", "{status}");
     let error = status["error"].as_str().unwrap_or_default();
     assert!(error.contains("lost its worker 3 times"), "{error}");
-    assert!(error.contains("worker 'w' claimed it and did not begin"), "{error}");
+    assert!(error.contains("worker 'w' took it and was not heard of in time"), "{error}");
     app.close().await;
 }
 

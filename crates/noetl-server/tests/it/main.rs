@@ -3,6 +3,7 @@
 mod absent;
 mod access;
 mod api;
+mod approvals;
 mod bad_input;
 mod batches;
 mod callbacks;
@@ -51,6 +52,7 @@ mod stream;
 mod subscriptions;
 mod tls;
 mod traces;
+mod ui;
 mod vars;
 mod webhooks;
 mod why;

@@ -5,12 +5,11 @@ use noetl_testkit::TestApp;
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::api::{ask, get, shown};
+use crate::api::{ask, get, http, shown};
 use crate::stores::{app, on_every_store};
 
 async fn send(app: &TestApp, verb: Method, path: &str, bytes: &[u8]) -> (u16, Value) {
-    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-    let request = http.request(verb, format!("{}{path}", app.base)).body(bytes.to_vec());
+    let request = http().request(verb, format!("{}{path}", app.base)).body(bytes.to_vec());
     let response = request.send().await.expect("an answer");
     let status = response.status().as_u16();
     let text = response.text().await.expect("a body");

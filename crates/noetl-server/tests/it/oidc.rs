@@ -47,6 +47,7 @@ impl Provider {
             audience: "noetl".into(),
             roles_claim: "roles".into(),
             tenant_claim: "tenant".into(),
+            client_id: Some("page".into()),
         }
     }
 
@@ -65,6 +66,40 @@ impl Provider {
         let asked = asked.basic_auth(client, Some("secret")).form(&form).send().await;
         let said: Value = asked.expect("an answer").json().await.expect("JSON");
         said["access_token"].as_str().unwrap_or_else(|| panic!("no token: {said}")).to_owned()
+    }
+
+    /// What a browser has after its person signed in: the code the provider sends it back with.
+    async fn code(&self, redirect: &str, challenge: &str) -> String {
+        let policy = reqwest::redirect::Policy::none();
+        let http = reqwest::Client::builder().no_proxy().redirect(policy).build();
+        let http = http.expect("a client");
+        let mut cookies: Vec<String> = Vec::new();
+        let mut address = format!(
+            "{}/auth?response_type=code&client_id=page&scope=openid%20profile&state=s&\
+             redirect_uri={redirect}&code_challenge={challenge}&code_challenge_method=S256",
+            self.address
+        );
+        // There and back again: to the interaction, which signs in by itself, and to the page.
+        for _ in 0..5 {
+            let asked = http.get(&address).header("cookie", cookies.join("; "));
+            let said = asked.send().await.expect("an answer");
+            for cookie in said.headers().get_all("set-cookie") {
+                let cookie = cookie.to_str().expect("text").split(';').next().unwrap_or_default();
+                let name = format!("{}=", cookie.split('=').next().unwrap_or_default());
+                cookies.retain(|known| !known.starts_with(&name));
+                cookies.push(cookie.to_owned());
+            }
+            let next = said.headers().get("location").map(|next| next.to_str().expect("text"));
+            let next = next.unwrap_or_else(|| panic!("{address}: {}", said.status()));
+            if let Some((_, code)) = next.split_once("/sign-in?code=") {
+                return code.split('&').next().unwrap_or_default().to_owned();
+            }
+            address = match next.starts_with('/') {
+                true => format!("{}{next}", self.address),
+                false => next.to_owned(),
+            };
+        }
+        panic!("the provider sends nobody back: {address}");
     }
 
     async fn rotate(&self) {
@@ -192,4 +227,78 @@ async fn a_listener_takes_messages_of_one_identity() {
     assert_eq!((absent.0, &absent.1["code"]), (401, &json!("token_missing")));
     app.close().await;
     early.close().await;
+}
+
+/// A proof key and its challenge, as RFC 7636 shows them.
+const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_trades_a_code_for_a_token_that_is_taken() {
+    let early = TestApp::start(0).await;
+    let Some(provider) = Provider::start().await else { return early.close().await };
+    let app = provider.app().await;
+    let (status, mode) = get(&app, "/api/auth/mode").answer().await;
+    assert_eq!((status, &mode["mode"]), (200, &json!("oidc")));
+    let place = &mode["sign_in"];
+    assert_eq!(place["authorization_endpoint"], format!("{}/auth", provider.address));
+    assert_eq!((&place["client_id"], &place["audience"]), (&json!("page"), &json!("noetl")));
+
+    let redirect = "http://127.0.0.1:1/sign-in";
+    let trade = async |code: &str, verifier: &str| {
+        let body = json!({"code": code, "code_verifier": verifier, "redirect_uri": redirect});
+        post(&app, "/api/auth/oidc/token", body.to_string()).answer().await
+    };
+    let code = provider.code(redirect, CHALLENGE).await;
+    let (status, said) = trade(&code, VERIFIER).await;
+    assert_eq!(status, 200, "{said}");
+    let token = said["token"].as_str().expect("a token");
+    let (status, who) = asked(&app, token).await;
+    assert_eq!((status, &who["roles"]), (200, &json!(["operator"])), "{who}");
+
+    let code = provider.code(redirect, CHALLENGE).await;
+    let (status, said) = trade(&code, &VERIFIER.replace('d', "e")).await;
+    assert_eq!((status, &said["code"]), (401, &json!("not_authenticated")), "another's proof");
+    let (status, said) = trade("nothing", VERIFIER).await;
+    assert_eq!(status, 401, "{said}");
+    assert!(said["message"].as_str().is_some_and(|why| why.contains("invalid_grant")), "{said}");
+    let (status, said) = trade("", VERIFIER).await;
+    assert_eq!((status, &said["code"]), (422, &json!("invalid_code_request")));
+    app.close().await;
+    early.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_told_how_callers_are_known_where_nobody_signs_in() {
+    let open = TestApp::start(0).await;
+    let options = Options { auth: Auth::Token, allow_any_host: true, ..Options::default() };
+    let token = TestApp::builder().slots(0).options(options).start().await;
+    // Nothing answers there.
+    let settings = |client_id| OidcSettings {
+        issuer: "http://127.0.0.1:9".into(),
+        audience: "noetl".into(),
+        roles_claim: "roles".into(),
+        tenant_claim: "tenant".into(),
+        client_id,
+    };
+    let oidc = async |client_id| {
+        let auth = Auth::Oidc(Oidc::new(settings(client_id)).expect("a client"));
+        let options = Options { auth, allow_any_host: true, ..Options::default() };
+        TestApp::builder().slots(0).options(options).start().await
+    };
+    let (without, away) = (oidc(None).await, oidc(Some("page".into())).await);
+    let trouble = json!("the identity provider does not answer");
+    let body = json!({"code": "c", "code_verifier": "v", "redirect_uri": "r"}).to_string();
+    for (app, mode, why, code) in [
+        (open, "open", Value::Null, "sign_in_not_configured"),
+        (token, "token", Value::Null, "sign_in_not_configured"),
+        (without, "oidc", Value::Null, "sign_in_not_configured"),
+        (away, "oidc", trouble, "identity_provider_unavailable"),
+    ] {
+        let said = get(&app, "/api/auth/mode").answer().await;
+        assert_eq!(said, (200, json!({"mode": mode, "sign_in": null, "trouble": why})));
+        let (_, refused) = post(&app, "/api/auth/oidc/token", body.clone()).answer().await;
+        assert_eq!(refused["code"], code, "{mode}");
+        app.close().await;
+    }
 }

@@ -10,6 +10,31 @@ use serde_json::{Value, json};
 use crate::api::{finished, get, post, started};
 
 #[tokio::test]
+async fn activity_is_counted_by_when_executions_started() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    started(&app).await;
+    let cancel = format!("/api/executions/{id}/cancel");
+    assert_eq!(post(&app, &cancel, "").answer().await.0, 200);
+    for (query, number, seconds) in [
+        ("", 60, 60),
+        ("?seconds=600&stretches=7", 7, 86),
+        ("?seconds=0&stretches=0", 1, 60),
+        ("?seconds=99999999999&stretches=99999", 500, 5357),
+    ] {
+        let (status, body) = get(&app, &format!("/api/dashboard/activity{query}")).answer().await;
+        assert_eq!((status, &body["stretch_seconds"]), (200, &json!(seconds)), "{query}");
+        let stretches = body["stretches"].as_array().expect("stretches");
+        let sum = |name: &str| stretches.iter().filter_map(|one| one[name].as_u64()).sum::<u64>();
+        let seen = (stretches.len(), sum("running"), sum("cancelled"), sum("failed"));
+        assert_eq!(seen, (number, 1, 1, 0), "{query}");
+    }
+    let (status, _) = get(&app, "/api/dashboard/activity?seconds=-1").answer().await;
+    assert_eq!(status, 400);
+    app.close().await;
+}
+
+#[tokio::test]
 async fn a_dashboard_counts_what_there_is() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;

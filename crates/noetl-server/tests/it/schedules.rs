@@ -191,7 +191,7 @@ async fn runs(store: &dyn Store, id: ScheduleId) -> Vec<ExecutionId> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn control_planes_that_are_killed_start_every_tick_once_on_one_postgres() {
-    let database = TestDatabase::new();
+    let database = TestDatabase::migrated();
     let mut controls = Vec::new();
     let mut stores: Vec<Arc<dyn Store>> = Vec::new();
     for _ in 0..2 {

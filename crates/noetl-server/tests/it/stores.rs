@@ -38,7 +38,7 @@ pub(crate) async fn on_every_store(test: impl AsyncFn(&TestApp)) {
     let directory = tempfile::TempDir::new().expect("a directory");
     let options = noetl_store_sqlite::Options::file(directory.path().join("noetl.db"));
     on(Arc::new(SqliteStore::open(options).expect("a store")), &test).await;
-    let database = TestDatabase::new();
+    let database = TestDatabase::migrated();
     let options = noetl_store_postgres::Options::new(&database.url()).expect("a URL");
     on(Arc::new(PostgresStore::open(options).await.expect("a store")), &test).await;
 }

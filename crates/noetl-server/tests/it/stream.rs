@@ -35,6 +35,72 @@ async fn a_stream_sends_the_log_and_ends_with_the_execution() {
 }
 
 #[tokio::test]
+async fn a_list_is_sent_once_and_then_as_it_changes() {
+    let app = TestApp::start(0).await;
+    let first = started(&app).await;
+    let path = "/api/executions/stream?status=RUNNING&ids=string";
+    let mut answer = get(&app, path).send().await;
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    let mut rest = String::new();
+    let mut next = async || {
+        loop {
+            if let Some((message, after)) = rest.split_once("\n\n") {
+                let data = message.lines().find_map(|line| line.strip_prefix("data: "));
+                let data = data.map(|data| serde_json::from_str(data).expect("JSON"));
+                rest = after.to_owned();
+                if let Some(data) = data {
+                    return data;
+                }
+                continue;
+            }
+            let more = answer.chunk().await.expect("a chunk").expect("no end");
+            rest.push_str(std::str::from_utf8(&more).expect("text"));
+        }
+    };
+    let ids = |change: &serde_json::Value| {
+        let changed = change["changed"].as_array().expect("a list").iter();
+        changed.map(|row| row["execution_id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&next().await), [first.to_string()]);
+    let second = started(&app).await;
+    let change = next().await;
+    assert_eq!(
+        (ids(&change), &change["gone"]),
+        (vec![second.to_string().into()], &serde_json::json!([]))
+    );
+    let (status, _) = post(&app, &format!("/api/executions/{first}/cancel"), "{}").answer().await;
+    assert_eq!(status, 200);
+    let change = next().await;
+    assert_eq!(
+        (ids(&change), &change["gone"]),
+        (Vec::<serde_json::Value>::new(), &serde_json::json!([first.to_string()]))
+    );
+    let (status, _) = get(&app, "/api/executions/stream?status=GONE").answer().await;
+    assert_eq!(status, 400);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_brief_log_leaves_out_what_is_large() {
+    let app = TestApp::start(2).await;
+    let id = finished(&app).await;
+    let path = format!("/api/executions/{id}/events");
+    let (_, whole) = get(&app, &path).answer().await;
+    let (_, brief) = get(&app, &format!("{path}?brief=true")).answer().await;
+    let traced = |reply: &serde_json::Value| {
+        let events = reply["events"].as_array().expect("events");
+        let traces = events.iter().filter(|event| !event["meta"]["trace"].is_null()).count();
+        (events.len(), traces > 0)
+    };
+    assert_eq!((traced(&whole), traced(&brief)), ((14, true), (14, false)));
+    let stream = get(&app, &format!("/api/executions/{id}/stream?brief=true")).send().await;
+    assert!(!stream.text().await.expect("a body").contains("traceparent"));
+    let (status, body) = get(&app, &format!("{path}?brief=perhaps")).answer().await;
+    assert_eq!((status, &body["code"]), (400, &"invalid_query".into()), "{body}");
+    app.close().await;
+}
+
+#[tokio::test]
 async fn a_reader_goes_on_where_it_was() {
     let app = TestApp::start(2).await;
     let id = finished(&app).await;

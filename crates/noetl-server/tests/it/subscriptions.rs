@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use noetl_testkit::TestApp;
 use serde_json::{Value, json};
 
-use crate::api::{GREET, ask, get, post, register, shown, started};
+use crate::api::{GREET, ask, get, http, post, register, shown, started};
 use crate::stores::{app, on_every_store};
 
 /// A subscription at this path.
@@ -76,8 +76,7 @@ async fn many_registrations_at_once_are_one() {
         let asked = (0..200).map(|_| {
             let (base, body) = (app.base.clone(), r#"{"path":"sub/a"}"#);
             tokio::spawn(async move {
-                let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-                let request = http.post(format!("{base}/api/subscriptions"));
+                let request = http().post(format!("{base}/api/subscriptions"));
                 let request = request.header("content-type", "application/json").body(body);
                 let answer = request.send().await.expect("an answer");
                 assert_eq!(answer.status(), 200);
@@ -161,6 +160,53 @@ async fn an_action_that_is_not_allowed_is_refused_in_the_published_words() {
             let (_, after) = get(app, &format!("/api/subscriptions/{id}")).answer().await;
             assert_eq!(after["state"], state);
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_a_subscription_takes_messages_or_none_is_said() {
+    on_every_store(async |app| {
+        let id = known(app, "sub/why").await;
+        let why = async || {
+            let (status, body) = get(app, &format!("/api/executions/{id}/why")).answer().await;
+            assert_eq!(status, 200, "{body}");
+            let text = |value: &Value| value.as_str().unwrap_or("nothing").to_owned();
+            let would = text(&body["waits"][0]["would_move_it"]);
+            format!("{}: {}; {would}", text(&body["status"]), text(&body["summary"]))
+        };
+        let say = async |event: &str| {
+            let said = json!({
+                "execution_id": id, "step": "ingress", "event_type": event, "status": "x",
+                "payload": {"reason": "nobody is there"},
+            });
+            let (status, body) = post(app, "/api/events", said.to_string()).answer().await;
+            assert_eq!(status, 200, "{body}");
+        };
+        assert!(why().await.starts_with("REGISTERED: it was registered, and nobody"));
+        act(app, &id, "activate").await;
+        assert!(why().await.starts_with("ACTIVE: no runtime acts on it; a runtime:"));
+        let lease = json!({"holder": "w1", "ttl_secs": 60}).to_string();
+        let (status, body) =
+            post(app, &format!("/api/subscriptions/{id}/lease"), lease).answer().await;
+        assert_eq!(status, 200, "{body}");
+        assert_eq!(why().await, "ACTIVE: runtime 'w1' takes its messages; nothing");
+        say("subscription.circuit.opened").await;
+        let waiting = why().await;
+        assert!(waiting.contains("cannot be started: nobody is there"), "{waiting}");
+        say("subscription.source.unavailable").await;
+        let waiting = why().await;
+        assert!(waiting.contains("does not get at its source: nobody is there"), "{waiting}");
+        say("subscription.source.connected").await;
+        say("subscription.circuit.closed").await;
+        assert_eq!(why().await, "ACTIVE: runtime 'w1' takes its messages; nothing");
+        act(app, &id, "pause").await;
+        let waiting = why().await;
+        assert!(waiting.contains("it is paused") && waiting.contains("resume"), "{waiting}");
+        act(app, &id, "drain").await;
+        assert!(why().await.starts_with("DRAINING: it takes nothing more"));
+        act(app, &id, "deactivate").await;
+        assert!(why().await.starts_with("DEACTIVATED: it was deactivated"));
     })
     .await;
 }

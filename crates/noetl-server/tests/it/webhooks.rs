@@ -12,7 +12,7 @@ use noetl_testkit::{SimClock, TestApp};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use crate::api::{GREET, get, post, register, shown};
+use crate::api::{GREET, get, http, post, register, shown};
 use crate::stores::{key, on_every_store};
 
 /// A push subscription with this verification and more of its `spec`.
@@ -56,8 +56,7 @@ async fn send(
     headers: &[(&str, &str)],
     body: impl Into<Vec<u8>>,
 ) -> (u16, Value) {
-    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-    let mut request = http.post(format!("{}/ingress/{listener}", app.base)).body(body.into());
+    let mut request = http().post(format!("{}/ingress/{listener}", app.base)).body(body.into());
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -374,6 +373,13 @@ async fn repeats_within_the_window_are_the_first_execution() {
         assert_eq!(plain("a").await.1["status"], "duplicate");
         assert_eq!(plain("b").await.1["status"], "accepted");
         assert_eq!(executions(app).await, 4);
+        let page = app.control.metrics.text();
+        for (outcome, count) in [("received", 14), ("dispatched", 4), ("duplicate", 10), ("failed", 0)] {
+            let line = format!(
+                "noetl_subscription_messages_total{{outcome=\"{outcome}\",subscription=\"sub/orders\"}} {count}"
+            );
+            assert!(page.lines().any(|found| found == line), "{line}");
+        }
     })
     .await;
 }

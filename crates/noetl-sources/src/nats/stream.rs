@@ -223,5 +223,5 @@ fn delivery(message: jetstream::Message) -> Delivery {
         metadata,
         ack_id,
     };
-    Delivery { message, handle: Box::new(Handle(acker)) }
+    Delivery::new(message, Handle(acker))
 }

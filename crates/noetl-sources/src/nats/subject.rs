@@ -3,8 +3,6 @@
 //! The server keeps nothing, so an acknowledgement means nothing to it. What is to come again is kept
 //! here until then; it is gone with the process.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex as Shared, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::{Client, Subscriber};
@@ -15,7 +13,8 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::{TIMEOUT, attributes, away, check_connected, given_id, headers_of};
-use crate::source::{Acknowledge, Delivery, Message, Source, SourceError};
+use crate::returned::Returned;
+use crate::source::{Delivery, Message, Source, SourceError};
 
 /// How often it is asked for a word about a message. Nothing depends on it.
 const ACK_WAIT: Duration = Duration::from_secs(3600);
@@ -24,29 +23,6 @@ pub(super) struct SubjectSource {
     client: Client,
     subscriber: Mutex<Subscriber>,
     returned: Returned,
-}
-
-/// Messages that are to come again, with when.
-#[derive(Clone, Default)]
-struct Returned(Arc<Shared<VecDeque<(Instant, Message)>>>);
-
-impl Returned {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(Instant, Message)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn due(&self, now: Instant, most: usize) -> Vec<Message> {
-        let mut all = self.lock();
-        let mut due = Vec::new();
-        for _ in 0..all.len() {
-            match all.pop_front() {
-                Some((at, message)) if at <= now && due.len() < most => due.push(message),
-                Some(later) => all.push_back(later),
-                None => break,
-            }
-        }
-        due
-    }
 }
 
 impl SubjectSource {
@@ -67,11 +43,6 @@ impl SubjectSource {
             .map_err(|_| SourceError::Away("the NATS server does not answer".to_owned()))?
             .map_err(|error| away("the NATS server does not answer", &error))?;
         Ok(Self { client, subscriber: Mutex::new(subscriber), returned: Returned::default() })
-    }
-
-    fn delivery(&self, message: Message) -> Delivery {
-        let handle = Handle { message: message.clone(), returned: self.returned.clone() };
-        Delivery { message, handle: Box::new(handle) }
     }
 
     fn message(&self, message: async_nats::Message) -> Message {
@@ -108,7 +79,11 @@ impl Source for SubjectSource {
             let Some(Some(message)) = ready else { break };
             found.push(self.message(message));
         }
-        Ok(found.into_iter().map(|message| self.delivery(message)).collect())
+        Ok(found.into_iter().map(|message| self.returned.delivery(message)).collect())
+    }
+
+    fn keeps(&self) -> bool {
+        false
     }
 
     fn ack_wait(&self) -> Duration {
@@ -122,30 +97,5 @@ impl Source for SubjectSource {
     async fn close(&self) {
         let _ = self.subscriber.lock().await.unsubscribe().await;
         let _ = tokio::time::timeout(TIMEOUT, self.client.drain()).await;
-    }
-}
-
-struct Handle {
-    message: Message,
-    returned: Returned,
-}
-
-#[async_trait]
-impl Acknowledge for Handle {
-    async fn ack(&self) -> Result<(), SourceError> {
-        Ok(())
-    }
-
-    async fn nack(&self, after: Duration) -> Result<(), SourceError> {
-        self.returned.lock().push_back((Instant::now() + after, self.message.clone()));
-        Ok(())
-    }
-
-    async fn term(&self) -> Result<(), SourceError> {
-        Ok(())
-    }
-
-    async fn extend(&self) -> Result<(), SourceError> {
-        Ok(())
     }
 }

@@ -15,6 +15,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use super::circuit::Circuit;
 use super::memory::Memory;
 use super::trouble::Trouble;
 use crate::directives::{self, Directed};
@@ -23,6 +24,7 @@ use crate::plane::{Fault, FaultOf, Note, Plane, PlaneError, Standing, Started};
 use crate::runtime::pause;
 use crate::shape;
 use crate::source::Delivery;
+use crate::spool::Kept;
 
 /// Failures after which a message is put aside when the document does not say.
 const FAILURES_MAX: u64 = 5;
@@ -42,8 +44,12 @@ pub(super) struct Deliver {
     pub(super) ack_wait: Duration,
     pub(super) held: Arc<Held>,
     pub(super) memory: Arc<Memory>,
-    pub(super) trouble: Trouble,
+    pub(super) trouble: Arc<Trouble>,
     pub(super) end: CancellationToken,
+    /// What says when messages are kept rather than held.
+    pub(super) circuit: Option<Arc<Circuit>>,
+    /// Failures after which a message is put aside, where the document says.
+    pub(super) failures_max: Option<u64>,
 }
 
 impl Deliver {
@@ -57,6 +63,12 @@ impl Deliver {
                 false => open.push(delivery),
             }
         }
+        if let Some(circuit) = self.circuit.as_ref().filter(|circuit| circuit.takes_new()) {
+            open = self.keep(circuit, open).await;
+            if open.is_empty() {
+                return;
+            }
+        }
         let mut tries = 0;
         while !open.is_empty() {
             if !self.held.is_held() {
@@ -68,6 +80,12 @@ impl Deliver {
             }
             self.trouble.begin(&left.reason).await;
             open = left.open;
+            if let Some(circuit) = self.circuit.as_ref().filter(|circuit| circuit.failed()) {
+                open = self.keep(circuit, open).await;
+                if open.is_empty() {
+                    return;
+                }
+            }
             tries += 1;
             let waited = tokio::time::sleep(pause(tries));
             tokio::select! {
@@ -75,11 +93,36 @@ impl Deliver {
                 () = extending(waited, &open, self.ack_wait) => {}
             }
         }
+        if let Some(circuit) = &self.circuit {
+            circuit.got_through();
+        }
         self.trouble.end("dispatched").await;
     }
 
+    /// Keeps messages in the spool, and has their source forget them. Those that cannot be kept come
+    /// back: they wait as they would without one.
+    async fn keep(&self, circuit: &Circuit, open: Vec<Delivery>) -> Vec<Delivery> {
+        let mut left = Vec::new();
+        for delivery in open {
+            match circuit.keep(&delivery).await {
+                Ok(Kept::Yes) => self.done(&delivery).await,
+                Ok(Kept::Full) => left.push(delivery),
+                Ok(Kept::Aside) => {
+                    let reason = "the spool is full".to_owned();
+                    let fault = Fault { of: FaultOf::Plane, code: "spool_full".to_owned(), reason };
+                    self.bury(&delivery, &fault, 1).await;
+                }
+                Err(error) => {
+                    warn!(subscription = self.standing.path, %error, "a message is not kept");
+                    left.push(delivery);
+                }
+            }
+        }
+        left
+    }
+
     /// Tries to start an execution for each, and answers with those that have to wait.
-    async fn round(&self, open: Vec<Delivery>) -> Left {
+    pub(super) async fn round(&self, open: Vec<Delivery>) -> Left {
         let mut starts = Vec::with_capacity(open.len());
         let mut shaped = Vec::with_capacity(open.len());
         for delivery in open {
@@ -148,7 +191,7 @@ impl Deliver {
             return Some((delivery, fault.reason));
         }
         let failures = self.memory.failed(&place);
-        let most = self.subscription.limits.max_failures.unwrap_or(FAILURES_MAX);
+        let most = self.failures_max.unwrap_or(FAILURES_MAX);
         if failures >= most {
             self.bury(&delivery, &fault, failures).await;
             return None;
@@ -170,7 +213,7 @@ impl Deliver {
     }
 
     /// Puts a message aside for good, with the reason. Until that is durable it comes again.
-    async fn bury(&self, delivery: &Delivery, fault: &Fault, attempts: u64) {
+    pub(super) async fn bury(&self, delivery: &Delivery, fault: &Fault, attempts: u64) {
         let message = &delivery.message;
         let headers = directives::by_name(&message.headers);
         let headers = headers.into_iter().map(|(name, value)| (name, Value::from(value)));
@@ -230,9 +273,9 @@ impl Deliver {
 
 /// Those that have to wait, and why.
 #[derive(Default)]
-struct Left {
-    open: Vec<Delivery>,
-    reason: String,
+pub(super) struct Left {
+    pub(super) open: Vec<Delivery>,
+    pub(super) reason: String,
 }
 
 /// Lets the source hand them to whoever asks next.

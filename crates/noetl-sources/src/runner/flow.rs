@@ -10,6 +10,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::circuit::Circuit;
 use super::deliver::Deliver;
 use super::memory::Memory;
 use super::trouble::Trouble;
@@ -17,6 +18,7 @@ use crate::held::Held;
 use crate::limits::Bucket;
 use crate::plane::{Note, Plane, Standing};
 use crate::source::{Delivery, Source, SourceError};
+use crate::spool::Spool;
 
 /// How long a fetch waits for a first message: also how long it takes at most until a pause is heard.
 const FETCH_WAIT: Duration = Duration::from_millis(500);
@@ -37,6 +39,7 @@ pub(super) struct Flow {
     pub(super) standing: Standing,
     pub(super) subscription: Arc<Subscription>,
     pub(super) source: Arc<dyn Source>,
+    pub(super) spool: Option<Arc<Spool>>,
     pub(super) held: Arc<Held>,
     pub(super) memory: Arc<Memory>,
     pub(super) end: CancellationToken,
@@ -48,22 +51,54 @@ impl Flow {
     /// Goes on until it is told to end or the source fails. What was begun by then is answered for.
     pub(super) async fn run(self) -> Result<(), SourceError> {
         let mut under_way = JoinSet::new();
-        let ended = self.fetch_all(&mut under_way).await;
+        let circuit = self.circuit();
+        let trouble = Arc::new(Trouble::dispatch(&self.plane, &self.standing));
+        let deliver = Arc::new(self.deliver(&trouble, circuit.clone()));
+        let emptying = CancellationToken::new();
+        let emptied = circuit.map(|circuit| {
+            let replay = Arc::new(self.deliver(&trouble, None));
+            tokio::spawn(circuit.empty(replay, emptying.clone()))
+        });
+        let ended = self.fetch_all(&deliver, &mut under_way).await;
         while under_way.join_next().await.is_some() {}
+        emptying.cancel();
+        if let Some(emptied) = emptied {
+            // What it did not come to is still there.
+            let _ = emptied.await;
+        }
         ended
     }
 
-    async fn fetch_all(&self, under_way: &mut JoinSet<()>) -> Result<(), SourceError> {
-        let deliver = Arc::new(Deliver {
+    fn circuit(&self) -> Option<Arc<Circuit>> {
+        let (spool, wanted) = (self.spool.clone()?, self.subscription.spool.clone()?);
+        Some(Arc::new(Circuit::new(spool, wanted)))
+    }
+
+    /// What deals with messages: with new ones where there is a circuit, with kept ones where not.
+    fn deliver(&self, trouble: &Arc<Trouble>, circuit: Option<Arc<Circuit>>) -> Deliver {
+        let limits = &self.subscription.limits;
+        let replays = self.subscription.spool.as_ref();
+        let replays = replays.and_then(|spool| spool.drain.max_replay_attempts);
+        let replays = replays.filter(|_| self.spool.is_some() && circuit.is_none());
+        Deliver {
             plane: self.plane.clone(),
             standing: self.standing.clone(),
             subscription: self.subscription.clone(),
             ack_wait: self.source.ack_wait(),
             held: self.held.clone(),
             memory: self.memory.clone(),
-            trouble: Trouble::dispatch(&self.plane, &self.standing),
+            trouble: trouble.clone(),
             end: self.end.clone(),
-        });
+            circuit,
+            failures_max: replays.or(limits.max_failures),
+        }
+    }
+
+    async fn fetch_all(
+        &self,
+        deliver: &Arc<Deliver>,
+        under_way: &mut JoinSet<()>,
+    ) -> Result<(), SourceError> {
         let in_flight = Arc::new(AtomicUsize::new(0));
         let mut gate = Gate::new(&self.subscription);
         let mut fetching: Option<(usize, Fetching)> = None;
@@ -100,7 +135,7 @@ impl Flow {
                     let found = fetched.map_err(failed)??;
                     gate.unused(asked.saturating_sub(found.len()));
                     if !found.is_empty() {
-                        self.hand_on(found, &deliver, &in_flight, under_way).await;
+                        self.hand_on(found, deliver, &in_flight, under_way).await;
                     }
                 }
                 Some(_) = under_way.join_next() => {}
@@ -112,7 +147,7 @@ impl Flow {
 
     async fn hand_on(
         &self,
-        found: Vec<Delivery>,
+        mut found: Vec<Delivery>,
         deliver: &Arc<Deliver>,
         in_flight: &Arc<AtomicUsize>,
         under_way: &mut JoinSet<()>,
@@ -123,6 +158,9 @@ impl Flow {
                 let _ = delivery.handle.nack(Duration::ZERO).await;
             }
             return;
+        }
+        if let Some(circuit) = &deliver.circuit {
+            circuit.number(&mut found);
         }
         let count = found.len();
         self.held.count(|counts| counts.received += count as u64);

@@ -49,10 +49,27 @@ struct State {
     begun: Option<Instant>,
     /// When a beginning was last told.
     told: Option<Instant>,
-    /// Whether that of the present trouble was.
-    is_told: bool,
+    /// What was told of the present trouble.
+    told_reason: Option<String>,
     /// Whether an end was ever told.
     was_well: bool,
+}
+
+impl State {
+    /// It begins or goes on: whether that is news, and whether the log is to be told. What came too soon to
+    /// be told is told later, if it lasts.
+    fn begin(&mut self, reason: &str, now: Instant) -> (bool, bool) {
+        self.begun.get_or_insert(now);
+        let is_new = self.reason.as_deref() != Some(reason);
+        self.reason = Some(reason.to_owned());
+        let is_due = self.told.is_none_or(|told| now >= told + TOLD_EVERY);
+        let is_told = is_due && self.told_reason.as_deref() != Some(reason);
+        if is_told {
+            self.told = Some(now);
+            self.told_reason = Some(reason.to_owned());
+        }
+        (is_new, is_told)
+    }
 }
 
 impl Trouble {
@@ -76,22 +93,13 @@ impl Trouble {
     /// It begins, or goes on for another reason.
     pub(crate) async fn begin(&self, reason: &str) {
         let reason: String = reason.chars().filter(|c| *c != '\0').take(REASON_MAX).collect();
-        let is_told = {
-            let mut state = self.lock();
-            let now = Instant::now();
-            state.begun.get_or_insert(now);
-            let is_new = state.reason.as_deref() != Some(reason.as_str());
-            let is_due = state.told.is_none_or(|told| now >= told + TOLD_EVERY);
-            state.reason = Some(reason.clone());
-            if is_new && is_due {
-                state.told = Some(now);
-                state.is_told = true;
-            }
-            is_new && is_due
-        };
-        if is_told {
+        let (is_new, is_told) = self.lock().begin(&reason, Instant::now());
+        // What comes too soon for the log of the subscription is in that of the process.
+        if is_new {
             let event = self.words.began.0;
             warn!(subscription = self.standing.path, reason, "{event}");
+        }
+        if is_told {
             self.tell(self.words.began, json!({ "reason": reason })).await;
         }
     }
@@ -101,7 +109,7 @@ impl Trouble {
         let (reason, seconds) = {
             let mut state = self.lock();
             let is_first = !std::mem::replace(&mut state.was_well, true);
-            let is_told = std::mem::take(&mut state.is_told);
+            let is_told = state.told_reason.take().is_some();
             let seconds = state.begun.take().map(|begun| begun.elapsed().as_secs());
             let reason = state.reason.take();
             // What nobody heard the beginning of has no end to be told.
@@ -130,5 +138,23 @@ impl Trouble {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_too_soon_is_told_when_it_lasts() {
+        let mut state = State::default();
+        let start = Instant::now();
+        let at = |secs| start + Duration::from_secs(secs);
+        assert_eq!(state.begin("gone", at(0)), (true, true));
+        assert_eq!(state.begin("gone", at(10)), (false, false), "it is known");
+        assert_eq!(state.begin("no login", at(12)), (true, false), "too soon");
+        assert_eq!(state.begin("no login", at(29)), (false, false));
+        assert_eq!(state.begin("no login", at(31)), (false, true), "it lasts");
+        assert_eq!(state.begin("no login", at(90)), (false, false));
     }
 }

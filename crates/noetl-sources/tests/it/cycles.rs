@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use noetl_fence::Fence;
 use noetl_sources::{Runtime, Sources};
 use noetl_store::SubscriptionAction;
 
@@ -22,7 +23,7 @@ fn doomed(stage: &Stage) -> tokio::runtime::Runtime {
     // The next has the same name, as after a restart.
     let (plane, options) = (stage.local(), options("owner"));
     threads.spawn(async move {
-        let mut runtime = Runtime::all(plane, Sources::standard(), options);
+        let mut runtime = Runtime::all(plane, Sources::standard(Fence::default()), options);
         runtime.ended().await;
     });
     threads

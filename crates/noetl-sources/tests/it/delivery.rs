@@ -1,7 +1,6 @@
 //! What becomes of messages.
 
 use async_nats::HeaderMap;
-use noetl_model::Value;
 use noetl_store::SubscriptionState;
 use serde_json::json;
 
@@ -60,6 +59,25 @@ async fn a_message_that_comes_twice_is_one_execution_within_the_window() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_execution_goes_on_with_the_trace_of_its_message() {
+    let stage = Stage::with_stream().await;
+    stage.document("sub/orders", DEDUP).await;
+    let id = stage.subscribe("sub/orders").await;
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let mut headers = HeaderMap::new();
+    headers.insert("traceparent", parent);
+    let context = stage.nats.context().await;
+    context.publish_with_headers(SUBJECT, headers, "{}".into()).await.unwrap().await.unwrap();
+    let runtime = stage.runtime();
+    stage.started(id, 1).await;
+    let execution = stage.executions(id).await[0];
+    let first = stage.app.read_log(execution).await.remove(0);
+    let meta: serde_json::Value = serde_json::from_str(first.meta.as_deref().unwrap()).unwrap();
+    assert_eq!(meta["trace"]["traceparent"], parent);
+    stage.close([runtime]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn headers_decide_what_the_document_lets_them() {
     let stage = Stage::with_stream().await;
     let other = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: o, path: tests/other}\n\
@@ -98,18 +116,6 @@ async fn headers_decide_what_the_document_lets_them() {
     stage.close([runtime]).await;
 }
 
-/// What is told of the dead letters in a subscription's log.
-async fn letters(stage: &Stage, id: noetl_model::SubscriptionId) -> Vec<Value> {
-    let log = stage.log(id).await;
-    let event = Some("subscription.message.dead_lettered");
-    let dead = log.iter().filter(|row| row.event_type.as_deref() == event);
-    let told = dead.map(|row| {
-        let result = row.result.as_deref().expect("what was said");
-        serde_json::from_str::<Value>(result).unwrap()["context"].clone()
-    });
-    told.collect()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poison_message_is_put_aside_with_the_reason_and_holds_up_nobody() {
     let stage = Stage::with_stream().await;
@@ -125,7 +131,7 @@ async fn a_poison_message_is_put_aside_with_the_reason_and_holds_up_nobody() {
     stage.started(id, 3).await;
     stage.acknowledged(CONSUMER).await;
     assert_eq!(stage.executions(id).await.len(), 3);
-    let told = letters(&stage, id).await;
+    let told = stage.letters(id).await;
     let mut codes: Vec<&str> = told.iter().map(|letter| letter["code"].as_str().unwrap()).collect();
     codes.sort_unstable();
     assert_eq!(codes, ["nul_character", "too_deep"], "{told:?}");
@@ -153,7 +159,7 @@ async fn a_message_whose_route_leads_nowhere_is_put_aside_after_some_failures() 
     let runtime = stage.runtime();
     stage.started(id, 2).await;
     stage.acknowledged(CONSUMER).await;
-    let told = letters(&stage, id).await;
+    let told = stage.letters(id).await;
     assert_eq!(told.len(), 1);
     assert_eq!((&told[0]["code"], &told[0]["attempts"]), (&json!("playbook_not_found"), &json!(2)));
     assert_eq!(told[0]["headers"]["x-route"], "tests/none");
@@ -178,7 +184,7 @@ async fn a_message_of_ten_megabytes_is_kept_aside_whole() {
     let runtime = stage.runtime();
     stage.started(id, 2).await;
     stage.acknowledged(CONSUMER).await;
-    let told = letters(&stage, id).await;
+    let told = stage.letters(id).await;
     assert_eq!(told.len(), 2);
     for letter in told {
         assert_eq!((&letter["code"], &letter["bytes"]), (&json!("too_large"), &json!(10 << 20)));
@@ -214,7 +220,7 @@ async fn a_larger_message_is_dispatched_where_the_document_allows_it() {
     }
     lengths.sort_unstable();
     assert_eq!(lengths, [0, 10 << 20]);
-    assert_eq!(letters(&stage, id).await.len(), 1);
+    assert_eq!(stage.letters(id).await.len(), 1);
     stage.close([runtime]).await;
 }
 

@@ -1,5 +1,6 @@
 //! States that are asked for are heard.
 
+use noetl_fence::Fence;
 use noetl_model::Tenant;
 use noetl_sources::{Runtime, Sources};
 use noetl_store::{SubscriptionAction, SubscriptionState};
@@ -97,7 +98,8 @@ async fn a_runtime_of_one_path_registers_activates_drains_and_deactivates() {
     stage.publish(3).await;
     for plane in [stage.local(), stage.remote()] {
         let path = "sub/orders".to_owned();
-        let runtime = Runtime::one(plane, Sources::standard(), options("one"), path);
+        let runtime =
+            Runtime::one(plane, Sources::standard(Fence::default()), options("one"), path);
         until("it to be registered and active", async || {
             let listed = stage.app.control.subscriptions.list(&Tenant::default()).await.unwrap();
             listed.first().is_some_and(|row| row.state == SubscriptionState::Active)
@@ -145,13 +147,14 @@ async fn a_new_version_of_the_document_counts_from_the_next_activation() {
 async fn what_this_runtime_cannot_act_on_is_explained_and_left_alone() {
     let stage = Stage::new().await;
     let content = "apiVersion: noetl.io/v1\nkind: Subscription\nmetadata: {name: k, path: sub/kafka}\n\
-                   spec: {source: kafka, mode: pull, topic: a, dispatch: {playbook: tests/greet}}\n";
+                   spec: {source: kafka, mode: pull, topic: a, brokers: b, dispatch: {playbook: tests/greet}}\n";
     let resource_type = "Subscription".to_owned();
     let request =
         noetl_api::catalog::RegisterRequest { content: content.to_owned(), resource_type };
     stage.app.client.register(&request, false).await.unwrap();
     let id = stage.subscribe("sub/kafka").await;
-    let runtime = stage.runtime();
+    let none = Sources::default();
+    let runtime = Runtime::all(stage.local(), none, options("owner"));
     until("the log to say why", async || {
         stage.types(id).await.iter().any(|found| found == "subscription.source.unavailable")
     })

@@ -1,5 +1,6 @@
 //! Several runtimes, one subscription.
 
+use noetl_fence::Fence;
 use noetl_model::Tenant;
 use noetl_sources::{Runtime, Sources};
 use noetl_store::SubscriptionState;
@@ -14,8 +15,9 @@ async fn two_runtimes_start_nothing_twice() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", SHORT).await;
     let id = stage.subscribe("sub/orders").await;
-    let first = Runtime::all(stage.local(), Sources::standard(), options("first"));
-    let second = Runtime::all(stage.remote(), Sources::standard(), options("second"));
+    let first = Runtime::all(stage.local(), Sources::standard(Fence::default()), options("first"));
+    let second =
+        Runtime::all(stage.remote(), Sources::standard(Fence::default()), options("second"));
     let context = stage.nats.context().await;
     for part in 0..10 {
         publish(&context, part * 50..(part + 1) * 50).await;
@@ -39,7 +41,7 @@ impl Doomed {
         let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let (plane, options) = (stage.remote(), options(holder));
         threads.spawn(async move {
-            let mut runtime = Runtime::all(plane, Sources::standard(), options);
+            let mut runtime = Runtime::all(plane, Sources::standard(Fence::default()), options);
             runtime.ended().await;
         });
         Self(threads)
@@ -59,7 +61,8 @@ async fn another_runtime_takes_over_from_a_dead_one() {
     let context = stage.nats.context().await;
     publish(&context, 0..20).await;
     stage.started(id, 20).await;
-    let second = Runtime::all(stage.local(), Sources::standard(), options("second"));
+    let second =
+        Runtime::all(stage.local(), Sources::standard(Fence::default()), options("second"));
     until("the second to wait", async || {
         let tenant = Tenant::default();
         stage.app.control.subscriptions.is_awaited(&tenant, id, "first").await.unwrap()
@@ -79,14 +82,16 @@ async fn the_last_runtime_to_leave_deactivates() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", SHORT).await;
     let path = || "sub/orders".to_owned();
-    let first = Runtime::one(stage.remote(), Sources::standard(), options("first"), path());
+    let first =
+        Runtime::one(stage.remote(), Sources::standard(Fence::default()), options("first"), path());
     let id = stage.subscribe("sub/orders").await;
     stage.stands(id, SubscriptionState::Active).await;
     until("the first to act on it", async || {
         stage.types(id).await.iter().any(|found| found == "subscription.source.connected")
     })
     .await;
-    let second = Runtime::one(stage.local(), Sources::standard(), options("second"), path());
+    let second =
+        Runtime::one(stage.local(), Sources::standard(Fence::default()), options("second"), path());
     until("the second to wait", async || {
         let tenant = Tenant::default();
         stage.app.control.subscriptions.is_awaited(&tenant, id, "first").await.unwrap()
@@ -114,7 +119,8 @@ async fn a_runtime_elsewhere_dispatches_in_batches_and_tells_the_server_what_it_
     let context = stage.nats.context().await;
     let deep = format!("{}1{}", "[".repeat(120), "]".repeat(120));
     context.publish("orders.new", deep.into()).await.unwrap().await.unwrap();
-    let runtime = Runtime::all(stage.remote(), Sources::standard(), options("elsewhere"));
+    let runtime =
+        Runtime::all(stage.remote(), Sources::standard(Fence::default()), options("elsewhere"));
     stage.started(id, 200).await;
     stage.acknowledged(CONSUMER).await;
     assert!(stage.by_message(id).await.values().all(|executions| executions.len() == 1));

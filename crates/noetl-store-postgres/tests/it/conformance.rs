@@ -6,7 +6,7 @@ use noetl_store_postgres::{Options, PostgresStore};
 use noetl_testkit::postgres::TestDatabase;
 
 async fn subject() -> Subject {
-    let database = TestDatabase::new();
+    let database = TestDatabase::migrated();
     let options = Options::new(&database.url()).expect("a URL").outbox(outbox_on());
     let store = PostgresStore::open(options).await.expect("a new store");
     Subject::keeping(store, database)

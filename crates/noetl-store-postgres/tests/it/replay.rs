@@ -67,7 +67,7 @@ async fn logs_replay_as_they_do_in_memory() {
     let memory = Arc::new(MemoryStore::new());
     fill(&*memory).await;
     let expected = control(memory).await;
-    let database = TestDatabase::new();
+    let database = TestDatabase::migrated();
     let store = open(&database).await;
     fill(&*store).await;
     let found = control(store.clone()).await;
@@ -100,7 +100,7 @@ async fn logs_replay_as_they_do_in_memory() {
 
 #[tokio::test]
 async fn a_row_of_a_newer_version_replays() {
-    let database = TestDatabase::new();
+    let database = TestDatabase::migrated();
     let store = open(&database).await;
     let mut story = Story::new(10);
     write(&*store, story.start()).await;

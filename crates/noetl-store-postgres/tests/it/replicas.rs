@@ -77,7 +77,7 @@ pub(crate) async fn work(control: &Control, execution: ExecutionId, command: &Co
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fan_out_reported_through_two_replicas_ends_once_and_whole() {
-    let database = TestDatabase::new();
+    let database = TestDatabase::migrated();
     let width = width();
     let (one, store) = replica(&database.url(), 1).await;
     let (other, _) = replica(&database.url(), 2).await;
@@ -108,7 +108,7 @@ async fn a_fan_out_reported_through_two_replicas_ends_once_and_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_replicas_that_claim_one_command_one_gets_it() {
-    let database = TestDatabase::new();
+    let database = TestDatabase::migrated();
     let (one, store) = replica(&database.url(), 1).await;
     let (other, _) = replica(&database.url(), 2).await;
     let tenant = Tenant::default();
@@ -136,7 +136,7 @@ async fn of_two_replicas_that_claim_one_command_one_gets_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_with_one_id_through_two_replicas_is_kept_once() {
-    let database = TestDatabase::new();
+    let database = TestDatabase::migrated();
     let (one, store) = replica(&database.url(), 1).await;
     let (other, _) = replica(&database.url(), 2).await;
     let tenant = Tenant::default();
@@ -177,7 +177,7 @@ async fn a_report_with_one_id_through_two_replicas_is_kept_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_that_another_replica_brings_about_is_waited_for() {
-    let database = TestDatabase::new();
+    let database = TestDatabase::migrated();
     let (one, store) = replica(&database.url(), 1).await;
     let (other, _) = replica(&database.url(), 2).await;
     let tenant = Tenant::default();
@@ -202,7 +202,7 @@ async fn an_end_that_another_replica_brings_about_is_waited_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_hears_at_one_replica_what_another_decided_to_stop() {
-    let database = TestDatabase::new();
+    let database = TestDatabase::migrated();
     let (one, store) = replica(&database.url(), 1).await;
     let (other, _) = replica(&database.url(), 2).await;
     let tenant = Tenant::default();
@@ -244,6 +244,102 @@ async fn a_worker_hears_at_one_replica_what_another_decided_to_stop() {
     let renewed = one.leasing.renew(&tenant, &None, "w", &rest).await.expect("an answer");
     assert_eq!(renewed, Renewed { cancel: rest, lost: Vec::new() });
     verify(&database, &*store, fails[1]).await;
+    one.close().await;
+    other.close().await;
+}
+
+/// Registers documents of one path through two replicas at once, and gives all versions, sorted.
+async fn registered_at_once(
+    [one, other]: [&Arc<Control>; 2],
+    text: impl Fn(usize) -> String,
+    times: usize,
+) -> Vec<u32> {
+    let mut registering = tokio::task::JoinSet::new();
+    for n in 0..times {
+        let control = if n % 2 == 0 { one.clone() } else { other.clone() };
+        let text = text(n);
+        registering.spawn(async move {
+            let tenant = Tenant::default();
+            let registered = control.catalog.register(&tenant, text, "playbook", false).await;
+            registered.expect("a version").0.version
+        });
+    }
+    let mut versions = registering.join_all().await;
+    versions.sort_unstable();
+    versions
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_of_one_path_registered_through_two_replicas_at_once_are_versions_of_it() {
+    let database = TestDatabase::migrated();
+    let (one, _) = replica(&database.url(), 1).await;
+    let (other, _) = replica(&database.url(), 2).await;
+    let versions = registered_at_once([&one, &other], |_| fan(1), 20).await;
+    assert_eq!(versions, (1..=20).collect::<Vec<u32>>());
+    one.close().await;
+    other.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_registered_through_two_replicas_at_once_is_that_of_its_newest_version() {
+    let database = TestDatabase::migrated();
+    let (one, _) = replica(&database.url(), 1).await;
+    let (other, _) = replica(&database.url(), 2).await;
+    let tenant = Tenant::default();
+    let text = |n: usize| {
+        format!(
+            "apiVersion: noetl.io/v1\nkind: Schedule\nmetadata: {{name: n, path: sched/n}}\n\
+             spec: {{playbook: a/b{n}, every: 1h, enabled: false}}\n"
+        )
+    };
+    for _ in 0..5 {
+        registered_at_once([&one, &other], text, 8).await;
+        let newest = one.catalog.entry_at(&tenant, "sched/n", None).await.expect("a read");
+        let newest = newest.expect("an entry").content;
+        let rows = other.schedules.list(&tenant).await.expect("a list");
+        assert_eq!(rows.len(), 1);
+        let playbook = format!("playbook: {},", rows[0].schedule.path);
+        assert!(newest.contains(&playbook), "{playbook} is not that of {newest}");
+    }
+    one.close().await;
+    other.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_worker_that_asks_two_replicas_at_once_keeps_what_both_gave_it() {
+    let database = TestDatabase::migrated();
+    let (one, _) = replica(&database.url(), 1).await;
+    let (other, _) = replica(&database.url(), 2).await;
+    let tenant = Tenant::default();
+    let registered = one.catalog.register(&tenant, fan(1), "playbook", false).await;
+    let catalog = Some(registered.expect("a playbook").0.id);
+    for round in 0..20 {
+        for _ in 0..8 {
+            let request = StartRequest { catalog, ..StartRequest::default() };
+            one.executions.start(&tenant, request).await.expect("a start");
+        }
+        // Another process of the name: what that held before is lost, and nothing of what it gets.
+        let asks = |control: Arc<Control>| {
+            let request = LeaseRequest {
+                worker: "w".to_owned(),
+                pool: None,
+                kinds: None,
+                max: 4,
+                wait: Duration::ZERO,
+                public_key: Some(format!("key-{round}")),
+            };
+            let tenant = Tenant::default();
+            async move { control.leasing.lease(&tenant, &None, request).await.expect("an answer") }
+        };
+        let (first, second) =
+            tokio::join!(tokio::spawn(asks(one.clone())), tokio::spawn(asks(other.clone())));
+        let leased = first.expect("no panic").into_iter().chain(second.expect("no panic"));
+        let ids: Vec<CommandId> = leased.map(|leased| leased.row.id).collect();
+        assert!(!ids.is_empty());
+        one.leasing.end_overdue().await.expect("a look");
+        let renewed = other.leasing.renew(&tenant, &None, "w", &ids).await.expect("an answer");
+        assert_eq!(renewed, Renewed::default(), "round {round}");
+    }
     one.close().await;
     other.close().await;
 }

@@ -6,7 +6,7 @@ use noetl_model::{CatalogId, Tenant, Timestamp};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::{CatalogEntry, NewEntry, Store};
+use crate::{CatalogEntry, CatalogSize, NewEntry, Store};
 
 pub async fn a_registered_entry_is_read_back(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
@@ -36,6 +36,20 @@ pub async fn a_registered_entry_is_read_back(store: Arc<dyn Store>) {
     assert_eq!(by_path.expect("a read").as_ref(), Some(&expected));
     let unknown = store.entry(&tenant, CatalogId::new(2)).await;
     assert_eq!(unknown.expect("a read"), None);
+}
+
+pub async fn what_a_tenant_has_is_measured_with_what_it_deleted(store: Arc<dyn Store>) {
+    let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
+    for (id, content) in [(1, "four"), (2, "größe")] {
+        let new = NewEntry { content: content.to_owned(), ..entry(id, "demo/a") };
+        register(&*store, &mine, new).await;
+    }
+    let at = Some(Timestamp::from_micros(9));
+    store.set_deleted(&mine, "demo/a", Some(1), at).await.expect("deleted");
+    let size = store.catalog_size(&mine).await.expect("a size");
+    assert_eq!(size, CatalogSize { documents: 2, bytes: 11 });
+    let size = store.catalog_size(&theirs).await.expect("a size");
+    assert_eq!(size, CatalogSize { documents: 0, bytes: 0 });
 }
 
 pub async fn versions_count_per_path_and_tenant(store: Arc<dyn Store>) {

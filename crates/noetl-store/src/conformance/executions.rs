@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_model::{CatalogId, ExecutionId, Fact, Seq, Tenant, Timestamp};
 
 use super::story::{Story, done, failure, log, said, write};
-use crate::{ExecutionFilter, ExecutionStatus, Store};
+use crate::{ExecutionFilter, ExecutionStatus, Started, Store, Stretches};
 
 pub async fn a_row_is_read_back_as_it_was_written(store: Arc<dyn Store>) {
     let mut story = Story::new(10);
@@ -163,6 +163,84 @@ pub async fn a_list_is_filtered_by_parent_and_start(store: Arc<dyn Store>) {
     }
     let filter = ExecutionFilter { parent: Some(ExecutionId::new(10)), ..all() };
     assert_eq!(list(&*store, &Tenant::new("acme"), &filter).await, Vec::<i64>::new());
+}
+
+pub async fn a_list_is_filtered_by_time_and_text(store: Arc<dyn Store>) {
+    for (id, path, started_at, fails) in
+        [(1010, "Demo/a", 5, false), (1011, "demo/b", 6, true), (1012, "other/Ä_%", 7, true)]
+    {
+        let mut story = Story::new(id);
+        story.row.path = Arc::from(path);
+        story.row.started_at = Timestamp::from_micros(started_at);
+        write(&*store, story.start()).await;
+        if fails {
+            let failed = Fact::PlaybookFailed { step: Arc::from("a"), failure: failure() };
+            write(&*store, story.then(vec![failed])).await;
+        }
+    }
+    let written = error_of(&*store, 1011).await;
+    let failed = Some(ExecutionStatus::Failed);
+    for (status, after, before, text, expected) in [
+        (None, Some(6), None, None, vec![1012, 1011]),
+        (None, Some(6), Some(7), None, vec![1011]),
+        (failed, Some(7), None, None, vec![1012]),
+        (None, Some(8), None, None, vec![]),
+        (None, None, None, Some("DEMO"), vec![1011, 1010]),
+        (None, None, None, Some("ä_%"), vec![1012]),
+        (None, None, None, Some("011"), vec![1011]),
+        (failed, None, None, Some("101"), vec![1012, 1011]),
+        (failed, None, None, Some(written.as_str()), vec![1012, 1011]),
+        (None, None, None, Some(""), vec![1012, 1011, 1010]),
+        (None, None, None, Some("%"), vec![1012]),
+    ] {
+        let filter = ExecutionFilter {
+            status,
+            started_after: after.map(Timestamp::from_micros),
+            started_before: before.map(Timestamp::from_micros),
+            text: text.map(str::to_owned),
+            ..all()
+        };
+        let listed = list(&*store, &Tenant::default(), &filter).await;
+        assert_eq!(listed, expected, "{filter:?}");
+    }
+}
+
+/// Why an execution failed, as its row says.
+async fn error_of(store: &dyn Store, id: i64) -> String {
+    let row = store.execution(&Tenant::default(), ExecutionId::new(id)).await.expect("a row");
+    row.and_then(|row| row.error).expect("an error")
+}
+
+pub async fn executions_are_counted_by_start(store: Arc<dyn Store>) {
+    for (id, tenant, started_at, ends) in [
+        (10, "default", 99, false),
+        (11, "default", 100, true),
+        (12, "default", 109, true),
+        (13, "default", 109, false),
+        (14, "default", 110, false),
+        (15, "default", 129, false),
+        (16, "default", 130, false),
+        (17, "acme", 100, false),
+    ] {
+        let mut story = Story::new(id).of(tenant);
+        story.row.started_at = Timestamp::from_micros(started_at);
+        write(&*store, story.start()).await;
+        if ends {
+            write(&*store, story.then(vec![done()])).await;
+        }
+    }
+    let stretch = Stretches { from: Timestamp::from_micros(100), width_micros: 10, count: 3 };
+    let counts = store.executions_by_start(&Tenant::default(), stretch).await.expect("counts");
+    let (completed, running) = (ExecutionStatus::Completed, ExecutionStatus::Running);
+    let expected = [
+        Started { place: 0, status: completed, count: 2 },
+        Started { place: 0, status: running, count: 1 },
+        Started { place: 1, status: running, count: 1 },
+        Started { place: 2, status: running, count: 1 },
+    ];
+    assert_eq!(counts, expected);
+    let none = store.executions_by_start(&Tenant::new("nobody"), stretch).await.expect("counts");
+    assert_eq!(none, []);
 }
 
 pub async fn a_path_filter_ignores_case_and_takes_every_character_as_it_is(store: Arc<dyn Store>) {

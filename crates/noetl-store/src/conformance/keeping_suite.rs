@@ -34,6 +34,9 @@ macro_rules! conformance_of_keeping {
                 a_repeated_use_changes_nothing,
                 uses_are_listed_latest_first_and_by_filter,
                 a_purge_takes_the_earliest_uses_up_to_its_limit,
+                uses_are_linked_in_the_order_they_were_recorded,
+                a_purged_use_leaves_its_link,
+                uses_that_come_at_once_make_one_chain,
             },
             tokens::{
                 a_token_is_read_back,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use noetl_model::{AuditId, ExecutionId, Tenant, Timestamp};
 
-use crate::{AuditFilter, SecretUse, Store};
+use crate::{AuditChain, AuditFilter, AuditHead, AuditLink, SecretUse, Store};
 
 pub async fn a_use_is_read_back(store: Arc<dyn Store>) {
     let tenant = Tenant::default();
@@ -97,6 +97,85 @@ pub async fn a_purge_takes_the_earliest_uses_up_to_its_limit(store: Arc<dyn Stor
         assert_eq!(ids, left, "{age:?} {limit}");
     }
     assert_eq!(store.secret_uses(&theirs, &all()).await.expect("a list"), []);
+}
+
+pub async fn uses_are_linked_in_the_order_they_were_recorded(store: Arc<dyn Store>) {
+    let acme = Tenant::new("acme");
+    let start = store.audit_chain().await.expect("a chain");
+    assert_eq!(start, AuditChain { head: AuditHead::START, outside: 0 });
+    let mut head = start.head;
+    let mut expected = Vec::new();
+    // Later ones may have happened before, and texts may hold anything.
+    let odd =
+        SecretUse {
+            credential: "a:b\n\u{2028}ü".into(), notes: Some(String::new()), ..used(5, 7)
+        };
+    for (tenant, used) in
+        [(Tenant::default(), used(9, 30)), (acme.clone(), used(3, 10)), (acme.clone(), odd)]
+    {
+        assert!(store.audit_secret(&tenant, used.clone()).await.expect("added"));
+        assert!(!store.audit_secret(&tenant, used.clone()).await.expect("a repeat"));
+        let (link, next) = head.next(&tenant, &used);
+        expected.push(AuditLink { used: Some((tenant, used)), ..link });
+        head = next;
+        assert_eq!(store.audit_chain().await.expect("a chain").head, head);
+    }
+    assert_eq!(store.audit_links(0, 10).await.expect("links"), expected);
+    assert_eq!(store.audit_links(1, 1).await.expect("links"), expected[1..2]);
+    assert_eq!(store.audit_links(3, 10).await.expect("links"), []);
+    for link in &expected {
+        assert_eq!(link.is_as_recorded(), Some(true));
+    }
+}
+
+pub async fn a_purged_use_leaves_its_link(store: Arc<dyn Store>) {
+    let tenant = Tenant::default();
+    for id in 1..=3 {
+        store.audit_secret(&tenant, used(id, id)).await.expect("added");
+    }
+    let before = store.audit_links(0, 10).await.expect("links");
+    let head = store.audit_chain().await.expect("a chain");
+    assert_eq!(store.purge_secret_uses(Duration::ZERO, 2).await.expect("a purge"), 2);
+    assert_eq!(store.audit_chain().await.expect("a chain"), head);
+    let after = store.audit_links(0, 10).await.expect("links");
+    assert_eq!(after[2], before[2]);
+    for (after, before) in after.iter().zip(&before).take(2) {
+        assert_eq!((after.is_as_recorded(), &after.hash), (None, &before.hash));
+    }
+    // The same id again is another use.
+    store.audit_secret(&tenant, used(1, 9)).await.expect("added");
+    let links = store.audit_links(0, 10).await.expect("links");
+    assert_eq!(
+        links.iter().map(|link| link.used.is_some()).collect::<Vec<_>>(),
+        [false, false, true, true]
+    );
+    let mut before = AuditHead::START.hash;
+    for link in links {
+        assert!(link.follows(&before), "{link:?}");
+        before = link.hash;
+    }
+}
+
+pub async fn uses_that_come_at_once_make_one_chain(store: Arc<dyn Store>) {
+    let mut recording = Vec::new();
+    for id in 1..=40 {
+        let store = store.clone();
+        recording.push(tokio::spawn(async move {
+            store.audit_secret(&Tenant::default(), used(id, id)).await.expect("added")
+        }));
+    }
+    for one in recording {
+        assert!(one.await.expect("no panic"));
+    }
+    let links = store.audit_links(0, 100).await.expect("links");
+    let mut before = AuditHead::START;
+    for link in links {
+        assert!(link.follows(&before.hash) && link.is_as_recorded() == Some(true), "{link:?}");
+        before = AuditHead { seq: before.seq + 1, hash: link.hash };
+        assert_eq!(link.seq, before.seq);
+    }
+    assert_eq!(before.seq, 40);
+    assert_eq!(store.audit_chain().await.expect("a chain").head, before);
 }
 
 pub(super) fn used(id: i64, at: i64) -> SecretUse {

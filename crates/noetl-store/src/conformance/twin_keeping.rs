@@ -387,4 +387,6 @@ async fn compare_secrets(place: &str, twins: &Twins, tenant: &Tenant) {
     ] {
         let _ = both!(twins, place, s => s.secret_uses(tenant, &filter));
     }
+    let _ = both!(twins, place, s => s.audit_chain());
+    let _ = both!(twins, place, s => s.audit_links(0, 1000));
 }

@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use noetl_model::{CatalogId, Tenant, Timestamp};
 
 use super::MemoryStore;
-use crate::{Catalog, CatalogEntry, CatalogHead, CatalogVersion, NewEntry, StoreError};
+use crate::{
+    Catalog, CatalogEntry, CatalogHead, CatalogSize, CatalogVersion, NewEntry, StoreError,
+};
 
 #[async_trait]
 impl Catalog for MemoryStore {
@@ -80,6 +82,16 @@ impl Catalog for MemoryStore {
         let state = self.state();
         let at_path = state.entries_of(tenant).filter(|entry| entry.path == path);
         Ok(highest_first(at_path.map(version).collect()))
+    }
+
+    async fn catalog_size(&self, tenant: &Tenant) -> Result<CatalogSize, StoreError> {
+        let state = self.state();
+        let mut size = CatalogSize { documents: 0, bytes: 0 };
+        for entry in state.entries_of(tenant) {
+            size.documents += 1;
+            size.bytes += entry.content.len() as u64;
+        }
+        Ok(size)
     }
 
     async fn set_deleted(

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use noetl_model::{AuditId, ExecutionId, ResultId, Tenant, Timestamp};
 
 use crate::{
-    Credential, Digest, KeychainEntry, NewResult, Object, Plugin, SecretUse, Token, Variable,
+    AuditLink, Credential, Digest, KeychainEntry, NewResult, Object, Plugin, SecretUse, Token,
+    Variable,
 };
 
 /// Everything there is, by the keys the traits name.
@@ -14,6 +15,8 @@ pub(super) struct Kept {
     pub(super) credentials: BTreeMap<(Tenant, String), Credential>,
     pub(super) keychain: BTreeMap<(Tenant, String), KeychainEntry>,
     pub(super) audit: BTreeMap<AuditId, (Tenant, SecretUse)>,
+    /// Links of uses, in their order; they outlive what they are of.
+    pub(super) links: Vec<(AuditLink, AuditId)>,
     pub(super) tokens: BTreeMap<String, Token>,
     pub(super) variables: BTreeMap<(Tenant, ExecutionId, String), Variable>,
     pub(super) results: BTreeMap<ResultId, (Tenant, NewResult)>,

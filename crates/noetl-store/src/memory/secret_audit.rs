@@ -5,22 +5,42 @@ use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::Tenant;
+use noetl_model::{AuditId, Tenant};
 
 use super::MemoryStore;
 use super::kept::purge;
-use crate::{AuditFilter, SecretAudit, SecretUse, StoreError};
+use crate::{AuditChain, AuditFilter, AuditHead, AuditLink, SecretAudit, SecretUse, StoreError};
 
 #[async_trait]
 impl SecretAudit for MemoryStore {
     async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError> {
-        match self.state().kept.audit.entry(used.id) {
+        let kept = &mut self.state().kept;
+        match kept.audit.entry(used.id) {
             Entry::Occupied(_) => Ok(false),
             Entry::Vacant(place) => {
+                let (link, _) = head(&kept.links).next(tenant, &used);
+                kept.links.push((link, used.id));
                 place.insert((tenant.clone(), used));
                 Ok(true)
             }
         }
+    }
+
+    async fn audit_chain(&self) -> Result<AuditChain, StoreError> {
+        Ok(AuditChain { head: head(&self.state().kept.links), outside: 0 })
+    }
+
+    async fn audit_links(&self, after: i64, limit: usize) -> Result<Vec<AuditLink>, StoreError> {
+        let state = self.state();
+        let kept = &state.kept;
+        let links = kept.links.iter().filter(|(link, _)| link.seq > after).take(limit);
+        let with_use = links.map(|(link, id)| {
+            // A use that was purged may have come again, with a link of its own.
+            let newest = kept.links.iter().rfind(|(_, of)| of == id).map(|(link, _)| link.seq);
+            let used = kept.audit.get(id).filter(|_| newest == Some(link.seq));
+            AuditLink { used: used.cloned(), ..link.clone() }
+        });
+        Ok(with_use.collect())
     }
 
     async fn secret_uses(
@@ -42,4 +62,8 @@ impl SecretAudit for MemoryStore {
             Some(used.at).filter(|at| *at < until)
         }))
     }
+}
+
+fn head(links: &[(AuditLink, AuditId)]) -> AuditHead {
+    links.last().map_or(AuditHead::START, |(link, _)| AuditHead { seq: link.seq, hash: link.hash })
 }

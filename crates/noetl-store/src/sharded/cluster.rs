@@ -11,13 +11,14 @@ use noetl_model::{
 
 use super::Sharded;
 use crate::{
-    Advanced, AuditFilter, Catalog, CatalogEntry, CatalogHead, CatalogVersion, Credential,
-    CredentialFilter, Credentials, Cursors, Keychain, KeychainEntry, KeychainFilter, Lease, Leases,
-    NewCredential, NewEntry, NewKeychainEntry, NewNote, NewRuntime, NewSchedule, NewSubscription,
-    NewToken, Noted, Object, ObjectSummary, Objects, Plugin, PluginSummary, Plugins, Reserved,
-    RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes, ScheduleRow, Schedules, Sealed, SealedPlace,
-    SealedRow, SealedRows, SecretAudit, SecretUse, Stamp, StoreError, SubscriptionAction,
-    SubscriptionRow, SubscriptionState, Subscriptions, Token, Tokens,
+    Advanced, AuditChain, AuditFilter, AuditLink, Catalog, CatalogEntry, CatalogHead, CatalogSize,
+    CatalogVersion, Credential, CredentialFilter, Credentials, Cursors, Keychain, KeychainEntry,
+    KeychainFilter, Lease, Leases, NewCredential, NewEntry, NewKeychainEntry, NewNote, NewRuntime,
+    NewSchedule, NewSubscription, NewToken, Noted, Object, ObjectSummary, Objects, Plugin,
+    PluginSummary, Plugins, Reserved, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes,
+    ScheduleRow, Schedules, Sealed, SealedPlace, SealedRow, SealedRows, SecretAudit, SecretUse,
+    Stamp, StoreError, SubscriptionAction, SubscriptionRow, SubscriptionState, Subscriptions,
+    Token, Tokens,
 };
 
 /// Makes a trait of one that passes every call on to the cluster store.
@@ -39,6 +40,7 @@ in_cluster! { Catalog {
     fn entries(tenant: &Tenant, kind: Option<&str>) -> Vec<CatalogEntry>;
     fn newest_of(tenant: &Tenant, kind: &str) -> Vec<CatalogHead>;
     fn versions(tenant: &Tenant, path: &str) -> Vec<CatalogVersion>;
+    fn catalog_size(tenant: &Tenant) -> CatalogSize;
     fn set_deleted(
         tenant: &Tenant,
         path: &str,
@@ -151,6 +153,8 @@ in_cluster! { SealedRows {
 in_cluster! { SecretAudit {
     fn audit_secret(tenant: &Tenant, used: SecretUse) -> bool;
     fn secret_uses(tenant: &Tenant, filter: &AuditFilter) -> Vec<SecretUse>;
+    fn audit_chain() -> AuditChain;
+    fn audit_links(after: i64, limit: usize) -> Vec<AuditLink>;
     fn purge_secret_uses(age: Duration, limit: usize) -> usize;
 } }
 

@@ -144,6 +144,12 @@ impl EventLog for Sharded {
         select_all(self.shards.iter().map(|shard| shard.store.others_left_work())).await;
     }
 
+    async fn say_work_left(&self) -> Result<(), StoreError> {
+        let said =
+            self.shards.iter().map(async |shard| shard.named(shard.store.say_work_left().await));
+        join_all(said).await.into_iter().collect()
+    }
+
     async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
         let number = self.number_of(execution);
         let shard = &self.shards[number];

@@ -12,8 +12,8 @@ use noetl_model::{CommandId, ExecutionId, Tenant};
 use super::spread::Spread;
 use super::{Part, Sharded};
 use crate::{
-    CommandRow, Commands, ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, StoreError,
-    Wanted,
+    CommandRow, Commands, ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, Started,
+    StoreError, Stretches, Wanted,
 };
 
 #[async_trait]
@@ -56,6 +56,21 @@ impl Executions for Sharded {
             *count += more;
         }
         Ok(counts.into_values().collect())
+    }
+
+    async fn executions_by_start(
+        &self,
+        tenant: &Tenant,
+        stretch: Stretches,
+    ) -> Result<Vec<Started>, StoreError> {
+        let mut counts = BTreeMap::new();
+        let all = self.all(|store| store.executions_by_start(tenant, stretch)).await?.concat();
+        for Started { place, status, count: more } in all {
+            let (_, count) = counts.entry((place, status.as_str())).or_insert((status, 0));
+            *count += more;
+        }
+        let started = |((place, _), (status, count))| Started { place, status, count };
+        Ok(counts.into_iter().map(started).collect())
     }
 
     async fn every_execution(

@@ -19,23 +19,31 @@ impl Holdings for FrailStore {
         commands: &[CommandId],
         lasts: Duration,
     ) -> Result<Vec<CommandId>, StoreError> {
-        self.answer()?;
-        self.inner.renew_held(scope, worker, commands, lasts).await
+        self.asks("renew_held").await?;
+        let mut answer = self.inner.renew_held(scope, worker, commands, lasts).await?;
+        self.answered("renew_held", &mut answer).await?;
+        Ok(answer)
     }
 
     async fn heard_of(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
-        self.answer()?;
-        self.inner.heard_of(scope, worker).await
+        self.asks("heard_of").await?;
+        let mut answer = self.inner.heard_of(scope, worker).await?;
+        self.answered("heard_of", &mut answer).await?;
+        Ok(answer)
     }
 
     async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
-        self.answer()?;
-        self.inner.end_held(scope, worker).await
+        self.asks("end_held").await?;
+        let mut answer = self.inner.end_held(scope, worker).await?;
+        self.answered("end_held", &mut answer).await?;
+        Ok(answer)
     }
 
     async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
-        self.answer()?;
-        self.inner.held(commands).await
+        self.asks("held").await?;
+        let mut answer = self.inner.held(commands).await?;
+        self.answered("held", &mut answer).await?;
+        Ok(answer)
     }
 
     async fn take_ended(
@@ -43,8 +51,10 @@ impl Holdings for FrailStore {
         limit: usize,
         again: Duration,
     ) -> Result<Vec<CommandRow>, StoreError> {
-        self.answer()?;
-        self.inner.take_ended(limit, again).await
+        self.asks("take_ended").await?;
+        let mut answer = self.inner.take_ended(limit, again).await?;
+        self.answered("take_ended", &mut answer).await?;
+        Ok(answer)
     }
 }
 
@@ -56,8 +66,10 @@ impl Database for FrailStore {
     }
 
     async fn table_names(&self) -> Result<Vec<String>, StoreError> {
-        self.answer()?;
-        self.inner.table_names().await
+        self.asks("table_names").await?;
+        let mut answer = self.inner.table_names().await?;
+        self.answered("table_names", &mut answer).await?;
+        Ok(answer)
     }
 
     fn connections(&self) -> Option<Connections> {

@@ -31,6 +31,8 @@ impl Logs for FrailStore {
         lines: Vec<NewLine>,
     ) -> Result<Option<u64>, StoreError> {
         self.answer()?;
+        // The sender is this store's own, so it is there as long as this call.
+        let _ = self.holds_lines.subscribe().wait_for(|holds| !holds).await;
         self.inner.append_lines(execution, lines).await
     }
 

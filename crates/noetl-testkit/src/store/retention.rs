@@ -9,7 +9,9 @@ use super::FrailStore;
 #[async_trait]
 impl Retention for FrailStore {
     async fn purge(&self, policy: &Policy, dry_run: bool) -> Result<Report, StoreError> {
-        self.answer()?;
-        self.inner.purge(policy, dry_run).await
+        self.asks("purge").await?;
+        let mut answer = self.inner.purge(policy, dry_run).await?;
+        self.answered("purge", &mut answer).await?;
+        Ok(answer)
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::Tenant;
 use noetl_store::{
-    AuditFilter, NewToken, Sealed, SealedPlace, SealedRow, SealedRows, SecretAudit, SecretUse,
-    StoreError, Token, Tokens,
+    AuditChain, AuditFilter, AuditLink, NewToken, Sealed, SealedPlace, SealedRow, SealedRows,
+    SecretAudit, SecretUse, StoreError, Token, Tokens,
 };
 
 use super::FrailStore;
@@ -51,6 +51,16 @@ impl SecretAudit for FrailStore {
     ) -> Result<Vec<SecretUse>, StoreError> {
         self.answer()?;
         self.inner.secret_uses(tenant, filter).await
+    }
+
+    async fn audit_chain(&self) -> Result<AuditChain, StoreError> {
+        self.answer()?;
+        self.inner.audit_chain().await
+    }
+
+    async fn audit_links(&self, after: i64, limit: usize) -> Result<Vec<AuditLink>, StoreError> {
+        self.answer()?;
+        self.inner.audit_links(after, limit).await
     }
 
     async fn purge_secret_uses(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {

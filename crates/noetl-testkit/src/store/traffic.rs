@@ -15,21 +15,7 @@ use noetl_store::{
 };
 
 use super::FrailStore;
-
-/// Passes every call on while the store is up.
-macro_rules! pass_on {
-    ($seam:ident {$(
-        fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;
-    )*}) => {
-        #[async_trait]
-        impl $seam for FrailStore {$(
-            async fn $name(&self, $($argument: $type),*) -> Result<$answer, StoreError> {
-                self.answer()?;
-                self.inner.$name($($argument),*).await
-            }
-        )*}
-    };
-}
+use super::line::pass_on;
 
 pass_on! { Leases {
     fn acquire(name: &str, holder: &str, ttl: Duration) -> Option<Lease>;

@@ -140,13 +140,15 @@ async fn announcements_that_come_twice_and_late_change_nothing() {
     let first = Twin::start(options(&app, &nats, "w1"));
     let second = Twin::start(options(&app, &nats, "w2"));
     all_end(&app, &ids).await;
+    let claims = || [first.seen.claims(), second.seen.claims()].concat();
+    let refused = || claims().into_iter().filter(|status| *status == 409).count();
+    // Who holds a command and claims it once more is told that it does; anybody else is refused.
+    let all = TIMES * STEPS + copied;
+    until("a claim for every copy", async || claims().len() >= all).await;
     // Long after the end of everything.
+    let before = refused();
     let late = again("late").await;
-    let refused = || {
-        let claims = first.seen.claims().into_iter().chain(second.seen.claims());
-        claims.filter(|status| *status == 409).count()
-    };
-    until("every copy to be refused", async || refused() >= copied + late).await;
+    until("every copy to be refused", async || refused() >= before + late).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     all_end(&app, &ids).await;
     first.kill().await;

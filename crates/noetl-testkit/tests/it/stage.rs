@@ -17,7 +17,7 @@ use noetl_testkit::{TestApp, TestAppBuilder};
 use tokio::task::JoinHandle;
 
 /// How long anything may take. Reached only when something hangs.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How often what was lost is looked for here: far more often than in production.
 const LOOK: Duration = Duration::from_millis(300);
@@ -63,8 +63,8 @@ pub(crate) async fn ready(nats: &TestNats) {
     let bus = bus(nats);
     bus.connected().await;
     let is_there = async || {
-        let found = noetl_bus::CommandBus::consumers(&*bus, "noetl_commands").await;
-        matches!(found, Ok(Some(readers)) if !readers.is_empty())
+        let found = noetl_bus::CommandBus::state(&*bus, "noetl_commands").await;
+        matches!(found, Ok(Some(stream)) if !stream.consumers.is_empty())
     };
     until("the stream of commands", is_there).await;
 }

@@ -37,53 +37,6 @@ async fn a_program_without_duckdb_says_how_to_get_one() {
     for (kind, config) in asked {
         let failure = run(kind, config).await.unwrap_err();
         assert_eq!(failure.kind, FailureKind::ToolMissing);
-        assert!(failure.message.contains("--features duckdb"), "{failure}");
+        assert!(failure.message.contains("--features duckdb-bundled"), "{failure}");
     }
-}
-
-#[cfg(feature = "duckdb")]
-#[tokio::test]
-async fn duckdb_answers_in_the_same_shape() {
-    let text = "create table t (a int, b decimal(8, 2)); insert into t values (1, 2.50), (2, null); \
-                insert into t values (3, 1) returning a; \
-                select a, b, [a] as c, {'x': a} as d, date '2024-02-29' as e from t order by a";
-    let answer = run("duckdb", json!({"query": text})).await.unwrap();
-    assert_eq!(answer["command_1"], json!({"affected_rows": 2}));
-    assert_eq!(answer["command_2"]["rows"], json!([{"a": 3}]));
-    assert_eq!(answer["columns"], json!(["a", "b", "c", "d", "e"]));
-    assert_eq!(
-        answer["rows"][0],
-        json!({"a": 1, "b": 2.5, "c": [1], "d": {"x": 1}, "e": "2024-02-29"})
-    );
-    let named = json!({"query": "select ?::int as v", "params": {"a": 1}});
-    assert_eq!(run("duckdb", named).await.unwrap_err().kind, FailureKind::Config);
-    let named = json!({"query": "select :a::int + 1 as v", "params": {"a": 1}});
-    assert_eq!(run("duckdb", named).await.unwrap()["rows"], json!([{"v": 2}]));
-    let directory = tempfile::tempdir().unwrap();
-    let path = |name: &str| directory.path().join(name).display().to_string();
-    let side = |kind: &str, more: serde_json::Value| {
-        let mut side = json!({"kind": kind, "db_path": path(kind)});
-        side.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        side
-    };
-    let table = "create table t (a integer primary key, b blob)";
-    for kind in ["duckdb", "sqlite"] {
-        run(kind, side(kind, json!({"query": table}))).await.unwrap();
-    }
-    let rows = json!({"query": "select i as a, '\\x00'::blob as b from range(3000) r(i)"});
-    let target = json!({"table": "t", "mode": "upsert", "key": "a"});
-    for (from, to, query) in
-        [("duckdb", "sqlite", rows), ("sqlite", "duckdb", json!({"query": "select a, b from t"}))]
-    {
-        let config = json!({"source": side(from, query), "target": side(to, target.clone())});
-        assert_eq!(run("transfer", config).await.unwrap()["rows_transferred"], 3000);
-    }
-    let count = json!({"query": "select count(*) as n, min(b) as b from t"});
-    let answer = run("duckdb", side("duckdb", count)).await.unwrap();
-    assert_eq!(answer["rows"], json!([{"n": 3000, "b": "AA=="}]));
-    let endless = json!({
-        "query": "select count(*) from range(1000000000000) a, range(1000000) b",
-        "timeout": "200ms",
-    });
-    assert_eq!(run("duckdb", endless).await.unwrap_err().kind, FailureKind::Timeout);
 }

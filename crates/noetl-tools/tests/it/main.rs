@@ -5,6 +5,8 @@
     reason = "helpers are part of the tests, and a test that cannot go on should stop"
 )]
 
+#[cfg(feature = "duckdb")]
+mod duckdb;
 mod harness;
 mod http;
 mod kinds;

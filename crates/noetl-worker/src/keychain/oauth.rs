@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use noetl_control::keychain_settings::{alias, label, text};
 use noetl_model::{Failure, FailureKind, Map, Value};
 
-use super::{Keychain, Search, alias, label, text, unusable};
+use super::{Keychain, Search, unusable};
 use crate::call;
 use crate::tokens::Token;
 

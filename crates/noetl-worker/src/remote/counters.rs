@@ -15,8 +15,11 @@ pub struct Counters {
     unanswered: AtomicU64,
     lines_dropped: AtomicU64,
     uploaded: AtomicU64,
+    heard: AtomicU64,
     running: AtomicU64,
     is_away: AtomicBool,
+    has_bus: AtomicBool,
+    hears: AtomicBool,
 }
 
 /// Something that happened once more.
@@ -40,6 +43,8 @@ pub(crate) enum Happened {
     LineDropped,
     /// A large result was sent.
     Uploaded,
+    /// A command was announced to this worker.
+    Heard,
 }
 
 impl Counters {
@@ -54,6 +59,7 @@ impl Counters {
             Happened::Unanswered => &self.unanswered,
             Happened::LineDropped => &self.lines_dropped,
             Happened::Uploaded => &self.uploaded,
+            Happened::Heard => &self.heard,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -70,6 +76,22 @@ impl Counters {
     /// Whether the server answered when it was last asked.
     pub fn is_away(&self) -> bool {
         self.is_away.load(Ordering::Relaxed)
+    }
+
+    /// Notes that this worker is to hear announcements.
+    pub(crate) fn set_bus(&self) {
+        self.has_bus.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes whether it hears them. Whether that is news.
+    pub(crate) fn set_hears(&self, hears: bool) -> bool {
+        self.hears.swap(hears, Ordering::Relaxed) != hears
+    }
+
+    /// Whether it hears announcements just now; `None` when it was told of no bus.
+    pub fn hears(&self) -> Option<bool> {
+        let hears = self.hears.load(Ordering::Relaxed);
+        self.has_bus.load(Ordering::Relaxed).then_some(hears)
     }
 
     /// How many commands it holds.
@@ -94,6 +116,11 @@ impl Counters {
         put("commands_running", "gauge", "Commands that are held.", self.running());
         let is_there = u64::from(!self.is_away());
         put("server_up", "gauge", "Whether the server answered when it was last asked.", is_there);
+        if let Some(hears) = self.hears() {
+            put("bus_up", "gauge", "Whether announcements are heard.", u64::from(hears));
+            let heard = read(&self.heard);
+            put("announcements_total", "counter", "Announcements that were heard.", heard);
+        }
         for (name, help, counter) in [
             ("commands_taken_total", "Commands that were taken.", &self.taken),
             ("commands_done_total", "Commands that ended well.", &self.done),
@@ -123,8 +150,14 @@ mod tests {
         counters.set_running(3);
         assert!(counters.set_away(true));
         assert!(!counters.set_away(true));
+        assert!(!counters.render(16).contains("bus_up"), "there is no bus");
+        counters.set_bus();
+        counters.count(Happened::Heard);
+        assert!(counters.set_hears(true) && !counters.set_hears(true));
         let text = counters.render(16);
         for line in [
+            "noetl_worker_bus_up 1",
+            "noetl_worker_announcements_total 1",
             "noetl_worker_slots 16",
             "noetl_worker_commands_running 3",
             "noetl_worker_server_up 0",

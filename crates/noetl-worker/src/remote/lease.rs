@@ -61,42 +61,10 @@ impl CommandSource for HttpLease {
     type Claim = Lent;
 
     async fn take(&self, free: usize) -> Option<Vec<(Command, Lent)>> {
-        let request = LeaseRequest {
-            worker_id: self.link.name.clone(),
-            pool: self.pool.clone(),
-            kinds: None,
-            max: free.clamp(1, BATCH_MAX),
-            wait_seconds: WAIT.as_secs_f64(),
-            public_key: Some(self.link.key.public()),
-        };
-        let mut backoff = Backoff::default();
         loop {
-            let asked_at = Instant::now();
-            let asked = tokio::select! {
-                asked = self.link.ask(work::lease(&request)) => asked,
-                () = self.draining.cancelled() => return None,
-            };
-            match asked {
-                Ok(reply) => {
-                    self.link.set_lease(reply.lease_seconds);
-                    let taken = reply.commands.into_iter().filter_map(|it| self.lend(it));
-                    let taken: Vec<_> = taken.collect();
-                    if !taken.is_empty() {
-                        self.link.counters.set_running(self.held.len());
-                        return Some(taken);
-                    }
-                    if asked_at.elapsed() >= TOO_SOON {
-                        backoff.reset();
-                        continue;
-                    }
-                }
-                // One that passes was noted as the server's absence.
-                Err(error) if error.is_passing() => {}
-                Err(error) => warn!(error = chain(&error), "the server gives no commands"),
-            }
-            tokio::select! {
-                () = backoff.pause() => {}
-                () = self.draining.cancelled() => return None,
+            let taken = self.take_within(free, WAIT).await?;
+            if !taken.is_empty() {
+                return Some(taken);
             }
         }
     }
@@ -129,6 +97,58 @@ impl CommandSource for HttpLease {
 }
 
 impl HttpLease {
+    /// Commands that come within this long; none when the server answered that there are none. A
+    /// server that does not answer is asked until it does. `None` once no more are to be taken.
+    pub(crate) async fn take_within(
+        &self,
+        free: usize,
+        wait: Duration,
+    ) -> Option<Vec<(Command, Lent)>> {
+        let (mut backoff, began) = (Backoff::default(), Instant::now());
+        loop {
+            let asked_at = Instant::now();
+            let left = wait.saturating_sub(began.elapsed());
+            let request = self.request(free, left);
+            let asked = tokio::select! {
+                asked = self.link.ask(work::lease(&request)) => asked,
+                () = self.draining.cancelled() => return None,
+            };
+            match asked {
+                Ok(reply) => {
+                    self.link.set_lease(reply.lease_seconds);
+                    let taken = reply.commands.into_iter().filter_map(|it| self.lend(it));
+                    let taken: Vec<_> = taken.collect();
+                    if !taken.is_empty() || left.is_zero() || began.elapsed() >= wait {
+                        self.link.counters.set_running(self.held.len());
+                        return Some(taken);
+                    }
+                    if asked_at.elapsed() >= TOO_SOON {
+                        backoff.reset();
+                        continue;
+                    }
+                }
+                // One that passes was noted as the server's absence.
+                Err(error) if error.is_passing() => {}
+                Err(error) => warn!(error = chain(&error), "the server gives no commands"),
+            }
+            tokio::select! {
+                () = backoff.pause() => {}
+                () = self.draining.cancelled() => return None,
+            }
+        }
+    }
+
+    fn request(&self, free: usize, wait: Duration) -> LeaseRequest {
+        LeaseRequest {
+            worker_id: self.link.name.clone(),
+            pool: self.pool.clone(),
+            kinds: None,
+            max: free.clamp(1, BATCH_MAX),
+            wait_seconds: wait.as_secs_f64(),
+            public_key: Some(self.link.key.public()),
+        }
+    }
+
     /// Holds a command. One that cannot be read is reported as failed: nobody else of this version
     /// could read it either.
     fn lend(&self, leased: LeasedCommand) -> Option<(Command, Lent)> {

@@ -4,10 +4,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_api::tokens::{MadeToken, NewToken, TokenList, TokenRevoked, TokenView};
+use noetl_api::tokens::{MadeToken, NewToken, TokenList, TokenRevoked};
 use noetl_control::{TokenError, TokenRequest, Tokens, UnknownRole};
 use noetl_model::{Clock as _, Tenant, Timestamp};
-use noetl_store::{StoreError, SystemClock, Token};
+use noetl_server::token_view;
+use noetl_store::{StoreError, SystemClock};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -59,12 +60,12 @@ impl Direct {
             };
             Failure::from_error(kind, &error)
         })?;
-        Ok(MadeToken { view: view(kept), token })
+        Ok(MadeToken { view: token_view(kept), token })
     }
 
     pub(super) async fn list(&self) -> Result<TokenList, Failure> {
         let tokens = self.tokens.list(&self.tenant).await.map_err(|error| unanswered(&error))?;
-        Ok(TokenList { tokens: tokens.into_iter().map(view).collect() })
+        Ok(TokenList { tokens: tokens.into_iter().map(token_view).collect() })
     }
 
     pub(super) async fn revoke(&self, id: &str) -> Result<TokenRevoked, Failure> {
@@ -92,17 +93,4 @@ pub(super) fn body(reply: &impl Serialize) -> Result<Value, Failure> {
 
 fn unanswered(error: &StoreError) -> Failure {
     Failure::from_error(Kind::Config, error)
-}
-
-fn view(token: Token) -> TokenView {
-    let Token { tenant, kept, created_at, revoked_at } = token;
-    TokenView {
-        id: kept.id,
-        name: kept.name,
-        role: kept.role,
-        tenant: tenant.to_string(),
-        created_at,
-        expires_at: kept.expires_at,
-        revoked_at,
-    }
 }

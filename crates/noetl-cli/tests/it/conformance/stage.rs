@@ -65,6 +65,7 @@ impl Stage {
             Ok((_, found)) => Ok(found),
             Err(RegisterError::Invalid(found)) => Err(found),
             Err(RegisterError::Store(error)) => panic!("{error}"),
+            Err(RegisterError::Quota(error)) => panic!("{error}"),
         }
     }
 

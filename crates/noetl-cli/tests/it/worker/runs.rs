@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 
 use super::{Site, WorkerProcess, answer, claims, log};
 use crate::dev_process::DevProcess;
+use crate::examples::is_playbook;
 use crate::noetl::{EXAMPLES, playbook, until};
 use crate::shown::{self, Services};
 
 /// Runs examples on a worker of a server, and compares what they print.
 async fn examples(server: &DevProcess, wanted: impl Fn(&str) -> bool) {
     let services = Services::start();
-    let all = shown::all(EXAMPLES, |name| {
-        !["subscription", "schedule", "http", "approval"].contains(&name)
-    });
+    let all =
+        shown::all(EXAMPLES, |name| is_playbook(name) && !["http", "approval"].contains(&name));
     for example in &all {
         let request = RegisterRequest::playbook(&example.text);
         server.client.register(&request, false).await.unwrap();

@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
+use super::told;
 use crate::schedule::{Missed, Overlap, When};
 use crate::{Schedule, check_schedule, is_schedule};
 
@@ -12,17 +13,7 @@ const HEAD: &str = "apiVersion: noetl.io/v1\nkind: Schedule\nmetadata: {name: ni
 /// Everything found in a document, one finding per line with its help below.
 fn report(text: &str) -> String {
     let checked = check_schedule(text);
-    let has_errors =
-        checked.diagnostics.iter().any(|found| found.severity == crate::Severity::Error);
-    assert_eq!(checked.schedule.is_none(), has_errors);
-    let mut report = String::new();
-    for found in checked.diagnostics {
-        report.push_str(&format!("{found}\n"));
-        if let Some(help) = found.help {
-            report.push_str(&format!("  help: {help}\n"));
-        }
-    }
-    report
+    told(checked.diagnostics, checked.schedule.is_some())
 }
 
 fn report_spec(spec: &str) -> String {

@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
+use super::told;
 use crate::subscription::{
     Activation, Mode, OnFull, OnRecovery, Ordering, Propagate, Source, SpoolBackend, SpoolMode,
     VerifyKind,
@@ -15,17 +16,7 @@ const HEAD: &str = "apiVersion: noetl.io/v1\nkind: Subscription\nmetadata: {name
 /// Everything found in a document, one finding per line with its help below.
 fn report(text: &str) -> String {
     let checked = check_subscription(text);
-    let has_errors =
-        checked.diagnostics.iter().any(|found| found.severity == crate::Severity::Error);
-    assert_eq!(checked.subscription.is_none(), has_errors);
-    let mut report = String::new();
-    for found in checked.diagnostics {
-        report.push_str(&format!("{found}\n"));
-        if let Some(help) = found.help {
-            report.push_str(&format!("  help: {help}\n"));
-        }
-    }
-    report
+    told(checked.diagnostics, checked.subscription.is_some())
 }
 
 fn report_spec(spec: &str) -> String {
@@ -217,7 +208,7 @@ fn what_is_missing_is_named_all_at_once() {
     error[E003] at 2:11, metadata: the subscription has neither name nor path
       help: add 'metadata: {name: orders, path: subscriptions/orders}'
     error[E080] at 3:7, spec: 'source' is missing
-      help: write 'source: nats', or another of: nats, pubsub, kafka, webhook
+      help: write 'source: nats', or another of: nats, pubsub, kafka, webhook, postgres, redis, mqtt
     error[E080] at 3:7, spec: 'mode' is missing
       help: write 'mode: pull', or another of: pull, push
     error[E080] at 3:7, spec: the subscription has no 'dispatch'
@@ -262,7 +253,7 @@ fn words_and_numbers_are_those_that_are_possible() {
   auth: 7
 "), @r"
     error[E081] at 6:11, spec.source: 'rabbit' is not possible here
-      help: write nats, pubsub, kafka or webhook
+      help: write nats, pubsub, kafka, webhook, postgres, redis or mqtt
     error[E081] at 7:9, spec.mode: 'pul' is not possible here
       help: did you mean 'pull'? write pull or push
     error[E081] at 8:15, spec.activation: 'sometimes' is not possible here
@@ -457,4 +448,90 @@ fn what_is_wrong_with_a_time_or_an_issuer_is_named() {
     error[E081] at 8:50, spec.ingress.max_bytes: 'max_bytes' is out of range
       help: write a whole number that is at least 1
     ");
+}
+
+#[test]
+fn a_source_of_ours_says_what_it_needs() {
+    let of = |keys: &str| report_spec(&format!("  dispatch: {{playbook: a/b}}\n{keys}"));
+    assert_snapshot!(of("  source: postgres\n  mode: pull\n"), @r"
+    error[E080] at 5:3, spec: the postgres source has no 'url'
+      help: add 'url: postgres://user@host/database', or 'auth:' with the name of a credential
+    error[E080] at 5:3, spec: a postgres source needs 'table' or 'channel'
+      help: add 'table:' whose rows are messages, or 'channel:' to be notified on
+    ");
+    assert_snapshot!(of("  source: postgres\n  mode: pull\n  url: a\n  table: t\n"), @r"
+    error[E080] at 5:3, spec: a table of messages needs 'ack'
+      help: add 'ack: delete', 'ack: update' with 'done', or 'ack: advance'
+    ");
+    assert_snapshot!(of("  source: postgres\n  mode: push\n  url: a\n  channel: c\n  key: id\n"), @r"
+    error[E080] at 5:3, spec: a subscription with 'mode: push' needs 'ingress'
+      help: add 'ingress: {gateway_path: /ingress/orders, verify: {type: …}}'
+    error[E081] at 7:9, spec.mode: a source of kind postgres cannot push
+      help: write 'mode: pull'
+    warning[W114] at 10:3, spec.key: 'key' has no effect without 'table'
+      help: remove it, or add what it is for
+    ");
+    assert_snapshot!(of(
+        "  source: postgres\n  mode: pull\n  auth: a\n  table: t\n  ack: advance\n  claim: c\n  \
+         order_by: o\n  done: d\n  claim_secs: 0\n"), @r"
+    error[E081] at 11:10, spec.claim: rows cannot be claimed and a position be kept of them
+      help: remove 'claim', or write 'ack: delete'
+    error[E081] at 12:13, spec.order_by: a position is one of the key, so rows come in its order
+      help: remove 'order_by', and name it as 'key'
+    warning[W114] at 13:3, spec.done: 'done' has no effect without 'ack: update'
+      help: remove it, or add what it is for
+    error[E081] at 14:15, spec.claim_secs: 'claim_secs' is out of range
+      help: write a whole number from 1 to 86400
+    ");
+    assert_snapshot!(of("  source: postgres\n  mode: pull\n  auth: a\n  table: t\n  ack: update\n"), @r"
+    error[E080] at 5:3, spec: 'ack: update' needs 'done'
+      help: name the column that says so: 'done: handled_at'
+    ");
+    assert_snapshot!(of("  source: redis\n  mode: pull\n  topic: a\n  from: last\n"), @r"
+    error[E080] at 5:3, spec: the redis source has no 'url'
+      help: add 'url: redis://host:6379', or 'auth:' with the name of a credential
+    error[E080] at 5:3, spec: a redis source needs 'stream'
+      help: add 'stream: name-of-the-stream'
+    warning[W102] at 8:3, spec.topic: unknown key 'topic', which has no effect
+      help: remove it; known here: source, mode, activation, auth, runtime, ingress, dispatch, dedup, limits, headers, spool, url, user, password, stream, group, consumer, body, from, claim_secs
+    error[E081] at 9:9, spec.from: 'last' is not possible here
+      help: write first or new
+    ");
+    assert_snapshot!(of("  source: mqtt\n  mode: pull\n  url: a\n  topic: []\n  qos: 3\n"), @r"
+    error[E081] at 9:10, spec.topic: 'topic' lists nothing
+      help: write at least one
+    error[E081] at 10:8, spec.qos: 'qos' is out of range
+      help: write a whole number from 0 to 2
+    ");
+    assert_snapshot!(of("  source: mqtt\n  mode: pull\n  url: a\n  topic: [a, 7]\n"), @r"
+    error[E009] at 9:14, spec.topic[1]: expected text, found a number
+      help: put it in quotes
+    ");
+    assert_snapshot!(of("  source: kafka\n  mode: pull\n  tls: 1\n  mechanism: plain\n"), @r"
+    error[E009] at 8:8, spec.tls: expected true or false, found a number
+      help: write true or false
+    error[E081] at 9:14, spec.mechanism: 'plain' is not possible here
+      help: did you mean 'PLAIN'? write PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
+    ");
+}
+
+#[test]
+fn what_a_source_reads_is_kept_by_name() {
+    let found = subscription(
+        "  source: mqtt\n  mode: pull\n  dispatch: {playbook: a/b}\n  url: mqtt://h\n  topic: [a, b/#]\n  \
+         qos: 1\n  client_id: c\n  version: 5\n",
+    );
+    let connection = json!({
+        "url": "mqtt://h", "topic": ["a", "b/#"], "qos": 1, "client_id": "c", "version": 5,
+    });
+    assert_eq!((found.source, Some(&found.connection)), (Source::Mqtt, connection.as_object()));
+    let found = subscription(
+        "  source: postgres\n  mode: pull\n  dispatch: {playbook: a/b}\n  auth: db\n  table: outbox\n  \
+         ack: update\n  done: done_at\n  claim: held\n  claim_secs: 60\n  poll_ms: 200\n",
+    );
+    let connection = json!({
+        "table": "outbox", "ack": "update", "done": "done_at", "claim": "held", "claim_secs": 60,
+        "poll_ms": 200,
+    });
+    assert_eq!(Some(&found.connection), connection.as_object());
 }

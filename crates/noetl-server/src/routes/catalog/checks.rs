@@ -5,7 +5,7 @@ use noetl_playbook::Severity;
 
 use super::plain;
 use crate::app::App;
-use crate::error::ApiError;
+use crate::error::{ApiError, sentence};
 use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::Json;
@@ -52,14 +52,13 @@ async fn checked(app: &App, request: CheckRequest) -> Result<Json<CheckReply>, A
     let content = plain(request.content)?;
     let catalog = &app.control.catalog;
     let found = catalog.check(&app.tenant, &content, &request.resource_type).await?;
-    let errors = found.diagnostics.iter().filter(|found| found.severity == Severity::Error);
-    let sentence = |found: &noetl_playbook::Diagnostic| {
-        format!("{}:{}: {}", found.line, found.column, found.message)
-    };
+    let diagnostics: Vec<_> = found.diagnostics.iter().map(shape::diagnostic).collect();
+    let errors = diagnostics.iter().zip(&found.diagnostics);
+    let errors = errors.filter(|(_, found)| found.severity == Severity::Error);
     Ok(Json(CheckReply {
         valid: found.is_valid(),
-        errors: errors.map(sentence).collect(),
-        diagnostics: found.diagnostics.iter().map(shape::diagnostic).collect(),
+        errors: errors.map(|(shown, _)| sentence(shown)).collect(),
+        diagnostics,
         path: found.path,
         kind: found.kind,
     }))

@@ -2,14 +2,11 @@
 
 use noetl_api::Id;
 use noetl_api::catalog::{PlaybookContent, PutContent, RegisterReply};
-use noetl_model::CatalogId;
-use noetl_playbook::describe;
-use noetl_store::CatalogEntry;
+use noetl_control::ReplaceError;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::{missing, plain};
-use crate::app::App;
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
 use crate::http::document::Failures;
@@ -39,7 +36,7 @@ pub(crate) async fn get(
     Scoped(app): Scoped,
     Query(query): Query<ContentQuery>,
 ) -> Result<Json<PlaybookContent>, ApiError> {
-    let entry = find(&app, &query.playbook_id).await?;
+    let entry = app.control.catalog.named(&app.tenant, &query.playbook_id).await?;
     let entry = entry.ok_or_else(|| missing(&query.playbook_id))?;
     Ok(Json(PlaybookContent {
         catalog_id: Id::text(entry.id.get()),
@@ -67,29 +64,11 @@ pub(crate) async fn put(
     Json(request): Json<PutContent>,
 ) -> Result<Json<RegisterReply>, ApiError> {
     let content = plain(request.content)?;
-    let path = match find(&app, &query.playbook_id).await? {
-        Some(entry) => entry.path,
-        None => return Err(missing(&query.playbook_id)),
-    };
-    // A text that cannot be described is refused below, with its place.
-    if let Ok(found) = describe(&content) {
-        let own = found.path.or(found.name).unwrap_or_default();
-        if own != path {
-            let message = format!("the document's path is '{own}', and '{path}' is to be replaced");
-            return Err(ApiError::invalid("another_path", message));
-        }
-    }
-    let catalog = &app.control.catalog;
-    let (entry, findings) = catalog.register(&app.tenant, content, "playbook", false).await?;
+    let replaced = app.control.catalog.replace(&app.tenant, &query.playbook_id, content).await;
+    let (entry, findings) = replaced.map_err(|error| match error {
+        ReplaceError::NotFound => missing(&query.playbook_id),
+        ReplaceError::AnotherPath { .. } => ApiError::invalid("another_path", error.to_string()),
+        ReplaceError::Register(error) => error.into(),
+    })?;
     Ok(Json(shape::registered(&entry, &findings)))
-}
-
-async fn find(app: &App, name: &str) -> Result<Option<CatalogEntry>, ApiError> {
-    let catalog = &app.control.catalog;
-    if let Ok(id) = name.parse::<CatalogId>()
-        && let Some(entry) = catalog.entry(&app.tenant, id).await?
-    {
-        return Ok(Some(entry));
-    }
-    Ok(catalog.entry_at(&app.tenant, name, None).await?)
 }

@@ -1,6 +1,7 @@
 //! What a caller may ask for in lists and logs.
 
 use noetl_api::Id;
+use noetl_model::Timestamp;
 use noetl_store::{ExecutionFilter, ExecutionStatus};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -29,6 +30,15 @@ pub(crate) struct ListQuery {
     /// Started by this execution.
     #[param(value_type = Option<Id>)]
     parent_execution_id: Option<String>,
+    /// Started at this time or later, as RFC 3339.
+    #[param(value_type = Option<String>, format = DateTime)]
+    started_after: Option<String>,
+    /// Started before this time.
+    #[param(value_type = Option<String>, format = DateTime)]
+    started_before: Option<String>,
+    /// With this in their path in any case, in their id, or in their error as it is written.
+    #[param(value_type = Option<String>)]
+    text: Option<String>,
     /// At most so many.
     #[param(value_type = Option<u64>)]
     limit: Option<String>,
@@ -68,6 +78,9 @@ pub(crate) struct EventsQuery {
     /// At most so many.
     #[param(value_type = Option<u64>)]
     limit: Option<String>,
+    /// Whether to leave out what is large in `context`, `result` and `meta`: null stands for it.
+    #[param(value_type = Option<bool>)]
+    brief: Option<String>,
 }
 
 impl ListQuery {
@@ -83,7 +96,9 @@ impl ListQuery {
             catalog: catalog.map_err(|error| ApiError::query(format!("catalog_id: {error}")))?,
             parent: parent
                 .map_err(|error| ApiError::query(format!("parent_execution_id: {error}")))?,
-            started_before: None,
+            started_before: instant("started_before", self.started_before.as_deref())?,
+            started_after: instant("started_after", self.started_after.as_deref())?,
+            text: given(self.text.as_deref()).map(str::to_owned),
             offset: usize::try_from(offset).unwrap_or(usize::MAX),
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
         })
@@ -124,16 +139,31 @@ impl EventsQuery {
         count("after", self.after.as_deref())
     }
 
+    /// Whether what is large is left out.
+    pub(crate) fn brief(&self) -> Result<bool, ApiError> {
+        flag("brief", self.brief.as_deref())
+    }
+
     /// How many at most.
     pub(crate) fn limit(&self) -> Result<Option<u64>, ApiError> {
         count("limit", self.limit.as_deref())
     }
 }
 
-fn status_named(text: &str) -> Result<ExecutionStatus, ApiError> {
+/// The status of this name, in any case.
+pub(crate) fn status_named(text: &str) -> Result<ExecutionStatus, ApiError> {
     ExecutionStatus::from_text(&text.to_ascii_uppercase()).ok_or_else(|| {
         let message = "status must be RUNNING, COMPLETED, FAILED or CANCELLED";
         ApiError::query(message)
+    })
+}
+
+/// A time. Where a query was not encoded, the plus of an offset has become a space.
+fn instant(name: &str, text: Option<&str>) -> Result<Option<Timestamp>, ApiError> {
+    let Some(text) = given(text) else { return Ok(None) };
+    let read = text.parse().or_else(|_| text.replace(' ', "+").parse());
+    read.map(Some).map_err(|_| {
+        ApiError::query(format!("{name} must be an RFC 3339 time, as 2026-01-31T12:00:00Z"))
     })
 }
 
@@ -144,6 +174,15 @@ pub(crate) fn count(name: &str, text: Option<&str>) -> Result<Option<u64>, ApiEr
         let message = format!("{name} must be a whole number of at least 0");
         ApiError::query(message)
     })
+}
+
+/// A yes or no; no when it is left out.
+pub(crate) fn flag(name: &str, text: Option<&str>) -> Result<bool, ApiError> {
+    match given(text) {
+        None | Some("false" | "0") => Ok(false),
+        Some("true" | "1") => Ok(true),
+        Some(other) => Err(ApiError::query(format!("{name} must be true or false, not {other}"))),
+    }
 }
 
 pub(crate) fn given(text: Option<&str>) -> Option<&str> {

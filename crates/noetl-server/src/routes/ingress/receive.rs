@@ -7,7 +7,8 @@ use axum::http::{HeaderMap, StatusCode};
 use noetl_api::Id;
 use noetl_api::ingress::IngressReply;
 use noetl_control::{
-    Listener, ListenerError, Message, MessageError, ReceiveError, StartError, SubmitError, TakenIn,
+    Listener, ListenerError, Message, MessageCounts, MessageError, ReceiveError, StartError,
+    SubmitError, TakenIn, TraceOf,
 };
 use noetl_engine::Refusal;
 use noetl_model::{Tenant, Value};
@@ -19,6 +20,7 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Raw};
+use crate::http::traced::Traced;
 use crate::oidc::OidcError;
 
 /// Hand a message to a listener
@@ -96,6 +98,8 @@ async fn taken(app: &App, name: &str, request: Request) -> Result<TakenIn, ApiEr
     let listener = app.control.listeners.open(&app.tenant, name).await;
     let listener = listener.map_err(|failure| not_served(name, failure))?;
     let headers = request.headers().clone();
+    let traced = request.extensions().get::<Traced>().cloned();
+    let trace = traced.map_or(TraceOf::Unsaid, |traced| traced.start(None));
     let signature = known(app, &listener, &headers).await?;
     let most = listener.max_bytes.unwrap_or(u64::MAX);
     let said = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
@@ -114,7 +118,14 @@ async fn taken(app: &App, name: &str, request: Request) -> Result<TakenIn, ApiEr
         (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
     });
     let message = Message { headers: headers.collect(), body: body.into(), signature };
-    let received = app.control.ingress.receive(&app.tenant, &listener, &message).await;
+    let received = app.control.ingress.receive(&app.tenant, &listener, &message, trace).await;
+    let one = MessageCounts { received: 1, ..MessageCounts::default() };
+    let counts = match &received {
+        Ok(received) if received.is_duplicate => MessageCounts { duplicate: 1, ..one },
+        Ok(_) => MessageCounts { dispatched: 1, ..one },
+        Err(_) => MessageCounts { failed: 1, ..one },
+    };
+    app.control.metrics.subscriptions.add(&listener.path, counts);
     received.map_err(not_received)
 }
 

@@ -1,5 +1,6 @@
 //! The kinds of bad input.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use super::document::{Body, Field, Operation};
@@ -40,9 +41,36 @@ pub(super) struct Sent {
 /// What stands for something in the server, by the name of a parameter or a field.
 pub(super) type Good<'a> = &'a dyn Fn(&str) -> String;
 
-/// Every kind of bad input for an operation.
-pub(super) fn of(operation: &Operation, good: Good<'_>) -> Vec<Kind> {
-    let mut kinds = Vec::new();
+/// Kinds as they are found. Only what is wanted is made: some are many megabytes.
+pub(super) struct Kinds<'a> {
+    /// How many are passed over, wanted or not.
+    from: usize,
+    /// Which are wanted, by their labels.
+    is_wanted: &'a dyn Fn(&str) -> bool,
+    found: usize,
+    all: Vec<(usize, Kind)>,
+}
+
+impl<'a> Kinds<'a> {
+    /// Those after the first `from`.
+    pub(super) fn after(from: usize, is_wanted: &'a dyn Fn(&str) -> bool) -> Self {
+        Self { from, is_wanted, found: 0, all: Vec::new() }
+    }
+
+    fn add(&mut self, label: String, sent: impl FnOnce() -> Sent) {
+        self.found += 1;
+        if self.found > self.from && (self.is_wanted)(&label) {
+            self.all.push((self.found, Kind { label, sent: sent() }));
+        }
+    }
+}
+
+/// Kinds of bad input for an operation, each with how many there were with it.
+pub(super) fn of(
+    operation: &Operation,
+    good: Good<'_>,
+    mut kinds: Kinds<'_>,
+) -> Vec<(usize, Kind)> {
     in_path(operation, good, &mut kinds);
     in_query(operation, good, &mut kinds);
     match &operation.body {
@@ -55,10 +83,10 @@ pub(super) fn of(operation: &Operation, good: Good<'_>) -> Vec<Kind> {
         }
     }
     inside(operation, &mut kinds);
-    for kind in &mut kinds {
+    for (_, kind) in &mut kinds.all {
         kind.sent.path.get_or_insert_with(|| address(operation, good, None, None));
     }
-    kinds
+    kinds.all
 }
 
 /// The address of an operation, with one part of its path or one parameter as it is given.
@@ -82,8 +110,8 @@ fn address(
 }
 
 /// Ids that are none, and ids of nothing.
-fn in_path(operation: &Operation, good: Good<'_>, kinds: &mut Vec<Kind>) {
-    let long = letters(60_000);
+fn in_path(operation: &Operation, good: Good<'_>, kinds: &mut Kinds<'_>) {
+    static LONG_ID: LazyLock<String> = LazyLock::new(|| letters(60_000));
     let bad = [
         ("a text", "abc"),
         ("0", "0"),
@@ -95,19 +123,20 @@ fn in_path(operation: &Operation, good: Good<'_>, kinds: &mut Vec<Kind>) {
         ("NUL", "%00"),
         ("no UTF-8", "%FF"),
         ("up", "%2E%2E%2F%2E%2E"),
-        ("60 000 letters", &long),
+        ("60 000 letters", &LONG_ID),
     ];
     for name in &operation.path_names {
         for (what, value) in bad {
-            let mut sent = sample(operation, good);
-            sent.path = Some(address(operation, good, Some((name, value)), None));
-            kinds.push(Kind { label: format!("{{{name}}} {what}"), sent });
+            kinds.add(format!("{{{name}}} {what}"), || {
+                let path = Some(address(operation, good, Some((name, value)), None));
+                Sent { path, ..sample(operation, good) }
+            });
         }
     }
 }
 
-fn in_query(operation: &Operation, good: Good<'_>, kinds: &mut Vec<Kind>) {
-    let long = letters(8000);
+fn in_query(operation: &Operation, good: Good<'_>, kinds: &mut Kinds<'_>) {
+    static LONG_TEXT: LazyLock<String> = LazyLock::new(|| letters(8000));
     for name in &operation.query_names {
         let twice = format!("1&{name}=2");
         let bad = [
@@ -118,20 +147,22 @@ fn in_query(operation: &Operation, good: Good<'_>, kinds: &mut Vec<Kind>) {
             ("10^20", "100000000000000000000"),
             ("NUL", "%00"),
             ("no UTF-8", "%FF"),
-            ("8000 letters", &long),
+            ("8000 letters", &LONG_TEXT),
             ("twice", &twice),
         ];
         for (what, value) in bad {
-            let mut sent = sample(operation, good);
-            sent.path = Some(address(operation, good, None, Some((name, value))));
-            kinds.push(Kind { label: format!("?{name} {what}"), sent });
+            kinds.add(format!("?{name} {what}"), || {
+                let path = Some(address(operation, good, None, Some((name, value))));
+                Sent { path, ..sample(operation, good) }
+            });
         }
     }
     for name in &operation.query_required {
-        let mut sent = sample(operation, good);
-        sent.path =
-            Some(address(operation, good, None, Some((name, ""))).replace(&format!("{name}="), ""));
-        kinds.push(Kind { label: format!("?{name} missing"), sent });
+        kinds.add(format!("?{name} missing"), || {
+            let path = address(operation, good, None, Some((name, "")));
+            let path = Some(path.replace(&format!("{name}="), ""));
+            Sent { path, ..sample(operation, good) }
+        });
     }
 }
 
@@ -149,7 +180,7 @@ fn letters(count: usize) -> String {
 }
 
 /// What is wrong further inside a body than its fields.
-fn inside(operation: &Operation, kinds: &mut Vec<Kind>) {
+fn inside(operation: &Operation, kinds: &mut Kinds<'_>) {
     let long = MEBIBYTE.as_str();
     let document = |path: &str| {
         let text = format!(
@@ -200,13 +231,13 @@ fn inside(operation: &Operation, kinds: &mut Vec<Kind>) {
         _ => Vec::new(),
     };
     for (label, body) in bodies {
-        let sent = Sent { path: None, content_type: JSON, body: Some(body.into_bytes()) };
-        kinds.push(Kind { label: label.to_owned(), sent });
+        let body = Some(body.into_bytes());
+        kinds.add(label.to_owned(), || Sent { path: None, content_type: JSON, body });
     }
 }
 
 /// A body that is wrong as a whole.
-fn whole_bodies(operation: &Operation, first: Option<&Field>, kinds: &mut Vec<Kind>) {
+fn whole_bodies(operation: &Operation, first: Option<&Field>, kinds: &mut Kinds<'_>) {
     let name = first.map_or("a", |field| &field.name);
     let mut no_utf8 = format!(r#"{{"{name}":""#).into_bytes();
     no_utf8.extend(b"\xff\"}");
@@ -224,58 +255,59 @@ fn whole_bodies(operation: &Operation, first: Option<&Field>, kinds: &mut Vec<Ki
         ("a deep list", JSON, format!("{}{}", "[".repeat(1000), "]".repeat(1000)).into_bytes()),
     ];
     for (label, content_type, body) in bodies {
-        let sent = Sent { path: None, content_type, body: Some(body) };
-        kinds.push(Kind { label: label.to_owned(), sent });
+        kinds.add(label.to_owned(), || Sent { path: None, content_type, body: Some(body) });
     }
     too_large(operation, kinds);
 }
 
-fn too_large(operation: &Operation, kinds: &mut Vec<Kind>) {
+fn too_large(operation: &Operation, kinds: &mut Kinds<'_>) {
     let is_large = LARGE.contains(&operation.path.as_str());
     let size = if is_large { FAR_TOO_LARGE } else { TOO_LARGE };
-    let sent = Sent { path: None, content_type: JSON, body: Some(vec![b' '; size]) };
-    kinds.push(Kind { label: "too large".to_owned(), sent });
+    let body = || Some(vec![b' '; size]);
+    let sent = || Sent { path: None, content_type: JSON, body: body() };
+    kinds.add("too large".to_owned(), sent);
 }
 
 /// One field after the other, the required ones besides it as they should be.
-fn in_fields(operation: &Operation, fields: &[Field], good: Good<'_>, kinds: &mut Vec<Kind>) {
-    let text = format!("\"{}\"", *MEBIBYTE);
+fn in_fields(operation: &Operation, fields: &[Field], good: Good<'_>, kinds: &mut Kinds<'_>) {
+    static TEXT: LazyLock<String> = LazyLock::new(|| format!("\"{}\"", *MEBIBYTE));
     for field in fields {
-        let mut values: Vec<(&str, Option<String>)> = Vec::new();
+        let mut values: Vec<(&str, Option<Cow<'static, str>>)> = Vec::new();
         if field.is_required {
             values.push(("missing", None));
         }
         let may = |kind: &str| field.types.is_empty() || field.types.contains(kind);
         let is_number = may("integer") || may("number");
         if !may("null") {
-            values.push(("null", Some("null".to_owned())));
+            values.push(("null", Some("null".into())));
         }
         if let Some((what, value)) = wrong_type(&may, is_number) {
-            values.push((what, Some(value.to_owned())));
+            values.push((what, Some(value.into())));
         }
         if may("string") {
-            values.push(("empty", Some("\"\"".to_owned())));
-            values.push(("1 MiB", Some(text.clone())));
-            values.push(("NUL", Some(r#""a\u0000b""#.to_owned())));
-            values.push(("half a pair", Some(r#""\ud800""#.to_owned())));
+            values.push(("empty", Some("\"\"".into())));
+            values.push(("1 MiB", Some(TEXT.as_str().into())));
+            values.push(("NUL", Some(r#""a\u0000b""#.into())));
+            values.push(("half a pair", Some(r#""\ud800""#.into())));
         }
         if is_number {
             for number in ["-1", "1.5", "9223372036854775808", "-9223372036854775809", "1e400"] {
-                values.push((number, Some(number.to_owned())));
+                values.push((number, Some(number.into())));
             }
         }
         if may("array") {
-            values.push(("[null]", Some("[null]".to_owned())));
-            values.push(("[[[]]]", Some("[[[]]]".to_owned())));
+            values.push(("[null]", Some("[null]".into())));
+            values.push(("[[[]]]", Some("[[[]]]".into())));
         }
         if may("object") || field.types.is_empty() {
             let deep = format!("{}{}", r#"{"a":"#.repeat(120), "1") + &"}".repeat(120);
-            values.push(("120 deep", Some(deep)));
+            values.push(("120 deep", Some(deep.into())));
         }
         for (what, value) in values {
-            let body = object(operation, fields, good, Some((&field.name, value.as_deref())));
-            let sent = Sent { path: None, content_type: JSON, body: Some(body) };
-            kinds.push(Kind { label: format!("{} {what}", field.name), sent });
+            kinds.add(format!("{} {what}", field.name), || {
+                let body = object(operation, fields, good, Some((&field.name, value.as_deref())));
+                Sent { path: None, content_type: JSON, body: Some(body) }
+            });
         }
     }
 }

@@ -1,0 +1,77 @@
+//! Reading from the bus in memory.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+use super::{AWAY, MemoryStream};
+use crate::{CommandReader, EventStream, Given, ReadError};
+
+impl MemoryStream {
+    /// What there is for these readers just now.
+    fn given(&self, stream: &str, readers: &[String], max: usize) -> Result<Vec<Given>, ReadError> {
+        let mut state = self.state();
+        let known = state.streams.iter_mut().find(|known| known.settings.name == stream);
+        let known = known.ok_or(ReadError::NoReader)?;
+        if readers.is_empty() || !readers.iter().all(|reader| known.has_reader(reader)) {
+            return Err(ReadError::NoReader);
+        }
+        let mut given = Vec::new();
+        for reader in readers {
+            while given.len() < max {
+                let Some((place, kept)) = known.give(reader) else { break };
+                let receipt = format!("{place} {reader}");
+                given.push(Given { subject: kept.subject, payload: kept.payload, receipt });
+            }
+        }
+        Ok(given)
+    }
+
+    fn answer_all(&self, receipts: &[String], is_done: bool) {
+        for receipt in receipts {
+            let Some((place, reader)) = receipt.split_once(' ') else { continue };
+            let Ok(place) = place.parse() else { continue };
+            self.answer(reader, place, is_done);
+        }
+    }
+}
+
+#[async_trait]
+impl CommandReader for MemoryStream {
+    async fn next(
+        &self,
+        stream: &str,
+        readers: &[String],
+        max: usize,
+        wait: Duration,
+    ) -> Result<Vec<Given>, ReadError> {
+        let until = Instant::now() + wait;
+        let (mut published, mut back) = (self.published.subscribe(), self.given_back.subscribe());
+        let mut connected = self.connected.subscribe();
+        loop {
+            if !self.is_connected() {
+                return Err(ReadError::Away(AWAY.to_owned()));
+            }
+            let given = self.given(stream, readers, max)?;
+            if !given.is_empty() {
+                return Ok(given);
+            }
+            tokio::select! {
+                // The senders are this bus, which outlives the call.
+                _ = published.changed() => {}
+                _ = back.changed() => {}
+                _ = connected.changed() => {}
+                () = tokio::time::sleep_until(until) => return Ok(Vec::new()),
+            }
+        }
+    }
+
+    async fn done(&self, receipts: &[String]) {
+        self.answer_all(receipts, true);
+    }
+
+    async fn again(&self, receipts: &[String]) {
+        self.answer_all(receipts, false);
+    }
+}

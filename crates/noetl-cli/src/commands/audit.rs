@@ -1,0 +1,112 @@
+//! `noetl audit`: who asked for which secret, and whether that is all that was recorded.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use noetl_api::calls;
+use noetl_api::credentials::SecretAuditRow;
+use noetl_control::{AuditCheck, verify_audit};
+use noetl_model::{Clock as _, ExecutionId, Timestamp};
+use noetl_store::SystemClock;
+use serde_json::json;
+
+use super::shown::time;
+use crate::arguments::{AuditArguments, AuditCommand, Output, VerifyAuditArguments};
+use crate::database::Database;
+use crate::failure::{Failure, Kind};
+use crate::output::answers::show;
+use crate::output::table::{Cell, Table, Tone};
+use crate::output::{self, style};
+use crate::remote;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub(crate) fn main(command: AuditCommand) -> Result<ExitCode, Failure> {
+    match command {
+        AuditCommand::List(arguments) => list(&arguments),
+        AuditCommand::Verify(arguments) => verify(&arguments),
+    }
+}
+
+fn list(arguments: &AuditArguments) -> Result<ExitCode, Failure> {
+    remote::run(&arguments.remote, async |remote| {
+        let execution = arguments.execution.map(ExecutionId::new);
+        let call = calls::audit(arguments.credential.as_deref(), execution, arguments.limit);
+        let answer = remote.ask(call).await?;
+        show(remote.form, &answer.body, |style| {
+            table(&answer.value.rows).render(style, "nobody asked for a secret")
+        })?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn table(rows: &[SecretAuditRow]) -> Table<6> {
+    let mut table = Table::new(["TIME", "CREDENTIAL", "ASKED", "CAME OF IT", "BY", "EXECUTION"]);
+    for row in rows {
+        let tone = if row.outcome == "ok" { Tone::Good } else { Tone::Bad };
+        table.row([
+            Cell::new(time(row.occurred_at)),
+            Cell::new(&row.credential),
+            Cell::new(&row.operation),
+            Cell::new(&row.outcome).toned(tone),
+            Cell::maybe(row.worker_id.as_ref()),
+            Cell::maybe(row.execution_id.as_ref()),
+        ]);
+    }
+    table
+}
+
+fn verify(arguments: &VerifyAuditArguments) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Runtime::new();
+    let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+    runtime.block_on(async {
+        let db = &arguments.db;
+        let database = Database::of_directory(db.database_url.as_deref(), &db.data)?;
+        let name = database.name();
+        let open = database.look_at().await?;
+        let check = verify_audit(&*open.store(), arguments.head, purged_before(arguments)).await;
+        open.close().await;
+        let check = check.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+        report(&name, &check, db.output)?;
+        Ok(if check.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    })
+}
+
+/// Since when every use has to be there.
+fn purged_before(arguments: &VerifyAuditArguments) -> Timestamp {
+    match arguments.audit_retention_days {
+        0 => Timestamp::from_micros(i64::MIN),
+        days => SystemClock.now().minus(DAY.saturating_mul(days)),
+    }
+}
+
+fn report(name: &str, check: &AuditCheck, output: Output) -> Result<(), Failure> {
+    let AuditCheck { head, uses, purged, outside, problems, more } = check;
+    if output == Output::Json {
+        return output::json(&json!({
+            "database": name,
+            "head": head.to_string(),
+            "uses": uses,
+            "purged": purged,
+            "outside": outside,
+            "problems": problems,
+            "more": more,
+        }));
+    }
+    let style = style::of_stderr();
+    for problem in problems {
+        output::note(&format!("{}: {problem}", style.bad("wrong")));
+    }
+    let outcome = match problems.len() as u64 + more {
+        0 => style.good("sound"),
+        1 => style.bad("1 problem"),
+        count => style.bad(&format!("{count} problems")),
+    };
+    let mut said = format!("{name}: {outcome} ({uses} uses, {purged} purged");
+    if *outside > 0 {
+        said.push_str(&format!(", {outside} without a link"));
+    }
+    output::note(&format!("{said})"));
+    output::note("keep this head elsewhere; `--head` compares with it:");
+    output::data(format!("{head}\n").as_bytes())
+}

@@ -1,0 +1,29 @@
+//! Which addresses steps, notices and listeners may reach over HTTP, from the environment.
+
+use noetl_fence::{Fence, Reach};
+
+use crate::failure::{Failure, Kind};
+use crate::settings::setting;
+
+const FENCE: &str = "NOETL_HTTP_FENCE";
+const ALLOW: &str = "NOETL_HTTP_ALLOW";
+
+/// What the environment says of the fence.
+pub(crate) fn fence() -> Result<Fence, Failure> {
+    let text = setting(FENCE).unwrap_or_default().trim().to_ascii_lowercase();
+    let reach = match text.as_str() {
+        "" => Reach::default(),
+        text => match Reach::NAMES.iter().find(|(name, _)| *name == text) {
+            Some((_, reach)) => *reach,
+            None => {
+                let message = format!("{FENCE} is off, metadata, private or listed, not '{text}'");
+                return Err(Failure::new(Kind::Config, message));
+            }
+        },
+    };
+    let listed = setting(ALLOW).unwrap_or_default();
+    Fence::new(reach, &listed).map_err(|error| {
+        Failure::new(Kind::Config, format!("{ALLOW}: {error}"))
+            .hint(format!("commas part them, as in {ALLOW}=api.internal,*.example.org,10.1.0.0/16"))
+    })
+}

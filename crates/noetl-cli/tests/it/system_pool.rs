@@ -1,0 +1,159 @@
+//! The system playbooks of `examples/system`, run by a worker of the pool `system` against the internal
+//! routes of a real server.
+
+use std::collections::BTreeSet;
+use std::process::{Child, Command, Stdio};
+
+use noetl_api::calls;
+use noetl_api::catalog::RegisterRequest;
+use noetl_api::credentials::PutCredential;
+use noetl_api::execute::ExecuteRequest;
+use noetl_model::{ExecutionId, Value};
+use noetl_testkit::nats::TestNats;
+use serde_json::json;
+
+use crate::dev_process::DevProcess;
+use crate::noetl::{EXAMPLES, Home, PROGRAM, playbook};
+use crate::shown;
+
+const TOKEN: &str = "system-pool-token-of-this-test";
+
+/// A server with an outbox, and a worker of each pool.
+struct Site {
+    _home: Home,
+    server: DevProcess,
+    workers: Vec<Child>,
+}
+
+impl Site {
+    async fn new() -> Self {
+        let home = Home::new();
+        let settings = [("NOETL_INTERNAL_API_TOKEN", TOKEN), ("NOETL_OUTBOX_ENABLED", "true")];
+        let server = DevProcess::start_alone(&home.path().join("data"), "0", &settings);
+        let worker = |pool: &str| {
+            let mut command = Command::new(PROGRAM);
+            command.args(["worker", "--server", server.client.base().as_str(), "--pool", pool]);
+            command.stderr(Stdio::null()).spawn().unwrap()
+        };
+        let workers = vec![worker("shared"), worker("system")];
+        let credential = PutCredential {
+            name: "internal_api".to_owned(),
+            kind: "bearer".to_owned(),
+            data: json!({ "token": TOKEN }),
+            meta: None,
+            tags: None,
+            description: None,
+        };
+        server.client.ask(calls::put_credential(&credential)).await.unwrap();
+        Self { _home: home, server, workers }
+    }
+
+    fn base(&self) -> String {
+        self.server.client.base().as_str().trim_end_matches('/').to_owned()
+    }
+
+    /// Runs one of the system playbooks, and gives what it answers.
+    async fn system(&self, name: &str, given: Value) -> Value {
+        let text = std::fs::read_to_string(format!("{EXAMPLES}/system/{name}.yaml")).unwrap();
+        self.server.client.register(&RegisterRequest::playbook(&text), false).await.unwrap();
+        let Value::Object(mut given) = given else { panic!("settings are a map") };
+        given.insert("server".to_owned(), self.base().into());
+        let request = ExecuteRequest::path(format!("system/{name}"), given);
+        let reply = self.server.client.execute(&request).await.unwrap();
+        let id = ExecutionId::new(reply.execution_id.get());
+        let status = self.server.ended(id).await;
+        let log = self.server.client.log(id, 0, 10_000).await.unwrap().events;
+        assert_eq!(status, "COMPLETED", "{log:#?}");
+        self.server.client.execution(id).await.unwrap().result.unwrap()
+    }
+
+    /// Runs an execution of two steps, and gives the ids of its events.
+    async fn some_events(&self) -> (ExecutionId, BTreeSet<String>) {
+        let steps = "  - {step: start, tool: {kind: noop}, next: {arcs: [{step: end}]}}\n  \
+                     - {step: end, tool: {kind: noop}}\n";
+        let id = self.server.execute(&playbook("{}", steps)).await;
+        assert_eq!(self.server.ended(id).await, "COMPLETED");
+        let log = self.server.client.log(id, 0, 10_000).await.unwrap().events;
+        (id, log.iter().map(|event| event.event_id.get().to_string()).collect())
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        for worker in &mut self.workers {
+            let _ = worker.kill();
+            let _ = worker.wait();
+        }
+    }
+}
+
+#[test]
+fn they_are_in_order() {
+    shown::are_in_order(&format!("{EXAMPLES}/system"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_outbox_is_published_once_however_often_it_is_asked_for() {
+    let (site, nats) = (Site::new().await, TestNats::start());
+    nats.make_stream("noetl_events", "noetl.events.>").await;
+    let mut events = BTreeSet::new();
+    for _ in 0..10 {
+        events.extend(site.some_events().await.1);
+    }
+    // More than one page, each of more rows than a round of the publisher writes itself.
+    assert!(events.len() > 100);
+    let given = json!({"nats": nats.url(), "page": 100});
+    let said = site.system("outbox_publisher", given.clone()).await;
+    assert_eq!(said["failed"], 0, "{said}");
+    assert!(said["pages"].as_u64().unwrap() > 1, "{said}");
+    assert!(said["published"].as_u64().unwrap() as usize >= events.len(), "{said}");
+    site.system("outbox_publisher", given).await;
+    let kept: Vec<String> =
+        nats.kept("noetl_events").await.into_iter().map(|kept| kept.id).collect();
+    let distinct: BTreeSet<String> = kept.iter().cloned().collect();
+    assert_eq!(kept.len(), distinct.len(), "nothing is kept twice");
+    assert!(events.is_subset(&distinct), "{events:?} in {distinct:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_stream_takes_is_put_off_and_published_later() {
+    let (site, nats) = (Site::new().await, TestNats::start());
+    let (_, events) = site.some_events().await;
+    let given = json!({"nats": nats.url(), "page": 500});
+    let said = site.system("outbox_publisher", given.clone()).await;
+    assert_eq!(said["published"], 0, "there is no stream: {said}");
+    assert!(said["failed"].as_u64().unwrap() as usize >= events.len(), "{said}");
+    nats.make_stream("noetl_events", "noetl.events.>").await;
+    crate::noetl::until("what was put off to be published", async || {
+        site.system("outbox_publisher", given.clone()).await;
+        let kept = nats.kept("noetl_events").await;
+        events.iter().all(|event| kept.iter().any(|kept| kept.id == *event))
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn snapshots_are_brought_up_to_date_page_by_page() {
+    let site = Site::new().await;
+    for _ in 0..3 {
+        site.some_events().await;
+    }
+    let given = json!({"status": "COMPLETED", "page": 2});
+    assert_eq!(site.system("projector", given).await, json!({"advanced": 3, "failed": 0}));
+    let none = site.system("projector", json!({"status": "FAILED"})).await;
+    assert_eq!(none, json!({"advanced": 0, "failed": 0}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cleanup_says_what_it_would_do_and_does_it() {
+    let site = Site::new().await;
+    let (id, _) = site.some_events().await;
+    let said = site.system("cleanup", json!({"dry_run": true})).await;
+    assert_eq!(said["dry_run"], true, "{said}");
+    let said = site.system("cleanup", json!({"runtime_stale_minutes": 1})).await;
+    assert_eq!(said["dry_run"], false, "{said}");
+    assert_eq!(site.server.client.status(id).await.unwrap().status, "COMPLETED", "it is new");
+    let text = std::fs::read_to_string(format!("{EXAMPLES}/system/cleanup_schedule.yaml")).unwrap();
+    let registered = RegisterRequest::playbook(&text);
+    site.server.client.register(&registered, false).await.unwrap();
+}

@@ -1,0 +1,67 @@
+//! Which readers a worker hears the announcements of its pool through.
+
+use noetl_bus::ConsumerState;
+
+use super::message::{reader_name, segment};
+
+/// Those of the readers of the stream that are of this pool and of no other: the one of its name, and
+/// those of its shards where it is spread. None when the server has made none yet. One that somebody
+/// made with another filter is left out: whoever answered for what it hears would answer for other
+/// pools as well.
+pub fn readers_of(pool: &str, found: &[ConsumerState]) -> Vec<String> {
+    let (name, prefix) = (reader_name(pool), format!("noetl.commands.{}", segment(pool)));
+    let filter_of = |reader: &ConsumerState| match reader.name.strip_prefix(&name)? {
+        "" => Some(format!("{prefix}.>")),
+        rest => {
+            let shard: u32 = rest.strip_prefix("-shard-")?.parse().ok()?;
+            Some(format!("{prefix}.shard.{shard}.>"))
+        }
+    };
+    let is_ours = |reader: &&ConsumerState| {
+        filter_of(reader).is_some_and(|filter| reader.filters == [filter])
+    };
+    found.iter().filter(is_ours).map(|reader| reader.name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reader(name: &str, filter: &str) -> ConsumerState {
+        let filters = vec![filter.to_owned()];
+        ConsumerState { name: name.to_owned(), filters, pending: 0, unacknowledged: 0 }
+    }
+
+    #[test]
+    fn a_pool_has_its_own_reader_or_those_of_its_shards() {
+        let found = [
+            reader("worker-pool", "noetl.commands.shared.>"),
+            reader("worker-pool-gpu", "noetl.commands.gpu.>"),
+            reader("worker-pool-system-shard-0", "noetl.commands.system.shard.0.>"),
+            reader("worker-pool-system-shard-1", "noetl.commands.system.shard.1.>"),
+            reader("worker-pool-a_b", "noetl.commands.a_b.>"),
+        ];
+        assert_eq!(readers_of("shared", &found), ["worker-pool"]);
+        assert_eq!(readers_of("gpu", &found), ["worker-pool-gpu"]);
+        assert_eq!(readers_of("a b", &found), ["worker-pool-a_b"]);
+        let shards = ["worker-pool-system-shard-0", "worker-pool-system-shard-1"];
+        assert_eq!(readers_of("system", &found), shards);
+        assert!(readers_of("other", &found).is_empty());
+    }
+
+    #[test]
+    fn a_reader_with_another_filter_is_nobodys() {
+        let found = [
+            reader("worker-pool", "noetl.commands.>"),
+            reader("worker-pool-gpu", "noetl.commands"),
+            reader("worker-pool-system-shard-0", "noetl.commands.system.shard.1.>"),
+            reader("worker-pool-system-shard-x", "noetl.commands.system.shard.x.>"),
+        ];
+        for pool in ["shared", "gpu", "system"] {
+            assert!(readers_of(pool, &found).is_empty(), "{pool}");
+        }
+        let mut two = reader("worker-pool", "noetl.commands.shared.>");
+        two.filters.push("noetl.commands.gpu.>".to_owned());
+        assert!(readers_of("shared", &[two]).is_empty());
+    }
+}

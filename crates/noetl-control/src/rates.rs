@@ -1,0 +1,69 @@
+//! So many a second, by whoever is counted.
+
+use std::hash::Hash;
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use lru::LruCache;
+use noetl_model::Timestamp;
+
+/// Who is counted at a time; those that were quiet the longest start afresh, with a full bucket.
+const COUNTED_MAX: usize = 4096;
+
+/// What may begin now, and when that was so. It holds what a second brings, and at least one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Bucket(Option<(f64, Timestamp)>);
+
+impl Bucket {
+    /// Takes one, or says after how long there will be one.
+    pub(crate) fn take(&mut self, per_sec: f64, now: Timestamp) -> Result<(), Duration> {
+        let room = per_sec.max(1.0);
+        let (left, since) = self.0.unwrap_or((room, now));
+        let left = (left + per_sec * now.since(since).as_secs_f64()).min(room);
+        let is_one = left >= 1.0;
+        self.0 = Some((if is_one { left - 1.0 } else { left }, now.max(since)));
+        match is_one {
+            true => Ok(()),
+            false => Err(Duration::try_from_secs_f64((1.0 - left) / per_sec).unwrap_or_default()),
+        }
+    }
+}
+
+/// Buckets by key.
+#[derive(Debug)]
+pub struct Rates<K: Hash + Eq>(Mutex<LruCache<K, Bucket>>);
+
+impl<K: Hash + Eq> Default for Rates<K> {
+    fn default() -> Self {
+        let most = NonZeroUsize::new(COUNTED_MAX).expect("more than none");
+        Self(Mutex::new(LruCache::new(most)))
+    }
+}
+
+impl<K: Hash + Eq> Rates<K> {
+    /// Counts one more of this key, or says after how long there may be one.
+    pub fn take(&self, key: K, per_sec: f64, now: Timestamp) -> Result<(), Duration> {
+        // Numbers are written whole, so a poisoned lock still guards sound ones.
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get_or_insert_mut(key, Bucket::default).take(per_sec, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_comes_too_soon_hears_when_to_come() {
+        let rates = Rates::default();
+        let at = Timestamp::from_millis;
+        assert_eq!(rates.take("a", 2.0, at(0)), Ok(()));
+        assert_eq!(rates.take("a", 2.0, at(0)), Ok(()));
+        assert_eq!(rates.take("a", 2.0, at(0)), Err(Duration::from_millis(500)));
+        assert_eq!(rates.take("b", 2.0, at(0)), Ok(()), "another's");
+        assert_eq!(rates.take("a", 2.0, at(500)), Ok(()));
+        assert_eq!(rates.take("c", 0.1, at(0)), Ok(()));
+        assert_eq!(rates.take("c", 0.1, at(0)), Err(Duration::from_secs(10)));
+    }
+}

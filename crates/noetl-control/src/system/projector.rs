@@ -1,0 +1,50 @@
+//! Brings snapshots of executions up to date.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use noetl_bus::Given;
+use noetl_model::ExecutionId;
+use serde::Deserialize;
+
+use super::{NotYet, Work};
+use crate::projections::Projections;
+use crate::service::Control;
+
+pub(super) struct Projector(Projections);
+
+impl Projector {
+    pub(super) fn of(control: &Control) -> Self {
+        Self(control.projections.clone())
+    }
+}
+
+/// The one column that is looked at.
+#[derive(Deserialize)]
+struct About {
+    execution_id: i64,
+}
+
+#[async_trait]
+impl Work for Projector {
+    /// Once for each execution, however many of its rows came along. What is about none is nothing
+    /// to this reader.
+    async fn deal(&self, given: &[Given]) -> Result<(), NotYet> {
+        let mut heard_of: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+        for (place, message) in given.iter().enumerate() {
+            if let Ok(about) = serde_json::from_slice::<About>(&message.payload) {
+                heard_of.entry(about.execution_id).or_default().push(place);
+            }
+        }
+        let mut not_yet: Option<NotYet> = None;
+        for (execution, places) in heard_of {
+            let advanced = self.0.advance(ExecutionId::new(execution)).await;
+            if let Err(why) = advanced {
+                // The next execution may be in a shard that answers.
+                let not_yet = not_yet.get_or_insert(NotYet { places: Vec::new(), why });
+                not_yet.places.extend(places);
+            }
+        }
+        not_yet.map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,98 @@
+//! One registration of a worker at a time, whichever process it comes to.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_model::Tenant;
+use noetl_store::{Lease, Store, StoreError};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use crate::ids;
+
+/// The names of the leases, before the number. Names of workers are many and each lease is a row, so
+/// several share one.
+const LEASES: &str = "worker_registering/";
+const NUMBERS: u64 = 64;
+
+/// How long a turn lasts whose process is gone.
+const TTL: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether it is one's turn.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Where turns are taken. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Turns {
+    store: Arc<dyn Store>,
+    here: Arc<Mutex<()>>,
+}
+
+/// A turn.
+pub(super) struct Turn {
+    store: Arc<dyn Store>,
+    lease: Option<Lease>,
+    _here: OwnedMutexGuard<()>,
+}
+
+impl Turns {
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, here: Arc::default() }
+    }
+
+    /// Waits until nobody else registers a worker of this name.
+    pub(super) async fn take(&self, tenant: &Tenant, name: &str) -> Result<Turn, StoreError> {
+        let here = self.here.clone().lock_owned().await;
+        let mut lease = None;
+        if self.store.is_shared() {
+            let place = place(tenant, name);
+            let holder = format!("{}-{:016x}", std::process::id(), ids::entropy());
+            while lease.is_none() {
+                lease = self.store.acquire(&place, &holder, TTL).await?;
+                if lease.is_none() {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                }
+            }
+        }
+        Ok(Turn { store: self.store.clone(), lease, _here: here })
+    }
+}
+
+impl Turn {
+    /// Lets the next one go on. A turn that is dropped instead lasts until its lease ends.
+    pub(super) async fn end(self) {
+        if let Some(lease) = &self.lease {
+            // Without an answer it ends by itself.
+            let _ = self.store.release(lease).await;
+        }
+    }
+}
+
+/// The same in every process of one version.
+fn place(tenant: &Tenant, name: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    (tenant.as_str(), name).hash(&mut hasher);
+    format!("{LEASES}{}", hasher.finish() % NUMBERS)
+}
+
+#[cfg(test)]
+mod tests {
+    use noetl_testkit::FrailStore;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn of_two_processes_one_registers_a_worker_at_a_time() {
+        let store = Arc::new(FrailStore::default());
+        store.set_shared();
+        // Each process has its own.
+        let (one, other) = (Turns::new(store.clone()), Turns::new(store));
+        let tenant = Tenant::default();
+        let first = one.take(&tenant, "w").await.unwrap();
+        let second = tokio::spawn(async move { other.take(&tenant, "w").await.map(|_| ()) });
+        tokio::time::sleep(LOOK_EVERY * 4).await;
+        assert!(!second.is_finished(), "it is another's turn");
+        first.end().await;
+        second.await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,122 @@
+//! Readers of the event stream on a store and a bus in memory.
+
+use std::sync::Arc;
+
+use noetl_bus::{CommandBus, CommandReader, EventStream, MemoryStream, Message};
+use noetl_control::{SystemReaders, SystemReading};
+use noetl_model::{ExecutionId, Origin, Seq, Tenant, Value};
+use noetl_store::{MemoryStore, Snapshots};
+use noetl_testkit::FrailStore;
+use serde_json::json;
+
+use crate::plant::{Gate, Plant, chain};
+use crate::publishing::{options, until};
+
+const STREAM: &str = "noetl_events";
+const MATERIALIZE: SystemReaders = SystemReaders { materialize: true, project: false };
+const PROJECT: SystemReaders = SystemReaders { materialize: false, project: true };
+
+fn read(what: SystemReaders, bus: &Arc<MemoryStream>, plant: &Plant) -> SystemReading {
+    let bus: Arc<dyn CommandReader> = bus.clone();
+    SystemReading::start(what, &options(), &bus, &plant.control)
+}
+
+async fn publish(bus: &MemoryStream, rows: &[Value]) {
+    bus.ensure(&options().stream()).await.unwrap();
+    let messages = rows.iter().enumerate().map(|(number, row)| Message {
+        subject: "noetl.events.call.done".to_owned(),
+        id: format!("{number}:{row}"),
+        payload: match row {
+            // What is no row at all.
+            Value::String(text) => text.clone().into_bytes(),
+            row => row.to_string().into_bytes(),
+        },
+    });
+    for stored in bus.publish(messages.collect()).await {
+        stored.unwrap();
+    }
+}
+
+fn row(execution: i64, event: i64) -> Value {
+    json!({
+        "execution_id": execution, "event_id": event, "event_type": "call.done",
+        "node_name": "a", "created_at": "2026-01-31T12:00:00", "result": {"status": "COMPLETED"},
+    })
+}
+
+/// What a reader has not answered for.
+async fn backlog(bus: &MemoryStream, reader: &str) -> Option<u64> {
+    let state = CommandBus::state(bus, STREAM).await.ok()??;
+    state.consumers.iter().find(|known| known.name == reader).map(|known| known.backlog())
+}
+
+async fn answered(bus: &MemoryStream, reader: &str) {
+    until("every answer", async || backlog(bus, reader).await == Some(0)).await;
+}
+
+#[tokio::test]
+async fn rows_from_elsewhere_are_kept_and_what_is_no_row_holds_up_nobody() {
+    let (store, bus) = (Arc::new(FrailStore::over(Arc::new(MemoryStore::new()))), bus());
+    let plant = Plant::open(&store, 1, &Gate::new()).await;
+    let wrong = [json!("not json"), json!({"execution_id": 7}), json!([1])];
+    publish(&bus, &wrong).await;
+    publish(&bus, &[row(7, 71), row(7, 72), row(8, 81), row(7, 71)]).await;
+    let reading = read(MATERIALIZE, &bus, &plant);
+    answered(&bus, "noetl_materializer").await;
+    for (execution, events) in [(7, vec![71, 72]), (8, vec![81])] {
+        let id = ExecutionId::new(execution);
+        let log = plant.control.executions.events(id, Seq::START, 10).await.unwrap();
+        assert!(log.iter().all(|event| event.origin() == Origin::Imported));
+        assert_eq!(log.iter().map(|event| event.id.get()).collect::<Vec<_>>(), events);
+    }
+    let page = plant.control.metrics.text();
+    assert!(page.contains("noetl_events_projected_total 3"), "{page}");
+    assert!(page.contains("noetl_events_rejected_total{route=\"materializer\"} 3"), "{page}");
+    assert_eq!(backlog(&bus, "noetl_projector").await, Some(7), "another's are left to it");
+    reading.close().await;
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn what_a_store_does_not_take_is_read_again() {
+    let (store, bus) = (Arc::new(FrailStore::over(Arc::new(MemoryStore::new()))), bus());
+    let plant = Plant::open(&store, 1, &Gate::new()).await;
+    store.set_down(true);
+    let reading = read(MATERIALIZE, &bus, &plant);
+    publish(&bus, &[row(7, 71), row(7, 72)]).await;
+    // Somebody else reads beside it, and gives back what it is given.
+    until("a message that came back", async || bus.give("noetl_materializer").is_some()).await;
+    store.set_down(false);
+    bus.set_connected(false);
+    bus.set_connected(true);
+    publish(&bus, &[row(7, 73)]).await;
+    let id = ExecutionId::new(7);
+    until("the last row", async || {
+        let log = plant.control.executions.events(id, Seq::START, 10).await.unwrap();
+        log.iter().any(|event| event.id.get() == 73)
+    })
+    .await;
+    reading.close().await;
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn snapshots_follow_what_comes_by() {
+    let (store, bus) = (Arc::new(FrailStore::over(Arc::new(MemoryStore::new()))), bus());
+    let plant = Plant::open(&store, 1, &Gate::new()).await;
+    let id = plant.start(&chain(2)).await;
+    plant.finished(id).await;
+    let last = plant.log(id).await.last().unwrap().id;
+    let reading = read(PROJECT, &bus, &plant);
+    publish(&bus, &[row(id.get(), 1), row(id.get(), 2), json!("?"), row(12_345, 1)]).await;
+    answered(&bus, "noetl_projector").await;
+    let kind = "orchestrator_workflow_state";
+    let kept = store.snapshot(&Tenant::default(), kind, &id.to_string()).await.unwrap();
+    assert_eq!(kept.map(|kept| kept.version), Some(last.get()));
+    reading.close().await;
+    plant.close().await;
+}
+
+fn bus() -> Arc<MemoryStream> {
+    Arc::new(MemoryStream::new())
+}

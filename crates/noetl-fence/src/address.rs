@@ -1,0 +1,238 @@
+//! Addresses: what they really name, and what they are of.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// Addresses that have their first bits in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Block {
+    first: IpAddr,
+    bits: u32,
+}
+
+impl Block {
+    const fn v4(a: u8, b: u8, c: u8, d: u8, bits: u32) -> Self {
+        Self { first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), bits }
+    }
+
+    const fn v6(first: [u16; 8], bits: u32) -> Self {
+        let [a, b, c, d, e, f, g, h] = first;
+        Self { first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), bits }
+    }
+
+    /// Whether an address is one of them.
+    pub(crate) fn holds(&self, address: IpAddr) -> bool {
+        match (self.first, address) {
+            (IpAddr::V4(first), IpAddr::V4(address)) => {
+                let differs = u32::from(first) ^ u32::from(address);
+                differs.checked_shr(32 - self.bits).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(first), IpAddr::V6(address)) => {
+                let differs = u128::from(first) ^ u128::from(address);
+                differs.checked_shr(128 - self.bits).unwrap_or(0) == 0
+            }
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
+        }
+    }
+}
+
+impl FromStr for Block {
+    type Err = ();
+
+    /// Reads `10.0.0.0/8`, or an address alone.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (first, bits) = match text.split_once('/') {
+            Some((first, bits)) => (first, Some(bits.parse::<u32>().map_err(drop)?)),
+            None => (text, None),
+        };
+        let first = first.trim_start_matches('[').trim_end_matches(']');
+        let first: IpAddr = first.parse().map_err(drop)?;
+        let most = if first.is_ipv4() { 32 } else { 128 };
+        match bits.unwrap_or(most) {
+            bits if bits > most => Err(()),
+            // A block that is written as mapped is of the addresses it maps.
+            bits => match (first, plain(first)) {
+                (IpAddr::V6(_), IpAddr::V4(inner)) => {
+                    let bits = bits.checked_sub(96).ok_or(())?;
+                    Ok(Self { first: inner.into(), bits })
+                }
+                (_, first) => Ok(Self { first, bits }),
+            },
+        }
+    }
+}
+
+/// Where machines of clouds are told who they are, with keys to act as that: what is on the same
+/// wire, and what clouds put elsewhere.
+const METADATA: [Block; 8] = [
+    Block::v4(169, 254, 0, 0, 16),
+    Block::v4(100, 100, 100, 200, 32),
+    Block::v4(168, 63, 129, 16, 32),
+    Block::v4(192, 0, 0, 192, 32),
+    Block::v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10),
+    Block::v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128),
+    Block::v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128),
+    Block::v6([0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe], 128),
+];
+
+/// Addresses that nobody on the internet has: this machine, networks of one's own, groups, and those
+/// set aside for documents, tests and the future.
+const OWN: [Block; 24] = [
+    Block::v4(0, 0, 0, 0, 8),
+    Block::v4(10, 0, 0, 0, 8),
+    Block::v4(100, 64, 0, 0, 10),
+    Block::v4(127, 0, 0, 0, 8),
+    Block::v4(172, 16, 0, 0, 12),
+    Block::v4(192, 0, 0, 0, 24),
+    Block::v4(192, 0, 2, 0, 24),
+    Block::v4(192, 88, 99, 0, 24),
+    Block::v4(192, 168, 0, 0, 16),
+    Block::v4(198, 18, 0, 0, 15),
+    Block::v4(198, 51, 100, 0, 24),
+    Block::v4(203, 0, 113, 0, 24),
+    Block::v4(224, 0, 0, 0, 4),
+    Block::v4(240, 0, 0, 0, 4),
+    Block::v6([0, 0, 0, 0, 0, 0, 0, 0], 127),
+    Block::v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48),
+    Block::v6([0x100, 0, 0, 0, 0, 0, 0, 0], 64),
+    // Holds the address of a machine behind somebody's router.
+    Block::v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32),
+    Block::v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),
+    Block::v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
+    Block::v6([0x5f00, 0, 0, 0, 0, 0, 0, 0], 16),
+    Block::v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7),
+    Block::v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10),
+    Block::v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8),
+];
+
+/// Whether a machine of a cloud asks there who it is.
+pub(crate) fn is_metadata(address: IpAddr) -> bool {
+    METADATA.iter().any(|block| block.holds(plain(address)))
+}
+
+/// Whether it can be an address of somebody on the internet.
+pub(crate) fn is_public(address: IpAddr) -> bool {
+    !is_metadata(address) && !OWN.iter().any(|block| block.holds(plain(address)))
+}
+
+/// The address that is reached in the end: IPv6 has four ways to write one of IPv4.
+pub(crate) fn plain(address: IpAddr) -> IpAddr {
+    let IpAddr::V6(long) = address else { return address };
+    let parts = long.segments();
+    let inner = match parts {
+        // Mapped, and translated.
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => (high, low),
+        // The oldest way; the first two of them mean something else.
+        [0, 0, 0, 0, 0, 0, high, low] if high != 0 || low > 1 => (high, low),
+        // Through a relay.
+        [0x2002, high, low, ..] => (high, low),
+        _ => return address,
+    };
+    Ipv4Addr::from(u32::from(inner.0) << 16 | u32::from(inner.1)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn what_is_not_on_the_internet_is_known_in_every_way_to_write_it() {
+        for text in [
+            "127.0.0.1",
+            "127.255.255.254",
+            "0.0.0.0",
+            "0.1.2.3",
+            "10.0.0.1",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "100.64.0.1",
+            "100.127.255.255",
+            "169.254.169.254",
+            "192.0.0.192",
+            "198.19.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "240.0.0.1",
+            "::",
+            "::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.1.2.3",
+            "::127.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "64:ff9b:1::1",
+            "2002:7f00:1::",
+            "2002:a00:1::1",
+            "2001::1",
+            "fe80::1",
+            "fc00::1",
+            "fd12:3456::1",
+            "ff02::1",
+            "fec0::1",
+            "2001:db8::1",
+            "100::1",
+        ] {
+            assert!(!is_public(address(text)), "{text}");
+        }
+        for text in [
+            "1.1.1.1",
+            "8.8.8.8",
+            "100.63.255.255",
+            "100.128.0.0",
+            "172.15.255.255",
+            "172.32.0.0",
+            "192.167.255.255",
+            "169.253.255.255",
+            "223.255.255.255",
+            "2606:4700::1111",
+            "2a00:1450::1",
+            "::ffff:8.8.8.8",
+            "64:ff9b::8.8.8.8",
+            "2002:808:808::1",
+        ] {
+            assert!(is_public(address(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn where_a_cloud_tells_secrets_is_known_in_every_way_to_write_it() {
+        for text in [
+            "169.254.169.254",
+            "169.254.170.2",
+            "::ffff:169.254.169.254",
+            "::169.254.169.254",
+            "64:ff9b::169.254.169.254",
+            "2002:a9fe:a9fe::",
+            "fd00:ec2::254",
+            "fd20:ce::254",
+            "fe80::a9fe:a9fe",
+            "100.100.100.200",
+            "168.63.129.16",
+            "192.0.0.192",
+        ] {
+            assert!(is_metadata(address(text)), "{text}");
+        }
+        for text in ["127.0.0.1", "10.0.0.1", "100.100.100.201", "::1", "fd00:ec2::253"] {
+            assert!(!is_metadata(address(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn blocks_are_read_and_nonsense_is_not() {
+        let held = |block: &str, text: &str| {
+            block.parse::<Block>().expect("a block").holds(plain(address(text)))
+        };
+        assert!(held("10.0.0.0/8", "10.255.0.1") && !held("10.0.0.0/8", "11.0.0.1"));
+        assert!(held("10.1.2.3", "10.1.2.3") && !held("10.1.2.3", "10.1.2.4"));
+        assert!(held("10.1.2.3", "::ffff:10.1.2.3") && held("::ffff:10.0.0.0/104", "10.1.2.3"));
+        assert!(held("0.0.0.0/0", "1.2.3.4") && !held("0.0.0.0/0", "2a00::1"));
+        assert!(held("::/0", "2a00::1") && held("fd00::/8", "fd12::1") && held("[::1]", "::1"));
+        for text in ["", "10.0.0.0/33", "10.0.0/8", "::1/129", "10.0.0.0/-1", "10.0.0.0/", "a/8"] {
+            assert!(text.parse::<Block>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::routing::get;
+use reqwest::Client;
+use tokio::net::TcpListener;
+
+use super::*;
+
+fn fence(reach: Reach, listed: &str) -> Fence {
+    Fence::new(reach, listed).expect("a fence")
+}
+
+fn may(fence: &Fence, url: &str) -> bool {
+    fence.check(&Url::parse(url).expect("a URL")).is_ok()
+}
+
+#[test]
+fn an_address_is_known_however_it_is_written() {
+    let public = fence(Reach::Public, "");
+    for host in [
+        "127.0.0.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "127.1",
+        "0x7f.1",
+        "017700000001",
+        "0",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[::7f00:1]",
+        "[64:ff9b::a00:1]",
+        "[2002:7f00:1::]",
+        "10.0.0.1",
+        "192.168.0.1",
+        "169.254.169.254",
+        "2852039166",
+        "0xa9fea9fe",
+        "[fe80::1]",
+        "[fd00:ec2::254]",
+        "１２７.０.０.１",
+        "127。0。0。1",
+    ] {
+        assert!(!may(&public, &format!("http://{host}/")), "{host}");
+        assert!(!may(&public, &format!("https://user:pass@{host}:8443/x?y")), "{host}");
+    }
+    for host in ["1.1.1.1", "[2606:4700::1111]", "example.org", "localhost"] {
+        assert!(may(&public, &format!("http://{host}/")), "{host} is looked at when resolved");
+    }
+}
+
+#[test]
+fn metadata_alone_is_behind_the_fence_that_is_there_by_itself() {
+    let usual = Fence::default();
+    for host in ["169.254.169.254", "2852039166", "[::ffff:a9fe:a9fe]", "[fd00:ec2::254]"] {
+        assert!(!may(&usual, &format!("http://{host}/latest/meta-data/")), "{host}");
+    }
+    for host in ["127.0.0.1", "10.0.0.1", "[::1]", "example.org"] {
+        assert!(may(&usual, &format!("http://{host}/")), "{host}");
+    }
+    assert!(may(&fence(Reach::Everything, ""), "http://169.254.169.254/"));
+}
+
+#[test]
+fn what_is_listed_may_be_reached() {
+    let some = fence(Reach::Public, "10.1.0.0/16, 169.254.169.254");
+    assert!(may(&some, "http://10.1.2.3/") && may(&some, "http://169.254.169.254/"));
+    assert!(!may(&some, "http://10.2.0.1/") && !may(&some, "http://169.254.169.253/"));
+    let only = fence(Reach::Nothing, "api.example.org, *.partner.example");
+    for good in ["http://api.example.org/", "https://API.example.org./", "http://a.partner.example"]
+    {
+        assert!(may(&only, good), "{good}");
+    }
+    for bad in [
+        "http://example.org/",
+        "http://api.example.org.evil.example/",
+        "http://partner.example/",
+        "http://evilpartner.example/",
+        "http://1.1.1.1/",
+        "http://api.example.org@evil.example/",
+    ] {
+        assert!(!may(&only, bad), "{bad}");
+    }
+}
+
+#[test]
+fn a_list_that_means_something_else_than_it_says_is_refused() {
+    for entry in [
+        "http://a.example",
+        "a.example/x",
+        "a.example:80",
+        "10.0.0.0/64",
+        "*",
+        "*.",
+        "a b",
+        "0x7f.1",
+        "user@a.example",
+    ] {
+        let error = Fence::new(Reach::Nothing, &format!("good.example,{entry}"));
+        assert!(error.expect_err(entry).to_string().contains(entry), "{entry}");
+    }
+}
+
+/// A client behind `fence` that keeps no connection, with names resolved by `look_up`.
+fn client(fence: &Fence, look_up: LookUp) -> Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let resolver = Arc::new(Guarded { fence: fence.clone(), look_up });
+    let client = Client::builder().no_proxy().pool_max_idle_per_host(0).dns_resolver(resolver);
+    client.redirect(fence.redirects(3)).build().expect("a client")
+}
+
+/// A server on this address that answers `/` and redirects from `/to?<address>`.
+async fn server(address: &str) -> u16 {
+    let redirect = |query: axum::extract::RawQuery| async move {
+        (StatusCode::FOUND, [(LOCATION, query.0.unwrap_or_default())])
+    };
+    let routes = Router::new().route("/", get(|| async { "here" })).route("/to", get(redirect));
+    let listener = TcpListener::bind((address, 0)).await.expect("a listener");
+    let port = listener.local_addr().expect("its address").port();
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    port
+}
+
+fn answer(addresses: &[&str]) -> Resolving {
+    let found: Vec<SocketAddr> = addresses
+        .iter()
+        .map(|text| SocketAddr::new(text.parse().expect("an address"), 0))
+        .collect();
+    Box::pin(async move { Ok(Box::new(found.into_iter()) as Addrs) })
+}
+
+#[tokio::test]
+async fn a_name_that_changes_its_address_is_looked_at_when_it_is_connected_to() {
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    fn changing(_: String) -> Resolving {
+        match ASKED.fetch_add(1, Ordering::SeqCst) {
+            0 => answer(&["127.0.0.2"]),
+            _ => answer(&["127.0.0.1"]),
+        }
+    }
+    // On every address of this machine, so that nothing but the fence stops the second request.
+    let port = server("0.0.0.0").await;
+    let fence = fence(Reach::Public, "127.0.0.2");
+    let client = client(&fence, changing);
+    let url = Url::parse(&format!("http://rebinding.test:{port}/")).expect("a URL");
+    for _ in 0..2 {
+        assert!(fence.check(&url).is_ok(), "its name says nothing");
+    }
+    let first = client.get(url.clone()).send().await.expect("an answer");
+    assert_eq!(first.text().await.expect("a text"), "here");
+    let second = client.get(url).send().await.expect_err("it is behind the fence");
+    assert_eq!(refusal(&second).expect("a refusal").host, "rebinding.test");
+    assert!(!format!("{second:?}").contains("127.0.0.1"), "the address is nobody's business");
+}
+
+#[tokio::test]
+async fn of_several_addresses_only_those_before_the_fence_are_tried() {
+    fn mixed(_: String) -> Resolving {
+        answer(&["169.254.169.254", "::ffff:169.254.169.254", "127.0.0.1"])
+    }
+    let port = server("127.0.0.1").await;
+    let asked = client(&Fence::default(), mixed).get(format!("http://mixed.test:{port}/"));
+    assert_eq!(asked.send().await.expect("an answer").text().await.expect("a text"), "here");
+}
+
+#[tokio::test]
+async fn a_redirect_does_not_lead_behind_the_fence() {
+    fn inside(name: String) -> Resolving {
+        match name.as_str() {
+            "inside.test" => answer(&["10.0.0.1"]),
+            _ => answer(&["127.0.0.1"]),
+        }
+    }
+    let port = server("127.0.0.1").await;
+    let fence = fence(Reach::Public, "outside.test");
+    let client = client(&fence, inside);
+    let from = format!("http://outside.test:{port}");
+    for to in [
+        format!("http://127.0.0.1:{port}/"),
+        format!("http://2130706433:{port}/"),
+        format!("http://[::ffff:127.0.0.1]:{port}/"),
+        "http://169.254.169.254/latest".to_owned(),
+        format!("http://inside.test:{port}/"),
+        // Over two hops, the first of which is allowed.
+        format!("{from}/to?http://0x7f000001:{port}/"),
+    ] {
+        let asked = client.get(format!("{from}/to?{to}")).send().await;
+        let error = asked.expect_err(&to);
+        assert!(refusal(&error).is_some(), "{to}: {error:?}");
+    }
+    let asked = client.get(format!("{from}/to?{from}/")).send().await.expect("an answer");
+    assert_eq!(asked.text().await.expect("a text"), "here");
+    let around = client.get(format!("{from}/to?/to?/to?/to?/to?/to")).send().await;
+    assert!(around.is_err(), "a ring of redirects ends");
+}
+
+#[tokio::test]
+async fn the_names_of_this_machine_are_resolved_and_refused() {
+    let port = server("127.0.0.1").await;
+    for name in ["localhost", "LOCALHOST"] {
+        let url = format!("http://{name}:{port}/");
+        let error = client(&fence(Reach::Public, ""), look_up).get(&url).send().await;
+        assert!(refusal(&error.expect_err(name)).is_some(), "{name}");
+        let listed = client(&fence(Reach::Public, "localhost"), look_up).get(&url).send().await;
+        assert!(listed.is_ok(), "{name}: {listed:?}");
+    }
+}

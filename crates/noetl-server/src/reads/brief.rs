@@ -1,0 +1,88 @@
+//! Events without what is large in them, for readers of whole logs.
+
+use noetl_api::events::EventView;
+use noetl_model::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// A value with a longer text than this is looked into, and left out if it is no object.
+const LENGTH_MAX: usize = 400;
+/// How many objects deep a value is looked into.
+const DEPTH: usize = 4;
+
+/// Leaves out what is large: null stands in its place, so that it is known to be there.
+pub(crate) fn shorten(event: &mut EventView) {
+    shorten_raw(&mut event.context);
+    shorten_raw(&mut event.result);
+    if let Some(Value::Object(meta)) = &mut event.meta {
+        // Whoever follows a trace reads the event itself.
+        meta.remove("trace");
+        let meta = meta.values_mut();
+        meta.for_each(|value| shorten_value(value, DEPTH));
+    }
+}
+
+fn shorten_raw(raw: &mut Option<Box<RawValue>>) {
+    let Some(text) = raw.as_ref().map(|raw| raw.get()).filter(|text| text.len() > LENGTH_MAX)
+    else {
+        return;
+    };
+    let Ok(mut value) = serde_json::from_str(text) else { return };
+    shorten_value(&mut value, DEPTH);
+    *raw = to_raw_value(&value).ok();
+}
+
+fn shorten_value(value: &mut Value, depth: usize) {
+    if !is_long(value) {
+        return;
+    }
+    match value {
+        Value::Object(fields) if depth > 0 && fields.len() <= LENGTH_MAX => {
+            fields.values_mut().for_each(|field| shorten_value(field, depth - 1));
+        }
+        _ => *value = Value::Null,
+    }
+}
+
+fn is_long(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.len() > LENGTH_MAX,
+        Value::Array(_) | Value::Object(_) => {
+            serde_json::to_string(value).is_ok_and(|text| text.len() > LENGTH_MAX)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shortened(value: Value) -> Value {
+        let mut raw = Some(to_raw_value(&value).expect("raw"));
+        shorten_raw(&mut raw);
+        serde_json::from_str(raw.expect("a value").get()).expect("a value")
+    }
+
+    #[test]
+    fn what_is_large_is_null_and_what_stands_beside_it_stays() {
+        let long = "x".repeat(500);
+        let given = json!({"context": {"next": {"taken": [{"step": "b"}]}, "error": {"kind": "timeout",
+            "details": {"traceback": long}}}, "rows": vec![7; 300]});
+        let wanted = json!({"context": {"next": {"taken": [{"step": "b"}]}, "error": {"kind": "timeout",
+            "details": {"traceback": null}}}, "rows": null});
+        assert_eq!(shortened(given), wanted);
+        let small = json!({"data": {"a": [1, 2, {"b": null}]}});
+        assert_eq!(shortened(small.clone()), small);
+    }
+
+    #[test]
+    fn an_object_of_many_fields_or_of_many_levels_is_left_out() {
+        let wide: serde_json::Map<String, Value> =
+            (0..1000).map(|n| (n.to_string(), json!(n))).collect();
+        assert_eq!(shortened(json!({"wide": wide})), json!({"wide": null}));
+        let deep = json!({"a": {"b": {"c": {"d": {"e": "x".repeat(500)}}}}});
+        assert_eq!(shortened(deep), json!({"a": {"b": {"c": {"d": null}}}}));
+    }
+}

@@ -1,0 +1,91 @@
+//! How a page finds out whether people sign in, and helps them to.
+
+use axum::extract::State;
+use noetl_api::session::{AuthMode, CodeRequest, SignInPlace, SignedIn};
+
+use crate::app::{App, Auth};
+use crate::error::ApiError;
+use crate::http::authorize::not_known;
+use crate::http::document::Failures;
+use crate::http::extract::Json;
+use crate::oidc::Proof;
+
+/// The longest part of what a provider sends back: addresses are not longer.
+const PART_MAX: usize = 8192;
+
+/// How callers are known
+///
+/// `open`, `token` or `oidc`; with the last, where people sign in with a browser.
+#[utoipa::path(
+    get,
+    path = "/api/auth/mode",
+    operation_id = "auth_mode",
+    tag = "tokens",
+    responses((status = 200, body = AuthMode), Failures),
+)]
+pub(crate) async fn mode(State(app): State<App>) -> Json<AuthMode> {
+    let mode = |mode: &str| AuthMode { mode: mode.to_owned(), sign_in: None, trouble: None };
+    Json(match &app.options.auth {
+        Auth::Open => mode("open"),
+        Auth::Token => mode("token"),
+        Auth::Oidc(provider) => match provider.place().await {
+            Ok(place) => {
+                let sign_in = place.map(|place| SignInPlace {
+                    authorization_endpoint: place.authorization_endpoint,
+                    client_id: place.client_id,
+                    scope: place.scope.to_owned(),
+                    audience: place.audience,
+                });
+                AuthMode { sign_in, ..mode("oidc") }
+            }
+            // A token of ours is good all the same.
+            Err(failure) => {
+                let trouble = Some(not_known(failure).message().to_owned());
+                AuthMode { trouble, ..mode("oidc") }
+            }
+        },
+    })
+}
+
+/// Trade a code for a token
+///
+/// The code that the identity provider sent a person back to the page with.
+#[utoipa::path(
+    post,
+    path = "/api/auth/oidc/token",
+    operation_id = "auth_oidc_token",
+    tag = "tokens",
+    request_body = CodeRequest,
+    responses((status = 200, body = SignedIn), Failures),
+)]
+pub(crate) async fn trade(
+    State(app): State<App>,
+    Json(request): Json<CodeRequest>,
+) -> Result<Json<SignedIn>, ApiError> {
+    let parts = [
+        ("code", &request.code),
+        ("code_verifier", &request.code_verifier),
+        ("redirect_uri", &request.redirect_uri),
+    ];
+    for (name, part) in parts {
+        if part.is_empty() || part.len() > PART_MAX {
+            let message = format!("{name} is a text of 1 to {PART_MAX} bytes");
+            return Err(ApiError::invalid("invalid_code_request", message));
+        }
+    }
+    let proof = Proof {
+        code: &request.code,
+        verifier: &request.code_verifier,
+        redirect: &request.redirect_uri,
+    };
+    let traded = match &app.options.auth {
+        Auth::Oidc(provider) => provider.traded(&proof).await.map_err(not_known)?,
+        Auth::Open | Auth::Token => None,
+    };
+    let granted = traded.ok_or_else(|| {
+        let message = "nobody signs in here with a browser: that takes NOETL_AUTH=oidc and \
+                       NOETL_OIDC_CLIENT_ID";
+        ApiError::invalid("sign_in_not_configured", message)
+    })?;
+    Ok(Json(SignedIn { token: granted.token, expires_in: granted.expires_in }))
+}

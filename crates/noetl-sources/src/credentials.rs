@@ -1,0 +1,168 @@
+//! Lays a credential under the settings of a source.
+//!
+//! What the document says itself wins. Kinds that are tools as well take the credentials their tools
+//! take; the others have their fields here.
+
+use noetl_model::{Map, Value};
+use noetl_tools::{Credential, auth};
+
+/// The fields of a credential by the setting each becomes; the first that is there counts.
+type Fields = &'static [(&'static str, &'static [&'static str])];
+
+const USER: &[&str] = &["user", "username"];
+
+const REDIS: Fields = &[
+    ("url", &["url", "uri", "redis_url"]),
+    ("host", &["host", "redis_host"]),
+    ("port", &["port", "redis_port"]),
+    ("user", USER),
+    ("password", &["password", "redis_password"]),
+];
+
+const MQTT: Fields = &[
+    ("url", &["url", "uri", "mqtt_url"]),
+    ("host", &["host", "mqtt_host"]),
+    ("port", &["port", "mqtt_port"]),
+    ("user", USER),
+    ("password", &["password", "mqtt_password"]),
+    ("client_id", &["client_id"]),
+];
+
+const KAFKA: Fields = &[
+    ("brokers", &["brokers", "bootstrap_servers", "url"]),
+    ("user", USER),
+    ("password", &["password"]),
+    ("mechanism", &["mechanism", "sasl_mechanism"]),
+    ("tls", &["tls", "ssl"]),
+    ("ca", &["ca", "ca_pem", "ssl_ca"]),
+];
+
+const PUBSUB: Fields = &[
+    ("client_email", &["client_email"]),
+    ("private_key", &["private_key"]),
+    ("private_key_id", &["private_key_id"]),
+    ("token_uri", &["token_uri"]),
+    ("project", &["project", "project_id"]),
+    ("token", &["token", "access_token"]),
+    ("endpoint", &["endpoint"]),
+];
+
+/// Lays `credential` under the settings of a source of `kind`, or says why it cannot.
+pub(crate) fn lay(kind: &str, settings: &mut Map, credential: &Credential) -> Result<(), String> {
+    let (fields, types): (Fields, &[&str]) = match kind {
+        "redis" => (REDIS, &["redis"]),
+        "mqtt" => (MQTT, &["mqtt"]),
+        "kafka" => (KAFKA, &["kafka"]),
+        "pubsub" => (
+            PUBSUB,
+            &[
+                "pubsub",
+                "gcp",
+                "google",
+                "google_service_account",
+                "service_account",
+                "gcp_service_account",
+            ],
+        ),
+        "postgres" => {
+            // The tool's name for a whole address.
+            if let Some(url) = settings.remove("url") {
+                settings.insert("connection".to_owned(), url);
+            }
+            return auth::inject(kind, settings, credential).map_err(|failure| failure.message);
+        }
+        _ => return auth::inject(kind, settings, credential).map_err(|failure| failure.message),
+    };
+    let found = credential.kind.to_ascii_lowercase().replace('-', "_");
+    if !types.contains(&found.as_str()) {
+        let taken = types[0];
+        return Err(format!(
+            "credential '{}' is of type '{found}', which a {kind} source cannot use; it takes '{taken}'",
+            credential.name
+        ));
+    }
+    let data = whole(credential);
+    for (setting, names) in fields {
+        let is_given = settings.get(*setting).is_some_and(|value| !value.is_null());
+        let field = names.iter().find_map(|name| data.get(*name));
+        if let (false, Some(field)) = (is_given, field.filter(|field| !field.is_null())) {
+            settings.insert((*setting).to_owned(), field.clone());
+        }
+    }
+    Ok(())
+}
+
+/// The fields of a credential. Key files are often kept as they are, as text in one of the fields.
+fn whole(credential: &Credential) -> Map {
+    let mut data = credential.data.clone();
+    for name in ["service_account_json", "service_account", "key_file", "json", "value"] {
+        let parsed = match credential.data.get(name) {
+            Some(Value::String(text)) => serde_json::from_str(text).ok(),
+            Some(Value::Object(fields)) => Some(fields.clone()),
+            _ => None,
+        };
+        for (field, value) in parsed.unwrap_or_default() {
+            data.entry(field).or_insert(value);
+        }
+    }
+    data
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn map(value: Value) -> Map {
+        let Value::Object(map) = value else { panic!("a map") };
+        map
+    }
+
+    fn laid(kind: &str, settings: Value, of: &str, data: Value) -> Result<Value, String> {
+        let mut settings = map(settings);
+        let credential =
+            Credential { name: "prod".to_owned(), kind: of.to_owned(), data: map(data) };
+        lay(kind, &mut settings, &credential).map(|()| Value::Object(settings))
+    }
+
+    #[test]
+    fn the_document_wins_over_its_credential() {
+        let data = json!({"url": "redis://b", "username": "u", "password": "p", "other": 1});
+        assert_eq!(
+            laid("redis", json!({"url": "redis://a", "user": null}), "redis", data),
+            Ok(json!({"url": "redis://a", "user": "u", "password": "p"}))
+        );
+        let data = json!({"brokers": ["a:9092"], "sasl_mechanism": "PLAIN"});
+        let fields = json!({"brokers": ["a:9092"], "mechanism": "PLAIN"});
+        assert_eq!(laid("kafka", json!({}), "Kafka", data), Ok(fields));
+    }
+
+    #[test]
+    fn an_address_of_postgres_is_not_changed_by_parts_of_another() {
+        let data = json!({"host": "b", "user": "u", "password": "p"});
+        let settings = json!({"url": "postgres://a/d"});
+        let laid = laid("postgres", settings, "postgres", data).unwrap();
+        assert_eq!(laid["connection"], "postgres://a/d");
+        assert_eq!((laid.get("host"), &laid["default_password"]), (None, &json!("p")));
+    }
+
+    #[test]
+    fn a_key_file_is_read_wherever_it_is_kept() {
+        let file = r#"{"client_email": "a@b", "private_key": "k", "project_id": "p"}"#;
+        for data in [
+            json!({"service_account_json": file}),
+            json!({"value": file}),
+            json!({"client_email": "a@b", "private_key": "k", "project_id": "p"}),
+        ] {
+            let laid = laid("pubsub", json!({}), "gcp", data).unwrap();
+            assert_eq!(laid, json!({"client_email": "a@b", "private_key": "k", "project": "p"}));
+        }
+    }
+
+    #[test]
+    fn a_credential_of_another_type_is_refused_by_name() {
+        let refused = laid("mqtt", json!({}), "nats", json!({})).unwrap_err();
+        assert!(refused.contains("'prod'") && refused.contains("takes 'mqtt'"), "{refused}");
+    }
+}

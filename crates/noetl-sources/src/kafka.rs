@@ -1,0 +1,193 @@
+//! Messages of Kafka topics.
+//!
+//! A cluster knows how far a group has read each partition, and nothing of single messages; what is to come
+//! again waits here. The place of a partition moves once everything before it is answered for, so what
+//! a crash leaves open is read again by whoever comes next.
+
+mod batches;
+mod cluster;
+mod connection;
+mod reader;
+mod scram;
+mod settings;
+mod unpack;
+mod words;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kafka_protocol::ResponseError;
+use noetl_model::Map;
+use noetl_playbook::subscription::Subscription;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use self::cluster::{Cluster, End, Place};
+use self::reader::Reader;
+use self::settings::Settings;
+use self::words::Words;
+use crate::source::{Acknowledge, Delivery, Message, Open, Source, SourceError};
+
+/// How often it is asked for a word about a message. Nothing depends on it.
+const ACK_WAIT: Duration = Duration::from_secs(3600);
+
+/// Opens sources of kind `kafka`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Kafka;
+
+#[async_trait]
+impl Open for Kafka {
+    fn kind(&self) -> &'static str {
+        "kafka"
+    }
+
+    async fn open(
+        &self,
+        subscription: &Subscription,
+        settings: &Map,
+    ) -> Result<Arc<dyn Source>, SourceError> {
+        let settings = Arc::new(Settings::read(settings, &subscription.path)?);
+        let cluster = Cluster::new(settings);
+        let leaders = cluster.leaders().await?;
+        // What is said and looked up must not wait with who reads.
+        let words = Arc::new(Words::new(cluster.beside()));
+        let at = begin(&cluster, &words, &leaders).await?;
+        let look = cluster.beside();
+        let reader = Reader::new(cluster, words.clone(), leaders, at);
+        Ok(Arc::new(TopicSource { reader: Mutex::new(reader), words, look }))
+    }
+}
+
+/// Where each partition is read from: where the group was, else an end of it.
+async fn begin(
+    cluster: &Cluster,
+    words: &Words,
+    leaders: &BTreeMap<Place, i32>,
+) -> Result<BTreeMap<Place, i64>, SourceError> {
+    let known = words.read(leaders.keys().cloned().collect()).await?;
+    let mut at: BTreeMap<Place, i64> =
+        known.iter().filter_map(|(place, at)| Some((place.clone(), (*at)?))).collect();
+    // Once any is known the others are new, and begin at their beginning: nobody was late for them.
+    let is_new = cluster.settings.is_from_new && at.is_empty();
+    let missing: BTreeMap<Place, i32> = leaders
+        .iter()
+        .filter(|(place, _)| !at.contains_key(place))
+        .map(|(place, leader)| (place.clone(), *leader))
+        .collect();
+    if !missing.is_empty() {
+        let end = if is_new { End::Next } else { End::First };
+        at.extend(cluster.ends(&missing, end).await?);
+    }
+    words.begin(&at).await?;
+    Ok(at)
+}
+
+fn wrong(message: impl Into<String>) -> SourceError {
+    SourceError::Settings(message.into())
+}
+
+/// What a broker refused: whether somebody has to change something, or it may change by itself.
+fn refused(what: &str, error: ResponseError) -> SourceError {
+    use ResponseError::{
+        ClusterAuthorizationFailed, GroupAuthorizationFailed, InvalidGroupId,
+        InvalidTopicException, SaslAuthenticationFailed, TopicAuthorizationFailed,
+        UnknownTopicOrPartition, UnsupportedVersion,
+    };
+    match error {
+        ClusterAuthorizationFailed
+        | GroupAuthorizationFailed
+        | InvalidGroupId
+        | InvalidTopicException
+        | SaslAuthenticationFailed
+        | TopicAuthorizationFailed
+        | UnsupportedVersion => wrong(format!("{what}: {error}")),
+        UnknownTopicOrPartition => SourceError::Away(format!("{what}: it is not there ({error})")),
+        _ => SourceError::Away(format!("{what}: {error}")),
+    }
+}
+
+struct TopicSource {
+    reader: Mutex<Reader>,
+    words: Arc<Words>,
+    look: Cluster,
+}
+
+impl TopicSource {
+    fn delivery(&self, place: Place, offset: u64, message: Message) -> Delivery {
+        let is_answered = AtomicBool::new(false);
+        let handle = Handle { place, offset, words: self.words.clone(), is_answered };
+        Delivery::new(message, handle)
+    }
+}
+
+#[async_trait]
+impl Source for TopicSource {
+    async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
+        let mut reader = self.reader.lock().await;
+        self.words.remind().await?;
+        let due = self.words.due(Instant::now(), most);
+        if !due.is_empty() {
+            let again = due.into_iter();
+            return Ok(again.map(|(place, at, found)| self.delivery(place, at, found)).collect());
+        }
+        let found = reader.next(most.max(1), wait).await?;
+        Ok(found.into_iter().map(|(place, at, found)| self.delivery(place, at, found)).collect())
+    }
+
+    fn ack_wait(&self) -> Duration {
+        ACK_WAIT
+    }
+
+    async fn backlog(&self) -> Result<Option<u64>, SourceError> {
+        let leaders = self.look.leaders().await?;
+        let ends = self.look.ends(&leaders, End::Next).await?;
+        let passed = self.words.passed();
+        let waiting = ends.iter().map(|(place, end)| {
+            let passed = passed.get(place).copied().unwrap_or(0);
+            u64::try_from(end - passed).unwrap_or(0)
+        });
+        Ok(Some(waiting.sum()))
+    }
+
+    async fn close(&self) {}
+}
+
+struct Handle {
+    place: Place,
+    offset: u64,
+    words: Arc<Words>,
+    is_answered: AtomicBool,
+}
+
+#[async_trait]
+impl Acknowledge for Handle {
+    async fn ack(&self) -> Result<(), SourceError> {
+        self.is_answered.store(true, Ordering::Release);
+        self.words.done(&self.place, self.offset).await
+    }
+
+    async fn nack(&self, after: Duration) -> Result<(), SourceError> {
+        self.is_answered.store(true, Ordering::Release);
+        self.words.again(&self.place, self.offset, after);
+        Ok(())
+    }
+
+    async fn term(&self) -> Result<(), SourceError> {
+        self.ack().await
+    }
+
+    async fn extend(&self) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if !self.is_answered.load(Ordering::Acquire) {
+            self.words.again(&self.place, self.offset, Duration::ZERO);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Batches as brokers write them.
+
+use bytes::{BufMut as _, BytesMut};
+use kafka_protocol::messages::ProducerId;
+use kafka_protocol::protocol::StrBytes;
+use kafka_protocol::records::{Compression, RecordBatchEncoder, RecordEncodeOptions};
+
+use super::*;
+
+fn record(offset: i64, value: &str) -> Record {
+    Record {
+        transactional: false,
+        control: false,
+        delete_horizon: false,
+        partition_leader_epoch: 0,
+        producer_id: -1,
+        producer_epoch: -1,
+        timestamp_type: TimestampType::Creation,
+        offset,
+        sequence: -1,
+        timestamp: 1_718_000_000_000,
+        key: None,
+        value: Some(value.to_owned().into()),
+        headers: Default::default(),
+    }
+}
+
+fn of_transaction(offset: i64, producer: i64, value: &str) -> Record {
+    Record {
+        transactional: true,
+        producer_id: producer,
+        producer_epoch: 0,
+        sequence: 0,
+        ..record(offset, value)
+    }
+}
+
+/// The mark that ends a transaction: given up, or not.
+fn mark(offset: i64, producer: i64, kind: u8) -> Record {
+    let key = Bytes::from(vec![0, 0, 0, kind]);
+    Record { control: true, key: Some(key), ..of_transaction(offset, producer, "\0\0\0\0\0\0") }
+}
+
+fn batch(records: &[Record]) -> Bytes {
+    let mut bytes = BytesMut::new();
+    let options = RecordEncodeOptions { version: 2, compression: Compression::None };
+    RecordBatchEncoder::encode(&mut bytes, records, &options).unwrap();
+    bytes.freeze()
+}
+
+fn values(found: &Batches) -> Vec<&str> {
+    let values = found.records.iter().map(|record| record.value.as_deref().unwrap());
+    values.map(|value| std::str::from_utf8(value).unwrap()).collect()
+}
+
+#[test]
+fn what_is_cut_off_is_left_for_the_next_time() {
+    let (first, second) = (batch(&[record(5, "a")]), batch(&[record(6, "b")]));
+    let whole = [first.clone(), second].concat();
+    for length in 0..=whole.len() {
+        let found = read(&Bytes::copy_from_slice(&whole[..length]), &[]).unwrap();
+        let (count, next) = match length {
+            _ if length == whole.len() => (2, Some(7)),
+            _ if length >= first.len() => (1, Some(6)),
+            _ => (0, None),
+        };
+        assert_eq!((found.records.len(), found.next), (count, next), "{length} bytes");
+    }
+}
+
+#[test]
+fn records_that_were_compacted_away_are_passed() {
+    let mut bytes = BytesMut::from(&batch(&[record(5, "a")])[..]);
+    // Its last offset was 9 before; the checksum is of what follows it.
+    bytes[23..27].copy_from_slice(&4_i32.to_be_bytes());
+    let sum = crc32c(&bytes[21..]);
+    bytes[17..21].copy_from_slice(&sum.to_be_bytes());
+    let found = read(&bytes.freeze(), &[]).unwrap();
+    assert_eq!((values(&found), found.next), (vec!["a"], Some(10)));
+}
+
+/// The checksum of batches, bit by bit.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let mut sum = u32::MAX;
+    for byte in bytes {
+        sum ^= u32::from(*byte);
+        for _ in 0..8 {
+            sum = if sum & 1 == 1 { (sum >> 1) ^ 0x82f6_3b78 } else { sum >> 1 };
+        }
+    }
+    !sum
+}
+
+#[test]
+fn what_a_transaction_gave_up_is_for_nobody() {
+    let bytes = [
+        batch(&[record(0, "alone")]),
+        batch(&[of_transaction(1, 7, "given up")]),
+        batch(&[of_transaction(2, 8, "kept")]),
+        batch(&[mark(3, 7, 0)]),
+        batch(&[of_transaction(4, 7, "the next one")]),
+        batch(&[mark(5, 8, 1)]),
+        batch(&[mark(6, 7, 1)]),
+    ]
+    .concat();
+    let aborted =
+        AbortedTransaction::default().with_producer_id(ProducerId(7)).with_first_offset(1);
+    let found = read(&bytes.clone().into(), &[aborted]).unwrap();
+    assert_eq!(values(&found), ["alone", "kept", "the next one"]);
+    assert_eq!(found.next, Some(7), "marks are passed as well");
+}
+
+#[test]
+fn what_is_broken_says_where() {
+    let good = batch(&[record(5, "abc")]);
+    let broken = |change: &dyn Fn(&mut BytesMut)| {
+        let mut bytes = BytesMut::from(&good[..]);
+        change(&mut bytes);
+        format!("{:#}", read(&bytes.freeze(), &[]).unwrap_err())
+    };
+    let torn = broken(&|bytes| bytes[70] ^= 1);
+    assert!(torn.contains("offset 5") && torn.contains("check"), "{torn}");
+    let old = broken(&|bytes| bytes[16] = 1);
+    assert!(old.contains("offset 5 is in format 1"), "{old}");
+    let boasting = broken(&|bytes| {
+        bytes[57..61].copy_from_slice(&i32::MAX.to_be_bytes());
+        let sum = crc32c(&bytes[21..]);
+        bytes[17..21].copy_from_slice(&sum.to_be_bytes());
+    });
+    assert!(boasting.contains("cannot hold"), "{boasting}");
+    let mut endless = BytesMut::from(&good[..]);
+    endless[8..12].copy_from_slice(&(-1_i32).to_be_bytes());
+    assert!(read(&endless.freeze(), &[]).is_err());
+    let mut rest = BytesMut::from(&good[..]);
+    rest.put_slice(b"a few bytes");
+    assert_eq!(read(&rest.freeze(), &[]).unwrap().next, Some(6));
+}
+
+#[test]
+fn a_record_becomes_a_message() {
+    let place = Place { topic: "orders".into(), partition: 3 };
+    let mut of = record(12, "body");
+    of.key = Some(Bytes::from_static(b"k"));
+    of.headers.insert(StrBytes::from_static_str("x-a"), Some(Bytes::from_static(b"1")));
+    of.headers.insert(StrBytes::from_static_str("raw"), Some(Bytes::from_static(&[0xff])));
+    let found = message(&place, of);
+    assert_eq!((found.id.as_str(), &found.body[..]), ("orders:3:12", &b"body"[..]));
+    assert_eq!(found.attributes["key"], "k");
+    let headers = [("x-a".to_owned(), "1".to_owned()), ("raw".to_owned(), "/w==".to_owned())];
+    assert_eq!(found.headers, headers);
+    assert_eq!((&found.metadata["partition"], &found.metadata["offset"]), (&3.into(), &12.into()));
+    assert_eq!(found.metadata.get("tombstone"), None);
+    let gone = message(&place, Record { value: None, ..record(13, "") });
+    assert!(gone.body.is_empty() && gone.metadata["tombstone"] == true);
+}

@@ -1,0 +1,243 @@
+//! The brokers of a cluster, and what they know of topics and groups.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex as Shared, PoisonError};
+use std::time::Duration;
+
+use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
+use kafka_protocol::messages::metadata_response::MetadataResponse;
+use kafka_protocol::messages::{
+    BrokerId, FindCoordinatorRequest, ListOffsetsRequest, MetadataRequest, TopicName,
+};
+use kafka_protocol::protocol::StrBytes;
+use tokio::sync::Mutex;
+
+use super::connection::{Connection, check};
+use super::settings::{Address, Settings};
+use super::{refused, wrong};
+use crate::source::SourceError;
+
+/// Only what is committed is read, and counted.
+pub(super) const READ_COMMITTED: i8 = 1;
+
+/// The version in which ends are asked for: the first that tells what is committed, which every broker
+/// since Kafka 0.11 speaks. Later ones add what is of no use here.
+const ENDS_VERSION: i16 = 2;
+
+/// A partition of a topic.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Place {
+    pub(super) topic: Arc<str>,
+    pub(super) partition: i32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.topic, self.partition)
+    }
+}
+
+/// An end of what a partition keeps.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum End {
+    First,
+    Next,
+}
+
+/// The name of a topic as requests write it.
+pub(super) fn topic_name(topic: &str) -> TopicName {
+    TopicName(StrBytes::from_string(topic.to_owned()))
+}
+
+/// What there is of partitions, topic by topic, as requests list it.
+pub(super) type ByTopic<T> = Vec<(Arc<str>, Vec<(i32, T)>)>;
+
+/// Partitions by their topic, in the order they stand here.
+pub(super) fn by_topic<T>(found: Vec<(Place, T)>) -> ByTopic<T> {
+    let mut topics: ByTopic<T> = Vec::new();
+    for (place, item) in found {
+        match topics.iter_mut().find(|(topic, _)| *topic == place.topic) {
+            Some((_, partitions)) => partitions.push((place.partition, item)),
+            None => topics.push((place.topic, vec![(place.partition, item)])),
+        }
+    }
+    topics
+}
+
+/// Connections to brokers, one each, made when they are needed and when they are lost.
+pub(super) struct Cluster {
+    pub(super) settings: Arc<Settings>,
+    addresses: Shared<HashMap<i32, Address>>,
+    connections: Mutex<HashMap<Address, Connection>>,
+    coordinator: Mutex<Option<Connection>>,
+}
+
+impl Cluster {
+    pub(super) fn new(settings: Arc<Settings>) -> Self {
+        Self {
+            settings,
+            addresses: Shared::default(),
+            connections: Mutex::default(),
+            coordinator: Mutex::default(),
+        }
+    }
+
+    /// The same brokers, over connections of its own.
+    pub(super) fn beside(&self) -> Self {
+        let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Self { addresses: Shared::new(addresses), ..Self::new(self.settings.clone()) }
+    }
+
+    async fn at(&self, address: &Address) -> Result<Connection, SourceError> {
+        let mut connections = self.connections.lock().await;
+        if let Some(found) = connections.get(address).filter(|found| !found.is_lost()) {
+            return Ok(found.clone());
+        }
+        let made = Connection::open(address, &self.settings).await?;
+        connections.insert(address.clone(), made.clone());
+        Ok(made)
+    }
+
+    /// The connection to a broker.
+    pub(super) async fn broker(&self, id: i32) -> Result<Connection, SourceError> {
+        let address = {
+            let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+            addresses.get(&id).cloned()
+        };
+        let missing = || SourceError::Away(format!("nobody knows where broker {id} is"));
+        self.at(&address.ok_or_else(missing)?).await
+    }
+
+    /// Somebody who knows the others: those that the document names, else those heard of.
+    async fn anyone(&self) -> Result<Connection, SourceError> {
+        let known: Vec<Address> = {
+            let addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+            self.settings.brokers.iter().chain(addresses.values()).cloned().collect()
+        };
+        let mut error = None;
+        for address in known {
+            match self.at(&address).await {
+                Ok(connection) => return Ok(connection),
+                Err(found) => error = error.or(Some(found)),
+            }
+        }
+        Err(error.unwrap_or_else(|| wrong("a kafka source needs `brokers`")))
+    }
+
+    /// The leaders of all partitions of the topics.
+    pub(super) async fn leaders(&self) -> Result<BTreeMap<Place, i32>, SourceError> {
+        let topics = self.settings.topics.iter();
+        let topics =
+            topics.map(|topic| MetadataRequestTopic::default().with_name(Some(topic_name(topic))));
+        let broker = self.anyone().await?;
+        // Reading makes no topic, where the broker is new enough to be told so.
+        let is_told = broker.version::<MetadataRequest>(9)? >= 4;
+        let request = MetadataRequest::default()
+            .with_topics(Some(topics.collect()))
+            .with_allow_auto_topic_creation(!is_told);
+        let found = broker.ask(&request, 9, Duration::ZERO).await?;
+        self.hear_of(&found);
+        let mut leaders = BTreeMap::new();
+        for topic in found.topics {
+            let name = topic.name.as_ref().map_or("", |name| name.as_str()).to_owned();
+            check(&format!("topic '{name}'"), topic.error_code)?;
+            let name: Arc<str> = name.into();
+            for partition in topic.partitions {
+                let place = Place { topic: name.clone(), partition: partition.partition_index };
+                if partition.leader_id.0 < 0 {
+                    return Err(SourceError::Away(format!("{place} has no leader")));
+                }
+                leaders.insert(place, partition.leader_id.0);
+            }
+        }
+        if leaders.is_empty() {
+            return Err(SourceError::Away("the topics have no partitions".to_owned()));
+        }
+        Ok(leaders)
+    }
+
+    fn hear_of(&self, found: &MetadataResponse) {
+        let brokers = found.brokers.iter().filter_map(|broker| {
+            let port = u16::try_from(broker.port).ok()?;
+            Some((broker.node_id.0, Address { host: broker.host.to_string(), port }))
+        });
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        *addresses = brokers.collect();
+    }
+
+    /// The broker that knows how far the group has read.
+    pub(super) async fn coordinator(&self) -> Result<Connection, SourceError> {
+        let mut known = self.coordinator.lock().await;
+        if let Some(found) = known.as_ref().filter(|found| !found.is_lost()) {
+            return Ok(found.clone());
+        }
+        let group = &self.settings.group;
+        let request =
+            FindCoordinatorRequest::default().with_key(StrBytes::from_string(group.clone()));
+        let found = self.anyone().await?.ask(&request, 3, Duration::ZERO).await?;
+        check(&format!("who knows the group '{group}'"), found.error_code)?;
+        let port = u16::try_from(found.port);
+        let port = port.map_err(|_| SourceError::Away("the coordinator has no port".to_owned()))?;
+        let found = self.at(&Address { host: found.host.to_string(), port }).await?;
+        *known = Some(found.clone());
+        Ok(found)
+    }
+
+    /// Asks anew who that is, because somebody else is.
+    pub(super) async fn forget_coordinator(&self) {
+        *self.coordinator.lock().await = None;
+    }
+
+    /// An end of each of these partitions.
+    pub(super) async fn ends(
+        &self,
+        leaders: &BTreeMap<Place, i32>,
+        end: End,
+    ) -> Result<BTreeMap<Place, i64>, SourceError> {
+        let mut brokers: BTreeMap<i32, Vec<(Place, ())>> = BTreeMap::new();
+        for (place, leader) in leaders {
+            brokers.entry(*leader).or_default().push((place.clone(), ()));
+        }
+        let timestamp = match end {
+            End::First => -2,
+            End::Next => -1,
+        };
+        let mut found = BTreeMap::new();
+        for (broker, places) in brokers {
+            let topics = by_topic(places).into_iter().map(|(topic, partitions)| {
+                let partitions = partitions.into_iter().map(|(partition, ())| {
+                    ListOffsetsPartition::default()
+                        .with_partition_index(partition)
+                        .with_timestamp(timestamp)
+                });
+                ListOffsetsTopic::default()
+                    .with_name(topic_name(&topic))
+                    .with_partitions(partitions.collect())
+            });
+            let broker = self.broker(broker).await?;
+            let knows_transactions = broker.version::<ListOffsetsRequest>(ENDS_VERSION)? >= 2;
+            let request = ListOffsetsRequest::default()
+                .with_replica_id(BrokerId(-1))
+                .with_isolation_level(if knows_transactions { READ_COMMITTED } else { 0 })
+                .with_topics(topics.collect());
+            let answer = broker.ask(&request, ENDS_VERSION, Duration::ZERO).await?;
+            for topic in answer.topics {
+                let name: Arc<str> = topic.name.as_str().into();
+                for partition in topic.partitions {
+                    let place = Place { topic: name.clone(), partition: partition.partition_index };
+                    check(&format!("the ends of {place}"), partition.error_code)?;
+                    found.insert(place, partition.offset);
+                }
+            }
+        }
+        if let Some(missing) = leaders.keys().find(|place| !found.contains_key(place)) {
+            return Err(refused(
+                &format!("the ends of {missing}"),
+                kafka_protocol::ResponseError::UnknownTopicOrPartition,
+            ));
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,263 @@
+//! One connection to a broker: requests in order, each with its answer.
+//!
+//! A task of its own reads and writes, so a caller that is gone half-way leaves the connection as it
+//! should be. When the connection is lost, everybody who waits on it hears so; nothing is tried again here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::{
+    ApiVersionsRequest, RequestHeader, ResponseHeader, SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+};
+use kafka_protocol::protocol::{
+    Decodable as _, HeaderVersion as _, Request, StrBytes, VersionRange,
+    encode_request_header_into_buffer,
+};
+use ring::rand::{SecureRandom as _, SystemRandom};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio_rustls::TlsConnector;
+
+use super::scram::Scram;
+use super::settings::{Address, Login, Mechanism, Settings};
+use super::{refused, wrong};
+use crate::source::{SourceError, chain};
+
+/// How long a broker may take to answer, beside what it was asked to wait.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The largest answer. What is asked for is far less, but a single batch comes whole, however large.
+const FRAME_MAX: usize = 256 << 20;
+
+/// Requests that wait for their turn.
+const QUEUE: usize = 64;
+
+/// What we call ourselves.
+const CLIENT: &str = "noetl";
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Connection {
+    address: Address,
+    calls: mpsc::Sender<Call>,
+    versions: Arc<HashMap<i16, VersionRange>>,
+}
+
+struct Call {
+    key: i16,
+    version: i16,
+    body: Bytes,
+    wait: Duration,
+    answer: oneshot::Sender<Result<Bytes, String>>,
+}
+
+impl Connection {
+    /// Connects, finds out which versions the broker speaks, and says who asks.
+    pub(super) async fn open(address: &Address, settings: &Settings) -> Result<Self, SourceError> {
+        let opened = tokio::time::timeout(TIMEOUT, Self::connect(address, settings)).await;
+        opened.unwrap_or_else(|_| {
+            Err(SourceError::Away(format!("the broker {address} does not answer")))
+        })
+    }
+
+    async fn connect(address: &Address, settings: &Settings) -> Result<Self, SourceError> {
+        let failed = |error: std::io::Error| {
+            SourceError::Away(chain(&format!("the broker {address} is not reached"), &error))
+        };
+        let stream =
+            TcpStream::connect((address.host.as_str(), address.port)).await.map_err(failed)?;
+        // Requests are small, and somebody waits for each.
+        stream.set_nodelay(true).map_err(failed)?;
+        let (calls, queue) = mpsc::channel(QUEUE);
+        match &settings.tls {
+            None => drop(tokio::spawn(serve(stream, queue))),
+            Some(config) => {
+                let name = ServerName::try_from(address.host.clone());
+                let name = name.map_err(|_| wrong(format!("{address} has no name to verify")))?;
+                let connected = TlsConnector::from(config.clone()).connect(name, stream).await;
+                drop(tokio::spawn(serve(connected.map_err(failed)?, queue)));
+            }
+        }
+        let mut connection = Self { address: address.clone(), calls, versions: Arc::default() };
+        // The oldest version is the one every broker speaks.
+        let known = connection.ask_at(&ApiVersionsRequest::default(), 0, Duration::ZERO).await?;
+        check("which versions it speaks", known.error_code)?;
+        let of = |known: &kafka_protocol::messages::api_versions_response::ApiVersion| {
+            (known.api_key, VersionRange { min: known.min_version, max: known.max_version })
+        };
+        connection.versions = Arc::new(known.api_keys.iter().map(of).collect());
+        if let Some(login) = &settings.login {
+            connection.log_in(login).await?;
+        }
+        Ok(connection)
+    }
+
+    /// Whether nobody is there any more.
+    pub(super) fn is_lost(&self) -> bool {
+        self.calls.is_closed()
+    }
+
+    /// Asks in the newest version that both sides speak, up to `newest`.
+    pub(super) async fn ask<R: Request>(
+        &self,
+        request: &R,
+        newest: i16,
+        wait: Duration,
+    ) -> Result<R::Response, SourceError> {
+        self.ask_at(request, self.version::<R>(newest)?, wait).await
+    }
+
+    /// The newest version of a request that both sides speak, up to `newest`.
+    pub(super) fn version<R: Request>(&self, newest: i16) -> Result<i16, SourceError> {
+        let ours = VersionRange { min: R::VERSIONS.min, max: R::VERSIONS.max.min(newest) };
+        let theirs = self.versions.get(&R::KEY).copied();
+        let both = theirs.map(|theirs| ours.intersect(&theirs)).filter(|both| !both.is_empty());
+        let Some(both) = both else {
+            return Err(wrong(format!(
+                "the broker {} speaks no version of request {} that this program does ({ours})",
+                self.address,
+                R::KEY
+            )));
+        };
+        Ok(both.max)
+    }
+
+    async fn ask_at<R: Request>(
+        &self,
+        request: &R,
+        version: i16,
+        wait: Duration,
+    ) -> Result<R::Response, SourceError> {
+        let lost = |reason: String| {
+            SourceError::Away(format!("the broker {} is lost: {reason}", self.address))
+        };
+        let mut body = BytesMut::new();
+        let encoded = request.encode(&mut body, version);
+        encoded.map_err(|error| wrong(format!("a request cannot be written: {error}")))?;
+        let (answer, answered) = oneshot::channel();
+        let call = Call { key: R::KEY, version, body: body.freeze(), wait, answer };
+        let gone = || lost("the connection is closed".to_owned());
+        self.calls.send(call).await.map_err(|_| gone())?;
+        let mut bytes = answered.await.map_err(|_| gone())?.map_err(lost)?;
+        let unread =
+            |error: &dyn std::fmt::Display| lost(format!("its answer is no answer: {error}"));
+        let header = R::Response::header_version(version);
+        ResponseHeader::decode(&mut bytes, header).map_err(|error| unread(&error))?;
+        R::Response::decode(&mut bytes, version).map_err(|error| unread(&error))
+    }
+
+    async fn log_in(&self, login: &Login) -> Result<(), SourceError> {
+        let mechanism = login.mechanism.as_str();
+        let request =
+            SaslHandshakeRequest::default().with_mechanism(StrBytes::from_static_str(mechanism));
+        let found = self.ask(&request, 1, Duration::ZERO).await?;
+        if found.error_code != 0 {
+            let theirs: Vec<&str> = found.mechanisms.iter().map(StrBytes::as_str).collect();
+            let theirs = theirs.join(", ");
+            let message = format!("the broker does not take {mechanism}; it takes: {theirs}");
+            return Err(wrong(message));
+        }
+        match login.mechanism {
+            Mechanism::Plain => {
+                self.say(format!("\0{}\0{}", login.user, login.password)).await?;
+            }
+            Mechanism::Scram(hash) => {
+                let mut random = [0; 18];
+                let filled = SystemRandom::new().fill(&mut random);
+                filled.map_err(|_| wrong("there is no randomness to be had"))?;
+                let nonce = STANDARD_NO_PAD.encode(random);
+                let scram = Scram::new(hash, &login.user, &login.password, nonce);
+                let first = self.say(scram.first()).await?;
+                let strange = |what| SourceError::Away(format!("the broker is strange: {what}"));
+                let (last, verifier) = scram.last(&first).map_err(strange)?;
+                // Who cannot say this does not know the password, and is somebody else.
+                if self.say(last).await?.split(',').next() != Some(verifier.as_str()) {
+                    return Err(wrong("the broker does not know the password it let pass"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says a part of who asks, and hears what the broker says to it.
+    async fn say(&self, part: String) -> Result<String, SourceError> {
+        let request = SaslAuthenticateRequest::default().with_auth_bytes(part.into());
+        let said = self.ask(&request, 1, Duration::ZERO).await?;
+        if said.error_code != 0 {
+            let reason = said.error_message.as_ref().map_or("", StrBytes::as_str);
+            return Err(wrong(format!("the broker does not let us in: {reason}")));
+        }
+        String::from_utf8(said.auth_bytes.to_vec())
+            .map_err(|_| SourceError::Away("the broker says what is no text".to_owned()))
+    }
+}
+
+/// An error code of an answer, as what it means to us.
+pub(super) fn check(what: &str, code: i16) -> Result<(), SourceError> {
+    ResponseError::try_from_code(code).map_or(Ok(()), |error| Err(refused(what, error)))
+}
+
+/// Sends requests and reads their answers until nobody asks any more or the connection is lost.
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, mut queue: mpsc::Receiver<Call>) {
+    let mut number = 0;
+    loop {
+        let call = tokio::select! {
+            call = queue.recv() => call,
+            // Brokers end what is idle for long; so it is known before anybody asks.
+            _ = stream.read_u8() => return,
+        };
+        let Some(call) = call else { return };
+        number = (number + 1) % i32::MAX;
+        let limit = TIMEOUT + call.wait;
+        let exchanged = tokio::time::timeout(limit, exchange(&mut stream, number, &call)).await;
+        let answer = match exchanged {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("it does not answer in time".to_owned()),
+        };
+        let is_over = answer.is_err();
+        // Who asked may be gone; the answer is read all the same.
+        let _ = call.answer.send(answer);
+        if is_over {
+            return;
+        }
+    }
+}
+
+async fn exchange(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    number: i32,
+    call: &Call,
+) -> std::io::Result<Bytes> {
+    let header = RequestHeader::default()
+        .with_request_api_key(call.key)
+        .with_request_api_version(call.version)
+        .with_correlation_id(number)
+        .with_client_id(Some(StrBytes::from_static_str(CLIENT)));
+    let mut frame = BytesMut::from(&[0; 4][..]);
+    encode_request_header_into_buffer(&mut frame, &header).map_err(std::io::Error::other)?;
+    frame.put_slice(&call.body);
+    let length = u32::try_from(frame.len() - 4).map_err(std::io::Error::other)?;
+    frame[..4].copy_from_slice(&length.to_be_bytes());
+    stream.write_all(&frame).await?;
+    stream.flush().await?;
+
+    let length = stream.read_u32().await?;
+    let length = usize::try_from(length).ok().filter(|length| (4..=FRAME_MAX).contains(length));
+    let length = length.ok_or_else(|| std::io::Error::other("its answer has no length"))?;
+    let mut answer = BytesMut::zeroed(length);
+    stream.read_exact(&mut answer).await?;
+    let answer = answer.freeze();
+    if answer.slice(..4).get_i32() != number {
+        return Err(std::io::Error::other("its answer is for another request"));
+    }
+    Ok(answer)
+}

@@ -1,0 +1,267 @@
+//! Reads partitions from their leaders, one request under way to each.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use kafka_protocol::messages::fetch_response::PartitionData;
+use kafka_protocol::messages::{BrokerId, FetchRequest, FetchResponse};
+use tokio::time::Instant;
+
+use super::batches;
+use super::cluster::{Cluster, End, Place, READ_COMMITTED, by_topic, topic_name};
+use super::connection::check;
+use super::refused;
+use super::words::Words;
+use crate::source::{Message, SourceError};
+
+/// Bytes that are wanted of a broker at once, and of each partition. A batch that is larger comes alone.
+const BYTES_WANTED: i32 = 8 << 20;
+const PARTITION_BYTES_WANTED: i32 = 1 << 20;
+
+/// How many messages of a partition may wait for one before them that comes again.
+const OPEN_MAX: usize = 10_000;
+
+/// How often it is asked whether there are more partitions.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// How long a partition that moves to another broker is given, and how often.
+const MOVE_PAUSE: Duration = Duration::from_millis(200);
+const MOVES_MAX: u32 = 25;
+
+/// A message with its place.
+pub(super) type Found = (Place, u64, Message);
+
+/// What a broker answered.
+type Answer = (i32, Result<FetchResponse, SourceError>);
+
+pub(super) struct Reader {
+    cluster: Arc<Cluster>,
+    words: Arc<Words>,
+    leaders: BTreeMap<Place, i32>,
+    /// Up to where each partition was read.
+    at: BTreeMap<Place, i64>,
+    /// Whom is asked. It stays when whoever waited for it is gone.
+    under_way: FuturesUnordered<BoxFuture<'static, Answer>>,
+    asked: BTreeSet<i32>,
+    ready: VecDeque<Found>,
+    look_at: Instant,
+    /// How often in a row a partition was not where it should be.
+    moves: u32,
+    /// Which partition comes first, so that each is first now and then.
+    turn: usize,
+}
+
+impl Reader {
+    pub(super) fn new(
+        cluster: Cluster,
+        words: Arc<Words>,
+        leaders: BTreeMap<Place, i32>,
+        at: BTreeMap<Place, i64>,
+    ) -> Self {
+        Self {
+            cluster: Arc::new(cluster),
+            words,
+            leaders,
+            at,
+            under_way: FuturesUnordered::new(),
+            asked: BTreeSet::new(),
+            ready: VecDeque::new(),
+            look_at: Instant::now() + LOOK_EVERY,
+            moves: 0,
+            turn: 0,
+        }
+    }
+
+    /// Up to so many messages, as soon as there are any; none after `wait`.
+    pub(super) async fn next(
+        &mut self,
+        most: usize,
+        wait: Duration,
+    ) -> Result<Vec<Found>, SourceError> {
+        let until = Instant::now() + wait;
+        while self.ready.is_empty() {
+            if self.look_at <= Instant::now() {
+                self.look().await?;
+            }
+            self.ask(until.saturating_duration_since(Instant::now()));
+            let Ok(Some((broker, answer))) =
+                tokio::time::timeout_at(until, self.under_way.next()).await
+            else {
+                // Nobody is asked while everything waits for a message that comes again.
+                tokio::time::sleep_until(until).await;
+                break;
+            };
+            self.asked.remove(&broker);
+            let is_moving = self.take(answer?).await?;
+            if is_moving {
+                tokio::time::sleep_until(until.min(Instant::now() + MOVE_PAUSE)).await;
+            }
+        }
+        let count = self.ready.len().min(most);
+        Ok(self.ready.drain(..count).collect())
+    }
+
+    /// Looks where partitions are. Those that are new are read from their beginning.
+    async fn look(&mut self) -> Result<(), SourceError> {
+        let leaders = self.cluster.leaders().await?;
+        let new: BTreeMap<Place, i32> = leaders
+            .iter()
+            .filter(|(place, _)| !self.at.contains_key(place))
+            .map(|(place, leader)| (place.clone(), *leader))
+            .collect();
+        if !new.is_empty() {
+            let ends = self.cluster.ends(&new, End::First).await?;
+            self.words.begin(&ends).await?;
+            self.at.extend(ends);
+        }
+        self.leaders = leaders;
+        self.look_at = Instant::now() + LOOK_EVERY;
+        Ok(())
+    }
+
+    /// Asks every broker that is not asked.
+    fn ask(&mut self, wait: Duration) {
+        let mut wanted: BTreeMap<i32, Vec<(Place, i64)>> = BTreeMap::new();
+        for (place, at) in &self.at {
+            if let Some(leader) = self.leaders.get(place).filter(|id| !self.asked.contains(id))
+                && self.words.open(place) < OPEN_MAX
+            {
+                wanted.entry(*leader).or_default().push((place.clone(), *at));
+            }
+        }
+        for (broker, mut places) in wanted {
+            self.turn = self.turn.wrapping_add(1);
+            let first = self.turn % places.len();
+            places.rotate_left(first);
+            let request = request(places, wait);
+            let cluster = self.cluster.clone();
+            self.asked.insert(broker);
+            self.under_way.push(Box::pin(async move {
+                let answer = async {
+                    let broker = cluster.broker(broker).await?;
+                    broker.ask(&request, 11, wait).await
+                };
+                (broker, answer.await)
+            }));
+        }
+    }
+
+    /// Takes what a broker answered; true when some of it was not where it should be.
+    async fn take(&mut self, answer: FetchResponse) -> Result<bool, SourceError> {
+        check("messages are not read", answer.error_code)?;
+        let mut moving = None;
+        for topic in answer.responses {
+            for partition in topic.partitions {
+                let place = Place {
+                    topic: topic.topic.as_str().into(),
+                    partition: partition.partition_index,
+                };
+                match ResponseError::try_from_code(partition.error_code) {
+                    None => self.take_partition(place, partition)?,
+                    Some(ResponseError::OffsetOutOfRange) => return Err(self.lost(&place).await?),
+                    Some(error) => {
+                        let unread = refused(&format!("{place} is not read"), error);
+                        if !is_of_moving(error) {
+                            return Err(unread);
+                        }
+                        moving = Some(unread);
+                    }
+                }
+            }
+        }
+        let Some(unread) = moving else {
+            self.moves = 0;
+            return Ok(false);
+        };
+        self.moves += 1;
+        if self.moves > MOVES_MAX {
+            return Err(unread);
+        }
+        self.look_at = Instant::now();
+        Ok(true)
+    }
+
+    fn take_partition(&mut self, place: Place, found: PartitionData) -> Result<(), SourceError> {
+        let Some(at) = self.at.get_mut(&place) else { return Ok(()) };
+        let bytes = found.records.unwrap_or_default();
+        let aborted = found.aborted_transactions.unwrap_or_default();
+        let read = batches::read(&bytes, &aborted);
+        let read = read.map_err(|error| SourceError::Away(format!("{place}: {error:#}")))?;
+        for record in read.records {
+            // A batch comes whole, with what of it was read before.
+            if record.offset < *at {
+                continue;
+            }
+            let Ok(offset) = u64::try_from(record.offset) else { continue };
+            let message = batches::message(&place, record);
+            self.words.hand_out(&place, offset, message.clone());
+            self.ready.push_back((place.clone(), offset, message));
+        }
+        if let Some(next) = read.next {
+            *at = (*at).max(next);
+            self.words.looked_at(&place, *at);
+        }
+        Ok(())
+    }
+
+    /// Goes on where there is something, and says what is missing.
+    async fn lost(&mut self, place: &Place) -> Result<SourceError, SourceError> {
+        let leader = self.leaders.get(place).copied().unwrap_or(-1);
+        let only = BTreeMap::from([(place.clone(), leader)]);
+        let ends = self.cluster.ends(&only, End::First).await?;
+        let first = ends.get(place).copied().unwrap_or(0);
+        let at = self.at.get(place).copied().unwrap_or(0);
+        self.words.set(place, first).await?;
+        let what = if at < first {
+            format!("its messages from {at} on were deleted before they were read")
+        } else {
+            format!("it was read up to {at}, and ends before that: it was made anew or cut off")
+        };
+        Ok(SourceError::Away(format!("{place}: {what}; it goes on at {first}")))
+    }
+}
+
+fn request(places: Vec<(Place, i64)>, wait: Duration) -> FetchRequest {
+    let topics = by_topic(places).into_iter().map(|(topic, partitions)| {
+        let partitions = partitions.into_iter().map(|(partition, at)| {
+            FetchPartition::default()
+                .with_partition(partition)
+                .with_fetch_offset(at)
+                .with_partition_max_bytes(PARTITION_BYTES_WANTED)
+        });
+        FetchTopic::default().with_topic(topic_name(&topic)).with_partitions(partitions.collect())
+    });
+    FetchRequest::default()
+        .with_replica_id(BrokerId(-1))
+        .with_max_wait_ms(i32::try_from(wait.as_millis()).unwrap_or(i32::MAX))
+        .with_min_bytes(1)
+        .with_max_bytes(BYTES_WANTED)
+        .with_isolation_level(READ_COMMITTED)
+        .with_session_epoch(-1)
+        .with_topics(topics.collect())
+}
+
+/// Whether somebody else is the leader, or nobody is for a moment.
+fn is_of_moving(error: ResponseError) -> bool {
+    use ResponseError::{
+        FencedLeaderEpoch, KafkaStorageError, LeaderNotAvailable, NotLeaderOrFollower,
+        OffsetNotAvailable, ReplicaNotAvailable, UnknownLeaderEpoch, UnknownTopicOrPartition,
+    };
+    matches!(
+        error,
+        FencedLeaderEpoch
+            | KafkaStorageError
+            | LeaderNotAvailable
+            | NotLeaderOrFollower
+            | OffsetNotAvailable
+            | ReplicaNotAvailable
+            | UnknownLeaderEpoch
+            | UnknownTopicOrPartition
+    )
+}

@@ -1,0 +1,223 @@
+//! Where the cluster is, who asks, and for what.
+
+use std::fmt;
+use std::sync::Arc;
+
+use noetl_model::{Map, Value};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+
+use super::scram::Hash;
+use crate::source::{SourceError, name_of, text};
+
+/// The port of a broker that names none.
+const PORT: u16 = 9092;
+
+#[derive(Clone)]
+pub(super) struct Settings {
+    /// Those that are asked where the others are.
+    pub(super) brokers: Vec<Address>,
+    pub(super) topics: Vec<Arc<str>>,
+    pub(super) group: String,
+    /// Whether reading begins with what comes from then on, when nothing says how far it came.
+    pub(super) is_from_new: bool,
+    pub(super) tls: Option<Arc<ClientConfig>>,
+    pub(super) login: Option<Login>,
+}
+
+/// Where a broker listens.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Address {
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.host, self.port)
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Login {
+    pub(super) mechanism: Mechanism,
+    pub(super) user: String,
+    pub(super) password: String,
+}
+
+/// How who asks is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mechanism {
+    Plain,
+    Scram(Hash),
+}
+
+impl Mechanism {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Plain => "PLAIN",
+            Self::Scram(Hash::Sha256) => "SCRAM-SHA-256",
+            Self::Scram(Hash::Sha512) => "SCRAM-SHA-512",
+        }
+    }
+}
+
+fn wrong(message: impl Into<String>) -> SourceError {
+    SourceError::Settings(message.into())
+}
+
+impl Settings {
+    pub(super) fn read(settings: &Map, path: &str) -> Result<Self, SourceError> {
+        let brokers = match texts(settings, "brokers")? {
+            found if found.is_empty() => texts(settings, "url")?,
+            found => found,
+        };
+        if brokers.is_empty() {
+            let needed = "a kafka source needs `brokers`, such as \"host:9092\", or `auth`";
+            return Err(wrong(needed));
+        }
+        let topics = texts(settings, "topic")?;
+        if topics.is_empty() {
+            return Err(wrong("a kafka source needs `topic`, such as \"orders\""));
+        }
+        let group = text(settings, "group")?;
+        Ok(Self {
+            brokers: brokers.iter().map(|broker| address(broker)).collect::<Result<_, _>>()?,
+            topics: topics.into_iter().map(Arc::from).collect(),
+            group: group.map_or_else(|| name_of(path), str::to_owned),
+            is_from_new: text(settings, "from")? == Some("new"),
+            tls: tls(settings)?,
+            login: login(settings)?,
+        })
+    }
+}
+
+fn login(settings: &Map) -> Result<Option<Login>, SourceError> {
+    let (user, password) = (text(settings, "user")?, text(settings, "password")?);
+    let mechanism = match text(settings, "mechanism")? {
+        None if user.is_none() => return Ok(None),
+        None | Some("PLAIN") => Mechanism::Plain,
+        Some("SCRAM-SHA-256") => Mechanism::Scram(Hash::Sha256),
+        Some("SCRAM-SHA-512") => Mechanism::Scram(Hash::Sha512),
+        Some(other) => {
+            let right = "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512";
+            return Err(wrong(format!("`mechanism` must be {right}, not '{other}'")));
+        }
+    };
+    let Some(user) = user else {
+        return Err(wrong(format!("`mechanism: {}` needs `user`", mechanism.as_str())));
+    };
+    let password = password.unwrap_or_default();
+    Ok(Some(Login { mechanism, user: user.to_owned(), password: password.to_owned() }))
+}
+
+fn tls(settings: &Map) -> Result<Option<Arc<ClientConfig>>, SourceError> {
+    let ca = text(settings, "ca")?;
+    match settings.get("tls") {
+        Some(Value::Bool(true)) => {}
+        None | Some(Value::Null) if ca.is_some() => {}
+        None | Some(Value::Bool(false) | Value::Null) => return Ok(None),
+        Some(_) => return Err(wrong("`tls` must be true or false")),
+    }
+    // Fails only when another part of the program chose a provider before, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut roots = RootCertStore::empty();
+    match ca {
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        Some(pem) => {
+            let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+            let found = found.map_err(|_| wrong("`ca` holds a certificate that is no PEM"))?;
+            if roots.add_parsable_certificates(found).0 == 0 {
+                return Err(wrong("`ca` must hold certificates as PEM, whole, not a path"));
+            }
+        }
+    }
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    Ok(Some(Arc::new(config)))
+}
+
+/// A setting that is a list of texts, or one text with commas.
+fn texts(settings: &Map, key: &str) -> Result<Vec<String>, SourceError> {
+    let split = |text: &str| -> Vec<String> {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        parts.map(str::to_owned).collect()
+    };
+    match settings.get(key) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(split(text)),
+        Some(Value::Array(items)) => {
+            let mut found = Vec::new();
+            for item in items {
+                let item = item.as_str();
+                found.extend(split(item.ok_or_else(|| wrong(format!("`{key}` must list texts")))?));
+            }
+            Ok(found)
+        }
+        Some(_) => Err(wrong(format!("`{key}` must be a text, or a list of texts"))),
+    }
+}
+
+fn address(broker: &str) -> Result<Address, SourceError> {
+    let right =
+        || wrong(format!("`brokers`: '{broker}' is not host:port; `user` and `tls` are keys"));
+    if broker.contains(['/', '@']) {
+        // It may hold a password.
+        return Err(wrong("`brokers` must be host:port each, without a scheme or a user"));
+    }
+    let (host, port) = match broker.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, port.parse().map_err(|_| right())?),
+        _ => (broker, PORT),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    if host.is_empty() {
+        return Err(right());
+    }
+    Ok(Address { host: host.to_owned(), port })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(settings: Value) -> Result<Settings, String> {
+        let Value::Object(settings) = settings else { panic!("a map") };
+        Settings::read(&settings, "sub/orders").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn brokers_and_topics_are_one_or_several() {
+        let found = read(json!({"brokers": "a, b:1,[::1]:2", "topic": ["x", "y,z"]})).unwrap();
+        let brokers: Vec<String> = found.brokers.iter().map(Address::to_string).collect();
+        assert_eq!(brokers, ["a:9092", "b:1", "::1:2"]);
+        assert_eq!(found.topics.iter().map(|topic| &**topic).collect::<Vec<_>>(), ["x", "y", "z"]);
+        assert_eq!(found.group, "noetl_sub_orders");
+        assert!(found.login.is_none() && found.tls.is_none() && !found.is_from_new);
+    }
+
+    #[test]
+    fn what_is_wrong_says_what_would_be_right() {
+        let with = |more: Value| {
+            let mut all = json!({"brokers": "a", "topic": "t"});
+            for (key, value) in more.as_object().unwrap() {
+                all[key] = value.clone();
+            }
+            read(all).err().unwrap_or_default()
+        };
+        assert!(read(json!({"topic": "t"})).is_err_and(|text| text.contains("`brokers`")));
+        assert!(read(json!({"brokers": "a"})).is_err_and(|text| text.contains("`topic`")));
+        assert!(with(json!({"brokers": "kafka://u:hunter2@h"})).contains("host:port"));
+        assert!(!with(json!({"brokers": "kafka://u:hunter2@h"})).contains("hunter2"));
+        assert!(with(json!({"brokers": "h:x"})).contains("'h:x'"));
+        assert!(with(json!({"mechanism": "PLAIN"})).contains("needs `user`"));
+        assert!(with(json!({"user": "u", "mechanism": "GSSAPI"})).contains("SCRAM-SHA-512"));
+        assert!(with(json!({"ca": "/etc/ca.pem"})).contains("not a path"));
+        assert!(with(json!({"tls": "yes"})).contains("true or false"));
+        let login = read(json!({"brokers": "a", "topic": "t", "user": "u"})).unwrap().login;
+        assert_eq!(login.unwrap().mechanism, Mechanism::Plain);
+    }
+}

@@ -1,0 +1,342 @@
+//! Messages of topics of an MQTT broker, through a session that the broker keeps.
+//!
+//! The broker keeps what was not acknowledged for a client of the same name, so it comes again over the
+//! next connection. Over the same one it does not: what is to come again is kept here until then.
+//! MQTT gives messages no id, so one is made here, and remembered for as long as the process lives.
+
+mod ids;
+mod settings;
+mod v4;
+mod v5;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as Shared, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use noetl_model::{Map, Value};
+use noetl_playbook::subscription::Subscription;
+use rumqttc::QoS;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::time::Instant;
+
+use self::ids::Ids;
+use self::settings::Settings;
+use crate::source::{Acknowledge, Delivery, Message, Open, Source, SourceError};
+
+/// How long a broker may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often it is asked for a word about a message. Nothing depends on it.
+const ACK_WAIT: Duration = Duration::from_secs(3600);
+
+/// Messages that may wait in this process: more than a broker can have under way, by the numbers the
+/// protocol gives them. Only those that nobody answers for (`qos: 0`) can be more, and are dropped.
+const CAPACITY: usize = 1 << 16;
+
+/// Opens sources of kind `mqtt`.
+#[derive(Debug, Clone, Default)]
+pub struct Mqtt {
+    ids: Ids,
+}
+
+#[async_trait]
+impl Open for Mqtt {
+    fn kind(&self) -> &'static str {
+        "mqtt"
+    }
+
+    async fn open(
+        &self,
+        subscription: &Subscription,
+        settings: &Map,
+    ) -> Result<Arc<dyn Source>, SourceError> {
+        let settings = Settings::read(settings, &subscription.path)?;
+        let (sender, receiver) = mpsc::channel(CAPACITY);
+        let line = Line {
+            sender,
+            said: Said::default(),
+            ids: self.ids.clone(),
+            client: settings.client_id.clone(),
+        };
+        let said = line.said.clone();
+        let opening = async {
+            match settings.version {
+                5 => v5::open(&settings, line).await.map(Client::V5),
+                _ => v4::open(&settings, line).await.map(Client::V4),
+            }
+        };
+        let client = tokio::time::timeout(TIMEOUT, opening).await;
+        let client = client
+            .map_err(|_| SourceError::Away("the MQTT broker does not answer".to_owned()))??;
+        let words = Arc::new(Words {
+            client,
+            said,
+            again: Shared::default(),
+            ids: self.ids.clone(),
+            name: settings.client_id,
+        });
+        Ok(Arc::new(SessionSource { receiver: Mutex::new(receiver), words }))
+    }
+}
+
+/// A message as it came, in either version of the protocol.
+#[derive(Debug, Clone)]
+struct Came {
+    packet: u16,
+    qos: QoS,
+    message: Message,
+}
+
+/// What a publication says, in either version of the protocol.
+struct Published {
+    is_repeated: bool,
+    is_retained: bool,
+    packet: u16,
+    qos: QoS,
+    topic: String,
+    payload: Bytes,
+    headers: Vec<(String, String)>,
+    attributes: Map,
+}
+
+/// Where a connection hands on what comes.
+struct Line {
+    sender: mpsc::Sender<Came>,
+    said: Said,
+    ids: Ids,
+    client: String,
+}
+
+impl Line {
+    /// Hands on a message.
+    fn take(&self, published: Published) {
+        let Published { packet, qos, topic, payload, headers, mut attributes, .. } = published;
+        let given = headers.iter().find_map(|(name, id)| {
+            let is_name = ["message-id", "ce-id"].iter().any(|own| name.eq_ignore_ascii_case(own));
+            (is_name && !id.trim().is_empty()).then(|| id.trim().to_owned())
+        });
+        let id = given.unwrap_or_else(|| {
+            let is_kept = qos != QoS::AtMostOnce;
+            let repeated = (is_kept && published.is_repeated).then_some(packet);
+            self.ids.of(&self.client, is_kept.then_some(packet), repeated, &topic, &payload)
+        });
+        let metadata = Map::from_iter([
+            ("topic".to_owned(), Value::from(topic.as_str())),
+            ("qos".to_owned(), Value::from(qos as u8)),
+            ("retain".to_owned(), Value::from(published.is_retained)),
+        ]);
+        for (name, value) in &headers {
+            attributes.entry(name.clone()).or_insert_with(|| Value::from(value.as_str()));
+        }
+        let message = Message { id, body: payload, headers, attributes, metadata, ack_id: None };
+        // There is room for all that anybody answers for.
+        let _ = self.sender.try_send(Came { packet, qos, message });
+    }
+}
+
+/// Acknowledgements that wait to be sent, by their packets, and why nothing is sent any more.
+#[derive(Clone, Default)]
+struct Said(Arc<Shared<Waiting>>);
+
+#[derive(Default)]
+struct Waiting {
+    packets: HashMap<u16, oneshot::Sender<()>>,
+    ended: Option<String>,
+}
+
+impl Said {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What resolves when the acknowledgement of a packet is on its way.
+    fn wait_for(&self, packet: u16) -> Result<oneshot::Receiver<()>, SourceError> {
+        let mut waiting = self.lock();
+        if let Some(reason) = &waiting.ended {
+            return Err(SourceError::Away(reason.clone()));
+        }
+        let (sender, receiver) = oneshot::channel();
+        waiting.packets.insert(packet, sender);
+        Ok(receiver)
+    }
+
+    fn sent(&self, packet: u16) {
+        if let Some(sender) = self.lock().packets.remove(&packet) {
+            let _ = sender.send(());
+        }
+    }
+
+    /// The connection is over.
+    fn end(&self, reason: String) {
+        let mut waiting = self.lock();
+        waiting.packets.clear();
+        waiting.ended = Some(reason);
+    }
+
+    fn ended(&self) -> SourceError {
+        let reason = self.lock().ended.clone();
+        SourceError::Away(reason.unwrap_or_else(|| "the connection is over".to_owned()))
+    }
+}
+
+enum Client {
+    V4(rumqttc::AsyncClient),
+    V5(rumqttc::v5::AsyncClient),
+}
+
+struct Words {
+    client: Client,
+    said: Said,
+    again: Shared<Vec<(Instant, Came)>>,
+    ids: Ids,
+    name: String,
+}
+
+impl Words {
+    fn again(&self) -> MutexGuard<'_, Vec<(Instant, Came)>> {
+        self.again.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn due(&self, now: Instant, most: usize) -> Vec<Came> {
+        let mut again = self.again();
+        let mut due = Vec::new();
+        let mut place = 0;
+        while place < again.len() && due.len() < most {
+            match again[place].0 <= now {
+                true => due.push(again.remove(place).1),
+                false => place += 1,
+            }
+        }
+        due
+    }
+
+    /// Brokers find an acknowledgement by its packet, so one that waits holds up no other.
+    async fn ack(&self, came: &Came) -> Result<(), SourceError> {
+        if came.qos == QoS::AtMostOnce {
+            return Ok(());
+        }
+        let sent = self.said.wait_for(came.packet)?;
+        let queued = match &self.client {
+            Client::V4(client) => v4::ack(client, came).await.is_ok(),
+            Client::V5(client) => v5::ack(client, came).await.is_ok(),
+        };
+        if !queued {
+            return Err(self.said.ended());
+        }
+        match tokio::time::timeout(TIMEOUT, sent).await {
+            Ok(Ok(())) => {
+                self.ids.forget(&self.name, came.packet);
+                Ok(())
+            }
+            Ok(Err(_)) => Err(self.said.ended()),
+            Err(_) => Err(SourceError::Away("the MQTT broker takes no acknowledgement".to_owned())),
+        }
+    }
+}
+
+struct SessionSource {
+    receiver: Mutex<mpsc::Receiver<Came>>,
+    words: Arc<Words>,
+}
+
+impl SessionSource {
+    fn delivery(&self, came: Came) -> Delivery {
+        let message = came.message.clone();
+        let words = self.words.clone();
+        Delivery::new(message, Handle { came, words, is_answered: AtomicBool::new(false) })
+    }
+}
+
+#[async_trait]
+impl Source for SessionSource {
+    async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
+        let mut receiver = self.receiver.lock().await;
+        let mut found = self.words.due(Instant::now(), most);
+        if found.is_empty() {
+            match tokio::time::timeout(wait, receiver.recv()).await {
+                // What came over a connection that is over comes again over the next.
+                Ok(None) => return Err(self.words.said.ended()),
+                Ok(Some(came)) => found.push(came),
+                Err(_) => {}
+            }
+        }
+        if self.words.said.lock().ended.is_some() {
+            return Err(self.words.said.ended());
+        }
+        while found.len() < most {
+            let Ok(came) = receiver.try_recv() else { break };
+            found.push(came);
+        }
+        Ok(found.into_iter().map(|came| self.delivery(came)).collect())
+    }
+
+    fn ack_wait(&self) -> Duration {
+        ACK_WAIT
+    }
+
+    async fn backlog(&self) -> Result<Option<u64>, SourceError> {
+        Ok(None)
+    }
+
+    async fn close(&self) {
+        let ended = async {
+            let is_asked = match &self.words.client {
+                Client::V4(client) => client.disconnect().await.is_ok(),
+                Client::V5(client) => client.disconnect().await.is_ok(),
+            };
+            if !is_asked {
+                return;
+            }
+            // The connection is over when nothing more can come.
+            let mut receiver = self.receiver.lock().await;
+            while receiver.recv().await.is_some() {}
+        };
+        let _ = tokio::time::timeout(TIMEOUT, ended).await;
+    }
+}
+
+struct Handle {
+    came: Came,
+    words: Arc<Words>,
+    is_answered: AtomicBool,
+}
+
+impl Handle {
+    fn come_again(&self, after: Duration) {
+        if !self.is_answered.swap(true, Ordering::AcqRel) {
+            self.words.again().push((Instant::now() + after, self.came.clone()));
+        }
+    }
+}
+
+#[async_trait]
+impl Acknowledge for Handle {
+    async fn ack(&self) -> Result<(), SourceError> {
+        self.words.ack(&self.came).await?;
+        self.is_answered.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    async fn nack(&self, after: Duration) -> Result<(), SourceError> {
+        self.come_again(after);
+        Ok(())
+    }
+
+    async fn term(&self) -> Result<(), SourceError> {
+        self.ack().await
+    }
+
+    async fn extend(&self) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
+/// Nobody else would bring it again over this connection.
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.come_again(Duration::ZERO);
+    }
+}

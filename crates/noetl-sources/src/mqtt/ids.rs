@@ -1,0 +1,92 @@
+//! Ids of messages that have none of their own.
+//!
+//! A broker that brings a message again says so, under the same packet number. Whether it is one that
+//! this process has seen is told by that number and what the message says. A message that is said to
+//! be new has a new id, whatever it says: two that say the same are two.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sha2::{Digest as _, Sha256};
+
+/// The ids of what is under way, by client and packet. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ids(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Sets this process apart from others.
+    process: Option<String>,
+    count: u64,
+    packets: HashMap<(String, u16), (Digest, String)>,
+}
+
+type Digest = [u8; 32];
+
+impl Ids {
+    /// The id of a message: a new one, or that of the packet it repeats. It is kept by its packet if it
+    /// has one.
+    pub(super) fn of(
+        &self,
+        client: &str,
+        packet: Option<u16>,
+        repeated: Option<u16>,
+        topic: &str,
+        payload: &[u8],
+    ) -> String {
+        let digest: Digest = Sha256::new()
+            .chain_update(topic.len().to_be_bytes())
+            .chain_update(topic)
+            .chain_update(payload)
+            .finalize()
+            .into();
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(packet) = repeated
+            && let Some((same, id)) = known.packets.get(&(client.to_owned(), packet))
+            && *same == digest
+        {
+            return id.clone();
+        }
+        known.count += 1;
+        let process = known.process.get_or_insert_with(process).clone();
+        let id = format!("{client}:{process}:{}", known.count);
+        if let Some(packet) = packet {
+            known.packets.insert((client.to_owned(), packet), (digest, id.clone()));
+        }
+        id
+    }
+
+    /// Forgets a packet that is answered for.
+    pub(super) fn forget(&self, client: &str, packet: u16) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.packets.remove(&(client.to_owned(), packet));
+    }
+}
+
+/// A process is told from others by when it began to name messages, and its number.
+fn process() -> String {
+    #[expect(clippy::disallowed_methods, reason = "tells processes apart, and decides nothing")]
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{:x}-{:x}", now.as_nanos(), std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repeat_is_known_and_a_new_message_is_never_taken_for_one() {
+        let ids = Ids::default();
+        let first = ids.of("c", Some(1), None, "t", b"on");
+        assert_eq!(ids.of("c", Some(1), Some(1), "t", b"on"), first);
+        assert_ne!(ids.of("c", Some(2), Some(2), "t", b"on"), first, "another packet");
+        assert_ne!(ids.of("d", Some(1), Some(1), "t", b"on"), first, "another client");
+        assert_ne!(ids.of("c", Some(1), Some(1), "t", b"off"), first, "another message");
+        let first = ids.of("c", Some(1), None, "t", b"on");
+        assert_ne!(ids.of("c", Some(1), None, "t", b"on"), first, "said to be new");
+        let last = ids.of("c", Some(1), None, "t", b"on");
+        ids.forget("c", 1);
+        assert_ne!(ids.of("c", Some(1), Some(1), "t", b"on"), last, "answered for");
+    }
+}

@@ -1,0 +1,111 @@
+//! Version 3.1.1 (its number on the wire is 4) of the protocol.
+
+use noetl_model::Map;
+use rumqttc::{
+    AsyncClient, ClientError, ConnectReturnCode, ConnectionError, Event, EventLoop, Incoming,
+    MqttOptions, Outgoing, Publish, SubscribeFilter, SubscribeReasonCode,
+};
+
+use super::settings::Settings;
+use super::{Came, Line, Published};
+use crate::source::{SourceError, chain};
+
+/// The largest packet the protocol has: one that is refused would come again for ever.
+const PACKET_MAX: usize = 268_435_460;
+
+/// Requests that wait to be sent.
+const REQUESTS: usize = 1024;
+
+/// A client whose session is there and whose topics are subscribed to.
+pub(super) async fn open(settings: &Settings, line: Line) -> Result<AsyncClient, SourceError> {
+    let mut options = MqttOptions::new(&settings.client_id, &settings.host, settings.port);
+    options
+        .set_transport(settings.transport()?)
+        .set_clean_session(false)
+        .set_manual_acks(true)
+        .set_keep_alive(std::time::Duration::from_secs(15))
+        .set_max_packet_size(PACKET_MAX, PACKET_MAX);
+    if let Some((user, password)) = &settings.login {
+        options.set_credentials(user, password);
+    }
+    let (client, mut events) = AsyncClient::new(options, REQUESTS);
+    let mut was_there = false;
+    loop {
+        match events.poll().await.map_err(|error| failed(&error))? {
+            Event::Incoming(Incoming::ConnAck(ack)) => {
+                was_there = ack.session_present;
+                let filters = settings.topics.iter();
+                let filters =
+                    filters.map(|topic| SubscribeFilter::new(topic.clone(), settings.qos));
+                let asked = client.subscribe_many(filters).await;
+                asked.map_err(|error| SourceError::Away(chain("not subscribed", &error)))?;
+            }
+            Event::Incoming(Incoming::SubAck(ack)) => {
+                if ack.return_codes.contains(&SubscribeReasonCode::Failure) {
+                    let message = "the broker refuses a topic: this user may not read it";
+                    return Err(SourceError::Settings(message.to_owned()));
+                }
+                break;
+            }
+            // What the session kept may come before the answer does.
+            event => hear(&line, event, &client, was_there).await,
+        }
+    }
+    tokio::spawn(run(events, line, client.clone(), was_there));
+    Ok(client)
+}
+
+async fn run(mut events: EventLoop, line: Line, client: AsyncClient, was_there: bool) {
+    loop {
+        match events.poll().await {
+            Ok(event) => hear(&line, event, &client, was_there).await,
+            Err(error) => return line.said.end(failed(&error).to_string()),
+        }
+    }
+}
+
+async fn hear(line: &Line, event: Event, client: &AsyncClient, was_there: bool) {
+    match event {
+        // A broker sends what it retains at every subscription; a session that was there has had it.
+        Event::Incoming(Incoming::Publish(publish)) if publish.retain && was_there => {
+            let _ = client.try_ack(&publish);
+        }
+        Event::Incoming(Incoming::Publish(publish)) => line.take(published(publish)),
+        Event::Outgoing(Outgoing::PubAck(packet) | Outgoing::PubRec(packet)) => {
+            line.said.sent(packet);
+        }
+        _ => {}
+    }
+}
+
+fn published(publish: Publish) -> Published {
+    Published {
+        is_repeated: publish.dup,
+        is_retained: publish.retain,
+        packet: publish.pkid,
+        qos: publish.qos,
+        topic: publish.topic,
+        payload: publish.payload,
+        headers: Vec::new(),
+        attributes: Map::new(),
+    }
+}
+
+pub(super) async fn ack(client: &AsyncClient, came: &Came) -> Result<(), ClientError> {
+    let mut publish = Publish::new("", came.qos, Vec::new());
+    publish.pkid = came.packet;
+    client.ack(&publish).await
+}
+
+fn failed(error: &ConnectionError) -> SourceError {
+    let said = chain("the MQTT broker is not reached", error);
+    match error {
+        ConnectionError::ConnectionRefused(
+            ConnectReturnCode::BadUserNamePassword
+            | ConnectReturnCode::NotAuthorized
+            | ConnectReturnCode::BadClientId
+            | ConnectReturnCode::RefusedProtocolVersion,
+        ) => SourceError::Settings(said),
+        _ => SourceError::Away(said),
+    }
+}

@@ -1,0 +1,149 @@
+//! Version 5 of the protocol.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use noetl_model::{Map, Value};
+use rumqttc::Outgoing;
+use rumqttc::v5::mqttbytes::QoS as Wanted;
+use rumqttc::v5::mqttbytes::v5::{
+    ConnectReturnCode, Filter, Publish, RetainForwardRule, SubscribeReasonCode,
+};
+use rumqttc::v5::{
+    AsyncClient, ClientError, ConnectionError, Event, EventLoop, Incoming, MqttOptions,
+};
+
+use super::settings::Settings;
+use super::{Came, Line, Published};
+use crate::source::{SourceError, chain};
+
+/// The largest packet the protocol has: what is larger than was asked for, a broker drops.
+const PACKET_MAX: u32 = 268_435_455;
+
+/// Messages that may be under way at once.
+const UNDER_WAY_MAX: u16 = 1000;
+
+/// Requests that wait to be sent.
+const REQUESTS: usize = 1024;
+
+/// A client whose session is there and whose topics are subscribed to.
+pub(super) async fn open(settings: &Settings, line: Line) -> Result<AsyncClient, SourceError> {
+    let mut options = MqttOptions::new(&settings.client_id, &settings.host, settings.port);
+    options
+        .set_transport(settings.transport()?)
+        .set_clean_start(false)
+        .set_session_expiry_interval(Some(settings.session_secs))
+        .set_receive_maximum(Some(UNDER_WAY_MAX))
+        .set_manual_acks(true)
+        .set_keep_alive(std::time::Duration::from_secs(15))
+        .set_max_packet_size(Some(PACKET_MAX));
+    if let Some((user, password)) = &settings.login {
+        options.set_credentials(user, password);
+    }
+    let (client, mut events) = AsyncClient::new(options, REQUESTS);
+    loop {
+        match events.poll().await.map_err(|error| failed(&error))? {
+            Event::Incoming(Incoming::ConnAck(_)) => {
+                let filters = settings.topics.iter().map(|topic| {
+                    let mut filter = Filter::new(topic.clone(), wanted(settings.qos));
+                    // What is retained comes once for a session, and not with every connection.
+                    filter.retain_forward_rule = RetainForwardRule::OnNewSubscribe;
+                    filter
+                });
+                let asked = client.subscribe_many(filters).await;
+                asked.map_err(|error| SourceError::Away(chain("not subscribed", &error)))?;
+            }
+            Event::Incoming(Incoming::SubAck(ack)) => {
+                let is_taken = |code| matches!(code, &SubscribeReasonCode::Success(_));
+                if let Some(code) = ack.return_codes.iter().find(|code| !is_taken(code)) {
+                    let message = format!("the broker refuses a topic: {code:?}");
+                    return Err(SourceError::Settings(message));
+                }
+                break;
+            }
+            // What the session kept may come before the answer does.
+            event => hear(&line, event),
+        }
+    }
+    tokio::spawn(run(events, line));
+    Ok(client)
+}
+
+async fn run(mut events: EventLoop, line: Line) {
+    loop {
+        match events.poll().await {
+            Ok(event) => hear(&line, event),
+            Err(error) => return line.said.end(failed(&error).to_string()),
+        }
+    }
+}
+
+fn hear(line: &Line, event: Event) {
+    match event {
+        Event::Incoming(Incoming::Publish(publish)) => line.take(published(publish)),
+        Event::Outgoing(Outgoing::PubAck(packet) | Outgoing::PubRec(packet)) => {
+            line.said.sent(packet);
+        }
+        _ => {}
+    }
+}
+
+fn published(publish: Publish) -> Published {
+    let properties = publish.properties.unwrap_or_default();
+    let mut attributes = Map::new();
+    if let Some(topic) = properties.response_topic {
+        attributes.insert("response_topic".to_owned(), Value::from(topic));
+    }
+    if let Some(data) = properties.correlation_data {
+        let text = String::from_utf8(data.to_vec());
+        let text = text.unwrap_or_else(|error| STANDARD.encode(error.as_bytes()));
+        attributes.insert("correlation_data".to_owned(), Value::from(text));
+    }
+    let mut headers = properties.user_properties;
+    if let Some(kind) = properties.content_type {
+        headers.push(("content-type".to_owned(), kind));
+    }
+    Published {
+        is_repeated: publish.dup,
+        is_retained: publish.retain,
+        packet: publish.pkid,
+        qos: match publish.qos {
+            Wanted::AtMostOnce => rumqttc::QoS::AtMostOnce,
+            Wanted::AtLeastOnce => rumqttc::QoS::AtLeastOnce,
+            Wanted::ExactlyOnce => rumqttc::QoS::ExactlyOnce,
+        },
+        topic: String::from_utf8_lossy(&publish.topic).into_owned(),
+        payload: publish.payload,
+        headers,
+        attributes,
+    }
+}
+
+fn wanted(qos: rumqttc::QoS) -> Wanted {
+    match qos {
+        rumqttc::QoS::AtMostOnce => Wanted::AtMostOnce,
+        rumqttc::QoS::AtLeastOnce => Wanted::AtLeastOnce,
+        rumqttc::QoS::ExactlyOnce => Wanted::ExactlyOnce,
+    }
+}
+
+pub(super) async fn ack(client: &AsyncClient, came: &Came) -> Result<(), ClientError> {
+    let mut publish = Publish::new("", wanted(came.qos), Vec::new(), None);
+    publish.pkid = came.packet;
+    client.ack(&publish).await
+}
+
+fn failed(error: &ConnectionError) -> SourceError {
+    let said = chain("the MQTT broker is not reached", error);
+    match error {
+        ConnectionError::ConnectionRefused(
+            ConnectReturnCode::BadUserNamePassword
+            | ConnectReturnCode::NotAuthorized
+            | ConnectReturnCode::Banned
+            | ConnectReturnCode::BadAuthenticationMethod
+            | ConnectReturnCode::ClientIdentifierNotValid
+            | ConnectReturnCode::UnsupportedProtocolVersion
+            | ConnectReturnCode::RefusedProtocolVersion,
+        ) => SourceError::Settings(said),
+        _ => SourceError::Away(said),
+    }
+}

@@ -1,0 +1,295 @@
+//! A table that is only added to: how far it was read is kept in a table beside it.
+//!
+//! Keys are given in order, but their rows become visible in any: a transaction that took a small key
+//! may commit after one that took a larger. So a key is read up to only when every transaction that
+//! was writing to the table when that key was seen has ended. Nobody is locked out meanwhile.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as Shared, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_tools::Notices;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tokio_postgres::{Client, Statement};
+
+use super::columns::Table;
+use super::rows::{self, Found};
+use super::table::{COUNTED_MAX, Look};
+use super::{Wanted, asked, connect, quoted};
+use crate::ledger::Ledger;
+use crate::source::{Acknowledge, Delivery, Message, Source, SourceError, name_of, text};
+
+/// Where positions are kept unless the document names another table.
+const POSITIONS: &str = "noetl_subscription_position";
+
+/// How often it is asked for a word about a message. Nothing depends on it.
+const ACK_WAIT: Duration = Duration::from_secs(3600);
+
+/// Who is writing to a table.
+const WRITERS: &str = "select distinct virtualtransaction from pg_locks where locktype = 'relation' \
+    and relation = to_regclass($1)::oid and granted and pid <> pg_backend_pid() and mode in \
+    ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock') \
+    and database = (select oid from pg_database where datname = current_database())";
+
+pub(super) struct AdvanceSource {
+    table: String,
+    reader: Mutex<Reader>,
+    words: Arc<Words>,
+    look: Look,
+}
+
+struct Reader {
+    client: Client,
+    /// The table as statements write it.
+    name: String,
+    newest: Statement,
+    read: Statement,
+    writers: Statement,
+    /// Up to where rows were handed out.
+    at: Option<String>,
+    /// Up to where rows may be read, if that is known.
+    bound: Option<String>,
+    /// A key that may be read up to once these have ended.
+    awaited: Option<(String, HashSet<String>)>,
+    count: u64,
+}
+
+struct Words {
+    client: Client,
+    advance: Statement,
+    waiting: Statement,
+    name: String,
+    /// Up to where everything is answered for.
+    passed: Shared<Option<String>>,
+    ledger: Ledger<String, Message>,
+}
+
+impl AdvanceSource {
+    pub(super) async fn open(wanted: Wanted<'_>) -> Result<Self, SourceError> {
+        let settings = wanted.settings;
+        let look = Look::new(wanted.poll);
+        let client = look.connect(&wanted).await?;
+        let table = Table::read(&client, settings, wanted.table).await?;
+        let what = format!("table '{}'", wanted.table);
+        let positions = text(settings, "position_table")?.unwrap_or(POSITIONS);
+        let positions = positions.split('.').map(quoted).collect::<Vec<_>>().join(".");
+        let speaker = connect(settings, Notices::Ignored).await?;
+        make(&speaker, &positions).await?;
+        let own = text(settings, "consumer")?;
+        let name = own.map_or_else(|| name_of(wanted.path), str::to_owned);
+        let select = format!("select position from {positions} where name = $1");
+        let row = asked("the position is not read", speaker.query_opt(&select, &[&name])).await?;
+        let at: Option<String> = row.map(|row| row.get(0));
+
+        let (of, key, condition) = (&table.name, &table.key, &table.condition);
+        let (first, second) = (table.parameter(1), table.parameter(2));
+        let newest = format!(
+            "select max({key})::text from {of} t where ($1::text is null or {key} > {first}) and {condition}"
+        );
+        let read = format!(
+            "select {} from {of} t where ($1::text is null or {key} > {first}) and {key} <= {second} \
+             and {condition} order by {key} limit $3",
+            table.message
+        );
+        // Forward only: whoever was slow says nothing of what others have read since.
+        let kind = &table.key_type;
+        let advance = format!(
+            "insert into {positions} as p (name, position, moved_at) values ($1, $2, now()) \
+             on conflict (name) do update set position = excluded.position, moved_at = now() \
+             where p.position::{kind} < excluded.position::{kind}"
+        );
+        let waiting = format!(
+            "select count(*) from (select 1 from {of} t where ($1::text is null or {key} > {first}) \
+             and {condition} limit {COUNTED_MAX}) c"
+        );
+        let words = Words {
+            advance: asked(&what, speaker.prepare(&advance)).await?,
+            waiting: asked(&what, speaker.prepare(&waiting)).await?,
+            client: speaker,
+            name,
+            passed: Shared::new(at.clone()),
+            ledger: Ledger::default(),
+        };
+        let reader = Reader {
+            newest: asked(&what, client.prepare(&newest)).await?,
+            read: asked(&what, client.prepare(&read)).await?,
+            writers: asked(&what, client.prepare(WRITERS)).await?,
+            client,
+            name: table.name,
+            at,
+            bound: None,
+            awaited: None,
+            count: 0,
+        };
+        Ok(Self {
+            table: wanted.table.to_owned(),
+            reader: Mutex::new(reader),
+            words: Arc::new(words),
+            look,
+        })
+    }
+
+    fn delivery(&self, place: u64, message: Message) -> Delivery {
+        let is_answered = AtomicBool::new(false);
+        let handle = Handle { place, words: self.words.clone(), is_answered };
+        Delivery::new(message, handle)
+    }
+}
+
+/// Makes the table of positions if it is not there; whoever may not make tables makes it before.
+async fn make(client: &Client, positions: &str) -> Result<(), SourceError> {
+    if is_there(client, positions).await? {
+        return Ok(());
+    }
+    let create = format!(
+        "create table if not exists {positions} (name text primary key, position text not null, \
+         moved_at timestamptz not null)"
+    );
+    match asked("the table of positions", client.batch_execute(&create)).await {
+        // Somebody else may have made it at the same moment.
+        Err(_) if is_there(client, positions).await? => Ok(()),
+        made => made,
+    }
+}
+
+async fn is_there(client: &Client, table: &str) -> Result<bool, SourceError> {
+    let look = "select to_regclass($1) is not null";
+    let row = asked("the table of positions", client.query_one(look, &[&table])).await?;
+    Ok(row.get(0))
+}
+
+impl Reader {
+    /// Sees to it that it is known up to where rows may be read; false when there is nothing, or
+    /// somebody who may add smaller keys is still writing.
+    async fn bounded(&mut self) -> Result<bool, tokio_postgres::Error> {
+        if self.bound.is_some() {
+            return Ok(true);
+        }
+        if self.awaited.is_none() {
+            let row = self.client.query_one(&self.newest, &[&self.at]).await?;
+            let Some(newest) = row.get::<_, Option<String>>(0) else { return Ok(false) };
+            // Only after the key was seen: who took a smaller one before is among them, or has ended.
+            self.awaited = Some((newest, self.writers().await?));
+        }
+        let Some((newest, awaited)) = &self.awaited else { return Ok(false) };
+        if !awaited.is_empty() && !self.writers().await?.is_disjoint(awaited) {
+            return Ok(false);
+        }
+        self.bound = Some(newest.clone());
+        self.awaited = None;
+        Ok(true)
+    }
+
+    async fn writers(&self) -> Result<HashSet<String>, tokio_postgres::Error> {
+        let rows = self.client.query(&self.writers, &[&self.name]).await?;
+        rows.iter().map(|row| row.try_get(0)).collect()
+    }
+
+    async fn next(
+        &mut self,
+        most: usize,
+        table: &str,
+    ) -> Result<Vec<Found>, tokio_postgres::Error> {
+        if !self.bounded().await? {
+            return Ok(Vec::new());
+        }
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let transaction = self.client.transaction().await?;
+        let found =
+            rows::read(&transaction, &self.read, &[&self.at, &self.bound, &most], table).await?;
+        transaction.commit().await?;
+        match found.last() {
+            Some(last) => {
+                self.at = Some(last.key.clone());
+                if self.at == self.bound {
+                    self.bound = None;
+                }
+            }
+            // What was there is gone.
+            None => {
+                self.at = self.bound.take();
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[async_trait]
+impl Source for AdvanceSource {
+    async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
+        let mut reader = self.reader.lock().await;
+        let due = self.words.ledger.due(Instant::now(), most);
+        if !due.is_empty() {
+            return Ok(due.into_iter().map(|(place, found)| self.delivery(place, found)).collect());
+        }
+        if !self.look.is_time(wait).await {
+            return Ok(Vec::new());
+        }
+        let found = asked("rows are not read", reader.next(most.max(1), &self.table)).await?;
+        self.look.seen(!found.is_empty());
+        let delivered = found.into_iter().map(|Found { key, message }| {
+            reader.count += 1;
+            self.words.ledger.begin(reader.count, key, message.clone());
+            self.delivery(reader.count, message)
+        });
+        Ok(delivered.collect())
+    }
+
+    fn ack_wait(&self) -> Duration {
+        ACK_WAIT
+    }
+
+    async fn backlog(&self) -> Result<Option<u64>, SourceError> {
+        let words = &self.words;
+        let passed = words.passed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let row = asked("rows are not counted", words.client.query_one(&words.waiting, &[&passed]))
+            .await?;
+        Ok(u64::try_from(row.get::<_, i64>(0)).ok())
+    }
+
+    async fn close(&self) {}
+}
+
+struct Handle {
+    place: u64,
+    words: Arc<Words>,
+    is_answered: AtomicBool,
+}
+
+#[async_trait]
+impl Acknowledge for Handle {
+    async fn ack(&self) -> Result<(), SourceError> {
+        self.is_answered.store(true, Ordering::Release);
+        let Some((_, key)) = self.words.ledger.done(self.place) else { return Ok(()) };
+        let words = &self.words;
+        asked("not acknowledged", words.client.execute(&words.advance, &[&words.name, &key]))
+            .await?;
+        *words.passed.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
+        Ok(())
+    }
+
+    async fn nack(&self, after: Duration) -> Result<(), SourceError> {
+        self.is_answered.store(true, Ordering::Release);
+        self.words.ledger.again(self.place, after);
+        Ok(())
+    }
+
+    async fn term(&self) -> Result<(), SourceError> {
+        self.ack().await
+    }
+
+    async fn extend(&self) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if !self.is_answered.load(Ordering::Acquire) {
+            self.words.ledger.again(self.place, Duration::ZERO);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A channel of notifications: what comes while somebody listens.
+//!
+//! The server keeps nothing for who is not connected, so an acknowledgement means nothing to it. What
+//! is to come again is kept here until then; it is gone with the process.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::{Map, Value};
+use noetl_tools::Notices;
+use tokio::sync::{Mutex, mpsc};
+use tokio::time::Instant;
+use tokio_postgres::{Client, Notification};
+
+use super::{asked, connect, quoted};
+use crate::returned::Returned;
+use crate::source::{Delivery, Message, Source, SourceError};
+
+/// Notifications that wait in this process; what is more waits at the server.
+const CAPACITY: usize = 4096;
+
+/// How often it is asked for a word about a message. Nothing depends on it.
+const ACK_WAIT: Duration = Duration::from_secs(3600);
+
+/// How often a silent connection is asked whether it is there.
+const ALIVE_EVERY: Duration = Duration::from_secs(10);
+
+pub(super) struct ChannelSource {
+    client: Client,
+    /// Tells what came over this connection from what came over others.
+    session: String,
+    heard: Mutex<Heard>,
+    returned: Returned,
+}
+
+struct Heard {
+    receiver: mpsc::Receiver<Notification>,
+    count: u64,
+    alive_at: Instant,
+}
+
+impl ChannelSource {
+    pub(super) async fn open(settings: &Map, channel: &str) -> Result<Self, SourceError> {
+        let (sender, receiver) = mpsc::channel(CAPACITY);
+        let client = connect(settings, Notices::All(sender)).await?;
+        // When this returns, the server knows of it.
+        let listen = format!("listen {}", quoted(channel));
+        asked("the channel is not listened to", client.batch_execute(&listen)).await?;
+        let begun = "select pg_backend_pid() || '-' || extract(epoch from clock_timestamp())";
+        let row = asked("the session is not known", client.query_one(begun, &[])).await?;
+        let heard = Heard { receiver, count: 0, alive_at: Instant::now() };
+        Ok(Self {
+            client,
+            session: row.get(0),
+            heard: Mutex::new(heard),
+            returned: Returned::default(),
+        })
+    }
+
+    fn message(&self, heard: &mut Heard, notification: &Notification) -> Message {
+        heard.count += 1;
+        let metadata = Map::from_iter([
+            ("channel".to_owned(), Value::from(notification.channel())),
+            ("process_id".to_owned(), Value::from(notification.process_id())),
+        ]);
+        Message {
+            // Notifications have no name, and two that say the same are two.
+            id: format!("{}-{}", self.session, heard.count),
+            body: notification.payload().to_owned().into(),
+            headers: Vec::new(),
+            attributes: Map::new(),
+            metadata,
+            ack_id: None,
+        }
+    }
+}
+
+fn lost() -> SourceError {
+    SourceError::Away("the connection to the database is lost".to_owned())
+}
+
+#[async_trait]
+impl Source for ChannelSource {
+    async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
+        let mut heard = self.heard.lock().await;
+        let mut found = self.returned.due(Instant::now(), most);
+        if found.is_empty() {
+            match tokio::time::timeout(wait, heard.receiver.recv()).await {
+                Ok(Some(notification)) => found.push(self.message(&mut heard, &notification)),
+                Ok(None) => return Err(lost()),
+                Err(_) if heard.alive_at.elapsed() >= ALIVE_EVERY => {
+                    asked("the connection is silent", self.client.batch_execute("")).await?;
+                    heard.alive_at = Instant::now();
+                }
+                Err(_) => {}
+            }
+        }
+        while found.len() < most {
+            let Ok(notification) = heard.receiver.try_recv() else { break };
+            found.push(self.message(&mut heard, &notification));
+        }
+        Ok(found.into_iter().map(|message| self.returned.delivery(message)).collect())
+    }
+
+    fn keeps(&self) -> bool {
+        false
+    }
+
+    fn ack_wait(&self) -> Duration {
+        ACK_WAIT
+    }
+
+    async fn backlog(&self) -> Result<Option<u64>, SourceError> {
+        Ok(None)
+    }
+
+    async fn close(&self) {
+        let _ = asked("not unlistened", self.client.batch_execute("unlisten *")).await;
+    }
+}

@@ -1,0 +1,73 @@
+//! Rows as messages, no more at once than fit into memory.
+
+use noetl_model::{Map, Value};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Statement, Transaction};
+
+use crate::source::Message;
+
+/// Bytes that are read at once; the row that passes them is the last.
+const BYTES_MAX: usize = 16 << 20;
+
+/// Rows of the first portion. Each next is twice as large while bytes allow, so that a few large rows
+/// do not come with hundreds of others.
+const PORTION: i32 = 4;
+
+/// A row that was read.
+pub(super) struct Found {
+    /// Its key as text.
+    pub(super) key: String,
+    pub(super) message: Message,
+}
+
+/// What a statement answers with, up to the bytes that are read at once.
+pub(super) async fn read(
+    transaction: &Transaction<'_>,
+    statement: &Statement,
+    parameters: &[&(dyn ToSql + Sync)],
+    table: &str,
+) -> Result<Vec<Found>, tokio_postgres::Error> {
+    let portal = transaction.bind(statement, parameters).await?;
+    let mut found = Vec::new();
+    let (mut bytes, mut portion) = (0, PORTION);
+    while bytes < BYTES_MAX {
+        let rows = transaction.query_portal(&portal, portion).await?;
+        let is_last = i32::try_from(rows.len()).unwrap_or(i32::MAX) < portion;
+        for row in &rows {
+            let row = message(row, table)?;
+            bytes += row.message.body.len();
+            found.push(row);
+        }
+        if is_last {
+            break;
+        }
+        portion = (portion * 2).min(256);
+    }
+    Ok(found)
+}
+
+fn message(row: &Row, table: &str) -> Result<Found, tokio_postgres::Error> {
+    let key: String = row.try_get(0)?;
+    let body: Option<Vec<u8>> = row.try_get(1)?;
+    let map = |text: Option<String>| match text.map(|text| serde_json::from_str(&text)) {
+        Some(Ok(Value::Object(map))) => map,
+        _ => Map::new(),
+    };
+    let headers = map(row.try_get(3)?).into_iter().map(|(name, value)| match value {
+        Value::String(text) => (name, text),
+        other => (name, other.to_string()),
+    });
+    let metadata = Map::from_iter([
+        ("table".to_owned(), Value::from(table)),
+        ("key".to_owned(), Value::from(key.as_str())),
+    ]);
+    let message = Message {
+        id: format!("{table}:{key}"),
+        body: body.unwrap_or_default().into(),
+        headers: headers.collect(),
+        attributes: map(row.try_get(2)?),
+        metadata,
+        ack_id: None,
+    };
+    Ok(Found { key, message })
+}

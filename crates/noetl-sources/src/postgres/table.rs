@@ -1,0 +1,298 @@
+//! A table whose rows are deleted or marked when they are dealt with.
+//!
+//! Without `claim`, this process knows which rows are under way; whoever acts on the subscription is the
+//! only one who reads them. With it, a column says until when a row is somebody's: rows are claimed
+//! past the locks of others, and come again when the time is over.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as Shared, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_tools::Notices;
+use tokio::sync::{Mutex, Notify};
+use tokio::time::Instant;
+use tokio_postgres::{Client, Statement};
+
+use super::columns::Table;
+use super::rows::{self, Found};
+use super::{Wanted, asked, connect, quoted};
+use crate::source::{Acknowledge, Delivery, Source, SourceError, number, text};
+
+/// How long a claim lasts unless the document says otherwise.
+const CLAIM_DEFAULT_SECS: u64 = 30;
+
+/// How often it is asked for a word about a message that nobody else could be handed.
+const ACK_WAIT: Duration = Duration::from_secs(3600);
+
+/// Waiting rows are counted up to here: beyond it, counting takes longer than it tells.
+pub(super) const COUNTED_MAX: i64 = 100_000;
+
+pub(super) struct TableSource {
+    table: String,
+    reader: Mutex<Reader>,
+    words: Arc<Words>,
+    look: Look,
+    claim: Option<Duration>,
+}
+
+struct Reader {
+    client: Client,
+    read: Statement,
+    claim: Option<Statement>,
+}
+
+/// What is said of rows, over a connection of its own so that it waits for no reading.
+struct Words {
+    client: Client,
+    done: Statement,
+    /// With `claim`: moves the time until when a row is somebody's.
+    hold: Option<Statement>,
+    count: Statement,
+    /// Without `claim`: rows under way, or until when they are not to come again.
+    under_way: Shared<HashMap<String, Option<Instant>>>,
+}
+
+impl TableSource {
+    pub(super) async fn open(wanted: Wanted<'_>, marks: bool) -> Result<Self, SourceError> {
+        let settings = wanted.settings;
+        let look = Look::new(wanted.poll);
+        let client = look.connect(&wanted).await?;
+        let table = Table::read(&client, settings, wanted.table).await?;
+        let (name, key) = (&table.name, &table.key);
+        let one = table.parameter(1);
+        let mut open = table.condition.clone();
+        let done = match marks {
+            false => format!("delete from {name} t where {key} = {one}"),
+            true => {
+                let column = text(settings, "done")?;
+                let missing = || SourceError::Settings("`ack: update` needs `done`".to_owned());
+                let (column, is_open, value) = table.done(column.ok_or_else(missing)?)?;
+                open = format!("{open} and {is_open}");
+                format!("update {name} t set {column} = {value} where {key} = {one}")
+            }
+        };
+        let count = format!(
+            "select count(*) from (select 1 from {name} t where {open} limit {COUNTED_MAX}) c"
+        );
+        let (message, order) = (&table.message, table.order(settings)?);
+        let claim = match text(settings, "claim")? {
+            Some(column) => Some(table.time("claim", column)?),
+            None => None,
+        };
+        let read = match &claim {
+            Some(column) => format!(
+                "select {message} from {name} t where {open} and (t.{column} is null or t.{column} < now()) \
+                 order by {order} limit $1 for update skip locked"
+            ),
+            None => format!(
+                "select {message} from {name} t where {open} and {key} <> all ({}) \
+                 order by {order} limit $1",
+                table.parameters(2)
+            ),
+        };
+        let what = format!("table '{}'", wanted.table);
+        let speaker = connect(settings, Notices::Ignored).await?;
+        let until = "now() + $2::float8 * interval '1 second'";
+        let hold = match &claim {
+            Some(column) => {
+                let hold = format!("update {name} t set {column} = {until} where {key} = {one}");
+                Some(asked(&what, speaker.prepare(&hold)).await?)
+            }
+            None => None,
+        };
+        let claiming = match &claim {
+            Some(column) => {
+                let keys = table.parameters(1);
+                let all =
+                    format!("update {name} t set {column} = {until} where {key} = any ({keys})");
+                Some(asked(&what, client.prepare(&all)).await?)
+            }
+            None => None,
+        };
+        let secs = number(settings, "claim_secs")?.unwrap_or(CLAIM_DEFAULT_SECS);
+        let words = Words {
+            done: asked(&what, speaker.prepare(&done)).await?,
+            count: asked(&what, speaker.prepare(&count)).await?,
+            hold,
+            client: speaker,
+            under_way: Shared::default(),
+        };
+        let read = asked(&what, client.prepare(&read)).await?;
+        Ok(Self {
+            table: wanted.table.to_owned(),
+            reader: Mutex::new(Reader { client, read, claim: claiming }),
+            words: Arc::new(words),
+            look,
+            claim: claim.map(|_| Duration::from_secs(secs)),
+        })
+    }
+
+    async fn read(&self, reader: &mut Reader, most: usize) -> Result<Vec<Found>, SourceError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let reading = async {
+            let transaction = reader.client.transaction().await?;
+            let table = &self.table;
+            let found = match (&reader.claim, self.claim) {
+                (Some(claim), Some(held)) => {
+                    let found = rows::read(&transaction, &reader.read, &[&most], table).await?;
+                    let keys: Vec<&str> = found.iter().map(|found| &*found.key).collect();
+                    transaction.execute(claim, &[&keys, &held.as_secs_f64()]).await?;
+                    found
+                }
+                _ => {
+                    let under_way = self.words.excluded(Instant::now());
+                    rows::read(&transaction, &reader.read, &[&most, &under_way], table).await?
+                }
+            };
+            transaction.commit().await?;
+            Ok(found)
+        };
+        asked("rows are not read", reading).await
+    }
+}
+
+impl Words {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Option<Instant>>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rows that are not to be read; those whose time has come are forgotten.
+    fn excluded(&self, now: Instant) -> Vec<String> {
+        let mut under_way = self.lock();
+        under_way.retain(|_, until| until.is_none_or(|until| until > now));
+        under_way.keys().cloned().collect()
+    }
+}
+
+#[async_trait]
+impl Source for TableSource {
+    async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
+        let mut reader = self.reader.lock().await;
+        if !self.look.is_time(wait).await {
+            return Ok(Vec::new());
+        }
+        let found = self.read(&mut reader, most.max(1)).await?;
+        self.look.seen(!found.is_empty());
+        let delivered = found.into_iter().map(|Found { key, message }| {
+            if self.claim.is_none() {
+                self.words.lock().insert(key.clone(), None);
+            }
+            let (words, claim) = (self.words.clone(), self.claim);
+            let handle = Handle { key, words, claim, is_answered: AtomicBool::new(false) };
+            Delivery::new(message, handle)
+        });
+        Ok(delivered.collect())
+    }
+
+    fn ack_wait(&self) -> Duration {
+        self.claim.unwrap_or(ACK_WAIT)
+    }
+
+    async fn backlog(&self) -> Result<Option<u64>, SourceError> {
+        let count = self.words.client.query_one(&self.words.count, &[]);
+        let row = asked("rows are not counted", count).await?;
+        Ok(u64::try_from(row.get::<_, i64>(0)).ok())
+    }
+
+    async fn close(&self) {}
+}
+
+struct Handle {
+    key: String,
+    words: Arc<Words>,
+    claim: Option<Duration>,
+    is_answered: AtomicBool,
+}
+
+impl Handle {
+    async fn hold(&self, until: Duration) -> Result<(), SourceError> {
+        let Some(hold) = &self.words.hold else { return Ok(()) };
+        let until = until.as_secs_f64();
+        asked("not said", self.words.client.execute(hold, &[&self.key, &until])).await?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Acknowledge for Handle {
+    async fn ack(&self) -> Result<(), SourceError> {
+        let words = &self.words;
+        asked("not acknowledged", words.client.execute(&words.done, &[&self.key])).await?;
+        self.is_answered.store(true, Ordering::Release);
+        self.words.lock().remove(&self.key);
+        Ok(())
+    }
+
+    async fn nack(&self, after: Duration) -> Result<(), SourceError> {
+        if self.claim.is_none() {
+            self.words.lock().insert(self.key.clone(), Some(Instant::now() + after));
+        }
+        self.is_answered.store(true, Ordering::Release);
+        self.hold(after).await
+    }
+
+    async fn term(&self) -> Result<(), SourceError> {
+        self.ack().await
+    }
+
+    async fn extend(&self) -> Result<(), SourceError> {
+        match self.claim {
+            Some(claim) => self.hold(claim).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Without a word the row is read again.
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if !self.is_answered.load(Ordering::Acquire) {
+            self.words.lock().remove(&self.key);
+        }
+    }
+}
+
+/// When a table is looked at: at intervals, when a notification comes, and at once after it had
+/// something.
+pub(super) struct Look {
+    every: Duration,
+    next: Shared<Instant>,
+    woken: Arc<Notify>,
+}
+
+impl Look {
+    pub(super) fn new(every: Duration) -> Self {
+        Self { every, next: Shared::new(Instant::now()), woken: Arc::default() }
+    }
+
+    /// A connection that wakes this when a notification comes.
+    pub(super) async fn connect(&self, wanted: &Wanted<'_>) -> Result<Client, SourceError> {
+        let client = connect(wanted.settings, Notices::Wake(self.woken.clone())).await?;
+        if let Some(channel) = wanted.channel {
+            let listen = format!("listen {}", quoted(channel));
+            asked("the channel is not listened to", client.batch_execute(&listen)).await?;
+        }
+        Ok(client)
+    }
+
+    /// Waits until it is time to look, and says whether it is.
+    pub(super) async fn is_time(&self, wait: Duration) -> bool {
+        let next = *self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if next <= now {
+            return true;
+        }
+        tokio::select! {
+            () = tokio::time::sleep_until(next.min(now + wait)) => next <= now + wait,
+            () = self.woken.notified() => true,
+        }
+    }
+
+    /// Notes whether there was something.
+    pub(super) fn seen(&self, something: bool) {
+        let pause = if something { Duration::ZERO } else { self.every };
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + pause;
+    }
+}

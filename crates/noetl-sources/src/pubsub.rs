@@ -1,0 +1,334 @@
+//! Messages of a Google Pub/Sub subscription, fetched over its REST interface.
+//!
+//! A message is leased for a while with each delivery; the lease is renewed while the message is under
+//! way, and the message comes again when it ends. A request for messages waits at the server for as
+//! long as it likes and is not given up between two fetches: what it would have brought would be
+//! leased to nobody.
+
+mod calls;
+mod token;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use noetl_fence::Fence;
+use noetl_model::{Map, Value};
+use noetl_playbook::subscription::Subscription;
+use tokio::sync::{Mutex, oneshot};
+use tokio::task::JoinHandle;
+
+use self::calls::Calls;
+use crate::source::{Acknowledge, Delivery, Message, Open, Source, SourceError, number, text};
+
+/// How long a delivery is leased unless the document says otherwise.
+const DEADLINE_DEFAULT_SECS: u64 = 60;
+
+/// The longest lease there is.
+const DEADLINE_MAX_SECS: u64 = 600;
+
+/// Bytes that are wanted at once. Messages are counted, so how many are asked for follows what the last
+/// ones had.
+const BYTES_WANTED: usize = 8 << 20;
+
+/// Messages that are asked for at first.
+const COUNT_FIRST: usize = 10;
+
+/// Words that go in one request.
+const WORDS_MAX: usize = 1000;
+
+/// Opens sources of kind `pubsub`.
+#[derive(Debug, Clone, Default)]
+pub struct Pubsub {
+    fence: Fence,
+}
+
+impl Pubsub {
+    /// The same for endpoints that this fence lets through.
+    pub fn behind(fence: Fence) -> Self {
+        Self { fence }
+    }
+}
+
+#[async_trait]
+impl Open for Pubsub {
+    fn kind(&self) -> &'static str {
+        "pubsub"
+    }
+
+    async fn open(
+        &self,
+        _subscription: &Subscription,
+        settings: &Map,
+    ) -> Result<Arc<dyn Source>, SourceError> {
+        let deadline = number(settings, "ack_deadline_secs")?.unwrap_or(DEADLINE_DEFAULT_SECS);
+        let calls = Arc::new(Calls::new(settings, name(settings)?, self.fence.clone())?);
+        calls.look().await?;
+        let words = Words { calls, unsaid: Mutex::default(), saying: Mutex::default() };
+        Ok(Arc::new(PullSource {
+            words: Arc::new(words),
+            deadline: deadline.clamp(10, DEADLINE_MAX_SECS),
+            reader: Mutex::new(Reader { asked: None, count: COUNT_FIRST }),
+        }))
+    }
+}
+
+/// The whole name of the subscription.
+fn name(settings: &Map) -> Result<String, SourceError> {
+    let wrong = |message: &str| SourceError::Settings(message.to_owned());
+    let given = text(settings, "subscription")?
+        .ok_or_else(|| wrong("a pubsub source needs `subscription`, the name of one that pulls"))?;
+    let name = match (given.contains('/'), text(settings, "project")?) {
+        (true, _) => given.to_owned(),
+        (false, Some(project)) => format!("projects/{project}/subscriptions/{given}"),
+        (false, None) => {
+            let right =
+                "`subscription` must be projects/…/subscriptions/…, or have `project` beside it";
+            return Err(wrong(right));
+        }
+    };
+    let parts: Vec<&str> = name.split('/').collect();
+    let is_plain = |part: &str| {
+        !part.is_empty()
+            && part
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || "-_.~+%:".contains(letter))
+    };
+    match parts[..] {
+        ["projects", project, "subscriptions", own] if is_plain(project) && is_plain(own) => {
+            Ok(name)
+        }
+        _ => Err(wrong("`subscription` must be projects/…/subscriptions/…")),
+    }
+}
+
+struct PullSource {
+    words: Arc<Words>,
+    deadline: u64,
+    reader: Mutex<Reader>,
+}
+
+struct Reader {
+    /// A request for messages that is under way.
+    asked: Option<JoinHandle<Result<Vec<Value>, SourceError>>>,
+    count: usize,
+}
+
+/// What is said of deliveries: what comes up while one request is under way goes with the next.
+struct Words {
+    calls: Arc<Calls>,
+    unsaid: Mutex<Vec<Unsaid>>,
+    saying: Mutex<()>,
+}
+
+struct Unsaid {
+    ack_id: String,
+    heard: oneshot::Sender<Result<(), SourceError>>,
+}
+
+impl Words {
+    async fn ack(&self, ack_id: &str) -> Result<(), SourceError> {
+        let (heard, mut hearing) = oneshot::channel();
+        self.unsaid.lock().await.push(Unsaid { ack_id: ack_id.to_owned(), heard });
+        loop {
+            {
+                let _saying = tokio::select! {
+                    // Whoever was before said this too.
+                    answer = &mut hearing => return answer.unwrap_or_else(|_| Err(unheard())),
+                    saying = self.saying.lock() => saying,
+                };
+                let batch: Vec<Unsaid> = {
+                    let mut unsaid = self.unsaid.lock().await;
+                    let count = unsaid.len().min(WORDS_MAX);
+                    unsaid.drain(..count).collect()
+                };
+                if !batch.is_empty() {
+                    let ids: Vec<&str> = batch.iter().map(|unsaid| &*unsaid.ack_id).collect();
+                    let said = self.calls.acknowledge(&ids).await;
+                    for unsaid in batch {
+                        let _ = unsaid.heard.send(said.clone());
+                    }
+                }
+            }
+            if let Ok(answer) = hearing.try_recv() {
+                return answer;
+            }
+        }
+    }
+}
+
+fn unheard() -> SourceError {
+    SourceError::Away("nobody said whether it was acknowledged".to_owned())
+}
+
+#[async_trait]
+impl Source for PullSource {
+    async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
+        let mut reader = self.reader.lock().await;
+        let mut asked = match reader.asked.take() {
+            Some(asked) => asked,
+            None => {
+                let (calls, count) = (self.words.calls.clone(), reader.count.min(most).max(1));
+                tokio::spawn(async move { calls.pull(count).await })
+            }
+        };
+        let Ok(found) = tokio::time::timeout(wait, &mut asked).await else {
+            reader.asked = Some(asked);
+            return Ok(Vec::new());
+        };
+        let failed = |_| SourceError::Away("the request for messages ended badly".to_owned());
+        let found = found.map_err(failed)??;
+        let messages: Vec<Message> = found.into_iter().filter_map(message).collect();
+        if messages.is_empty() {
+            return Ok(Vec::new());
+        }
+        let bytes: usize = messages.iter().map(|message| message.body.len()).sum();
+        let each = (bytes / messages.len()).max(1);
+        reader.count = (BYTES_WANTED / each).clamp(1, (reader.count * 2).min(1000));
+        let ids: Vec<&str> =
+            messages.iter().filter_map(|message| message.ack_id.as_deref()).collect();
+        self.words.calls.hold(&ids, self.deadline).await?;
+        let delivered = messages.into_iter().map(|message| {
+            let ack_id = message.ack_id.clone().unwrap_or_default();
+            let handle = Handle { ack_id, words: self.words.clone(), deadline: self.deadline };
+            Delivery::new(message, handle)
+        });
+        Ok(delivered.collect())
+    }
+
+    fn ack_wait(&self) -> Duration {
+        Duration::from_secs(self.deadline)
+    }
+
+    async fn backlog(&self) -> Result<Option<u64>, SourceError> {
+        Ok(None)
+    }
+
+    async fn close(&self) {
+        if let Some(asked) = self.reader.lock().await.asked.take() {
+            asked.abort();
+        }
+    }
+}
+
+/// A message of an answer; none of what has no handle.
+fn message(received: Value) -> Option<Message> {
+    let Value::Object(mut received) = received else { return None };
+    let ack_id = received.get("ackId")?.as_str()?.to_owned();
+    let Some(Value::Object(mut message)) = received.remove("message") else { return None };
+    let text = |value: Option<Value>| match value {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    };
+    let attributes = match message.remove("attributes") {
+        Some(Value::Object(attributes)) => attributes,
+        _ => Map::new(),
+    };
+    let headers = attributes
+        .iter()
+        .filter_map(|(name, value)| value.as_str().map(|value| (name.clone(), value.to_owned())));
+    let data = text(message.remove("data")).unwrap_or_default();
+    let mut metadata = Map::new();
+    for (own, theirs) in [("published_at", "publishTime"), ("ordering_key", "orderingKey")] {
+        if let Some(value) = text(message.remove(theirs)) {
+            metadata.insert(own.to_owned(), Value::from(value));
+        }
+    }
+    if let Some(attempt) = received.remove("deliveryAttempt") {
+        metadata.insert("delivered".to_owned(), attempt);
+    }
+    Some(Message {
+        // Every message that was published has one.
+        id: text(message.remove("messageId")).unwrap_or_else(|| ack_id.clone()),
+        body: STANDARD.decode(data).unwrap_or_default().into(),
+        headers: headers.collect(),
+        attributes,
+        metadata,
+        ack_id: Some(ack_id),
+    })
+}
+
+struct Handle {
+    ack_id: String,
+    words: Arc<Words>,
+    deadline: u64,
+}
+
+#[async_trait]
+impl Acknowledge for Handle {
+    async fn ack(&self) -> Result<(), SourceError> {
+        self.words.ack(&self.ack_id).await
+    }
+
+    async fn nack(&self, after: Duration) -> Result<(), SourceError> {
+        let after = after.as_secs_f64().ceil() as u64;
+        self.words.calls.hold(&[&self.ack_id], after.min(DEADLINE_MAX_SECS)).await
+    }
+
+    async fn term(&self) -> Result<(), SourceError> {
+        self.ack().await
+    }
+
+    async fn extend(&self) -> Result<(), SourceError> {
+        self.words.calls.hold(&[&self.ack_id], self.deadline).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn name_in(settings: Value) -> Result<String, SourceError> {
+        let Value::Object(settings) = settings else { panic!("a map") };
+        name(&settings)
+    }
+
+    #[test]
+    fn a_subscription_is_named_whole_or_with_its_project() {
+        let whole = Ok("projects/p/subscriptions/s".to_owned());
+        assert_eq!(name_in(json!({"subscription": "projects/p/subscriptions/s"})), whole);
+        assert_eq!(name_in(json!({"subscription": "s", "project": "p"})), whole);
+        for wrong in [
+            json!({}),
+            json!({"subscription": "s"}),
+            json!({"subscription": "projects/p/topics/s"}),
+            json!({"subscription": "projects/p/subscriptions/s?x=1"}),
+            json!({"subscription": "../../s", "project": "p"}),
+        ] {
+            assert!(matches!(name_in(wrong.clone()), Err(SourceError::Settings(_))), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_read_as_it_is_recorded() {
+        let received = json!({
+            "ackId": "UAYWLF1GSFE3GQhoUQ5PXiM_NSAoRRAJ",
+            "message": {
+                "data": "eyJvcmRlciI6IDd9",
+                "attributes": {"x-a": "1"},
+                "messageId": "11536582841834193",
+                "publishTime": "2024-06-10T08:00:00.123Z",
+                "orderingKey": "k",
+            },
+            "deliveryAttempt": 2,
+        });
+        let found = message(received).unwrap();
+        assert_eq!(
+            (found.id.as_str(), &found.body[..]),
+            ("11536582841834193", &br#"{"order": 7}"#[..])
+        );
+        assert_eq!(found.headers, [("x-a".to_owned(), "1".to_owned())]);
+        assert_eq!(
+            (&found.metadata["delivered"], &found.metadata["ordering_key"]),
+            (&json!(2), &json!("k"))
+        );
+        // A message may have attributes only.
+        let bare = message(json!({"ackId": "a", "message": {"messageId": "1"}})).unwrap();
+        assert!(bare.body.is_empty());
+        assert_eq!(message(json!({"message": {}})), None);
+    }
+}

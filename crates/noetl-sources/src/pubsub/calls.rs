@@ -1,0 +1,146 @@
+//! The calls of the REST interface.
+
+use std::time::Duration;
+
+use noetl_fence::Fence;
+use noetl_model::{Map, Value};
+use reqwest::{Client, Method, StatusCode, Url};
+use serde_json::json;
+
+use super::token::Tokens;
+use crate::source::{SourceError, chain, text};
+
+const ENDPOINT: &str = "https://pubsub.googleapis.com";
+
+/// How long the service may take to answer what it answers at once.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How many redirects are followed: the service has none.
+const REDIRECTS_MAX: usize = 3;
+
+/// How long it may keep a request for messages open; it gives up by itself before that.
+const PULL_TIMEOUT: Duration = Duration::from_secs(120);
+
+pub(super) struct Calls {
+    client: Client,
+    tokens: Tokens,
+    url: String,
+}
+
+impl Calls {
+    pub(super) fn new(
+        settings: &Map,
+        subscription: String,
+        fence: Fence,
+    ) -> Result<Self, SourceError> {
+        // Fails only when another part of the program chose a provider before, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let given = text(settings, "endpoint")?.or(text(settings, "url")?);
+        let endpoint = match given {
+            Some(given) if given.contains("://") => given.trim_end_matches('/').to_owned(),
+            // As the variable of Google's emulator has it.
+            Some(given) => format!("http://{given}"),
+            None => ENDPOINT.to_owned(),
+        };
+        let asked = endpoint.parse::<Url>();
+        let asked = asked.map_err(|error| SourceError::Settings(format!("`endpoint`: {error}")))?;
+        fence.check(&asked).map_err(|error| SourceError::Settings(error.to_string()))?;
+        let client = |fence: &Fence| {
+            let client = Client::builder().connect_timeout(Duration::from_secs(5));
+            let client = fence.around(client.redirect(fence.redirects(REDIRECTS_MAX))).build();
+            client.map_err(|error| SourceError::Settings(chain("no client can be made", &error)))
+        };
+        let tokens = Tokens::read(settings, &fence, client, given.is_some())?;
+        let client = client(&fence)?;
+        Ok(Self { client, tokens, url: format!("{endpoint}/v1/{subscription}") })
+    }
+
+    /// Looks whether the subscription is there, as far as one may.
+    pub(super) async fn look(&self) -> Result<(), SourceError> {
+        match self.call(Method::GET, "", None, TIMEOUT).await {
+            // Who may fetch need not be one who may look.
+            Err(Refused { status: Some(StatusCode::FORBIDDEN), .. }) | Ok(_) => Ok(()),
+            Err(refused) => Err(refused.into()),
+        }
+    }
+
+    pub(super) async fn pull(&self, count: usize) -> Result<Vec<Value>, SourceError> {
+        let body = json!({"maxMessages": count});
+        let mut answer = self.call(Method::POST, ":pull", Some(body), PULL_TIMEOUT).await?;
+        match answer.remove("receivedMessages") {
+            Some(Value::Array(received)) => Ok(received),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    pub(super) async fn acknowledge(&self, ack_ids: &[&str]) -> Result<(), SourceError> {
+        let body = json!({"ackIds": ack_ids});
+        self.call(Method::POST, ":acknowledge", Some(body), TIMEOUT).await?;
+        Ok(())
+    }
+
+    /// Leases deliveries from now for so many seconds; for none, they come again at once.
+    pub(super) async fn hold(&self, ack_ids: &[&str], secs: u64) -> Result<(), SourceError> {
+        let body = json!({"ackIds": ack_ids, "ackDeadlineSeconds": secs});
+        self.call(Method::POST, ":modifyAckDeadline", Some(body), TIMEOUT).await?;
+        Ok(())
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        verb: &str,
+        body: Option<Value>,
+        timeout: Duration,
+    ) -> Result<Map, Refused> {
+        let mut request =
+            self.client.request(method, format!("{}{verb}", self.url)).timeout(timeout);
+        if let Some(body) = &body {
+            request = request.json(body);
+        }
+        if let Some(token) = self.tokens.get().await.map_err(Refused::of)? {
+            request = request.bearer_auth(token);
+        }
+        let away = |error: reqwest::Error| {
+            Refused::of(SourceError::Away(chain("Pub/Sub is not reached", &error.without_url())))
+        };
+        let answer = request.send().await.map_err(away)?;
+        let status = answer.status();
+        if status.is_success() {
+            return answer.json().await.map_err(away);
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            // It may have been taken back before its time.
+            self.tokens.forget().await;
+        }
+        let said = answer.json::<Value>().await.unwrap_or_default();
+        let said =
+            said.pointer("/error/message").and_then(Value::as_str).unwrap_or("no reason given");
+        let message = format!("Pub/Sub answers {status}: {said}");
+        let error = match status {
+            StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                SourceError::Settings(message)
+            }
+            _ => SourceError::Away(message),
+        };
+        Err(Refused { status: Some(status), error })
+    }
+}
+
+/// Why a call did nothing.
+struct Refused {
+    status: Option<StatusCode>,
+    error: SourceError,
+}
+
+impl Refused {
+    fn of(error: SourceError) -> Self {
+        Self { status: None, error }
+    }
+}
+
+impl From<Refused> for SourceError {
+    fn from(refused: Refused) -> Self {
+        refused.error
+    }
+}

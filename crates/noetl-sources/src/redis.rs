@@ -1,0 +1,324 @@
+//! Messages of a Redis stream, through a consumer group.
+//!
+//! The group knows what was handed out and to whom. What a runtime of the same name held comes first when
+//! a source is opened; what others held and said nothing of for a while is taken over. A group that
+//! is gone, as after a flush, is made again.
+
+mod entry;
+mod settings;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as Shared, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::Map;
+use noetl_playbook::subscription::Subscription;
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, ErrorKind, RedisError, Value};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use self::entry::Entry;
+use self::settings::Settings;
+use crate::source::{Acknowledge, Delivery, Message, Open, Source, SourceError, chain};
+
+/// How long a server may take to answer, beside what it was asked to wait.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Bytes that are wanted at once. Redis counts entries only, so how many are asked for follows what the
+/// last ones had.
+const BYTES_WANTED: usize = 8 << 20;
+
+/// Entries that are asked for at first.
+const COUNT_FIRST: usize = 8;
+
+/// Opens sources of kind `redis`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Redis;
+
+#[async_trait]
+impl Open for Redis {
+    fn kind(&self) -> &'static str {
+        "redis"
+    }
+
+    async fn open(
+        &self,
+        subscription: &Subscription,
+        settings: &Map,
+    ) -> Result<Arc<dyn Source>, SourceError> {
+        let settings = Settings::read(settings, &subscription.path)?;
+        // Reading waits, and what is said must not wait with it.
+        let reader = settings.connect().await?;
+        let words =
+            Words { connection: settings.connect().await?, settings, held: Shared::default() };
+        words.make_group().await?;
+        let reader = Reader {
+            connection: reader,
+            left: Some("0".to_owned()),
+            claim_at: Instant::now(),
+            claim_from: "0-0".to_owned(),
+            count: COUNT_FIRST,
+        };
+        Ok(Arc::new(StreamSource { reader: Mutex::new(reader), words: Arc::new(words) }))
+    }
+}
+
+struct StreamSource {
+    reader: Mutex<Reader>,
+    words: Arc<Words>,
+}
+
+struct Reader {
+    connection: MultiplexedConnection,
+    /// After which of its own entries from before it goes on; none when there are no more.
+    left: Option<String>,
+    /// When entries of others are looked for next, and after which.
+    claim_at: Instant,
+    claim_from: String,
+    count: usize,
+}
+
+/// What is said of entries, and which are under way.
+struct Words {
+    connection: MultiplexedConnection,
+    settings: Settings,
+    /// Entries that were handed out, with when they come again if they do.
+    held: Shared<HashMap<String, Held>>,
+}
+
+struct Held {
+    message: Message,
+    again: Option<Instant>,
+}
+
+impl Words {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ask(&self, command: &Cmd) -> Result<Value, RedisError> {
+        command.query_async(&mut self.connection.clone()).await
+    }
+
+    /// Makes the group, and the stream if need be; one that is there stays as it is.
+    async fn make_group(&self) -> Result<(), SourceError> {
+        let Settings { stream, group, from, .. } = &self.settings;
+        let mut command = redis::cmd("XGROUP");
+        command.arg("CREATE").arg(stream).arg(group).arg(from).arg("MKSTREAM");
+        match self.ask(&command).await {
+            Err(error) if error.code() == Some("BUSYGROUP") => Ok(()),
+            made => made.map(drop).map_err(|error| wrong("the group is not made", &error)),
+        }
+    }
+
+    async fn ack(&self, id: &str) -> Result<(), SourceError> {
+        let Settings { stream, group, .. } = &self.settings;
+        let mut command = redis::cmd("XACK");
+        command.arg(stream).arg(group).arg(id);
+        let said = self.ask(&command).await;
+        said.map(drop).map_err(|error| wrong("not acknowledged", &error))
+    }
+
+    fn due(&self, now: Instant, most: usize) -> Vec<(String, Message)> {
+        let mut held = self.lock();
+        let due = held.iter_mut().filter(|(_, held)| held.again.is_some_and(|at| at <= now));
+        let taken = due.take(most).map(|(id, held)| {
+            held.again = None;
+            (id.clone(), held.message.clone())
+        });
+        taken.collect()
+    }
+
+    fn come_again(&self, id: &str, after: Duration) {
+        if let Some(held) = self.lock().get_mut(id) {
+            held.again = Some(Instant::now() + after);
+        }
+    }
+}
+
+/// Whether somebody has to change something, or it may change by itself.
+fn wrong(what: &str, error: &RedisError) -> SourceError {
+    let said = chain(what, error);
+    if error.kind() == ErrorKind::AuthenticationFailed {
+        return SourceError::Settings(said);
+    }
+    match error.code() {
+        Some("NOAUTH" | "WRONGPASS" | "NOPERM" | "WRONGTYPE") => SourceError::Settings(said),
+        _ => SourceError::Away(said),
+    }
+}
+
+impl StreamSource {
+    /// Entries by one of the ways to get at them, in this order: those of its own from before, those of
+    /// others that are silent, new ones.
+    async fn read(
+        &self,
+        reader: &mut Reader,
+        most: usize,
+        wait: Duration,
+    ) -> Result<Vec<Entry>, RedisError> {
+        let count = reader.count.min(most);
+        if let Some(after) = reader.left.clone() {
+            let found = self.of_group(reader, count, None, &after).await?;
+            match found.last() {
+                Some(last) => reader.left = Some(last.id.clone()),
+                None => reader.left = None,
+            }
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        if reader.claim_at <= Instant::now() {
+            let found = self.of_others(reader, count).await?;
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        self.of_group(reader, count, Some(wait), ">").await
+    }
+
+    async fn of_group(
+        &self,
+        reader: &mut Reader,
+        count: usize,
+        wait: Option<Duration>,
+        after: &str,
+    ) -> Result<Vec<Entry>, RedisError> {
+        let Settings { stream, group, consumer, .. } = &self.words.settings;
+        let mut command = redis::cmd("XREADGROUP");
+        command.arg("GROUP").arg(group).arg(consumer).arg("COUNT").arg(count);
+        if let Some(wait) = wait {
+            // Nothing means for ever.
+            command.arg("BLOCK").arg(u64::try_from(wait.as_millis()).unwrap_or(1000).max(1));
+        }
+        command.arg("STREAMS").arg(stream).arg(after);
+        reader.connection.set_response_timeout(TIMEOUT + wait.unwrap_or_default());
+        let found: Value = command.query_async(&mut reader.connection).await?;
+        Ok(entry::of_streams(found))
+    }
+
+    async fn of_others(&self, reader: &mut Reader, count: usize) -> Result<Vec<Entry>, RedisError> {
+        let Settings { stream, group, consumer, claim, .. } = &self.words.settings;
+        let mut command = redis::cmd("XAUTOCLAIM");
+        command.arg(stream).arg(group).arg(consumer);
+        command.arg(u64::try_from(claim.as_millis()).unwrap_or(u64::MAX));
+        command.arg(&reader.claim_from).arg("COUNT").arg(count);
+        let found: Value = command.query_async(&mut reader.connection).await?;
+        let (next, found) = entry::of_claim(found);
+        reader.claim_from = next;
+        if reader.claim_from == "0-0" {
+            // The whole of it was looked at.
+            reader.claim_at = Instant::now() + *claim / 2;
+        }
+        Ok(found)
+    }
+
+    fn delivery(&self, id: String, message: Message) -> Delivery {
+        let words = self.words.clone();
+        Delivery::new(message, Handle { id, words, is_answered: AtomicBool::new(false) })
+    }
+}
+
+#[async_trait]
+impl Source for StreamSource {
+    async fn fetch(&self, most: usize, wait: Duration) -> Result<Vec<Delivery>, SourceError> {
+        let mut reader = self.reader.lock().await;
+        let due = self.words.due(Instant::now(), most);
+        if !due.is_empty() {
+            return Ok(due.into_iter().map(|(id, message)| self.delivery(id, message)).collect());
+        }
+        let found = match self.read(&mut reader, most.max(1), wait).await {
+            Err(error) if matches!(error.code(), Some("NOGROUP" | "UNBLOCKED")) => {
+                self.words.make_group().await?;
+                // What was under way is gone with the group.
+                self.words.lock().clear();
+                return Ok(Vec::new());
+            }
+            found => found.map_err(|error| wrong("entries are not read", &error))?,
+        };
+        let bytes: usize = found.iter().map(Entry::bytes).sum();
+        if !found.is_empty() {
+            let each = (bytes / found.len()).max(1);
+            reader.count = (BYTES_WANTED / each).clamp(1, reader.count.saturating_mul(2).min(1000));
+        }
+        let mut delivered = Vec::new();
+        for entry in found {
+            let id = entry.id.clone();
+            let Some(message) = entry.message(&self.words.settings) else {
+                // It was deleted from the stream while somebody had it.
+                self.words.ack(&id).await?;
+                continue;
+            };
+            {
+                let mut held = self.words.lock();
+                if held.contains_key(&id) {
+                    continue;
+                }
+                held.insert(id.clone(), Held { message: message.clone(), again: None });
+            }
+            delivered.push(self.delivery(id, message));
+        }
+        Ok(delivered)
+    }
+
+    fn ack_wait(&self) -> Duration {
+        self.words.settings.claim
+    }
+
+    async fn backlog(&self) -> Result<Option<u64>, SourceError> {
+        let Settings { stream, group, .. } = &self.words.settings;
+        let mut command = redis::cmd("XINFO");
+        command.arg("GROUPS").arg(stream);
+        let found = self.words.ask(&command).await;
+        let found = found.map_err(|error| wrong("the group is not known", &error))?;
+        Ok(entry::waiting(found, group))
+    }
+
+    async fn close(&self) {}
+}
+
+struct Handle {
+    id: String,
+    words: Arc<Words>,
+    is_answered: AtomicBool,
+}
+
+#[async_trait]
+impl Acknowledge for Handle {
+    async fn ack(&self) -> Result<(), SourceError> {
+        self.words.ack(&self.id).await?;
+        self.is_answered.store(true, Ordering::Release);
+        self.words.lock().remove(&self.id);
+        Ok(())
+    }
+
+    async fn nack(&self, after: Duration) -> Result<(), SourceError> {
+        self.is_answered.store(true, Ordering::Release);
+        self.words.come_again(&self.id, after);
+        Ok(())
+    }
+
+    async fn term(&self) -> Result<(), SourceError> {
+        self.ack().await
+    }
+
+    /// Taking it once more tells the others that somebody is there.
+    async fn extend(&self) -> Result<(), SourceError> {
+        let Settings { stream, group, consumer, .. } = &self.words.settings;
+        let mut command = redis::cmd("XCLAIM");
+        command.arg(stream).arg(group).arg(consumer).arg(0).arg(&self.id).arg("JUSTID");
+        let said = self.words.ask(&command).await;
+        said.map(drop).map_err(|error| wrong("not said", &error))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if !self.is_answered.load(Ordering::Acquire) {
+            self.words.come_again(&self.id, Duration::ZERO);
+        }
+    }
+}

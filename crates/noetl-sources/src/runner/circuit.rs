@@ -1,0 +1,309 @@
+//! When messages are kept in the spool rather than started, and how it is emptied again.
+//!
+//! After some failures in a row nothing is tried any more: what comes is kept, and the oldest of what is
+//! kept is tried now and then. Once that gets through, the spool is emptied; meanwhile new messages
+//! go behind the kept ones, or past them where the document says so.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use noetl_playbook::subscription::{OnRecovery, Spool as Settings};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::deliver::Deliver;
+use crate::limits::Bucket;
+use crate::plane::Note;
+use crate::source::{Delivery, SourceError};
+use crate::spool::{Kept, Listed, Spool, Spooled, key_of_order};
+
+/// Failures in a row after which nothing is tried, when the document does not say.
+const TRIP_AFTER: u64 = 3;
+
+/// How long until the first try after that, and between two.
+const PROBE_AFTER: Duration = Duration::from_secs(5);
+
+/// Entries read at a time.
+const PAGE: usize = 100;
+
+/// How long until what was refused is tried again.
+const REFUSED_PAUSE: Duration = Duration::from_millis(250);
+
+/// How often it is told that the spool is full.
+const ALERT_EVERY: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Messages are started.
+    Closed,
+    /// They are kept.
+    Open,
+    /// What was kept is started.
+    Emptying,
+}
+
+pub(super) struct Circuit {
+    spool: Arc<Spool>,
+    settings: Settings,
+    now: Mutex<Now>,
+    opened: Notify,
+}
+
+struct Now {
+    state: State,
+    failures: u64,
+    alerted: Option<Instant>,
+}
+
+impl Circuit {
+    /// Open when something was left in the spool.
+    pub(super) fn new(spool: Arc<Spool>, settings: Settings) -> Self {
+        let state = if spool.holds().entries > 0 { State::Emptying } else { State::Closed };
+        let now = Mutex::new(Now { state, failures: 0, alerted: None });
+        Self { spool, settings, now, opened: Notify::new() }
+    }
+
+    /// Whether new messages are kept.
+    pub(super) fn takes_new(&self) -> bool {
+        match self.lock().state {
+            State::Closed => false,
+            State::Open => true,
+            State::Emptying => self.settings.drain.on_recovery != Some(OnRecovery::Interleave),
+        }
+    }
+
+    /// Notes that nothing could be started, and says whether messages are to be kept from here on.
+    pub(super) fn failed(&self) -> bool {
+        let mut now = self.lock();
+        now.failures += 1;
+        let is_open = now.failures >= self.settings.circuit.trip_after.unwrap_or(TRIP_AFTER);
+        if is_open && now.state != State::Open {
+            now.state = State::Open;
+            self.opened.notify_one();
+        }
+        is_open
+    }
+
+    /// Notes that messages were started.
+    pub(super) fn got_through(&self) {
+        self.lock().failures = 0;
+    }
+
+    /// Notes in which order messages came.
+    pub(super) fn number(&self, found: &mut [Delivery]) {
+        for (arrival, delivery) in (self.spool.arrivals(found.len())..).zip(found) {
+            delivery.arrival = arrival;
+        }
+    }
+
+    /// Keeps a message in the order of its arrival.
+    pub(super) async fn keep(&self, delivery: &Delivery) -> Result<Kept, SourceError> {
+        let kept = self.spool.keep(&delivery.message, delivery.arrival).await?;
+        if kept == Kept::Yes {
+            let mut now = self.lock();
+            // It may have been emptied since this message was to be kept.
+            if now.state == State::Closed {
+                now.state = State::Emptying;
+                self.opened.notify_one();
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Empties the spool whenever there is something in it and executions can be started.
+    pub(super) async fn empty(self: Arc<Self>, replay: Arc<Deliver>, end: CancellationToken) {
+        let emptying = async {
+            loop {
+                if self.lock().state == State::Closed {
+                    self.opened.notified().await;
+                }
+                self.empty_once(&replay).await;
+            }
+        };
+        tokio::select! {
+            () = end.cancelled() => {}
+            () = emptying => {}
+        }
+    }
+
+    async fn empty_once(&self, replay: &Deliver) {
+        let probe = &self.settings.circuit;
+        if self.lock().state == State::Open {
+            self.alert(replay).await;
+            tokio::time::sleep(millis(probe.probe_after_ms)).await;
+        }
+        let interval = millis(probe.probe_interval_ms.or(probe.probe_after_ms));
+        let begun = Instant::now();
+        let mut rate = self.settings.drain.rate_per_sec.map(|rate| Bucket::new(rate, begun));
+        let (mut replayed, mut is_told) = (0_u64, false);
+        loop {
+            let listed = match self.spool.list().await {
+                Ok(listed) => listed,
+                Err(error) => {
+                    warn!(subscription = replay.standing.path, %error, "the spool is not read");
+                    tokio::time::sleep(interval).await;
+                    continue;
+                }
+            };
+            if listed.is_empty() {
+                break;
+            }
+            let held = listed.len();
+            match self.replay(replay, listed, &mut rate, &mut replayed).await {
+                Ok(()) => {
+                    self.lock().state = State::Emptying;
+                    if !is_told {
+                        is_told = true;
+                        let said = json!({"entries": held, "bytes": self.spool.holds().bytes});
+                        self.tell(replay, "subscription.spool.draining", "DRAINING", said).await;
+                    }
+                }
+                Err(reason) => {
+                    replay.trouble.begin(&reason).await;
+                    self.lock().state = State::Open;
+                    self.alert(replay).await;
+                    tokio::time::sleep(interval).await;
+                }
+            }
+        }
+        {
+            let mut now = self.lock();
+            now.failures = 0;
+            // Something may be on its way there.
+            now.state = match self.spool.holds().entries {
+                0 => State::Closed,
+                _ => State::Emptying,
+            };
+        }
+        replay.trouble.end("replayed").await;
+        if replayed > 0 {
+            info!(subscription = replay.standing.path, replayed, "the spool is empty");
+            let said = json!({"replayed": replayed, "seconds": begun.elapsed().as_secs()});
+            self.tell(replay, "subscription.spool.recovered", "RECOVERED", said).await;
+        }
+    }
+
+    /// Starts what is kept, in its order. The reason, when nothing can be started.
+    async fn replay(
+        &self,
+        replay: &Deliver,
+        listed: Vec<Listed>,
+        rate: &mut Option<Bucket>,
+        replayed: &mut u64,
+    ) -> Result<(), String> {
+        let mut listed = VecDeque::from(listed);
+        while !listed.is_empty() {
+            let most = PAGE.min(listed.len());
+            let mut page = VecDeque::with_capacity(most);
+            for listed in listed.drain(..most) {
+                match self.spool.read(listed).await {
+                    Ok(Some(Spooled { delivery, fault: Some(fault) })) => {
+                        let before = self.spool.holds().entries;
+                        replay.bury(&delivery, &fault, 1).await;
+                        if self.spool.holds().entries >= before {
+                            return Err("a kept message cannot be put aside yet".to_owned());
+                        }
+                    }
+                    Ok(Some(found)) => page.push_back(found),
+                    Ok(None) => {}
+                    Err(error) => return Err(error.to_string()),
+                }
+            }
+            while !page.is_empty() {
+                let mut batch = self.next_batch(&mut page);
+                let allowed = allowed(rate, batch.len()).await;
+                for late in batch.split_off(allowed).into_iter().rev() {
+                    page.push_front(late);
+                }
+                let count = batch.len() as u64;
+                let before = self.spool.holds().entries;
+                let batch = batch.into_iter().map(|found| found.delivery).collect();
+                let left = replay.round(batch).await;
+                if !left.open.is_empty() {
+                    return Err(left.reason);
+                }
+                let gone = before.saturating_sub(self.spool.holds().entries).min(count);
+                *replayed += gone;
+                if gone < count {
+                    // What was refused comes again before what is behind it.
+                    tokio::time::sleep(REFUSED_PAUSE).await;
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What may be started at once: of those that have to stay in order, the first.
+    fn next_batch(&self, page: &mut VecDeque<Spooled>) -> Vec<Spooled> {
+        let (mut batch, mut later) = (Vec::new(), VecDeque::new());
+        let mut seen = HashSet::new();
+        while let Some(found) = page.pop_front() {
+            let key = key_of_order(&self.settings, &found.delivery.message);
+            match seen.insert(key) {
+                true => batch.push(found),
+                false => later.push_back(found),
+            }
+        }
+        *page = later;
+        batch
+    }
+
+    /// Says now and then that the spool holds more than it should.
+    async fn alert(&self, replay: &Deliver) {
+        if !self.spool.is_full() {
+            return;
+        }
+        let is_due = {
+            let mut now = self.lock();
+            let is_due = now.alerted.is_none_or(|told| told.elapsed() >= ALERT_EVERY);
+            if is_due {
+                now.alerted = Some(Instant::now());
+            }
+            is_due
+        };
+        if is_due {
+            let held = self.spool.holds();
+            warn!(subscription = replay.standing.path, held.bytes, "the spool is full");
+            let said = json!({"reason": "full", "entries": held.entries, "bytes": held.bytes});
+            self.tell(replay, "subscription.spool.alert", "FULL", said).await;
+        }
+    }
+
+    /// As far as it can be told.
+    async fn tell(
+        &self,
+        replay: &Deliver,
+        event_type: &'static str,
+        status: &'static str,
+        payload: Value,
+    ) {
+        let note = Note { log: replay.standing.id.log(), event_type, status, payload };
+        if let Err(error) = replay.plane.note(note).await {
+            warn!(subscription = replay.standing.path, %error, "{event_type} is not told");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn millis(said: Option<u64>) -> Duration {
+    said.map_or(PROBE_AFTER, Duration::from_millis)
+}
+
+/// How many of so many may be started now; waits until it is one.
+async fn allowed(rate: &mut Option<Bucket>, wanted: usize) -> usize {
+    let Some(bucket) = rate else { return wanted };
+    loop {
+        match bucket.take(wanted, Instant::now()) {
+            0 => tokio::time::sleep(bucket.next_in().max(Duration::from_millis(1))).await,
+            count => return count,
+        }
+    }
+}

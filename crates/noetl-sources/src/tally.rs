@@ -1,0 +1,58 @@
+//! What a runtime has counted since it began, for those who ask it rather than the server.
+
+use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use noetl_control::MessageCounts;
+
+/// What became of all messages of a process.
+#[derive(Debug, Default)]
+pub struct Tally {
+    counts: Mutex<MessageCounts>,
+}
+
+impl Tally {
+    pub(crate) fn add(&self, add: impl FnOnce(&mut MessageCounts)) {
+        add(&mut self.lock());
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> MessageCounts {
+        *self.lock()
+    }
+
+    /// As a page of metrics.
+    pub fn render(&self) -> String {
+        let name = "noetl_runtime_messages_total";
+        let mut page = format!(
+            "# HELP {name} Messages this process dealt with, by what became of them\n\
+             # TYPE {name} counter\n"
+        );
+        for (outcome, count) in self.counts().by_label() {
+            // Writing to a text cannot fail.
+            let _ = writeln!(page, "{name}{{outcome=\"{outcome}\"}} {count}");
+        }
+        page
+    }
+
+    fn lock(&self) -> MutexGuard<'_, MessageCounts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_is_on_the_page() {
+        let tally = Tally::default();
+        tally.add(|counts| counts.dispatched += 2);
+        let page = tally.render();
+        assert!(
+            page.contains("noetl_runtime_messages_total{outcome=\"dispatched\"} 2\n"),
+            "{page}"
+        );
+        assert_eq!(page.lines().count(), 2 + MessageCounts::default().by_label().len());
+    }
+}

@@ -1,0 +1,223 @@
+//! Sources of Kafka: the suite against a broker in this process, and topics that librdkafka wrote.
+
+mod broker;
+mod stand_in;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use noetl_sources::SourceError;
+use rustls::ServerConfig;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+
+use self::broker::{Broker, TOPIC};
+use crate::suite::{Venue, fetched, open, suite};
+
+const WAIT: Duration = Duration::from_millis(200);
+
+impl Venue for Broker {
+    const SOURCE: &'static str = "kafka";
+
+    const POSITIONS: bool = true;
+
+    async fn new(_alone: bool) -> Option<Self> {
+        Some(Self::begin(1, None))
+    }
+
+    fn keys(&self) -> String {
+        keys(self, "")
+    }
+
+    async fn send(&self, bodies: &[&[u8]]) {
+        Broker::send(self, 0, bodies);
+    }
+
+    fn stop(&mut self) {
+        Broker::stop(self);
+    }
+
+    fn start(&mut self) {
+        Broker::start(self);
+    }
+}
+
+suite!(topic, Broker);
+
+fn keys(broker: &Broker, more: &str) -> String {
+    format!("  brokers: '{}'\n  topic: {TOPIC}\n  group: g\n{more}", broker.address)
+}
+
+fn committed(broker: &Broker) -> Vec<(i32, i64)> {
+    let kept = broker.kept();
+    let mut found: Vec<(i32, i64)> =
+        kept.committed.iter().map(|((_, partition), at)| (*partition, *at)).collect();
+    found.sort_unstable();
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_partition_is_passed_up_to_its_first_open_message() {
+    let broker = Broker::begin(2, None);
+    broker.send(0, &[b"0", b"1", b"2"]);
+    broker.send(1, &[b"3", b"4"]);
+    let source = open("kafka", &keys(&broker, "")).await.unwrap();
+    assert_eq!(source.backlog().await, Ok(Some(5)));
+    let mut found = fetched(&source, 5).await;
+    found.sort_by(|a, b| a.message.id.cmp(&b.message.id));
+    let ids: Vec<&str> = found.iter().map(|found| found.message.id.as_str()).collect();
+    assert_eq!(ids, ["orders:0:0", "orders:0:1", "orders:0:2", "orders:1:0", "orders:1:1"]);
+    found[1].handle.ack().await.unwrap();
+    found[2].handle.ack().await.unwrap();
+    found[3].handle.ack().await.unwrap();
+    assert_eq!(committed(&broker), [(0, 0), (1, 1)], "what follows a gap is not passed");
+    assert_eq!(source.backlog().await, Ok(Some(4)));
+    found[0].handle.ack().await.unwrap();
+    assert_eq!(committed(&broker), [(0, 3), (1, 1)]);
+    // What is asked for again comes again, and holds its partition only.
+    found[4].handle.nack(Duration::ZERO).await.unwrap();
+    let again = fetched(&source, 1).await;
+    assert_eq!(again[0].message.id, "orders:1:1");
+    again[0].handle.ack().await.unwrap();
+    assert_eq!((committed(&broker), source.backlog().await), (vec![(0, 3), (1, 2)], Ok(Some(0))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_words_are_said_at_once() {
+    let broker = Broker::begin(1, None);
+    let bodies: Vec<Vec<u8>> = (0..300).map(|number| number.to_string().into_bytes()).collect();
+    broker.send(0, &bodies.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let source = open("kafka", &keys(&broker, "")).await.unwrap();
+    let found = fetched(&source, 300).await;
+    for said in join_all(found.iter().map(|delivery| delivery.handle.ack())).await {
+        said.unwrap();
+    }
+    assert_eq!(committed(&broker), [(0, 300)]);
+    assert!(broker.kept().commits < 30, "{} commits", broker.kept().commits);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_with_members_is_left_to_them() {
+    let broker = Broker::begin(1, None);
+    broker.kept().has_members = true;
+    broker.send(0, &[b"1"]);
+    let refused = open("kafka", &keys(&broker, "")).await.err().unwrap();
+    assert!(
+        matches!(&refused, SourceError::Settings(text) if text.contains("'g' has members")),
+        "{refused}"
+    );
+    broker.kept().has_members = false;
+    let source = open("kafka", &keys(&broker, "")).await.unwrap();
+    let found = fetched(&source, 1).await;
+    // Somebody joins later: nothing is passed for them.
+    broker.kept().has_members = true;
+    assert!(found[0].handle.ack().await.is_err());
+    let refused = source.fetch(1, WAIT).await.err();
+    assert!(matches!(refused, Some(SourceError::Settings(_))), "{refused:?}");
+    assert_eq!(committed(&broker), [(0, 0)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_that_moves_is_followed() {
+    let broker = Broker::begin(1, None);
+    let source = open("kafka", &keys(&broker, "")).await.unwrap();
+    broker.kept().moves = 2;
+    broker.send(0, &[b"1"]);
+    fetched(&source, 1).await[0].handle.ack().await.unwrap();
+    assert_eq!(broker.kept().moves, 0);
+    assert_eq!(committed(&broker), [(0, 1)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_deleted_before_it_was_read_is_said_once_and_left_behind() {
+    let broker = Broker::begin(1, None);
+    let source = open("kafka", &keys(&broker, "")).await.unwrap();
+    broker.send(0, &[b"0", b"1"]);
+    let open_still = fetched(&source, 2).await;
+    {
+        let mut kept = broker.kept();
+        kept.first = 7;
+        kept.partitions[0] = vec!["7".into()];
+    }
+    let said = source.fetch(1, WAIT).await.err().unwrap();
+    let said = said.to_string();
+    assert!(said.contains("orders/0") && said.contains("from 2 on were deleted"), "{said}");
+    assert!(said.contains("goes on at 7"), "{said}");
+    // What is answered for late does not move it back.
+    open_still[0].handle.ack().await.unwrap();
+    assert_eq!(committed(&broker), [(0, 7)]);
+    let source = open("kafka", &keys(&broker, "")).await.unwrap();
+    assert_eq!(fetched(&source, 1).await[0].message.id, "orders:0:7");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_that_was_made_anew_is_read_from_its_beginning() {
+    let broker = Broker::begin(1, None);
+    broker.kept().committed.insert(("g".to_owned(), 0), 40);
+    broker.send(0, &[b"new"]);
+    let source = open("kafka", &keys(&broker, "")).await.unwrap();
+    let said = source.fetch(1, WAIT).await.err().unwrap().to_string();
+    assert!(said.contains("made anew"), "{said}");
+    let source = open("kafka", &keys(&broker, "")).await.unwrap();
+    assert_eq!(fetched(&source, 1).await[0].message.id, "orders:0:0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn from_new_means_from_when_it_was_first_opened() {
+    let broker = Broker::begin(1, None);
+    broker.send(0, &[b"old"]);
+    let source = open("kafka", &keys(&broker, "  from: new\n")).await.unwrap();
+    drop(source);
+    broker.send(0, &[b"new"]);
+    let source = open("kafka", &keys(&broker, "  from: new\n")).await.unwrap();
+    assert_eq!(&fetched(&source, 1).await[0].message.body[..], b"new");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_opened_says_why() {
+    let broker = Broker::begin(1, None);
+    let gone = "  brokers: '127.0.0.1:1'\n  topic: orders\n".to_owned();
+    let topic = format!("  brokers: '{}'\n  topic: none\n", broker.address);
+    for (keys, part, is_final) in [
+        ("  topic: orders\n".to_owned(), "`brokers`", true),
+        (gone, "127.0.0.1:1 is not reached", false),
+        (topic, "topic 'none': it is not there", false),
+    ] {
+        let error = open("kafka", &keys).await.err().unwrap();
+        assert_eq!(matches!(error, SourceError::Settings(_)), is_final, "{keys}: {error}");
+        assert!(error.to_string().contains(part), "{keys}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_is_shown_over_an_encrypted_connection() {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let broker = Broker::begin(1, Some(Arc::new(config)));
+    broker.kept().login = Some(("noetl".to_owned(), "right".to_owned()));
+    broker.send(0, &[b"1"]);
+    let pem = made.cert.pem().replace('\n', "\n    ");
+    let with = |who: &str| keys(&broker, &format!("  ca: |\n    {pem}\n{who}"));
+    let who = "  user: noetl\n  password: right\n";
+    let source = open("kafka", &with(who)).await.unwrap();
+    fetched(&source, 1).await[0].handle.ack().await.unwrap();
+    for (keys, part) in [
+        (with("  user: noetl\n  password: wrong\n"), "does not let us in: Authentication failed"),
+        (with(&format!("{who}  mechanism: SCRAM-SHA-512\n")), "takes: PLAIN"),
+    ] {
+        let error = open("kafka", &keys).await.err().unwrap();
+        assert!(matches!(error, SourceError::Settings(_)), "{error}");
+        assert!(
+            error.to_string().contains(part) && !error.to_string().contains("wrong"),
+            "{error}"
+        );
+    }
+    // Nobody vouches for it but its own certificate.
+    let error = open("kafka", &keys(&broker, &format!("  tls: true\n{who}"))).await.err().unwrap();
+    assert!(error.to_string().contains("certificate"), "{error}");
+}

@@ -1,0 +1,165 @@
+//! Sources of Redis.
+
+use std::time::Duration;
+
+use noetl_sources::SourceError;
+use noetl_testkit::service::TestService;
+use redis::aio::MultiplexedConnection;
+
+use crate::suite::{Venue, fetched, open, suite};
+
+const WAIT: Duration = Duration::from_millis(200);
+
+struct Stream(TestService);
+
+impl Stream {
+    async fn client(&self) -> MultiplexedConnection {
+        let client = redis::Client::open(self.0.url()).unwrap();
+        client.get_multiplexed_async_connection().await.unwrap()
+    }
+
+    async fn add(&self, fields: &[(&str, &[u8])]) -> String {
+        let mut command = redis::cmd("XADD");
+        command.arg("orders").arg("*");
+        for (name, value) in fields {
+            command.arg(name).arg(value);
+        }
+        command.query_async(&mut self.client().await).await.unwrap()
+    }
+
+    async fn ask(&self, words: &[&str]) -> redis::Value {
+        let mut command = redis::cmd(words[0]);
+        command.arg(&words[1..]);
+        command.query_async(&mut self.client().await).await.unwrap()
+    }
+}
+
+impl Venue for Stream {
+    const SOURCE: &'static str = "redis";
+
+    async fn new(_alone: bool) -> Option<Self> {
+        Some(Self(TestService::redis()?))
+    }
+
+    fn keys(&self) -> String {
+        let url = self.0.url();
+        format!("  url: {url}\n  stream: orders\n  group: g\n  body: body\n  claim_secs: 1\n")
+    }
+
+    async fn send(&self, bodies: &[&[u8]]) {
+        for body in bodies {
+            self.add(&[("body", body)]).await;
+        }
+    }
+
+    fn stop(&mut self) {
+        self.0.stop();
+    }
+
+    fn start(&mut self) {
+        self.0.start_again();
+    }
+}
+
+suite!(stream, Stream);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_left_is_taken_over_and_what_is_under_way_is_not() {
+    let Some(venue) = Stream::new(false).await else { return };
+    let keys = venue.keys();
+    let dead = open("redis", &format!("{keys}  consumer: dead\n")).await.unwrap();
+    venue.send(&[b"1", b"2"]).await;
+    let left = fetched(&dead, 2).await;
+    let ids: Vec<String> = left.iter().map(|found| found.message.id.clone()).collect();
+    let alive = open("redis", &format!("{keys}  consumer: alive\n")).await.unwrap();
+    // As long as somebody says that it is under way, nobody else is handed it.
+    for _ in 0..8 {
+        left[0].handle.extend().await.unwrap();
+        left[1].handle.extend().await.unwrap();
+        assert_eq!(alive.fetch(10, WAIT).await.unwrap().len(), 0);
+    }
+    let taken = fetched(&alive, 2).await;
+    let mut found: Vec<String> = taken.iter().map(|found| found.message.id.clone()).collect();
+    found.sort();
+    assert_eq!(found, ids);
+    for delivery in &taken {
+        delivery.handle.ack().await.unwrap();
+    }
+    assert_eq!(alive.backlog().await, Ok(Some(0)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_that_is_gone_is_made_again() {
+    let Some(venue) = Stream::new(false).await else { return };
+    let source = open("redis", &venue.keys()).await.unwrap();
+    venue.send(&[b"1"]).await;
+    let found = fetched(&source, 1).await;
+    venue.ask(&["FLUSHALL"]).await;
+    venue.send(&[b"2", b"3"]).await;
+    let again = fetched(&source, 2).await;
+    assert_eq!(&again[0].message.body[..], b"2");
+    // A word about what is gone is no mistake.
+    found[0].handle.ack().await.unwrap();
+    again[0].handle.ack().await.unwrap();
+    again[1].handle.ack().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_is_deleted_while_somebody_has_it_holds_up_nothing() {
+    let Some(venue) = Stream::new(false).await else { return };
+    let source = open("redis", &venue.keys()).await.unwrap();
+    let id = venue.add(&[("body", b"1")]).await;
+    drop((fetched(&source, 1).await, source));
+    venue.ask(&["XDEL", "orders", &id]).await;
+    venue.send(&[b"2"]).await;
+    let source = open("redis", &venue.keys()).await.unwrap();
+    let found = fetched(&source, 1).await;
+    assert_eq!(&found[0].message.body[..], b"2");
+    found[0].handle.ack().await.unwrap();
+    let redis::Value::Array(pending) = venue.ask(&["XPENDING", "orders", "g"]).await else {
+        panic!()
+    };
+    assert_eq!(pending[0], redis::Value::Int(0), "what is gone waits for nobody");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_are_the_body_or_go_beside_it() {
+    let Some(venue) = Stream::new(false).await else { return };
+    venue.add(&[("x-a", b"1"), ("body", &[0xff, 0xfe]), ("raw", &[0xff])]).await;
+    let source = open("redis", &venue.keys()).await.unwrap();
+    let found = fetched(&source, 1).await;
+    let message = &found[0].message;
+    assert_eq!(&message.body[..], [0xff, 0xfe]);
+    let headers = [("x-a".to_owned(), "1".to_owned()), ("raw".to_owned(), "/w==".to_owned())];
+    assert_eq!(message.headers, headers);
+    assert_eq!(message.id, format!("orders:{}", message.metadata["entry"].as_str().unwrap()));
+    let whole = format!("  url: {}\n  stream: orders\n  group: other\n", venue.0.url());
+    let source = open("redis", &whole).await.unwrap();
+    let found = fetched(&source, 1).await;
+    let body: serde_json::Value = serde_json::from_slice(&found[0].message.body).unwrap();
+    assert_eq!((&body["x-a"], &body["body"]), (&"1".into(), &"//4=".into()));
+    let new = format!("  url: {}\n  stream: orders\n  group: third\n  from: new\n", venue.0.url());
+    let source = open("redis", &new).await.unwrap();
+    assert_eq!(source.fetch(10, WAIT).await.unwrap().len(), 0, "from what is new");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_opened_says_why() {
+    let Some(venue) = Stream::new(false).await else { return };
+    venue.ask(&["SET", "plain", "1"]).await;
+    venue.ask(&["CONFIG", "SET", "requirepass", "hunter2"]).await;
+    let url = venue.0.url();
+    for (keys, part, is_final) in [
+        (format!("  url: {url}\n  stream: orders\n"), "", true),
+        (format!("  url: {url}\n  stream: orders\n  password: wrong\n"), "", true),
+        (format!("  url: {url}\n  stream: plain\n  password: hunter2\n"), "", true),
+        ("  url: http://x\n  stream: orders\n".to_owned(), "redis[s]://", true),
+        ("  url: redis://127.0.0.1:1\n  stream: orders\n".to_owned(), "not reached", false),
+    ] {
+        let error = open("redis", &keys).await.err().unwrap();
+        assert_eq!(matches!(error, SourceError::Settings(_)), is_final, "{keys}: {error}");
+        assert!(error.to_string().contains(part), "{keys}: {error}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+    open("redis", &format!("  url: {url}\n  stream: orders\n  password: hunter2\n")).await.unwrap();
+}

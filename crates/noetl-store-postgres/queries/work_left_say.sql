@@ -1,0 +1,2 @@
+-- Wakes processes that listen for work of others.
+select pg_notify($1, $2)

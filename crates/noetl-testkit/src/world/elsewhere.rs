@@ -1,0 +1,165 @@
+//! Workers elsewhere: they ask for commands, say what they hold, and report how it ended.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_control::{End, Ended, LeaseRequest, Leased};
+use noetl_model::event::BlobRef;
+use noetl_model::{CommandId, ExecutionId, Tenant};
+use noetl_tools::Registry;
+use noetl_worker::{Command, LoadError, Performer, Values};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::fault::Fault;
+use super::scene::Scene;
+use super::tool::Scripted;
+
+/// How long a call may take before it counts as lost.
+const PATIENCE: Duration = Duration::from_secs(12);
+
+/// How often a worker says what it holds.
+const BEAT: Duration = Duration::from_secs(6);
+
+/// Nothing that these commands name is kept beside the log.
+struct NoValues;
+
+#[async_trait]
+impl Values for NoValues {
+    async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
+        Err(LoadError { message: format!("no {}", reference.digest), is_passing: false })
+    }
+}
+
+/// Runs workers of one name after another.
+pub(crate) async fn run(scene: Arc<Scene>, number: usize) {
+    for generation in 1.. {
+        let name = format!("w{number}-{generation}");
+        Elsewhere { scene: scene.clone(), name }.live().await;
+        tokio::time::sleep(scene.millis(100, 15_000)).await;
+    }
+}
+
+struct Elsewhere {
+    scene: Arc<Scene>,
+    name: String,
+}
+
+impl Elsewhere {
+    /// Until it dies.
+    async fn live(self) {
+        let me = Arc::new(self);
+        me.scene.note(&me.name, "a worker begins");
+        let mut running: JoinSet<CommandId> = JoinSet::new();
+        let mut held: BTreeMap<CommandId, CancellationToken> = BTreeMap::new();
+        loop {
+            if me.scene.fault_in(&me.name, &[Fault::WorkerDied], 40).is_some() {
+                // What it ran is dropped with it.
+                return;
+            }
+            while let Some(Ok(ended)) = running.try_join_next() {
+                held.remove(&ended);
+            }
+            me.beat(&held).await;
+            let places = 3_usize.saturating_sub(held.len());
+            if places == 0 {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                continue;
+            }
+            for leased in me.lease(places).await {
+                let cancel = CancellationToken::new();
+                held.insert(leased.row.id, cancel.clone());
+                running.spawn(me.clone().perform(leased, cancel));
+            }
+        }
+    }
+
+    /// Says what it holds, and stops what nobody wants.
+    async fn beat(&self, held: &BTreeMap<CommandId, CancellationToken>) {
+        let Some((_, control)) = self.scene.some_control() else {
+            tokio::time::sleep(Duration::from_millis(700)).await;
+            return;
+        };
+        let ids: Vec<CommandId> = held.keys().copied().collect();
+        let tenant = Tenant::default();
+        let asked = control.leasing.renew(&tenant, &None, &self.name, &ids);
+        let Ok(Ok(renewed)) = tokio::time::timeout(BEAT / 2, asked).await else { return };
+        for id in renewed.cancel.iter().chain(&renewed.lost) {
+            if let Some(cancel) = held.get(id) {
+                cancel.cancel();
+            }
+        }
+    }
+
+    async fn lease(&self, max: usize) -> Vec<Leased> {
+        let Some((_, control)) = self.scene.some_control() else { return Vec::new() };
+        let request = LeaseRequest {
+            worker: self.name.clone(),
+            pool: None,
+            kinds: None,
+            max,
+            wait: BEAT / 2,
+            public_key: None,
+        };
+        let tenant = Tenant::default();
+        let asked = control.leasing.lease(&tenant, &None, request);
+        let leased = match tokio::time::timeout(BEAT, asked).await {
+            Ok(Ok(leased)) => leased,
+            Ok(Err(_)) | Err(_) => {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                return Vec::new();
+            }
+        };
+        if !leased.is_empty() && self.scene.fault_in(&self.name, &[Fault::WorkerCut], 15).is_some()
+        {
+            // Claimed for it, and it never hears of that.
+            return Vec::new();
+        }
+        leased
+    }
+
+    async fn perform(self: Arc<Self>, leased: Leased, cancel: CancellationToken) -> CommandId {
+        let (execution, id) = (leased.row.execution, leased.row.id);
+        let scripted = Scripted { scene: self.scene.clone(), life: None };
+        let clock = self.scene.clock.clone();
+        let performer =
+            Performer::new(Registry::default().with(scripted), Arc::new(NoValues), clock);
+        let command = Command { execution, id, issued: leased.issued, cancel: cancel.clone() };
+        let ended = performer.perform(&command).await;
+        self.report(execution, id, &ended, &cancel).await;
+        if self.scene.fault_in(&self.name, &[Fault::WorkerRepeats], 8).is_some() {
+            tokio::time::sleep(self.scene.millis(0, 20_000)).await;
+            self.say(execution, id, &ended).await;
+        }
+        id
+    }
+
+    /// Says how a command ended until somebody has taken it.
+    async fn report(
+        &self,
+        execution: ExecutionId,
+        id: CommandId,
+        ended: &Ended,
+        cancel: &CancellationToken,
+    ) {
+        while !self.say(execution, id, ended).await {
+            if cancel.is_cancelled() {
+                return;
+            }
+            tokio::time::sleep(self.scene.millis(100, 2_000)).await;
+        }
+    }
+
+    async fn say(&self, execution: ExecutionId, command: CommandId, ended: &Ended) -> bool {
+        let Some((_, control)) = self.scene.some_control() else { return false };
+        let outcome = ended.outcome.clone();
+        let (ctx, step) = (ended.ctx.clone(), ended.step.clone());
+        let ended = Ended { outcome, ctx, step };
+        let end = End { execution, command, ended, reference: None };
+        let said = control.reports.take_end(&None, &self.name, end);
+        let is_taken = matches!(tokio::time::timeout(PATIENCE, said).await, Ok(Ok(_)));
+        is_taken && self.scene.fault_in(&self.name, &[Fault::WorkerCut], 15).is_none()
+    }
+}

@@ -1,0 +1,309 @@
+//! Looks at every append, and at the world it leaves behind.
+
+use std::collections::BTreeMap;
+
+use futures::FutureExt;
+use noetl_engine::{DueKind, Execution, Status, outstanding};
+use noetl_model::event::Parked;
+use noetl_model::row::EventRow;
+use noetl_model::{
+    CommandId, Event, EventId, ExecutionId, Fact, FailureKind, Origin, Seq, Tenant, Timestamp,
+};
+use noetl_store::{Append, Due, DueRow, EventLog, ExecutionStatus, Executions, MemoryStore};
+
+/// What is known of one execution from what was appended to it.
+struct Seen {
+    state: Execution,
+    /// Commands, and whether they are claimed; `None` once they are over.
+    commands: BTreeMap<CommandId, Option<bool>>,
+    /// Until when commands wait.
+    timers: BTreeMap<CommandId, Timestamp>,
+    ended: bool,
+}
+
+/// Whoever looks on.
+#[derive(Default)]
+pub(crate) struct Observer {
+    seen: BTreeMap<ExecutionId, Seen>,
+    ids: BTreeMap<EventId, (ExecutionId, u64)>,
+    labels: BTreeMap<ExecutionId, usize>,
+    /// How many events were appended.
+    pub(crate) events: u64,
+    /// The first thing that was wrong.
+    pub(crate) first_wrong: Option<String>,
+}
+
+impl Observer {
+    pub(crate) fn wrong(&mut self, message: String) {
+        self.first_wrong.get_or_insert(message);
+    }
+
+    /// An execution by its place among those that began.
+    pub(crate) fn label(&mut self, execution: ExecutionId) -> String {
+        let next = self.labels.len() + 1;
+        format!("x{}", self.labels.entry(execution).or_insert(next))
+    }
+
+    /// Takes note of an append, and says it in a few words.
+    pub(crate) fn appended(
+        &mut self,
+        append: &Append,
+        now: Timestamp,
+        store: &MemoryStore,
+    ) -> String {
+        let execution = append.row.id;
+        let label = self.label(execution);
+        let mut words = format!("{label}:");
+        let mut seen = self.seen.remove(&execution).unwrap_or_else(|| Seen {
+            state: Execution::absent(execution),
+            commands: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            ended: false,
+        });
+        for event in &append.events {
+            words.push_str(&in_words(event));
+            self.events += 1;
+            if self.ids.insert(event.id, (execution, event.seq.0)).is_some() {
+                self.wrong(format!("{label}: the id of event {} is used twice", event.seq.0));
+            }
+            for problem in seen.take(event, now) {
+                self.wrong(format!("{label}: {problem}"));
+            }
+        }
+        if let Some(problem) = differs(append, &seen.state) {
+            self.wrong(format!("{label}: {problem}"));
+        }
+        for problem in unsupported(&seen.state, store) {
+            self.wrong(format!("{label}: {problem}"));
+        }
+        self.seen.insert(execution, seen);
+        words
+    }
+
+    /// Looks at all executions that are under way: whatever they wait for must be on its way.
+    pub(crate) fn look(&mut self, store: &MemoryStore) {
+        let mut problems = Vec::new();
+        for (execution, seen) in self.seen.iter().filter(|(_, seen)| !seen.ended) {
+            for problem in unsupported(&seen.state, store) {
+                problems.push((*execution, problem));
+            }
+        }
+        for (execution, problem) in problems {
+            let label = self.label(execution);
+            self.wrong(format!("{label}: {problem}"));
+        }
+    }
+
+    /// Where the event of a message on the stream is.
+    pub(crate) fn place_of(&self, message: &str) -> Option<(ExecutionId, u64)> {
+        let id = message.split(':').next()?.parse().ok()?;
+        self.ids.get(&EventId::new(id)).copied()
+    }
+
+    /// What is still under way, in words.
+    pub(crate) fn unfinished(&self) -> Vec<String> {
+        let open = self.seen.iter().filter(|(_, seen)| !seen.ended);
+        open.map(|(execution, seen)| {
+            let label = self.labels.get(execution).copied().unwrap_or_default();
+            let waits: Vec<String> = outstanding(&seen.state)
+                .into_iter()
+                .map(|waits| format!("{} {:?}", waits.step, waits.awaited))
+                .collect();
+            format!("x{label} waits for {}", waits.join(", "))
+        })
+        .collect()
+    }
+
+    /// Checks that every log, read from the beginning, makes the state that was lived through.
+    pub(crate) fn replay(&mut self, store: &MemoryStore) {
+        let mut problems = Vec::new();
+        for (execution, seen) in &self.seen {
+            let read = store.read(*execution, Seq::START, usize::MAX).now_or_never();
+            let Some(Ok(log)) = read else {
+                problems.push((*execution, "its log is not readable".to_owned()));
+                continue;
+            };
+            let mut state = Execution::absent(*execution);
+            for event in &log {
+                state.apply(event);
+            }
+            if state.to_snapshot() != seen.state.to_snapshot() {
+                problems.push((*execution, "its log makes another state".to_owned()));
+            }
+        }
+        for (execution, problem) in problems {
+            let label = self.label(execution);
+            self.wrong(format!("{label}: {problem}"));
+        }
+    }
+
+    /// How an execution ended, and how often each of its steps was left; nothing when a step was given
+    /// up because its workers were lost too often, which no run without faults knows.
+    pub(crate) fn outcome(&self, execution: ExecutionId, store: &MemoryStore) -> Option<String> {
+        let read = store.read(execution, Seq::START, usize::MAX).now_or_never();
+        let log = read.and_then(Result::ok).unwrap_or_default();
+        let mut steps: BTreeMap<String, usize> = BTreeMap::new();
+        for event in &log {
+            match &event.fact {
+                Fact::StepExited { step, .. } => *steps.entry(step.to_string()).or_default() += 1,
+                Fact::CommandFailed { failure, .. } if failure.kind == FailureKind::WorkerLost => {
+                    return None;
+                }
+                _ => {}
+            }
+        }
+        let status = self.seen.get(&execution).map(|seen| seen.state.status());
+        match status {
+            // What else had time to end before the failure stopped it is a matter of luck.
+            Some(Status::Completed) => Some(format!("{status:?} {steps:?}")),
+            _ => Some(format!("{status:?}")),
+        }
+    }
+}
+
+impl Seen {
+    /// Folds in an event; what is wrong with it.
+    fn take(&mut self, event: &Event, now: Timestamp) -> Vec<String> {
+        let mut problems = Vec::new();
+        let place = event.seq.0;
+        if event.seq != self.state.version().next() {
+            problems.push(format!("event {place} follows on {}", self.state.version().0));
+        }
+        if self.ended && event.origin() != Origin::Reported {
+            problems.push(format!("event {place} was decided after the end"));
+        }
+        self.ended |= event.fact.is_end();
+        if let Some(problem) = self.command(event, now) {
+            problems.push(format!("event {place}: {problem}"));
+        }
+        self.state.apply(event);
+        problems
+    }
+
+    /// Follows the life of a command.
+    fn command(&mut self, event: &Event, now: Timestamp) -> Option<String> {
+        let over = |commands: &mut BTreeMap<_, _>, command: &CommandId, what: &str| match commands
+            .insert(*command, None)
+        {
+            Some(Some(_)) => None,
+            Some(None) => Some(format!("command {what} after its end")),
+            None => Some(format!("command {what} that was never issued")),
+        };
+        match &event.fact {
+            Fact::CommandIssued(_) => {
+                let known = self.commands.insert(event.id.into(), Some(false));
+                known.map(|_| "a command was issued twice".to_owned())
+            }
+            Fact::CommandClaimed { command, .. } => {
+                match self.commands.insert(*command, Some(true)) {
+                    Some(Some(false)) => None,
+                    Some(Some(true)) => Some("a command was claimed twice".to_owned()),
+                    _ => Some("a command was claimed that is not open".to_owned()),
+                }
+            }
+            Fact::CommandParked { command, on, .. } => {
+                match on {
+                    Parked::Until(at) | Parked::Retry(at) => {
+                        self.timers.insert(*command, *at);
+                    }
+                    Parked::Child(_) | Parked::Callback(_) => {}
+                }
+                None
+            }
+            Fact::CommandCompleted { command, .. } => {
+                let due = self.timers.remove(command);
+                if due.is_some_and(|due| due > now) {
+                    return Some("a timer went off before its time".to_owned());
+                }
+                over(&mut self.commands, command, "completed")
+            }
+            Fact::CommandFailed { command, .. } => over(&mut self.commands, command, "failed"),
+            Fact::CommandExpired { command, .. } => over(&mut self.commands, command, "expired"),
+            Fact::CommandCancelled { command, .. } => {
+                over(&mut self.commands, command, "cancelled")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// How a row differs from the state its log makes.
+fn differs(append: &Append, state: &Execution) -> Option<String> {
+    let (row, summary) = (&append.row, state.summary());
+    let status = match summary.status {
+        Status::Absent | Status::Running => ExecutionStatus::Running,
+        Status::Completed => ExecutionStatus::Completed,
+        Status::Failed => ExecutionStatus::Failed,
+        Status::Cancelled => ExecutionStatus::Cancelled,
+    };
+    let says = (
+        (row.status, row.version, row.updated_at, row.ended_at, &row.error),
+        (row.steps_entered, row.steps_completed, row.steps_failed, row.steps_running),
+        &row.current_step,
+    );
+    let is = (
+        (status, summary.version, summary.updated_at, summary.ended_at, &summary.error),
+        (
+            summary.steps_entered,
+            summary.steps_completed,
+            summary.steps_failed,
+            summary.steps_running,
+        ),
+        &summary.current_step,
+    );
+    (says != is).then(|| format!("its row says {says:?}, its log makes {is:?}"))
+}
+
+/// What an execution waits for although nothing will bring it.
+fn unsupported(state: &Execution, store: &MemoryStore) -> Vec<String> {
+    if state.status() != Status::Running {
+        return Vec::new();
+    }
+    let mut problems = Vec::new();
+    if outstanding(state).is_empty() {
+        problems.push("it is not over, and waits for nothing".to_owned());
+    }
+    let sent = due_of(store, state.id());
+    let is_due = |wanted: &dyn Fn(&DueKind) -> bool, rows: &[DueRow]| {
+        let kinds = rows.iter().filter_map(|row| serde_json::from_value(row.payload.clone()).ok());
+        kinds.into_iter().any(|kind: DueKind| wanted(&kind))
+    };
+    for (id, open) in state.open_commands() {
+        let wakes =
+            |kind: &DueKind| matches!(kind, DueKind::Wake { command, .. } if *command == id);
+        let is_supported = match open.parked() {
+            None => true,
+            Some(Parked::Until(_) | Parked::Retry(_) | Parked::Callback(_)) => {
+                is_due(&wakes, &sent)
+            }
+            Some(Parked::Child(child)) => {
+                let begins = |kind: &DueKind| matches!(kind, DueKind::StartChild { command, .. } if *command == id);
+                let ends = |kind: &DueKind| matches!(kind, DueKind::ChildEnded { command, .. } if *command == id);
+                is_due(&begins, &sent)
+                    || is_due(&ends, &due_of(store, child.execution))
+                    || is_running(store, child.execution)
+            }
+        };
+        if !is_supported {
+            problems.push(format!("{} waits, and nothing will wake it", open.issued.step));
+        }
+    }
+    problems
+}
+
+fn due_of(store: &MemoryStore, execution: ExecutionId) -> Vec<DueRow> {
+    let found = store.due_of(execution).now_or_never();
+    found.and_then(Result::ok).unwrap_or_default()
+}
+
+fn is_running(store: &MemoryStore, execution: ExecutionId) -> bool {
+    let found = store.execution(&Tenant::default(), execution).now_or_never();
+    let found = found.and_then(Result::ok).flatten();
+    found.is_some_and(|row| !row.status.is_final())
+}
+
+fn in_words(event: &Event) -> String {
+    let row = EventRow::from(event);
+    let (name, step) = (row.event_type.unwrap_or_default(), row.node_name.unwrap_or_default());
+    format!(" {}.{name}({step})", event.seq.0)
+}

@@ -1,0 +1,213 @@
+//! Defects planted on purpose: a simulation that does not find them finds nothing.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use noetl_model::{CommandId, Event, EventId, Seq, Timestamp};
+use noetl_store::{Append, CommandRow, Committed, Lease, Reserved};
+
+use super::chance::Chance;
+
+/// A defect of the database, as a bug of ours could have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Planted {
+    /// A timer or message is not written with the events that ask for it.
+    DueDropped,
+    /// A start is taken for a new one although its key is known.
+    KeyForgotten,
+    /// A commit is answered and not kept.
+    CommitLost,
+    /// An append that does not fit is said to be kept.
+    ConflictHidden,
+    /// The event that ends an execution is not written.
+    EndLost,
+    /// Events are written twice, the second time under other ids.
+    EventsTwice,
+    /// A command that waits is handed to nobody.
+    CommandHidden,
+    /// The end of a worker's lease is not noticed.
+    LeaseEternal,
+    /// A process that is gone is taken for alive.
+    DeadAlive,
+    /// A timer goes off before its time.
+    TimerEarly,
+    /// A row says something else than its log.
+    RowWrong,
+}
+
+impl Planted {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::DueDropped,
+        Self::KeyForgotten,
+        Self::CommitLost,
+        Self::ConflictHidden,
+        Self::EndLost,
+        Self::EventsTwice,
+        Self::CommandHidden,
+        Self::LeaseEternal,
+        Self::DeadAlive,
+        Self::TimerEarly,
+        Self::RowWrong,
+    ];
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DueDropped => "due-dropped",
+            Self::KeyForgotten => "key-forgotten",
+            Self::CommitLost => "commit-lost",
+            Self::ConflictHidden => "conflict-hidden",
+            Self::EndLost => "end-lost",
+            Self::EventsTwice => "events-twice",
+            Self::CommandHidden => "command-hidden",
+            Self::LeaseEternal => "lease-eternal",
+            Self::DeadAlive => "dead-alive",
+            Self::TimerEarly => "timer-early",
+            Self::RowWrong => "row-wrong",
+        }
+    }
+
+    /// How often it shows: once in so many times that it could.
+    const fn cases(self) -> u64 {
+        match self {
+            Self::LeaseEternal | Self::DeadAlive | Self::ConflictHidden | Self::KeyForgotten => 1,
+            Self::EndLost | Self::TimerEarly => 2,
+            Self::DueDropped | Self::CommandHidden => 6,
+            Self::CommitLost | Self::EventsTwice | Self::RowWrong => 12,
+        }
+    }
+}
+
+impl fmt::Display for Planted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Planted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|planted| planted.as_str() == text);
+        found.ok_or_else(|| format!("there is no defect '{text}'"))
+    }
+}
+
+/// A defect at work.
+pub(crate) struct Defect {
+    what: Planted,
+    chance: Chance,
+    /// What stays hidden once it was.
+    hidden: BTreeSet<CommandId>,
+    ghosts: Vec<Lease>,
+}
+
+impl Defect {
+    pub(crate) fn new(what: Planted, seed: u64) -> Self {
+        let chance = Chance::new(seed, "defect");
+        Self { what, chance, hidden: BTreeSet::new(), ghosts: Vec::new() }
+    }
+
+    /// What a batch becomes before it is written; nothing when it is not written at all.
+    pub(crate) fn batch(&mut self, mut batch: Vec<Append>) -> Option<Vec<Append>> {
+        let shows = self.chance.one_in(self.what.cases());
+        match self.what {
+            Planted::DueDropped => {
+                for append in batch.iter_mut().filter(|append| !append.due.is_empty()) {
+                    if self.chance.one_in(self.what.cases()) {
+                        append.due.pop();
+                    }
+                }
+            }
+            Planted::TimerEarly => {
+                for due in batch.iter_mut().flat_map(|append| &mut append.due) {
+                    if due.kind == "wake" && self.chance.one_in(self.what.cases()) {
+                        due.at = Timestamp::from_millis(0);
+                    }
+                }
+            }
+            Planted::CommitLost if shows => return None,
+            Planted::EndLost => {
+                for append in &mut batch {
+                    let ends = append.events.last().is_some_and(|event| event.fact.is_end());
+                    if ends && append.events.len() > 1 && self.chance.one_in(self.what.cases()) {
+                        append.events.pop();
+                        append.row.version = Seq(append.row.version.0 - 1);
+                    }
+                }
+            }
+            Planted::EventsTwice if shows => {
+                for append in &mut batch {
+                    let Some(last) = append.events.last().cloned() else { continue };
+                    if last.fact.is_end() {
+                        continue;
+                    }
+                    let mut again = Event::clone(&last);
+                    again.seq = last.seq.next();
+                    again.id = EventId::new(last.id.get() + 1);
+                    append.row.version = again.seq;
+                    append.events.push(Arc::new(again));
+                }
+            }
+            Planted::RowWrong if shows => {
+                for append in &mut batch {
+                    append.row.steps_completed += 1;
+                }
+            }
+            _ => {}
+        }
+        Some(batch)
+    }
+
+    /// What is said of a batch that was written.
+    pub(crate) fn outcomes(&mut self, outcomes: &mut [Committed]) {
+        if self.what == Planted::ConflictHidden {
+            for outcome in outcomes.iter_mut() {
+                if matches!(outcome, Committed::Conflict { .. }) {
+                    *outcome = Committed::Appended;
+                }
+            }
+        }
+    }
+
+    /// What is made of an answer of the database.
+    pub(crate) fn answer(&mut self, what: &str, answer: &mut (dyn Any + Send)) {
+        match self.what {
+            Planted::LeaseEternal if what == "take_ended" => {
+                if let Some(rows) = answer.downcast_mut::<Vec<CommandRow>>() {
+                    rows.clear();
+                }
+            }
+            Planted::KeyForgotten => {
+                if let Some(reserved) = answer.downcast_mut::<Reserved>() {
+                    *reserved = Reserved::New;
+                }
+            }
+            Planted::CommandHidden => {
+                if let Some(rows) = answer.downcast_mut::<Vec<CommandRow>>() {
+                    for row in rows.iter() {
+                        if row.worker.is_none() && self.chance.one_in(self.what.cases()) {
+                            self.hidden.insert(row.id);
+                        }
+                    }
+                    rows.retain(|row| !self.hidden.contains(&row.id));
+                }
+            }
+            Planted::DeadAlive => {
+                if let Some(live) = answer.downcast_mut::<Vec<Lease>>() {
+                    for ghost in &self.ghosts {
+                        if !live.iter().any(|lease| lease.is_same(ghost)) {
+                            live.push(ghost.clone());
+                        }
+                    }
+                    self.ghosts.clone_from(live);
+                }
+            }
+            _ => {}
+        }
+    }
+}

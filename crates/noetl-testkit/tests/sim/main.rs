@@ -1,0 +1,93 @@
+//! Simulated worlds, and defects they have to find. Each world is a process, so that chance is its
+//! seed's alone; `make sim SEEDS=100000` lives through many more.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+use std::process::{Command, Output};
+
+use noetl_testkit::world::Planted;
+
+/// Worlds that every run of the tests lives through; `NOETL_SIM_SEEDS` asks for others.
+const SEEDS: &str = "0..40";
+
+/// Within how many seeds a planted defect has to be found.
+const FOUND_WITHIN: u64 = 60;
+
+fn sim(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_noetl-sim")).args(arguments).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how the test is told to run longer")]
+fn every_world_comes_to_its_end() {
+    let seeds = std::env::var("NOETL_SIM_SEEDS").unwrap_or_else(|_| SEEDS.to_owned());
+    let output = sim(&["--seeds", &seeds]);
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn the_same_seed_makes_the_same_world() {
+    let shows = |seed: &str| said(&sim(&["one", "--seed", seed, "--transcript"]));
+    for seed in ["1", "2", "3", "5"] {
+        let (first, second) = (shows(seed), shows(seed));
+        assert!(first.lines().count() > 20, "{first}");
+        assert_eq!(first, second, "seed {seed}");
+    }
+    assert_ne!(shows("1"), shows("2"));
+}
+
+#[test]
+fn a_world_without_faults_has_none() {
+    let output = sim(&["one", "--seed", "3", "--faults", "0"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("\"faults\":{}"), "{}", said(&output));
+}
+
+#[test]
+fn what_cannot_be_understood_is_said() {
+    for wrong in [&["--seeds", "many"][..], &["one"], &["one", "--seed", "1", "--planted", "x"]] {
+        let output = sim(wrong);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("usage:"), "{wrong:?}");
+    }
+}
+
+/// Lives through worlds with this defect until one is wrong.
+fn is_found(planted: Planted) {
+    let name = planted.as_str();
+    for seed in 0..FOUND_WITHIN {
+        let output = sim(&["one", "--seed", &seed.to_string(), "--planted", name]);
+        if !output.status.success() {
+            assert!(said(&output).contains("\"wrong\":\""), "{}", said(&output));
+            return;
+        }
+    }
+    panic!("{name} was not found within {FOUND_WITHIN} seeds");
+}
+
+macro_rules! defects {
+    ($($test:ident: $planted:ident;)*) => {$(
+        #[test]
+        fn $test() {
+            is_found(Planted::$planted);
+        }
+    )*};
+}
+
+defects! {
+    a_due_row_that_is_dropped_is_found: DueDropped;
+    a_key_that_is_forgotten_is_found: KeyForgotten;
+    a_commit_that_is_answered_and_lost_is_found: CommitLost;
+    a_conflict_that_is_hidden_is_found: ConflictHidden;
+    an_end_that_is_lost_is_found: EndLost;
+    events_that_are_written_twice_are_found: EventsTwice;
+    a_command_that_is_handed_to_nobody_is_found: CommandHidden;
+    a_lease_that_never_ends_is_found: LeaseEternal;
+    a_dead_process_that_is_taken_for_alive_is_found: DeadAlive;
+    a_timer_that_is_early_is_found: TimerEarly;
+    a_row_that_differs_from_its_log_is_found: RowWrong;
+}

@@ -1,0 +1,85 @@
+//! Writes the table of what `make web` built, for the library to include.
+//!
+//! Runs no Node: what is in `web/dist` is taken as it is, and nothing is there before the first
+//! `make web`. The folder itself is always there, so an unchanged one builds nothing again.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let dist = Path::new(&setting("CARGO_MANIFEST_DIR")?).join("../../web/dist");
+    told("rerun-if-changed=build.rs");
+    let out = PathBuf::from(setting("OUT_DIR")?);
+    let copies = out.join("files");
+    if copies.exists() {
+        fs::remove_dir_all(&copies)?;
+    }
+    fs::create_dir_all(&copies)?;
+    let mut table = String::from("&[\n");
+    if dist.is_dir() {
+        told(&format!("rerun-if-changed={}", dist.display()));
+        let mut found = Vec::new();
+        collect(&dist, &mut found)?;
+        found.sort();
+        for file in &found {
+            entry(&mut table, &dist, &copies, file)?;
+        }
+    }
+    table.push(']');
+    fs::write(out.join("files.rs"), table)?;
+    Ok(())
+}
+
+/// What cargo sets for every build script.
+#[expect(clippy::disallowed_methods, reason = "a build script is told by its environment")]
+fn setting(name: &str) -> Result<String, env::VarError> {
+    env::var(name)
+}
+
+fn told(what: &str) {
+    println!("cargo::{what}");
+}
+
+/// Every file but the hidden ones and those beside another, compressed.
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or(".");
+        if name.starts_with('.') || name.ends_with(".gz") || name.ends_with(".br") {
+            continue;
+        }
+        match path.is_dir() {
+            true => collect(&path, found)?,
+            false => found.push(path),
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file and its compressed forms to where the library is built, so that a build of the UI at
+/// the same time takes nothing away from under the compiler.
+fn entry(table: &mut String, dist: &Path, out: &Path, file: &Path) -> Result<(), Box<dyn Error>> {
+    let path = file.strip_prefix(dist)?.to_str().ok_or("a file's name is not UTF-8")?;
+    let path = path.replace('\\', "/");
+    let copied = |ending: &str| -> Result<Option<String>, Box<dyn Error>> {
+        let mut name = file.as_os_str().to_owned();
+        name.push(ending);
+        if !Path::new(&name).is_file() {
+            return Ok(None);
+        }
+        let to = out.join(format!("{}{ending}", path.replace('/', "~")));
+        fs::copy(&name, &to)?;
+        Ok(Some(format!("include_bytes!({:?})", to.display().to_string())))
+    };
+    let plain = copied("")?.ok_or("a file is gone")?;
+    let packed =
+        |bytes: Option<String>| bytes.map_or("None".to_owned(), |it| format!("Some({it})"));
+    let (gzip, brotli) = (packed(copied(".gz")?), packed(copied(".br")?));
+    writeln!(
+        table,
+        "    File {{ path: {path:?}, plain: {plain}, gzip: {gzip}, brotli: {brotli} }},"
+    )?;
+    Ok(())
+}

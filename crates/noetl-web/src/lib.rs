@@ -1,0 +1,103 @@
+//! The web UI, as it was built from `web/` when the program was.
+//!
+//! A program that was built without Node has none; [`Site::is_built`] tells.
+
+/// One file of the UI.
+#[derive(Debug, Clone, Copy)]
+pub struct File {
+    /// Where it is, without a leading slash: `assets/index-3f2a.js`.
+    pub path: &'static str,
+    /// Its bytes.
+    pub plain: &'static [u8],
+    /// The same, compressed with gzip, where that is smaller.
+    pub gzip: Option<&'static [u8]>,
+    /// The same, compressed with brotli, where that is smaller.
+    pub brotli: Option<&'static [u8]>,
+}
+
+impl File {
+    /// What it holds, as a media type.
+    pub fn media_type(&self) -> &'static str {
+        match self.path.rsplit('.').next().unwrap_or_default() {
+            "html" => "text/html; charset=utf-8",
+            "js" => "text/javascript; charset=utf-8",
+            "css" => "text/css; charset=utf-8",
+            "svg" => "image/svg+xml",
+            "png" => "image/png",
+            "json" => "application/json",
+            "woff2" => "font/woff2",
+            _ => "application/octet-stream",
+        }
+    }
+
+    /// Whether its name says what is in it, so that whoever has it never needs to ask again.
+    pub fn is_immutable(&self) -> bool {
+        self.path.starts_with("assets/")
+    }
+}
+
+/// The files of a UI.
+#[derive(Debug, Clone, Copy)]
+pub struct Site {
+    files: &'static [File],
+}
+
+impl Site {
+    /// What this program was built with.
+    pub const EMBEDDED: Self = Self { files: include!(concat!(env!("OUT_DIR"), "/files.rs")) };
+
+    /// A site of these files.
+    pub const fn of(files: &'static [File]) -> Self {
+        Self { files }
+    }
+
+    /// Whether there is a UI at all.
+    pub fn is_built(&self) -> bool {
+        self.page().is_some()
+    }
+
+    /// The page that every address of the UI begins with.
+    pub fn page(&self) -> Option<&'static File> {
+        self.file("index.html")
+    }
+
+    /// The file at a path, given without a leading slash.
+    pub fn file(&self, path: &str) -> Option<&'static File> {
+        self.files.iter().find(|file| file.path == path)
+    }
+}
+
+impl Default for Site {
+    fn default() -> Self {
+        Self::EMBEDDED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_that_was_built_in_can_be_told_to_a_browser() {
+        for file in Site::EMBEDDED.files {
+            assert_ne!(file.media_type(), "application/octet-stream", "{}", file.path);
+            for packed in [file.gzip, file.brotli].into_iter().flatten() {
+                assert!(packed.len() < file.plain.len(), "{}", file.path);
+            }
+        }
+    }
+
+    #[test]
+    fn the_page_names_scripts_that_are_there() {
+        let Some(page) = Site::EMBEDDED.page() else { return };
+        let text = std::str::from_utf8(page.plain).expect("UTF-8");
+        let sources = text.split("src=\"/").skip(1).filter_map(|rest| rest.split('"').next());
+        let mut scripts = 0;
+        for source in sources {
+            assert!(Site::EMBEDDED.file(source).is_some(), "{source}");
+            scripts += 1;
+        }
+        assert!(scripts > 0, "{text}");
+        assert!(!text.contains("<script>") && !text.contains("style="), "{text}");
+    }
+}

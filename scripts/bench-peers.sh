@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Measures this program and its peers in one run: the same chains and fan-outs on the same disk. Stdout
+# holds JSON lines and nothing else. What cannot be installed is left out and said so.
+#
+#   bench-peers.sh [--only NAME] [--seconds N] [--install]
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=scripts/needs.sh
+. scripts/needs.sh
+
+provide_build_needs
+cargo build --locked --release --package noetl-bench --bin noetl-bench >&2
+python3 bench/peers/run.py --install "$@" >&2
+case " $* " in *" --install "*) exit ;; esac
+for store in sqlite postgres; do
+  for only in chain_1 fan_out; do
+    "$(target_dir)/release/noetl-bench" --store "$store" --only "$only"
+  done
+done
+exec python3 bench/peers/run.py "$@"

@@ -1,0 +1,2 @@
+/** What scripts/words.mjs writes. */
+export function words(): unknown;
