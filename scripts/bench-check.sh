@@ -16,7 +16,7 @@ for store in memory sqlite; do
   for only in cycle fan_out; do bench --store "$store" --only "$only"; done
 done
 for store in sqlite postgres; do
-  for only in chain_100 list_50; do bench --store "$store" --only "$only"; done
+  for only in chain_100 journal list_50; do bench --store "$store" --only "$only"; done
 done
 bench --store sqlite --only replay
 python3 bench/check.py bench/ratios.json "$lines" "$@"

@@ -45,7 +45,8 @@ pub(crate) fn sqlite_rows_per_second(
             let mut event = transaction.prepare_cached(
                 "insert into event (execution_id, seq, event_id, created_at, origin, event_type,
                  node_name, node_type, status, command_id, parent_execution_id, worker_id, meta,
-                 error, context, result) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                 error, context, result, append_rows, is_late)
+                 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, null)",
             )?;
             let mut execution = transaction.prepare_cached(
                 "insert into execution (id, tenant_id, start_key, catalog_id, path,
@@ -59,6 +60,7 @@ pub(crate) fn sqlite_rows_per_second(
             )?;
             for append in &appends {
                 number += 1;
+                let mut rows = Some(i64::try_from(append.events.len())?);
                 for row in append.events.iter().map(|event| EventRow::from(&**event)) {
                     event.execute(params![
                         row.execution_id.get(),
@@ -77,6 +79,7 @@ pub(crate) fn sqlite_rows_per_second(
                         row.error,
                         row.context,
                         row.result,
+                        rows.take(),
                     ])?;
                 }
                 execution.execute(params![number, append.row.current_step.as_deref()])?;

@@ -1,2 +1,11 @@
 -- The smallest event id after a place, from the rows after it alone.
-select min(event_id) from event indexed by event_place where execution_id = ?1 and seq > ?2
+select min(e.event_id)
+from event a cross join event e
+where a.execution_id = ?1
+    and a.append_rows is not null
+    and a.seq >= coalesce((
+        select max(seq) from event
+        where execution_id = ?1 and append_rows is not null and seq <= ?2 + 1
+    ), 0)
+    and e.position between a.position and a.position + a.append_rows - 1
+    and e.seq > ?2

@@ -1,7 +1,14 @@
--- A stretch of one execution's log, oldest first.
-select execution_id, seq, event_id, created_at, origin, event_type, node_name, node_type, status,
-    command_id, parent_execution_id, worker_id, meta, error, context, result, duration,
-    idempotency_key, more
-from event
-where execution_id = ?1 and seq > ?2
-order by seq limit ?3
+-- A stretch of one execution's log, oldest first: from the append that holds its first row on.
+select e.execution_id, e.seq, e.event_id, e.created_at, e.origin, e.event_type, e.node_name,
+    e.node_type, e.status, e.command_id, e.parent_execution_id, e.worker_id, e.meta, e.error,
+    e.context, e.result, e.duration, e.idempotency_key, e.more
+from event a cross join event e
+where a.execution_id = ?1
+    and a.append_rows is not null
+    and a.seq >= coalesce((
+        select max(seq) from event
+        where execution_id = ?1 and append_rows is not null and seq <= ?2 + 1
+    ), 0)
+    and e.position between a.position and a.position + a.append_rows - 1
+    and e.seq > ?2
+order by a.seq, e.position limit ?3

@@ -1,8 +1,13 @@
--- A stretch of one execution's log in the order of event ids, both bounds included. What
--- events were told is left out: it may be large, and nobody reads it here.
-select execution_id, seq, event_id, created_at, origin, event_type, node_name, node_type, status,
-    command_id, parent_execution_id, worker_id, meta, error, null, result, duration,
-    idempotency_key, more
-from event indexed by event_id
-where execution_id = ?1 and event_id between ?2 and ?3 and (?4 is null or created_at <= ?4)
-order by event_id limit ?5
+-- Rows of one execution's log whose ids grow with their places, from an append on. What events were
+-- told is left out: it may be large, and nobody reads it here.
+select e.execution_id, e.seq, e.event_id, e.created_at, e.origin, e.event_type, e.node_name,
+    e.node_type, e.status, e.command_id, e.parent_execution_id, e.worker_id, e.meta, e.error,
+    null, e.result, e.duration, e.idempotency_key, e.more
+from event a cross join event e
+where a.execution_id = ?1
+    and a.append_rows is not null
+    and a.seq >= ?2
+    and e.position between a.position and a.position + a.append_rows - 1
+    and e.is_late is null
+    and e.event_id >= ?3
+order by a.seq, e.position

@@ -5,7 +5,9 @@ select
     tenant_id,
     updated_at,
     ended_at is null and not exists (
-        select 1 from event where execution_id = execution.id and seq = 1 and origin = 'imported'
+        select 1 from event
+        where execution_id = execution.id and append_rows is not null and seq = 1
+            and origin = 'imported'
     ),
     exists (select 1 from due where execution_id = execution.id)
 from execution

@@ -2,7 +2,8 @@
 delete from execution
 where id = ?1 and updated_at <= ?2
     and (ended_at is not null or exists (
-        select 1 from event where execution_id = ?1 and seq = 1 and origin = 'imported'
+        select 1 from event
+        where execution_id = ?1 and append_rows is not null and seq = 1 and origin = 'imported'
     ))
     and not exists (select 1 from due where execution_id = ?1)
 returning tenant_id

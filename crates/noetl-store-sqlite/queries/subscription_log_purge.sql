@@ -2,7 +2,7 @@
 delete from event
 where position in (
     select e.position from event e
-    where e.execution_id = ?1 and exists (
+    where e.execution_id = ?1 and e.append_rows is not null and exists (
         select 1 from subscription s
         where s.id = ?1 and s.state = 'DEACTIVATED' and s.updated_at <= ?2
     )

@@ -11,12 +11,13 @@ use noetl_model::{CatalogId, CommandState, Tenant, Timestamp};
 use noetl_store::commands::stage;
 use noetl_store::holdings::{HELD_MAX, Holding, TIMEOUT_GRACE, lease_in};
 use noetl_store::{CommandChange, CommandRow, Committed, Malformed, Start, StoreError};
-use rusqlite::{CachedStatement, Connection, Statement, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Statement, params};
 
 use crate::due;
 use crate::error::store_error;
-use crate::item::{EncodedDue, Item, place};
+use crate::item::{EncodedDue, Item, place, rows};
 use crate::outbox::Outgoing;
+use crate::places;
 
 const ACTION: &str = "append to the event log";
 
@@ -24,6 +25,7 @@ const ACTION: &str = "append to the event log";
 pub(crate) struct Appender<'c> {
     connection: &'c Connection,
     start: CachedStatement<'c>,
+    newest_id: CachedStatement<'c>,
     advance: CachedStatement<'c>,
     event: CachedStatement<'c>,
     command: CachedStatement<'c>,
@@ -49,6 +51,7 @@ impl<'c> Appender<'c> {
         Ok(Self {
             connection,
             start: prepare(include_str!("../queries/execution_start.sql"))?,
+            newest_id: prepare("select newest_event_id from execution where id = ?1")?,
             advance: prepare(include_str!("../queries/execution_advance.sql"))?,
             event: prepare(include_str!("../queries/event_insert.sql"))?,
             command: prepare(include_str!("../queries/command_insert.sql"))?,
@@ -65,16 +68,22 @@ impl<'c> Appender<'c> {
 
     /// Writes one item whole, or nothing of it.
     pub(crate) fn append(&mut self, item: &Item) -> Result<Committed, StoreError> {
-        let outcome = match &item.start {
-            Some(start) => self.start(start, item)?,
+        let (outcome, is_late) = match &item.start {
+            Some(start) => (self.start(start, item)?, item.rising_from.is_none()),
             None => self.advance(item)?,
         };
         if outcome != Committed::Appended {
             return Ok(outcome);
         }
+        if is_late {
+            self.check_ids(item)?;
+        }
+        let mut append_rows = Some(rows(item.events.len()));
         for event in &item.events {
             self.position += 1;
-            insert_event(&mut self.event, event, self.position).map_err(failed)?;
+            // Only the first says how many follow.
+            let placing = Placing { append_rows: append_rows.take(), is_late };
+            insert_event(&mut self.event, event, self.position, placing).map_err(failed)?;
         }
         for change in &item.changes {
             self.change(change)?;
@@ -144,6 +153,7 @@ impl<'c> Appender<'c> {
             row.steps_running,
             row.current_step.as_deref(),
             item.last,
+            item.newest,
         ]);
         if inserted.map_err(failed)? == 1 {
             return Ok(Committed::Appended);
@@ -154,8 +164,15 @@ impl<'c> Appender<'c> {
         Ok(if same.map_err(failed)? { Committed::Repeated } else { Committed::Taken })
     }
 
-    fn advance(&mut self, item: &Item) -> Result<Committed, StoreError> {
+    /// Moves the execution's row. Also whether the ids of the events are not above all before them.
+    fn advance(&mut self, item: &Item) -> Result<(Committed, bool), StoreError> {
         let row = &item.row;
+        let newest = self.newest_id.query_row([row.id.get()], |row| row.get(0)).optional();
+        let newest: Option<i64> = newest.map_err(failed)?.flatten();
+        let is_late = match (newest, item.rising_from) {
+            (Some(newest), Some(first)) => first <= newest,
+            (None, _) | (_, None) => true,
+        };
         let updated = self.advance.execute(params![
             row.id.get(),
             item.expected,
@@ -171,14 +188,28 @@ impl<'c> Appender<'c> {
             row.current_step.as_deref(),
             item.last,
             item.after,
+            newest.map(|newest| newest.max(item.newest)),
         ]);
         if updated.map_err(failed)? == 1 {
-            return Ok(Committed::Appended);
+            return Ok((Committed::Appended, is_late));
         }
         let sql = "select coalesce(max(version), 0) from execution where id = ?1";
         let mut read = self.connection.prepare_cached(sql).map_err(failed)?;
         let found: i64 = read.query_row([row.id.get()], |r| r.get(0)).map_err(failed)?;
-        Ok(Committed::Conflict { found: noetl_model::Seq(found.unsigned_abs()) })
+        Ok((Committed::Conflict { found: noetl_model::Seq(found.unsigned_abs()) }, is_late))
+    }
+
+    /// Whether late ids are free among those that are found by where they must be; the index sees to
+    /// the others.
+    fn check_ids(&self, item: &Item) -> Result<(), StoreError> {
+        for event in &item.events {
+            let found = places::find_growing(self.connection, event.execution_id, event.event_id);
+            if found.map_err(failed)?.is_some() {
+                let text = format!("event {} is in the log already", event.event_id);
+                return Err(StoreError::EventTaken(text.into()));
+            }
+        }
+        Ok(())
     }
 
     /// Comes after the execution's row, which says whose reference it is.
@@ -254,7 +285,7 @@ pub(crate) fn append_row(
 ) -> rusqlite::Result<()> {
     let position = last_position(connection)? + 1;
     let sql = include_str!("../queries/event_insert.sql");
-    insert_event(&mut *connection.prepare_cached(sql)?, row, position)?;
+    insert_event(&mut *connection.prepare_cached(sql)?, row, position, Placing::ALONE)?;
     if let Some(now) = outbox {
         let mut outgoing = Outgoing::new(connection, now)?;
         let previous = outgoing.event_before(std::slice::from_ref(row))?;
@@ -263,11 +294,26 @@ pub(crate) fn append_row(
     raise(connection, row.event_id.get(), position)
 }
 
+/// How a row is found again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placing {
+    /// How many rows the append has that it begins; none for the rows behind it.
+    append_rows: Option<i64>,
+    /// Whether its id may be smaller than one before it.
+    is_late: bool,
+}
+
+impl Placing {
+    /// A row that is found by its place and its id.
+    pub(crate) const ALONE: Self = Self { append_rows: Some(1), is_late: true };
+}
+
 /// Adds a row at the end of the log.
 pub(crate) fn insert_event(
     insert: &mut Statement<'_>,
     row: &EventRow,
     position: i64,
+    placing: Placing,
 ) -> rusqlite::Result<()> {
     insert.execute(params![
         row.execution_id.get(),
@@ -290,6 +336,8 @@ pub(crate) fn insert_event(
         row.idempotency_key,
         position,
         row.more,
+        placing.append_rows,
+        placing.is_late.then_some(1),
     ])?;
     Ok(())
 }

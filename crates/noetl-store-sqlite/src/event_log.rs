@@ -5,15 +5,13 @@ use std::borrow::Cow;
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Origin, Seq, Timestamp};
-use noetl_store::tail::PAGE_BYTES;
-use noetl_store::{
-    Append, Committed, EventLog, Held, StoreError, Unshared, Until, first_after, row_bytes,
-};
-use rusqlite::{OptionalExtension, Row};
+use noetl_store::{Append, Committed, EventLog, Held, StoreError, Unshared, Until, first_after};
+use rusqlite::Row;
 
 use crate::SqliteStore;
 use crate::column::{count, parsed, unreadable};
 use crate::item::{Item, place, rows};
+use crate::places;
 
 #[async_trait]
 impl EventLog for SqliteStore {
@@ -52,22 +50,8 @@ impl EventLog for SqliteStore {
         limit: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
         let Some(first) = first_after(after) else { return Ok(Vec::new()) };
-        let (last, time) = (until.last_id().get(), until.last_time().map(Timestamp::as_micros));
         self.read("read rows of the event log", move |connection| {
-            let sql = include_str!("../queries/event_rows.sql");
-            let mut read = connection.prepare_cached(sql)?;
-            let bounds = (execution.get(), first.get(), last, time, rows(limit));
-            let mut found = read.query(bounds)?;
-            let mut page = Vec::new();
-            let mut bytes = 0;
-            while bytes < PAGE_BYTES
-                && let Some(row) = found.next()?
-            {
-                let row = event_row(row)?;
-                bytes += row_bytes(&row);
-                page.push(row);
-            }
-            Ok(page)
+            places::rows_by_id(connection, execution, first, until, limit)
         })
         .await
     }
@@ -92,13 +76,8 @@ impl EventLog for SqliteStore {
         execution: ExecutionId,
         event: EventId,
     ) -> Result<Option<Seq>, StoreError> {
-        self.read("look for an event", move |connection| {
-            let sql = include_str!("../queries/event_find.sql");
-            let mut find = connection.prepare_cached(sql)?;
-            let place = find.query_row((execution.get(), event.get()), |row| count(row, 0));
-            Ok(place.optional()?.map(Seq))
-        })
-        .await
+        self.read("look for an event", move |connection| places::find(connection, execution, event))
+            .await
     }
 
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {

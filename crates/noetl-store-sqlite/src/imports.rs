@@ -9,7 +9,7 @@ use noetl_store::{Import, ImportOutcome, ImportedExecution, Imports, StoreError}
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::SqliteStore;
-use crate::append::{insert_event, last_position, raise};
+use crate::append::{Placing, insert_event, last_position, raise};
 use crate::executions::execution;
 use crate::item::place;
 use crate::outbox::Outgoing;
@@ -90,7 +90,8 @@ impl<'c> Importer<'c> {
         if known.tenant != import.tenant {
             return Ok(ImportOutcome::Foreign);
         }
-        let sql = "select 1 from event where execution_id = ?1 and event_id = ?2";
+        // Rows from elsewhere have ids of any kind, so each is in this index.
+        let sql = "select 1 from event where execution_id = ?1 and is_late = 1 and event_id = ?2";
         let ids = (import.execution.get(), import.event.get());
         if self.connection.prepare_cached(sql)?.exists(ids)? {
             return Ok(ImportOutcome::Duplicate);
@@ -99,7 +100,8 @@ impl<'c> Importer<'c> {
         let row = EventRow::from(&import.event(seq));
         self.position += 1;
         let sql = include_str!("../queries/event_insert.sql");
-        insert_event(&mut *self.connection.prepare_cached(sql)?, &row, self.position)?;
+        let mut insert = self.connection.prepare_cached(sql)?;
+        insert_event(&mut insert, &row, self.position, Placing::ALONE)?;
         if let Some(outgoing) = &mut self.outgoing {
             outgoing.add_row(&known.tenant, known.listed.row.catalog, known.last, &row)?;
         }

@@ -1,7 +1,9 @@
 //! An append in the shape the writer binds.
 
-use noetl_model::DueId;
+use std::sync::Arc;
+
 use noetl_model::row::EventRow;
+use noetl_model::{DueId, Event};
 use noetl_store::{Append, CommandChange, ExecutionRow, Malformed, NewDue, Start};
 
 /// One append, checked and encoded by the caller: the writer thread is the store's bottleneck, so
@@ -18,6 +20,8 @@ pub(crate) struct Item {
     pub(crate) events: Vec<EventRow>,
     pub(crate) changes: Vec<CommandChange>,
     pub(crate) newest: i64,
+    /// The id of its first event, when the ids of its events grow.
+    pub(crate) rising_from: Option<i64>,
     pub(crate) due: Vec<EncodedDue>,
     pub(crate) delivered: Vec<DueId>,
     pub(crate) blobs: Vec<String>,
@@ -54,9 +58,15 @@ impl Item {
             blobs: blobs.iter().map(ToString::to_string).collect(),
             changes: CommandChange::of_all(events.iter().map(AsRef::as_ref)),
             newest: newest.unwrap_or(i64::MIN),
+            rising_from: rising_from(&events),
             events: events.iter().map(|event| EventRow::from(event.as_ref())).collect(),
         })
     }
+}
+
+fn rising_from(events: &[Arc<Event>]) -> Option<i64> {
+    let is_rising = events.windows(2).all(|pair| pair[0].id < pair[1].id);
+    events.first().filter(|_| is_rising).map(|event| event.id.get())
 }
 
 /// A place as stored. Places past the largest signed number do not occur in a log; as the start of

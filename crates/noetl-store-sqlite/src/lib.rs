@@ -32,6 +32,7 @@ mod objects;
 mod open;
 mod options;
 mod outbox;
+mod places;
 mod readers;
 mod result_store;
 mod retention;

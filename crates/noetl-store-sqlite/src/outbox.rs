@@ -130,7 +130,7 @@ impl<'c> Outgoing<'c> {
         let Some(EventRow { execution_id, seq, .. }) = rows.first() else {
             return Ok(None);
         };
-        let sql = "select event_id from event where execution_id = ?1 and seq = ?2";
+        let sql = include_str!("../queries/event_id_at.sql");
         let mut find = self.connection.prepare_cached(sql)?;
         let found = find.query_row((execution_id.get(), place(*seq) - 1), |row| row.get(0));
         Ok(found.optional()?.map(EventId::new))

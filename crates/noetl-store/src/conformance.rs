@@ -92,6 +92,7 @@ macro_rules! conformance_suite {
                     rows_are_those_of_the_events,
                     large_rows_come_in_pages_of_bytes,
                     rows_come_in_the_order_of_their_ids,
+                    a_long_log_is_read_and_searched_by_ids_that_mostly_grow,
                     a_read_of_rows_ends_at_an_id_a_time_or_a_limit,
                     bounds_at_the_ends_of_all_ids_and_times_are_no_trouble,
                     the_least_id_since_a_place_is_of_later_rows_only,

@@ -131,14 +131,13 @@ fn remove_log(
     room: &mut u64,
     removed: &mut Removed,
 ) -> rusqlite::Result<()> {
-    let sql = "select max(seq) from
-        (select seq from event where execution_id = ?1 order by seq limit ?2)";
+    let sql = include_str!("../../queries/event_purge_until.sql");
     let mut find = connection.prepare_cached(sql)?;
     let last: Option<i64> = find.query_row((execution, signed(*room)), |row| row.get(0))?;
     let Some(last) = last else { return Ok(()) };
     let sql = include_str!("../../queries/command_purge.sql");
     let commands = connection.prepare_cached(sql)?.execute((execution, last))?;
-    let sql = "delete from event where execution_id = ?1 and seq <= ?2";
+    let sql = include_str!("../../queries/event_purge.sql");
     let events = connection.prepare_cached(sql)?.execute((execution, last))?;
     let events = u64::try_from(events).unwrap_or(u64::MAX);
     removed.commands += u64::try_from(commands).unwrap_or(u64::MAX);

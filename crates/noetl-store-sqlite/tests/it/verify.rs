@@ -16,7 +16,7 @@ async fn found_after(sql: &str) -> Vec<(i64, String)> {
     write(&store, ended.start()).await;
     write(&store, ended.then(vec![completed(ended.command_at(3)), done()])).await;
     write(&store, runs.start()).await;
-    write(&store, runs.then(vec![said("a"), said("b")])).await;
+    write(&store, runs.then(vec![said("a"), said("b"), said("c")])).await;
     store.close().await;
     let file = Connection::open(&path).expect("the file");
     file.execute_batch(sql).expect("a change");
@@ -34,8 +34,12 @@ async fn a_sound_file_has_no_problems() {
 
 #[tokio::test]
 async fn a_gap_in_a_log_is_found() {
+    let found = found_after("delete from event where execution_id = 11 and seq = 5").await;
+    assert_eq!(found, [(11, "the log goes from place 4 to 6".to_owned())]);
+    // With its first row, a whole append is out of reach.
     let found = found_after("delete from event where execution_id = 11 and seq = 4").await;
-    assert_eq!(found, [(11, "the log goes from place 3 to 5".to_owned())]);
+    let short = "its row is at version 6, and its log ends at 3";
+    assert!(found.contains(&(11, short.to_owned())), "{found:?}");
 }
 
 #[tokio::test]

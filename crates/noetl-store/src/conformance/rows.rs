@@ -94,6 +94,44 @@ pub async fn rows_come_in_the_order_of_their_ids(store: Arc<dyn Store>) {
     assert_eq!(found[5..], [(20_000_000, 5)]);
 }
 
+pub async fn a_long_log_is_read_and_searched_by_ids_that_mostly_grow(store: Arc<dyn Store>) {
+    let store = &*store;
+    let mut story = Story::new(10);
+    write(store, with_ids(story.start(), &[1000, 1010, 1020])).await;
+    let mut places = vec![(1000, 1), (1010, 2), (1020, 3)];
+    for round in 0..60_i64 {
+        let count = usize::try_from(round % 4 + 1).expect("a few");
+        let append = story.then(vec![said("again"); count]);
+        // Every seventh comes with ids between those of rows long before it.
+        let first = if round % 7 == 6 { 1100 + round * 5 } else { 2000 + round * 100 };
+        let ids: Vec<i64> = (first..).step_by(7).take(count).collect();
+        let after = places.last().map(|(id, _)| EventId::new(*id));
+        write(store, Append { after, ..with_ids(append, &ids) }).await;
+        places.extend(ids.iter().zip(places.len() as u64 + 1..).map(|(id, place)| (*id, place)));
+    }
+    places.sort_unstable();
+    let all: Vec<i64> = places.iter().map(|(id, _)| *id).collect();
+    let mut found: Vec<i64> = Vec::new();
+    loop {
+        let page = ids(store, found.last().copied(), Until::End, 5).await;
+        if page.is_empty() {
+            break;
+        }
+        found.extend(page);
+    }
+    assert_eq!(found, all);
+    for (id, place) in &places {
+        let event = EventId::new(*id);
+        let at = store.find_event(story.id(), event).await.expect("a read");
+        assert_eq!(at, Some(Seq(*place)), "{id}");
+        assert_eq!(ids(store, Some(id - 1), Until::Event(event), 9).await, [*id]);
+    }
+    for unknown in [i64::MIN, 0, 1015, 2001, 7899, i64::MAX] {
+        let event = EventId::new(unknown);
+        assert_eq!(store.find_event(story.id(), event).await.expect("a read"), None, "{unknown}");
+    }
+}
+
 pub async fn a_read_of_rows_ends_at_an_id_a_time_or_a_limit(store: Arc<dyn Store>) {
     let store = &*store;
     let story = out_of_order(store).await;
