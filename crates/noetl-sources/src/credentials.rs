@@ -35,6 +35,14 @@ const KAFKA: Fields = &[
     ("mechanism", &["mechanism", "sasl_mechanism"]),
     ("tls", &["tls", "ssl"]),
     ("ca", &["ca", "ca_pem", "ssl_ca"]),
+    ("certificate", &["certificate", "client_certificate", "cert", "ssl_certificate"]),
+    ("private_key", &["private_key", "client_key", "key", "ssl_key"]),
+    ("token_url", &["token_url", "token_uri", "token_endpoint"]),
+    ("client_id", &["client_id"]),
+    ("client_secret", &["client_secret"]),
+    ("scope", &["scope"]),
+    ("audience", &["audience"]),
+    ("token", &["token", "access_token"]),
 ];
 
 const PUBSUB: Fields = &[

@@ -7,6 +7,7 @@
 mod batches;
 mod cluster;
 mod connection;
+mod login;
 mod reader;
 mod scram;
 mod settings;
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kafka_protocol::ResponseError;
+use noetl_fence::Fence;
 use noetl_model::Map;
 use noetl_playbook::subscription::Subscription;
 use tokio::sync::Mutex;
@@ -35,8 +37,17 @@ use crate::source::{Acknowledge, Delivery, Message, Open, Source, SourceError};
 const ACK_WAIT: Duration = Duration::from_secs(3600);
 
 /// Opens sources of kind `kafka`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Kafka;
+#[derive(Debug, Clone, Default)]
+pub struct Kafka {
+    fence: Fence,
+}
+
+impl Kafka {
+    /// The same for those who give out tokens where this fence lets through.
+    pub fn behind(fence: Fence) -> Self {
+        Self { fence }
+    }
+}
 
 #[async_trait]
 impl Open for Kafka {
@@ -49,7 +60,7 @@ impl Open for Kafka {
         subscription: &Subscription,
         settings: &Map,
     ) -> Result<Arc<dyn Source>, SourceError> {
-        let settings = Arc::new(Settings::read(settings, &subscription.path)?);
+        let settings = Arc::new(Settings::read(settings, &subscription.path, &self.fence)?);
         let cluster = Cluster::new(settings);
         let leaders = cluster.leaders().await?;
         // What is said and looked up must not wait with who reads.

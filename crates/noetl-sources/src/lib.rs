@@ -26,6 +26,7 @@ mod shape;
 mod source;
 mod spool;
 mod tally;
+mod token;
 
 pub use kafka::Kafka;
 pub use local::Local;

@@ -129,7 +129,7 @@ impl Sources {
     /// All kinds there are; those that speak HTTP ask what this fence lets through.
     pub fn standard(fence: Fence) -> Self {
         let servers = Self::default().with(Nats).with(Postgres).with(Redis).with(Mqtt::default());
-        servers.with(Kafka).with(Pubsub::behind(fence))
+        servers.with(Kafka::behind(fence.clone())).with(Pubsub::behind(fence))
     }
 
     /// The same and another kind; one of the same name is replaced.

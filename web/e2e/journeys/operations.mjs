@@ -1,27 +1,6 @@
 // Health, workers, subscriptions, schedules, credentials; and every part of it while the API fails.
-import { HOSTILE } from "../playbooks.mjs";
+import { BUSY, BUSY_ORDERS, HOSTILE } from "../playbooks.mjs";
 import { equal, fits } from "../stage.mjs";
-
-const BUSY = `apiVersion: noetl.io/v2
-kind: Playbook
-metadata: {name: busy, path: web/busy}
-workload: {seconds: 600}
-workflow:
-  - step: start
-    tool: {kind: shell, command: "sleep {{ workload.seconds }}", timeout: 1h}
-`;
-
-const ORDERS = `apiVersion: noetl.io/v1
-kind: Subscription
-metadata: {name: orders, path: web/orders}
-spec:
-  source: webhook
-  mode: push
-  ingress:
-    gateway_path: /ingress/orders
-    verify: {type: bearer, secret: orders}
-  dispatch: {playbook: web/busy}
-`;
 
 const SECRET = "correct horse battery staple";
 
@@ -53,7 +32,7 @@ export default async function journey(stage) {
 }
 
 async function subscriptions(stage, page) {
-  await stage.server.register(ORDERS);
+  await stage.server.register(BUSY_ORDERS);
   await page.reload();
   await page.getByRole("button", { name: "Register", exact: true }).click();
   const row = page.getByRole("row", { name: /web\/orders/ });

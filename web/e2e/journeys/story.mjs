@@ -1,37 +1,7 @@
 // The whole way of somebody who is new: write a playbook with a mistake and mend it, run it, watch it, open what
 // failed, go back in time, fork from there, approve, and cancel. No page is gone to by its address but the first.
+import { PARCELS } from "../playbooks.mjs";
 import { equal } from "../stage.mjs";
-
-const PLAYBOOK = `apiVersion: noetl.io/v2
-kind: Playbook
-metadata: {name: parcels, path: web/parcels}
-workload:
-  address: ""
-workflow:
-  - step: pack
-    loop:
-      in: "{{ range(4) | list }}"
-      iterator: parcel
-      spec: {mode: parallel, max_in_flight: 2}
-    tool: {kind: shel, command: "echo parcel {{ parcel }}"}
-    next: {arcs: [{step: weigh}]}
-  - step: weigh
-    tool:
-      kind: python
-      input: {address: "{{ workload.address }}"}
-      code: |
-        if not address:
-            raise ValueError("nobody to send it to")
-        result = {"address": address}
-    next: {arcs: [{step: ask}]}
-  - step: ask
-    tool: {kind: approval, message: "Send it to {{ weigh.address }}?", timeout: 1h}
-    next: {arcs: [{step: send, when: "{{ output.approved }}"}, {step: keep}]}
-  - step: send
-    tool: {kind: wait, seconds: 3600}
-  - step: keep
-    tool: {kind: noop, result: {sent: false}}
-`;
 
 export default async function journey(stage) {
   const page = await stage.page();
@@ -42,9 +12,9 @@ export default async function journey(stage) {
   await page.getByRole("link", { name: "catalog", exact: true }).click();
   await page.getByRole("link", { name: "Write the first one here" }).click();
   const text = page.getByRole("textbox", { name: "The document" });
-  await text.fill(PLAYBOOK);
+  await text.fill(PARCELS);
   await page.getByRole("button", { name: /error .* unknown tool kind 'shel'/ }).waitFor();
-  await text.fill(PLAYBOOK.replace("kind: shel,", "kind: shell,"));
+  await text.fill(PARCELS.replace("kind: shel,", "kind: shell,"));
   await page.getByText("Nothing is wrong with it.").waitFor();
   await page.getByRole("button", { name: "Register", exact: true }).click();
   await page.getByText("Registered as version 1 of").waitFor();

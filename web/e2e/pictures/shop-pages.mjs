@@ -1,5 +1,5 @@
 // A picture of each page, light and dark, of a shop's server that has been busy for a while.
-import { IMPORT, ORDERS, RELEASE, REPORT, SYNC } from "./shop.mjs";
+import { IMPORT, ORDERS, RELEASE, REPORT, SYNC } from "../playbooks.mjs";
 
 export default async function pictures(stage) {
   const { server } = stage;

@@ -92,7 +92,7 @@ impl Cluster {
 
     async fn at(&self, address: &Address) -> Result<Connection, SourceError> {
         let mut connections = self.connections.lock().await;
-        if let Some(found) = connections.get(address).filter(|found| !found.is_lost()) {
+        if let Some(found) = connections.get(address).filter(|found| !found.is_over()) {
             return Ok(found.clone());
         }
         let made = Connection::open(address, &self.settings).await?;
@@ -170,7 +170,7 @@ impl Cluster {
     /// The broker that knows how far the group has read.
     pub(super) async fn coordinator(&self) -> Result<Connection, SourceError> {
         let mut known = self.coordinator.lock().await;
-        if let Some(found) = known.as_ref().filter(|found| !found.is_lost()) {
+        if let Some(found) = known.as_ref().filter(|found| !found.is_over()) {
             return Ok(found.clone());
         }
         let group = &self.settings.group;

@@ -24,10 +24,12 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
+use super::login::Login;
 use super::scram::Scram;
-use super::settings::{Address, Login, Mechanism, Settings};
+use super::settings::{Address, Settings};
 use super::{refused, wrong};
 use crate::source::{SourceError, chain};
 
@@ -40,6 +42,10 @@ const FRAME_MAX: usize = 256 << 20;
 /// Requests that wait for their turn.
 const QUEUE: usize = 64;
 
+/// How much of the time for which a broker lets somebody in is used, so that what is asked at its end is
+/// still answered.
+const SESSION_USED: f64 = 0.8;
+
 /// What we call ourselves.
 const CLIENT: &str = "noetl";
 
@@ -49,6 +55,8 @@ pub(super) struct Connection {
     address: Address,
     calls: mpsc::Sender<Call>,
     versions: Arc<HashMap<i16, VersionRange>>,
+    /// Until when who asks is believed to be who it is; for ever when there is none.
+    until: Option<Instant>,
 }
 
 struct Call {
@@ -86,7 +94,8 @@ impl Connection {
                 drop(tokio::spawn(serve(connected.map_err(failed)?, queue)));
             }
         }
-        let mut connection = Self { address: address.clone(), calls, versions: Arc::default() };
+        let mut connection =
+            Self { address: address.clone(), calls, versions: Arc::default(), until: None };
         // The oldest version is the one every broker speaks.
         let known = connection.ask_at(&ApiVersionsRequest::default(), 0, Duration::ZERO).await?;
         check("which versions it speaks", known.error_code)?;
@@ -95,14 +104,16 @@ impl Connection {
         };
         connection.versions = Arc::new(known.api_keys.iter().map(of).collect());
         if let Some(login) = &settings.login {
-            connection.log_in(login).await?;
+            let lasts = connection.log_in(login).await?;
+            connection.until = lasts.map(|lasts| Instant::now() + lasts.mul_f64(SESSION_USED));
         }
         Ok(connection)
     }
 
-    /// Whether nobody is there any more.
-    pub(super) fn is_lost(&self) -> bool {
-        self.calls.is_closed()
+    /// Whether nobody is there any more, or nobody will soon: a broker hangs up on whoever goes on past
+    /// the time for which it let them in.
+    pub(super) fn is_over(&self) -> bool {
+        self.calls.is_closed() || self.until.is_some_and(|until| Instant::now() >= until)
     }
 
     /// Asks in the newest version that both sides speak, up to `newest`.
@@ -154,8 +165,9 @@ impl Connection {
         R::Response::decode(&mut bytes, version).map_err(|error| unread(&error))
     }
 
-    async fn log_in(&self, login: &Login) -> Result<(), SourceError> {
-        let mechanism = login.mechanism.as_str();
+    /// Says who asks. Returns for how long that is believed, when the broker says so.
+    async fn log_in(&self, login: &Login) -> Result<Option<Duration>, SourceError> {
+        let mechanism = login.mechanism();
         let request =
             SaslHandshakeRequest::default().with_mechanism(StrBytes::from_static_str(mechanism));
         let found = self.ask(&request, 1, Duration::ZERO).await?;
@@ -165,39 +177,59 @@ impl Connection {
             let message = format!("the broker does not take {mechanism}; it takes: {theirs}");
             return Err(wrong(message));
         }
-        match login.mechanism {
-            Mechanism::Plain => {
-                self.say(format!("\0{}\0{}", login.user, login.password)).await?;
-            }
-            Mechanism::Scram(hash) => {
+        let strange = |what| SourceError::Away(format!("the broker is strange: {what}"));
+        let said = match login {
+            Login::Plain(user) => self.say(format!("\0{}\0{}", user.name, user.password)).await?,
+            Login::Scram(hash, user) => {
                 let mut random = [0; 18];
                 let filled = SystemRandom::new().fill(&mut random);
                 filled.map_err(|_| wrong("there is no randomness to be had"))?;
                 let nonce = STANDARD_NO_PAD.encode(random);
-                let scram = Scram::new(hash, &login.user, &login.password, nonce);
+                let scram = Scram::new(*hash, &user.name, &user.password, nonce);
                 let first = self.say(scram.first()).await?;
-                let strange = |what| SourceError::Away(format!("the broker is strange: {what}"));
-                let (last, verifier) = scram.last(&first).map_err(strange)?;
+                let (last, verifier) = scram.last(&first.text).map_err(strange)?;
+                let said = self.say(last).await?;
                 // Who cannot say this does not know the password, and is somebody else.
-                if self.say(last).await?.split(',').next() != Some(verifier.as_str()) {
+                if said.text.split(',').next() != Some(verifier.as_str()) {
                     return Err(wrong("the broker does not know the password it let pass"));
                 }
+                said
             }
-        }
-        Ok(())
+            Login::Bearer(bearer) => {
+                let shown = format!("n,,\u{1}auth=Bearer {}\u{1}\u{1}", bearer.get().await?);
+                let refused = match self.say(shown).await {
+                    Ok(said) if said.text.is_empty() => return Ok(said.lasts),
+                    // It says why, and refuses once it is told that this was heard.
+                    Ok(_) => self.say("\u{1}".to_owned()).await.err(),
+                    Err(error) => Some(error),
+                };
+                // Another one may be believed: this one may have been revoked.
+                bearer.forget().await;
+                return Err(refused.unwrap_or_else(|| wrong("the broker does not let us in")));
+            }
+        };
+        Ok(said.lasts)
     }
 
     /// Says a part of who asks, and hears what the broker says to it.
-    async fn say(&self, part: String) -> Result<String, SourceError> {
+    async fn say(&self, part: String) -> Result<Said, SourceError> {
         let request = SaslAuthenticateRequest::default().with_auth_bytes(part.into());
         let said = self.ask(&request, 1, Duration::ZERO).await?;
         if said.error_code != 0 {
             let reason = said.error_message.as_ref().map_or("", StrBytes::as_str);
             return Err(wrong(format!("the broker does not let us in: {reason}")));
         }
-        String::from_utf8(said.auth_bytes.to_vec())
-            .map_err(|_| SourceError::Away("the broker says what is no text".to_owned()))
+        let text = String::from_utf8(said.auth_bytes.to_vec())
+            .map_err(|_| SourceError::Away("the broker says what is no text".to_owned()))?;
+        let lasts = u64::try_from(said.session_lifetime_ms).ok().filter(|ms| *ms > 0);
+        Ok(Said { text, lasts: lasts.map(Duration::from_millis) })
     }
+}
+
+/// What a broker says to who asks.
+struct Said {
+    text: String,
+    lasts: Option<Duration>,
 }
 
 /// An error code of an answer, as what it means to us.

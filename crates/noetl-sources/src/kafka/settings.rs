@@ -3,12 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use noetl_fence::Fence;
 use noetl_model::{Map, Value};
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::scram::Hash;
+use super::login::Login;
+use super::wrong;
 use crate::source::{SourceError, name_of, text};
 
 /// The port of a broker that names none.
@@ -39,36 +41,8 @@ impl fmt::Display for Address {
     }
 }
 
-#[derive(Clone)]
-pub(super) struct Login {
-    pub(super) mechanism: Mechanism,
-    pub(super) user: String,
-    pub(super) password: String,
-}
-
-/// How who asks is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mechanism {
-    Plain,
-    Scram(Hash),
-}
-
-impl Mechanism {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Plain => "PLAIN",
-            Self::Scram(Hash::Sha256) => "SCRAM-SHA-256",
-            Self::Scram(Hash::Sha512) => "SCRAM-SHA-512",
-        }
-    }
-}
-
-fn wrong(message: impl Into<String>) -> SourceError {
-    SourceError::Settings(message.into())
-}
-
 impl Settings {
-    pub(super) fn read(settings: &Map, path: &str) -> Result<Self, SourceError> {
+    pub(super) fn read(settings: &Map, path: &str, fence: &Fence) -> Result<Self, SourceError> {
         let brokers = match texts(settings, "brokers")? {
             found if found.is_empty() => texts(settings, "url")?,
             found => found,
@@ -88,35 +62,17 @@ impl Settings {
             group: group.map_or_else(|| name_of(path), str::to_owned),
             is_from_new: text(settings, "from")? == Some("new"),
             tls: tls(settings)?,
-            login: login(settings)?,
+            login: Login::read(settings, fence)?,
         })
     }
 }
 
-fn login(settings: &Map) -> Result<Option<Login>, SourceError> {
-    let (user, password) = (text(settings, "user")?, text(settings, "password")?);
-    let mechanism = match text(settings, "mechanism")? {
-        None if user.is_none() => return Ok(None),
-        None | Some("PLAIN") => Mechanism::Plain,
-        Some("SCRAM-SHA-256") => Mechanism::Scram(Hash::Sha256),
-        Some("SCRAM-SHA-512") => Mechanism::Scram(Hash::Sha512),
-        Some(other) => {
-            let right = "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512";
-            return Err(wrong(format!("`mechanism` must be {right}, not '{other}'")));
-        }
-    };
-    let Some(user) = user else {
-        return Err(wrong(format!("`mechanism: {}` needs `user`", mechanism.as_str())));
-    };
-    let password = password.unwrap_or_default();
-    Ok(Some(Login { mechanism, user: user.to_owned(), password: password.to_owned() }))
-}
-
 fn tls(settings: &Map) -> Result<Option<Arc<ClientConfig>>, SourceError> {
     let ca = text(settings, "ca")?;
+    let own = (text(settings, "certificate")?, text(settings, "private_key")?);
     match settings.get("tls") {
         Some(Value::Bool(true)) => {}
-        None | Some(Value::Null) if ca.is_some() => {}
+        None | Some(Value::Null) if ca.is_some() || own.0.is_some() => {}
         None | Some(Value::Bool(false) | Value::Null) => return Ok(None),
         Some(_) => return Err(wrong("`tls` must be true or false")),
     }
@@ -128,15 +84,35 @@ fn tls(settings: &Map) -> Result<Option<Arc<ClientConfig>>, SourceError> {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
         Some(pem) => {
-            let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
-            let found = found.map_err(|_| wrong("`ca` holds a certificate that is no PEM"))?;
-            if roots.add_parsable_certificates(found).0 == 0 {
+            if roots.add_parsable_certificates(certificates("ca", pem)?).0 == 0 {
                 return Err(wrong("`ca` must hold certificates as PEM, whole, not a path"));
             }
         }
     }
-    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let config = ClientConfig::builder().with_root_certificates(roots);
+    let config = match own {
+        (None, None) => config.with_no_client_auth(),
+        (Some(chain), Some(key)) => {
+            let chain = certificates("certificate", chain)?;
+            // No error says what the key is.
+            let right = "`private_key` must be the key of `certificate` as PEM, whole, not a path";
+            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| wrong(right))?;
+            config.with_client_auth_cert(chain, key).map_err(|_| wrong(right))?
+        }
+        (Some(_), None) | (None, Some(_)) => {
+            return Err(wrong("a client shows both `certificate` and `private_key`"));
+        }
+    };
     Ok(Some(Arc::new(config)))
+}
+
+fn certificates(key: &str, pem: &str) -> Result<Vec<CertificateDer<'static>>, SourceError> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    let found = found.map_err(|_| wrong(format!("`{key}` holds a certificate that is no PEM")))?;
+    match found.is_empty() {
+        true => Err(wrong(format!("`{key}` must hold certificates as PEM, whole, not a path"))),
+        false => Ok(found),
+    }
 }
 
 /// A setting that is a list of texts, or one text with commas.
@@ -186,7 +162,8 @@ mod tests {
 
     fn read(settings: Value) -> Result<Settings, String> {
         let Value::Object(settings) = settings else { panic!("a map") };
-        Settings::read(&settings, "sub/orders").map_err(|error| error.to_string())
+        Settings::read(&settings, "sub/orders", &Fence::default())
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -217,7 +194,14 @@ mod tests {
         assert!(with(json!({"user": "u", "mechanism": "GSSAPI"})).contains("SCRAM-SHA-512"));
         assert!(with(json!({"ca": "/etc/ca.pem"})).contains("not a path"));
         assert!(with(json!({"tls": "yes"})).contains("true or false"));
+        assert!(with(json!({"certificate": "c"})).contains("`private_key`"));
+        assert!(with(json!({"certificate": "c", "private_key": "k"})).contains("not a path"));
+        let bearer = json!({"mechanism": "OAUTHBEARER"});
+        assert!(with(bearer).contains("needs `token_url`"));
+        let inside = "http://169.254.169.254/token";
+        let bearer = json!({"mechanism": "OAUTHBEARER", "token_url": inside});
+        assert!(with(bearer).contains("`token_url`: "), "the fence is around it");
         let login = read(json!({"brokers": "a", "topic": "t", "user": "u"})).unwrap().login;
-        assert_eq!(login.unwrap().mechanism, Mechanism::Plain);
+        assert_eq!(login.unwrap().mechanism(), "PLAIN");
     }
 }

@@ -230,7 +230,7 @@ impl Words {
             tries += 1;
             let coordinator = self.cluster.coordinator().await?;
             match coordinator.ask(&request, 8, Duration::ZERO).await {
-                Err(SourceError::Away(_)) if tries < TRIES && coordinator.is_lost() => {}
+                Err(SourceError::Away(_)) if tries < TRIES && coordinator.is_over() => {}
                 answer => break answer?,
             }
         };

@@ -9,14 +9,12 @@ use serde_json::json;
 
 use super::token::Tokens;
 use crate::source::{SourceError, chain, text};
+use crate::token;
 
 const ENDPOINT: &str = "https://pubsub.googleapis.com";
 
 /// How long the service may take to answer what it answers at once.
 const TIMEOUT: Duration = Duration::from_secs(20);
-
-/// How many redirects are followed: the service has none.
-const REDIRECTS_MAX: usize = 3;
 
 /// How long it may keep a request for messages open; it gives up by itself before that.
 const PULL_TIMEOUT: Duration = Duration::from_secs(120);
@@ -33,8 +31,6 @@ impl Calls {
         subscription: String,
         fence: Fence,
     ) -> Result<Self, SourceError> {
-        // Fails only when another part of the program chose a provider before, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let given = text(settings, "endpoint")?.or(text(settings, "url")?);
         let endpoint = match given {
             Some(given) if given.contains("://") => given.trim_end_matches('/').to_owned(),
@@ -45,13 +41,8 @@ impl Calls {
         let asked = endpoint.parse::<Url>();
         let asked = asked.map_err(|error| SourceError::Settings(format!("`endpoint`: {error}")))?;
         fence.check(&asked).map_err(|error| SourceError::Settings(error.to_string()))?;
-        let client = |fence: &Fence| {
-            let client = Client::builder().connect_timeout(Duration::from_secs(5));
-            let client = fence.around(client.redirect(fence.redirects(REDIRECTS_MAX))).build();
-            client.map_err(|error| SourceError::Settings(chain("no client can be made", &error)))
-        };
-        let tokens = Tokens::read(settings, &fence, client, given.is_some())?;
-        let client = client(&fence)?;
+        let tokens = Tokens::read(settings, &fence, given.is_some())?;
+        let client = token::client(&fence)?;
         Ok(Self { client, tokens, url: format!("{endpoint}/v1/{subscription}") })
     }
 

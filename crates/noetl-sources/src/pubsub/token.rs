@@ -1,21 +1,20 @@
 //! Who asks: a token of a service account, of the machine's own, one that is given, or none.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use noetl_fence::{Fence, Reach};
 use noetl_model::{Map, Value};
-use reqwest::{Client, Url};
+use reqwest::Client;
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
-use tokio::sync::Mutex;
-use tokio::time::Instant;
 
-use crate::source::{SourceError, chain, text};
+use crate::source::{SourceError, text};
+use crate::token::{self, Kept};
 
 const SCOPE: &str = "https://www.googleapis.com/auth/pubsub";
 const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
@@ -25,15 +24,10 @@ const GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const MACHINE: &str =
     "http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token";
 
-const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long before its end a token is not used any more.
-const MARGIN: Duration = Duration::from_secs(60);
-
 pub(super) struct Tokens {
     client: Client,
     who: Who,
-    kept: Mutex<Option<(String, Instant)>>,
+    kept: Kept,
 }
 
 enum Who {
@@ -56,7 +50,6 @@ impl Tokens {
     pub(super) fn read(
         settings: &Map,
         fence: &Fence,
-        client: impl Fn(&Fence) -> Result<Client, SourceError>,
         has_endpoint: bool,
     ) -> Result<Self, SourceError> {
         let email = text(settings, "client_email")?;
@@ -75,69 +68,41 @@ impl Tokens {
             (None, None, None) if has_endpoint => Who::Nobody,
             (None, None, None) => Who::Machine,
         };
-        let wrong = |message: String| SourceError::Settings(format!("`token_uri`: {message}"));
         let client = match &who {
             Who::Account(account) => {
-                let uri = account.token_uri.parse::<Url>();
-                let uri = uri.map_err(|error| wrong(error.to_string()))?;
-                fence.check(&uri).map_err(|error| wrong(error.to_string()))?;
-                client(fence)?
+                token::check("token_uri", &account.token_uri, fence)?;
+                token::client(fence)?
             }
             // The one address where a machine asks who it is, which no document can change.
-            Who::Machine => client(&Fence::new(Reach::Everything, "").unwrap_or_default())?,
-            Who::Nobody | Who::Given(_) => client(fence)?,
+            Who::Machine => token::client(&Fence::new(Reach::Everything, "").unwrap_or_default())?,
+            Who::Nobody | Who::Given(_) => token::client(fence)?,
         };
-        Ok(Self { client, who, kept: Mutex::default() })
+        Ok(Self { client, who, kept: Kept::default() })
     }
 
     /// A token that is good for a while.
     pub(super) async fn get(&self) -> Result<Option<String>, SourceError> {
-        match &self.who {
+        let token = match &self.who {
             Who::Nobody => return Ok(None),
-            Who::Given(token) => return Ok(Some(token.clone())),
-            Who::Account(_) | Who::Machine => {}
-        }
-        let mut kept = self.kept.lock().await;
-        if let Some((token, until)) = &*kept
-            && Instant::now() < *until
-        {
-            return Ok(Some(token.clone()));
-        }
-        let request = match &self.who {
+            Who::Given(token) => token.clone(),
             Who::Account(account) => {
-                let assertion = assertion(account)?;
-                let form = [("grant_type", GRANT), ("assertion", assertion.as_str())];
-                self.client.post(&account.token_uri).form(&form)
+                let request = || {
+                    let form = [("grant_type", GRANT), ("assertion", &assertion(account)?)];
+                    Ok(self.client.post(&account.token_uri).form(&form))
+                };
+                self.kept.get(request).await?
             }
-            _ => self.client.get(MACHINE).header("Metadata-Flavor", "Google"),
+            Who::Machine => {
+                let request = || Ok(self.client.get(MACHINE).header("Metadata-Flavor", "Google"));
+                self.kept.get(request).await?
+            }
         };
-        let away = |error: reqwest::Error| {
-            SourceError::Away(chain("no token is given out", &error.without_url()))
-        };
-        let answer = request.timeout(TIMEOUT).send().await.map_err(away)?;
-        let status = answer.status();
-        let said: Value = answer.json().await.unwrap_or_default();
-        if !status.is_success() {
-            let reason = said.get("error_description").or_else(|| said.get("error"));
-            let reason = reason.and_then(Value::as_str).unwrap_or("no reason given");
-            let message = format!("no token is given out: {status}: {reason}");
-            return Err(match status.is_client_error() {
-                true => SourceError::Settings(message),
-                false => SourceError::Away(message),
-            });
-        }
-        let Some(token) = said.get("access_token").and_then(Value::as_str) else {
-            return Err(SourceError::Away("who gives out tokens answers without one".to_owned()));
-        };
-        let secs = said.get("expires_in").and_then(Value::as_u64).unwrap_or(0);
-        let good = Duration::from_secs(secs).saturating_sub(MARGIN);
-        *kept = Some((token.to_owned(), Instant::now() + good));
-        Ok(Some(token.to_owned()))
+        Ok(Some(token))
     }
 
     /// Does not use a token again.
     pub(super) async fn forget(&self) {
-        *self.kept.lock().await = None;
+        self.kept.forget().await;
     }
 }
 

@@ -1,15 +1,14 @@
 //! Sources of Kafka: the suite against a broker in this process, and topics that librdkafka wrote.
 
+mod access;
 mod broker;
+mod record;
 mod stand_in;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
 use noetl_sources::SourceError;
-use rustls::ServerConfig;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use self::broker::{Broker, TOPIC};
 use crate::suite::{Venue, fetched, open, suite};
@@ -187,37 +186,4 @@ async fn what_cannot_be_opened_says_why() {
         assert_eq!(matches!(error, SourceError::Settings(_)), is_final, "{keys}: {error}");
         assert!(error.to_string().contains(part), "{keys}: {error}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn who_asks_is_shown_over_an_encrypted_connection() {
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-    let config = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
-        .unwrap();
-    let broker = Broker::begin(1, Some(Arc::new(config)));
-    broker.kept().login = Some(("noetl".to_owned(), "right".to_owned()));
-    broker.send(0, &[b"1"]);
-    let pem = made.cert.pem().replace('\n', "\n    ");
-    let with = |who: &str| keys(&broker, &format!("  ca: |\n    {pem}\n{who}"));
-    let who = "  user: noetl\n  password: right\n";
-    let source = open("kafka", &with(who)).await.unwrap();
-    fetched(&source, 1).await[0].handle.ack().await.unwrap();
-    for (keys, part) in [
-        (with("  user: noetl\n  password: wrong\n"), "does not let us in: Authentication failed"),
-        (with(&format!("{who}  mechanism: SCRAM-SHA-512\n")), "takes: PLAIN"),
-    ] {
-        let error = open("kafka", &keys).await.err().unwrap();
-        assert!(matches!(error, SourceError::Settings(_)), "{error}");
-        assert!(
-            error.to_string().contains(part) && !error.to_string().contains("wrong"),
-            "{error}"
-        );
-    }
-    // Nobody vouches for it but its own certificate.
-    let error = open("kafka", &keys(&broker, &format!("  tls: true\n{who}"))).await.err().unwrap();
-    assert!(error.to_string().contains("certificate"), "{error}");
 }

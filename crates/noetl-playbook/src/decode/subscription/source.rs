@@ -97,7 +97,14 @@ const KAFKA: &[(&str, Holds)] = &[
     ("from", Word(FROM)),
     ("tls", Flag),
     ("ca", Text),
-    ("mechanism", Word(&["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])),
+    ("certificate", Text),
+    ("private_key", Text),
+    ("mechanism", Word(&["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"])),
+    ("token_url", Text),
+    ("client_id", Text),
+    ("client_secret", Text),
+    ("scope", Text),
+    ("audience", Text),
 ];
 
 const PUBSUB: &[(&str, Holds)] = &[("project", Text), ("ack_deadline_secs", Number(10, 600))];

@@ -511,7 +511,7 @@ fn a_source_of_ours_says_what_it_needs() {
     error[E009] at 8:8, spec.tls: expected true or false, found a number
       help: write true or false
     error[E081] at 9:14, spec.mechanism: 'plain' is not possible here
-      help: did you mean 'PLAIN'? write PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
+      help: did you mean 'PLAIN'? write PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER
     ");
 }
 

@@ -5,25 +5,11 @@ use kafka_protocol::messages::ProducerId;
 use kafka_protocol::protocol::StrBytes;
 use kafka_protocol::records::{Compression, RecordBatchEncoder, RecordEncodeOptions};
 
+use self::record::record;
 use super::*;
 
-fn record(offset: i64, value: &str) -> Record {
-    Record {
-        transactional: false,
-        control: false,
-        delete_horizon: false,
-        partition_leader_epoch: 0,
-        producer_id: -1,
-        producer_epoch: -1,
-        timestamp_type: TimestampType::Creation,
-        offset,
-        sequence: -1,
-        timestamp: 1_718_000_000_000,
-        key: None,
-        value: Some(value.to_owned().into()),
-        headers: Default::default(),
-    }
-}
+#[path = "../../../tests/it/kafka/record.rs"]
+mod record;
 
 fn of_transaction(offset: i64, producer: i64, value: &str) -> Record {
     Record {

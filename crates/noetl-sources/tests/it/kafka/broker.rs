@@ -32,13 +32,13 @@ use kafka_protocol::messages::{
 use kafka_protocol::protocol::{
     Decodable, Encodable, HeaderVersion, StrBytes, decode_request_header_from_buffer,
 };
-use kafka_protocol::records::{
-    Compression, Record, RecordBatchEncoder, RecordEncodeOptions, TimestampType,
-};
+use kafka_protocol::records::{Compression, Record, RecordBatchEncoder, RecordEncodeOptions};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
+
+use super::record::record;
 
 pub(crate) const TOPIC: &str = "orders";
 
@@ -64,6 +64,12 @@ pub(crate) struct Kept {
     pub(crate) committed: HashMap<(String, i32), i64>,
     pub(crate) commits: usize,
     pub(crate) login: Option<(String, String)>,
+    /// The token that is believed, where tokens are asked for.
+    pub(crate) bearer: Option<String>,
+    /// For how long who was let in is believed.
+    pub(crate) session_ms: i64,
+    /// How often somebody was let in.
+    pub(crate) let_in: usize,
     /// Whether somebody is a member of every group.
     pub(crate) has_members: bool,
     /// How many more reads are answered with: somebody else is the leader.
@@ -167,7 +173,10 @@ async fn answer_all(
     shared: Shared,
     address: SocketAddr,
 ) -> std::io::Result<()> {
-    let mut is_in = shared.kept.lock().unwrap().login.is_none();
+    let mut is_in = {
+        let kept = shared.kept.lock().unwrap();
+        kept.login.is_none() && kept.bearer.is_none()
+    };
     loop {
         let length = stream.read_u32().await?;
         let mut frame = BytesMut::zeroed(usize::try_from(length).unwrap());
@@ -184,10 +193,14 @@ async fn answer_all(
         }
         let answer = match key {
             ApiKey::ApiVersions => written(number, version, versions()),
-            ApiKey::SaslHandshake => written(number, version, handshake(read(&mut frame, version))),
+            ApiKey::SaslHandshake => {
+                written(number, version, handshake(&shared, read(&mut frame, version)))
+            }
             ApiKey::SaslAuthenticate => {
                 let answer = authenticate(&shared, read(&mut frame, version));
-                is_in = answer.error_code == 0;
+                // What says something may still be about why not.
+                is_in = answer.error_code == 0 && answer.auth_bytes.is_empty();
+                shared.kept.lock().unwrap().let_in += usize::from(is_in);
                 written(number, version, answer)
             }
             ApiKey::Metadata => {
@@ -258,25 +271,37 @@ fn versions() -> ApiVersionsResponse {
     ApiVersionsResponse::default().with_api_keys(keys.collect())
 }
 
-fn handshake(request: SaslHandshakeRequest) -> SaslHandshakeResponse {
+fn handshake(shared: &Shared, request: SaslHandshakeRequest) -> SaslHandshakeResponse {
+    let taken = match shared.kept.lock().unwrap().bearer {
+        Some(_) => "OAUTHBEARER",
+        None => "PLAIN",
+    };
     let answer =
-        SaslHandshakeResponse::default().with_mechanisms(vec![StrBytes::from_static_str("PLAIN")]);
-    match request.mechanism.as_str() {
-        "PLAIN" => answer,
-        _ => answer.with_error_code(ResponseError::UnsupportedSaslMechanism.code()),
+        SaslHandshakeResponse::default().with_mechanisms(vec![StrBytes::from_static_str(taken)]);
+    match request.mechanism.as_str() == taken {
+        true => answer,
+        false => answer.with_error_code(ResponseError::UnsupportedSaslMechanism.code()),
     }
 }
 
 fn authenticate(shared: &Shared, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse {
-    let login = shared.kept.lock().unwrap().login.clone();
+    let kept = shared.kept.lock().unwrap();
     let shown = String::from_utf8(request.auth_bytes.to_vec()).unwrap();
-    match login {
-        Some((user, password)) if shown != format!("\0{user}\0{password}") => {
-            SaslAuthenticateResponse::default()
-                .with_error_code(ResponseError::SaslAuthenticationFailed.code())
-                .with_error_message(Some(StrBytes::from_static_str("Authentication failed")))
-        }
-        _ => SaslAuthenticateResponse::default(),
+    let (user, password) = kept.login.clone().unwrap_or_default();
+    let right = match &kept.bearer {
+        Some(token) => format!("n,,\u{1}auth=Bearer {token}\u{1}\u{1}"),
+        None => format!("\0{user}\0{password}"),
+    };
+    let answer = SaslAuthenticateResponse::default();
+    if shown == right {
+        answer.with_session_lifetime_ms(kept.session_ms)
+    } else if shown.starts_with("n,,") {
+        // It refuses once this was heard.
+        answer.with_auth_bytes(Bytes::from_static(b"{\"status\":\"invalid_token\"}"))
+    } else {
+        answer
+            .with_error_code(ResponseError::SaslAuthenticationFailed.code())
+            .with_error_message(Some(StrBytes::from_static_str("Authentication failed")))
     }
 }
 
@@ -436,22 +461,4 @@ fn batches(at: i64, messages: &[Bytes], most: i32) -> Bytes {
         }
     }
     bytes.freeze()
-}
-
-fn record(offset: i64, body: &Bytes) -> Record {
-    Record {
-        transactional: false,
-        control: false,
-        delete_horizon: false,
-        partition_leader_epoch: 0,
-        producer_id: -1,
-        producer_epoch: -1,
-        timestamp_type: TimestampType::Creation,
-        offset,
-        sequence: -1,
-        timestamp: 1_718_000_000_000,
-        key: None,
-        value: Some(body.clone()),
-        headers: Default::default(),
-    }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::Failure;
 use crate::chance::Chance;
-use crate::faults::{Fault, Struck};
+use crate::fault::{Fault, Struck};
 use crate::site::Site;
 
 /// What can be broken while something else is: the lines, and what is on the bus.
@@ -32,8 +32,8 @@ pub(crate) async fn until(
     site: &Site,
     disk: Option<&Path>,
     chance: &mut Chance,
-) -> Result<BTreeMap<&'static str, u64>, Failure> {
-    let mut counts: BTreeMap<&'static str, u64> = BTreeMap::new();
+) -> Result<BTreeMap<&'static str, usize>, Failure> {
+    let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
     let mut skipped = BTreeSet::new();
     while Instant::now() < end {
         tokio::time::sleep(Duration::from_millis(chance.below(4000))).await;

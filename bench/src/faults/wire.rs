@@ -1,6 +1,7 @@
 //! What is done to a NATS server behind everybody's back, in its own plain protocol.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -39,8 +40,8 @@ struct Came {
 }
 
 impl Wire {
-    pub(crate) async fn connect(port: u16) -> Result<Self, Failure> {
-        let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    pub(crate) async fn connect(server: SocketAddr) -> Result<Self, Failure> {
+        let stream = TcpStream::connect(server).await?;
         let (reader, writer) = stream.into_split();
         let mut wire = Self { reader: BufReader::new(reader), writer };
         wire.write(b"CONNECT {\"verbose\":false,\"headers\":true}\r\n").await?;
@@ -102,8 +103,8 @@ impl Wire {
 }
 
 /// Publishes every announcement again, at once and late, without the id by which a repeat is known.
-pub(crate) async fn repeat(port: u16) -> Result<JoinHandle<()>, Failure> {
-    let (mut tap, mut out) = (Wire::connect(port).await?, Wire::connect(port).await?);
+pub(crate) async fn repeat(server: SocketAddr) -> Result<JoinHandle<()>, Failure> {
+    let (mut tap, mut out) = (Wire::connect(server).await?, Wire::connect(server).await?);
     tap.write(b"SUB noetl.commands.> 1\r\n").await?;
     Ok(tokio::spawn(async move {
         let mut seen: HashMap<Vec<u8>, usize> = HashMap::new();

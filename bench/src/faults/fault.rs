@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::Failure;
+use crate::lines::Line;
 use crate::process::Process;
-use crate::relay::Relay;
 use crate::site::Site;
 use crate::wire::{self, Wire};
 
@@ -19,6 +19,10 @@ const STILL: Duration = Duration::from_secs(14);
 
 /// How long a service stands still, or a line is cut: past what callers wait for an answer.
 const SILENT: Duration = Duration::from_secs(8);
+
+/// How long a line that comes and goes is away, and is there, and how often.
+const FLAP: Duration = Duration::from_millis(250);
+const FLAPS: usize = 16;
 
 /// How long announcements are repeated, refused, or told by a wrong clock.
 const DISTURBED: Duration = Duration::from_secs(8);
@@ -58,6 +62,10 @@ pub(crate) enum Fault {
     CutServerFromNats,
     CutWorkerFromServer,
     CutWorkerFromNats,
+    CutWorkerFromAll,
+    FlapLines,
+    LosePackets,
+    LoseServerHost,
     SkewClock,
 }
 
@@ -69,7 +77,7 @@ pub(crate) enum Struck {
 }
 
 impl Fault {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 24] = [
         Self::KillServer,
         Self::RestartServer,
         Self::PauseServer,
@@ -89,6 +97,10 @@ impl Fault {
         Self::CutServerFromNats,
         Self::CutWorkerFromServer,
         Self::CutWorkerFromNats,
+        Self::CutWorkerFromAll,
+        Self::FlapLines,
+        Self::LosePackets,
+        Self::LoseServerHost,
         Self::SkewClock,
     ];
 
@@ -113,13 +125,16 @@ impl Fault {
             Self::CutServerFromNats => "a server is cut off from NATS",
             Self::CutWorkerFromServer => "a worker is cut off from its server",
             Self::CutWorkerFromNats => "a worker is cut off from NATS",
+            Self::CutWorkerFromAll => "a worker is cut off from everything",
+            Self::FlapLines => "lines come and go",
+            Self::LosePackets => "packets are lost and late",
+            Self::LoseServerHost => "a server's host is gone without a word",
             Self::SkewClock => "a server's clock is five minutes off",
         }
     }
 
     /// Breaks it, and mends it again.
     pub(crate) async fn strike(self, site: &Site) -> Result<Struck, Failure> {
-        let lines = &site.lines;
         match self {
             Self::KillServer => killed(&site.servers[0].process).await?,
             Self::RestartServer => {
@@ -156,11 +171,11 @@ impl Fault {
                 site.database.signal_database("CONT").await?;
             }
             Self::DeleteStream => {
-                let mut wire = Wire::connect(site.nats.port).await?;
+                let mut wire = Wire::connect(site.nats.address).await?;
                 wire.ask(&format!("$JS.API.STREAM.DELETE.{STREAM}"), &json!({})).await?;
             }
             Self::RepeatAnnouncements => {
-                let repeating = wire::repeat(site.nats.port).await?;
+                let repeating = wire::repeat(site.nats.address).await?;
                 tokio::time::sleep(DISTURBED).await;
                 repeating.abort();
             }
@@ -169,10 +184,21 @@ impl Fault {
                 tokio::time::sleep(DISTURBED).await;
                 resized(site, before["max_bytes"].clone(), before["discard"].clone()).await?;
             }
-            Self::CutServerFromDatabase => cut(&lines.server_to_database).await,
-            Self::CutServerFromNats => cut(&lines.server_to_nats).await,
-            Self::CutWorkerFromServer => cut(&lines.worker_to_server).await,
-            Self::CutWorkerFromNats => cut(&lines.worker_to_nats).await,
+            Self::CutServerFromDatabase => cut(site, &[Line::ServerToDatabase], SILENT).await?,
+            Self::CutServerFromNats => cut(site, &[Line::ServerToNats], SILENT).await?,
+            Self::CutWorkerFromServer => cut(site, &[Line::WorkerToServer], SILENT).await?,
+            Self::CutWorkerFromNats => cut(site, &[Line::WorkerToNats], SILENT).await?,
+            Self::CutWorkerFromAll => {
+                cut(site, &[Line::WorkerToServer, Line::WorkerToNats], STILL).await?;
+            }
+            Self::FlapLines => {
+                for _ in 0..FLAPS {
+                    cut(site, &[Line::ServerToDatabase, Line::WorkerToServer], FLAP).await?;
+                    tokio::time::sleep(FLAP).await;
+                }
+            }
+            Self::LosePackets => return spoiled(site).await,
+            Self::LoseServerHost => return lost(site).await,
             Self::SkewClock => return skewed(&site.servers[1].process).await,
         }
         Ok(Struck::Done)
@@ -191,15 +217,53 @@ async fn paused(process: &Process) -> Result<(), Failure> {
     process.signal("CONT").await
 }
 
-async fn cut(line: &Relay) {
-    line.cut(true);
-    tokio::time::sleep(SILENT).await;
-    line.cut(false);
+async fn cut(site: &Site, lines: &[Line], lasts: Duration) -> Result<(), Failure> {
+    for line in lines {
+        site.lines.cut(*line, true).await?;
+    }
+    tokio::time::sleep(lasts).await;
+    for line in lines {
+        site.lines.cut(*line, false).await?;
+    }
+    Ok(())
+}
+
+/// Lets the lines of a server, of a worker and of the database lose packets.
+async fn spoiled(site: &Site) -> Result<Struck, Failure> {
+    let Some(hosts) = site.lines.hosts() else { return Ok(without_hosts()) };
+    let spoiled = ["server-1", "worker-3", "postgres"];
+    let can = hosts.spoil(&spoiled).await?;
+    if can {
+        tokio::time::sleep(STILL).await;
+    }
+    hosts.clear(&spoiled).await?;
+    match can {
+        true => Ok(Struck::Done),
+        false => Ok(Struck::Skipped("this kernel has no netem".to_owned())),
+    }
+}
+
+/// A server that ends while nothing of it is heard: nobody is told that its connections are over.
+async fn lost(site: &Site) -> Result<Struck, Failure> {
+    let Some(hosts) = site.lines.hosts() else { return Ok(without_hosts()) };
+    let (server, process) = ("server-1", &site.servers[0].process);
+    let others = hosts.others(server);
+    hosts.cut(server, &others).await?;
+    process.kill().await;
+    // What a kernel says for a process that is gone is not heard either, however often it says so.
+    tokio::time::sleep(STILL).await;
+    hosts.mend(server, &others).await?;
+    process.start_again().await?;
+    Ok(Struck::Done)
+}
+
+fn without_hosts() -> Struck {
+    Struck::Skipped("there are no network namespaces here".to_owned())
 }
 
 /// Lets the stream keep so many bytes and do this when it is full; returns how it was.
 async fn resized(site: &Site, bytes: Value, discard: Value) -> Result<Value, Failure> {
-    let mut wire = Wire::connect(site.nats.port).await?;
+    let mut wire = Wire::connect(site.nats.address).await?;
     let found = wire.ask(&format!("$JS.API.STREAM.INFO.{STREAM}"), &json!({})).await?;
     let mut config = found["config"].clone();
     config["max_bytes"] = bytes;

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::Failure;
 use crate::chance::Chance;
-use crate::servers::Server;
+use crate::process::Server;
 
 /// Callers, and how many executions each has under way.
 const CALLERS: usize = 4;
@@ -30,6 +30,9 @@ pub(crate) const PATH: &str = "soak/fan";
 /// How long a caller waits before it comes again.
 const REST: Duration = Duration::from_millis(200);
 
+/// How often it is tried to register a playbook.
+const REGISTERED_MAX: usize = 20;
+
 /// Callers at work.
 pub(crate) struct Load {
     is_over: Arc<AtomicBool>,
@@ -42,8 +45,7 @@ impl Load {
         servers: Vec<Arc<Server>>,
         chance: &mut Chance,
     ) -> Result<Self, Failure> {
-        let Some(client) = servers[0].client().await else { return Err("no server".into()) };
-        client.register(&RegisterRequest::playbook(playbook()), false).await?;
+        register(&servers[0], playbook()).await?;
         let (is_over, started) = (Arc::new(AtomicBool::new(false)), Arc::<AtomicUsize>::default());
         let mut callers = JoinSet::new();
         for _ in 0..CALLERS {
@@ -63,10 +65,32 @@ impl Load {
         self.started.load(Ordering::Relaxed)
     }
 
+    /// Waits until anything runs: what is broken before that shows nothing.
+    pub(crate) async fn begun(&self) {
+        while self.started() == 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     /// Stops it. Returns every execution whose start was answered.
     pub(crate) async fn stop(self) -> Result<Vec<ExecutionId>, Failure> {
         self.is_over.store(true, Ordering::Relaxed);
         Ok(self.callers.join_all().await.into_iter().flatten().collect())
+    }
+}
+
+/// Registers a playbook. A connection of before a fault may be lost without a word, so it is tried again.
+pub(crate) async fn register(server: &Server, playbook: String) -> Result<(), Failure> {
+    let request = RegisterRequest::playbook(playbook);
+    let mut tries = 1;
+    loop {
+        let Some(client) = server.client().await else { return Err("no server".into()) };
+        match client.register(&request, false).await {
+            Ok(_) => return Ok(()),
+            Err(error) if tries == REGISTERED_MAX => return Err(error.into()),
+            Err(_) => tokio::time::sleep(REST).await,
+        }
+        tries += 1;
     }
 }
 

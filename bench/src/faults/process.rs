@@ -1,6 +1,5 @@
 //! Processes of the program, to be killed, paused and started again as they were.
 
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -17,8 +16,8 @@ const STARTS_MAX: usize = 60;
 /// How one is started.
 #[derive(Clone)]
 pub(crate) struct Recipe {
-    pub(crate) program: PathBuf,
-    pub(crate) arguments: Vec<String>,
+    /// The program and its arguments.
+    pub(crate) words: Vec<String>,
     pub(crate) settings: Vec<(String, String)>,
     /// What its line begins with when it is ready.
     pub(crate) sign: &'static str,
@@ -51,7 +50,7 @@ impl Process {
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        Err(format!("{} did not start", self.recipe.arguments.join(" ")).into())
+        Err(format!("{} did not start", self.recipe.words.join(" ")).into())
     }
 
     pub(crate) async fn is_running(&self) -> bool {
@@ -83,8 +82,8 @@ impl Process {
     }
 
     async fn try_start(&self, settings: &[(&str, &str)]) -> Result<Option<Child>, Failure> {
-        let mut child = Command::new(&self.recipe.program)
-            .args(&self.recipe.arguments)
+        let mut child = Command::new(&self.recipe.words[0])
+            .args(&self.recipe.words[1..])
             .envs(self.recipe.settings.iter().map(|(name, value)| (name, value)))
             .envs(settings.iter().copied())
             .stderr(Stdio::piped())

@@ -1,41 +1,18 @@
 //! Two servers, three workers, a database and a bus under work, and everything that can happen to them,
-//! one after the other. Afterwards everything has ended and every log is verified.
-//!
-//! Where `noetl-soak` kills at random, this breaks each thing in each way once. What it says is a line
-//! per fault on stderr and one JSON line on stdout; it fails when anything is wrong.
+//! one after the other.
 
-#[path = "../soak/chance.rs"]
-mod chance;
-mod faults;
-#[path = "../soak/load.rs"]
-mod load;
-mod process;
-mod relay;
-mod services;
-mod site;
-#[path = "../soak/verdict.rs"]
-mod verdict;
-mod wire;
-
-/// What the load calls: the same as elsewhere, started otherwise.
-mod servers {
-    pub(crate) use crate::process::Server;
-}
-
-use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
 use noetl_model::ExecutionId;
 use noetl_store::Executions;
 use noetl_store_postgres::{Options, PostgresStore};
 
 use crate::chance::Chance;
-use crate::faults::{Fault, Struck};
+use crate::fault::{Fault, Struck};
 use crate::load::{Load, STEPS};
 use crate::site::Site;
 use crate::verdict::Verdict;
+use crate::{Failure, Ground, say};
 
 /// How long everything may take to end once nothing is broken any more.
 const END_MAX: Duration = Duration::from_secs(180);
@@ -43,48 +20,28 @@ const END_MAX: Duration = Duration::from_secs(180);
 /// How long the work of one fault may take to be taken in.
 const WORK_MAX: Duration = Duration::from_secs(600);
 
-/// What to run.
-#[derive(Debug, Parser)]
-#[command(name = "noetl-chaos")]
-struct Arguments {
-    /// The program.
-    #[arg(long)]
-    noetl: PathBuf,
-    /// Where the scripts are that start and stop Postgres and NATS.
-    #[arg(long)]
-    services: PathBuf,
-    /// Where both keep what they have.
-    #[arg(long)]
-    directory: PathBuf,
+/// What to break, under how much work.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
     /// Steps that are run during each fault, at least.
     #[arg(long, default_value_t = 10_000)]
     steps: usize,
     /// Only faults whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
-    /// What chance begins with.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
 }
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-fn main() -> Result<ExitCode, Failure> {
-    let arguments = Arguments::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let verdict = runtime.block_on(break_all(&arguments))?;
-    verdict.print(arguments.seed);
-    Ok(if verdict.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-async fn break_all(arguments: &Arguments) -> Result<Verdict, Failure> {
-    let mut chance = Chance::new(arguments.seed);
-    let site = Site::start(&arguments.noetl, &arguments.services, &arguments.directory).await?;
+pub(crate) async fn run(
+    ground: &Ground,
+    arguments: &Arguments,
+    chance: &mut Chance,
+) -> Result<Verdict, Failure> {
+    let site = Site::start(ground).await?;
     let store = PostgresStore::open(Options::new(&site.database.url)?.migrate(false)).await?;
     let (mut acknowledged, mut struck) = (Vec::new(), 0);
     for fault in Fault::ALL.into_iter().filter(|it| it.name().contains(&arguments.only)) {
         let work = Work { steps: arguments.steps, store: &store };
-        struck += usize::from(work.during(fault, &site, &mut chance, &mut acknowledged).await?);
+        struck += usize::from(work.during(fault, &site, chance, &mut acknowledged).await?);
     }
     let mut verdict = Verdict::of(&site.database.url, &acknowledged, END_MAX).await?;
     verdict.kills = struck;
@@ -148,9 +105,4 @@ impl Work<'_> {
         }
         Ok(())
     }
-}
-
-#[expect(clippy::print_stderr, reason = "the report is what this program is for")]
-fn say(line: &str) {
-    eprintln!("{line}");
 }

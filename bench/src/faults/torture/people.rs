@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use noetl_api::catalog::RegisterRequest;
 use noetl_api::execute::{Dedup, ExecuteRequest};
 use noetl_api::executions::AnswerRequest;
 use noetl_api::{Client, ClientError};
@@ -14,8 +13,10 @@ use tokio::task::JoinSet;
 
 use crate::Failure;
 use crate::chance::Chance;
-use crate::order::{CALLS_MAX, Call, Made, Seen, is_in_order};
-use crate::servers::Server;
+use crate::load::register;
+use crate::process::Server;
+
+use super::order::{CALLS_MAX, Call, Made, Seen, is_in_order};
 
 /// Executions under way at a time.
 const GROUPS: usize = 4;
@@ -62,8 +63,7 @@ impl People {
         servers: &[Arc<Server>],
         chance: &mut Chance,
     ) -> Result<Self, Failure> {
-        let Some(client) = servers[0].client().await else { return Err("no server".into()) };
-        client.register(&RegisterRequest::playbook(PLAYBOOK.to_owned()), false).await?;
+        register(&servers[0], PLAYBOOK.to_owned()).await?;
         let is_over = Arc::new(AtomicBool::new(false));
         let began = Instant::now();
         let mut groups = JoinSet::new();

@@ -1,36 +1,44 @@
 //! The database and the bus, by the scripts that start and stop them.
 
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use tokio::process::Command;
 
-use crate::Failure;
+use crate::hosts::Place;
 use crate::process::signal;
+use crate::{Failure, Ground};
 
 /// A service with a directory of its own, removed with this.
 pub(crate) struct Service {
     script: PathBuf,
     directory: PathBuf,
-    pub(crate) port: u16,
+    place: Place,
+    pub(crate) address: SocketAddr,
     pub(crate) url: String,
 }
 
 impl Service {
-    pub(crate) async fn start(script: &Path, directory: PathBuf) -> Result<Self, Failure> {
-        let mut service =
-            Self { script: script.to_owned(), directory, port: 0, url: String::new() };
+    /// Starts the one that a script of this name is about.
+    pub(crate) async fn start(ground: &Ground, name: &str, place: Place) -> Result<Self, Failure> {
+        let script = ground.services.join(format!("{name}.sh"));
+        let directory = ground.directory.join(name);
+        let address = SocketAddr::new(place.address, 0);
+        let mut service = Self { script, directory, place, address, url: String::new() };
         service.url = service.run(&["start"], &[]).await?;
-        let after_host = service.url.rsplit(':').next().unwrap_or_default();
-        let port: String = after_host.chars().take_while(char::is_ascii_digit).collect();
-        service.port = port.parse().map_err(|_| format!("no port in {}", service.url))?;
+        let host = service.url.split("://").nth(1).and_then(|it| it.split('/').next());
+        let host = host.and_then(|it| it.rsplit('@').next()).unwrap_or_default();
+        service.address = host.parse().map_err(|_| format!("no address in {}", service.url))?;
         Ok(service)
     }
 
     /// Runs the script with what stands before the directory and what follows it.
     pub(crate) async fn run(&self, before: &[&str], after: &[&str]) -> Result<String, Failure> {
-        let mut command = Command::new(&self.script);
-        command.args(before).arg(&self.directory).args(after).stderr(Stdio::inherit());
+        let words = self.place.words(&self.script.to_string_lossy(), before);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).arg(&self.directory).args(after).stderr(Stdio::inherit());
+        command.env("NOETL_SERVICES_ADDRESS", self.place.address.to_string());
         let output = command.output().await?;
         if !output.status.success() {
             return Err(format!("{} {} failed", self.script.display(), before.join(" ")).into());
@@ -38,9 +46,9 @@ impl Service {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// The same URL by way of another port.
-    pub(crate) fn by(&self, port: u16) -> String {
-        self.url.replacen(&format!(":{}", self.port), &format!(":{port}"), 1)
+    /// The same URL by way of another address.
+    pub(crate) fn by(&self, address: SocketAddr) -> String {
+        self.url.replacen(&self.address.to_string(), &address.to_string(), 1)
     }
 
     /// Sends a signal to all processes of a database.
@@ -58,9 +66,9 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // What is left of it is in a temporary directory.
-        let _ =
-            std::process::Command::new(&self.script).arg("remove").arg(&self.directory).status();
+        // What is left of it, as a disk of its own, is for whoever made the directory.
+        let mut command = std::process::Command::new(&self.script);
+        let _ = command.arg("remove").arg(&self.directory).stderr(Stdio::null()).status();
     }
 }
 

@@ -30,7 +30,10 @@ pub(crate) struct Verdict {
     again: usize,
     /// Executions that had not ended when patience did, and could still go on.
     unfinished: usize,
-    problems: Vec<String>,
+    pub(crate) problems: Vec<String>,
+    /// What else is told in words.
+    #[serde(skip)]
+    pub(crate) notes: Vec<String>,
 }
 
 impl Verdict {
@@ -69,7 +72,22 @@ impl Verdict {
         for row in found.values().filter(|row| *row.path == *PATH) {
             verdict.look_at(&store, row).await?;
         }
+        verdict.hold_against_rows(&store).await?;
         Ok(verdict)
+    }
+
+    /// Looks for what does not fit in the database, whatever was run.
+    async fn hold_against_rows(&mut self, store: &PostgresStore) -> Result<(), Failure> {
+        let mut after = ExecutionId::new(i64::MIN);
+        loop {
+            let verified = noetl_control::verify(store, after, PAGE).await?;
+            let found = verified.problems.into_iter();
+            self.problems.extend(found.map(|it| format!("{}: {}", it.execution, it.message)));
+            match verified.last {
+                Some(last) => after = last,
+                None => return Ok(()),
+            }
+        }
     }
 
     pub(crate) fn is_good(&self) -> bool {
@@ -153,8 +171,8 @@ impl Verdict {
             self.again,
             self.unfinished
         );
-        for problem in self.problems.iter().take(TOLD_MAX) {
-            eprintln!("  {problem}");
+        for line in self.notes.iter().chain(self.problems.iter().take(TOLD_MAX)) {
+            eprintln!("  {line}");
         }
         let verdict = if self.is_good() { "all logs are sound" } else { "something is wrong" };
         eprintln!("{verdict}: {} problems", self.problems.len());

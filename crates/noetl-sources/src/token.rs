@@ -1,0 +1,87 @@
+//! Tokens that somebody gives out for a while, asked for over HTTP.
+
+use std::time::Duration;
+
+use noetl_fence::Fence;
+use noetl_model::Value;
+use reqwest::{Client, RequestBuilder, Url};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::source::{SourceError, chain};
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long before its end a token is not used any more.
+const MARGIN: Duration = Duration::from_secs(60);
+
+/// How many redirects are followed: who gives out tokens has none.
+const REDIRECTS_MAX: usize = 3;
+
+/// A client that reaches what this fence lets through.
+pub(crate) fn client(fence: &Fence) -> Result<Client, SourceError> {
+    // Fails only when another part of the program chose a provider before, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::builder().connect_timeout(Duration::from_secs(5));
+    let client = fence.around(client.redirect(fence.redirects(REDIRECTS_MAX))).build();
+    client.map_err(|error| SourceError::Settings(chain("no client can be made", &error)))
+}
+
+/// Whether an address that a setting names is one, and may be asked.
+pub(crate) fn check(setting: &str, address: &str, fence: &Fence) -> Result<(), SourceError> {
+    let wrong = |message: String| SourceError::Settings(format!("`{setting}`: {message}"));
+    let address = address.parse::<Url>().map_err(|error| wrong(error.to_string()))?;
+    fence.check(&address).map_err(|error| wrong(error.to_string()))
+}
+
+/// A token, kept until shortly before its end.
+#[derive(Default)]
+pub(crate) struct Kept(Mutex<Option<(String, Instant)>>);
+
+impl Kept {
+    /// The token, or another one that is asked for so.
+    pub(crate) async fn get(
+        &self,
+        request: impl FnOnce() -> Result<RequestBuilder, SourceError>,
+    ) -> Result<String, SourceError> {
+        // Held while it is asked for: who waits is given the same.
+        let mut kept = self.0.lock().await;
+        if let Some((token, until)) = &*kept
+            && Instant::now() < *until
+        {
+            return Ok(token.clone());
+        }
+        let (token, lasts) = ask(request()?).await?;
+        *kept = Some((token.clone(), Instant::now() + lasts.saturating_sub(MARGIN)));
+        Ok(token)
+    }
+
+    /// Does not use it again.
+    pub(crate) async fn forget(&self) {
+        *self.0.lock().await = None;
+    }
+}
+
+/// A token, and how long it is good.
+async fn ask(request: RequestBuilder) -> Result<(String, Duration), SourceError> {
+    let away = |error: reqwest::Error| {
+        SourceError::Away(chain("no token is given out", &error.without_url()))
+    };
+    let answer = request.timeout(TIMEOUT).send().await.map_err(away)?;
+    let status = answer.status();
+    let said: Value = answer.json().await.unwrap_or_default();
+    if !status.is_success() {
+        let reason = said.get("error_description").or_else(|| said.get("error"));
+        let reason = reason.and_then(Value::as_str).unwrap_or("no reason given");
+        let message = format!("no token is given out: {status}: {reason}");
+        return Err(match status.is_client_error() {
+            true => SourceError::Settings(message),
+            false => SourceError::Away(message),
+        });
+    }
+    let Some(token) = said.get("access_token").and_then(Value::as_str) else {
+        return Err(SourceError::Away("who gives out tokens answers without one".to_owned()));
+    };
+    let lasts = said.get("expires_in").and_then(Value::as_u64).unwrap_or(0);
+    Ok((token.to_owned(), Duration::from_secs(lasts)))
+}
