@@ -50,6 +50,7 @@ mod steer;
 mod stores;
 mod stream;
 mod subscriptions;
+mod tenants;
 mod tls;
 mod traces;
 mod ui;
