@@ -25,6 +25,7 @@ mod intake;
 mod internal;
 mod keychain;
 mod leases;
+mod limits;
 mod logs;
 mod metrics;
 mod objects;

@@ -13,14 +13,14 @@ use rusqlite::{Connection, OpenFlags};
 const OTHERS: [&str; 4] = ["leader", "secret_audit", "blob", "blob_data"];
 
 /// A second connection to a store's file.
-pub(super) struct Database {
+pub(crate) struct Database {
     connection: Connection,
     version: i64,
     tables: BTreeMap<String, u64>,
 }
 
 impl Database {
-    pub(super) fn open(file: &Path) -> Self {
+    pub(crate) fn open(file: &Path) -> Self {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(file, flags).expect("a store's file");
         let mut database = Self { connection, version: -1, tables: BTreeMap::new() };
@@ -30,13 +30,13 @@ impl Database {
     }
 
     /// Takes what there is for what should be there.
-    pub(super) fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         self.version = self.data_version();
         self.tables = self.read();
     }
 
     /// The tables that are not as they were; then they are looked at again.
-    pub(super) fn changed(&mut self) -> Option<String> {
+    pub(crate) fn changed(&mut self) -> Option<String> {
         let version = self.data_version();
         if version == self.version {
             return None;
