@@ -9,6 +9,7 @@ mod partitions;
 mod pooled;
 mod replay;
 mod replicas;
+mod reported_faults;
 mod sharded;
 mod tail;
 mod traffic;
