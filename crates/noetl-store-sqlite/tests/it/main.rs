@@ -1,5 +1,6 @@
 //! The embedded store, from outside.
 
+mod audit;
 mod conformance;
 mod durability;
 mod opening;
