@@ -58,3 +58,4 @@ mod ui;
 mod vars;
 mod webhooks;
 mod why;
+mod wire;

@@ -14,4 +14,5 @@ mod reported_faults;
 mod sharded;
 mod tail;
 mod traffic;
+mod upgrade;
 mod verify;

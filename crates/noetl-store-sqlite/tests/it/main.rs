@@ -7,6 +7,7 @@ mod opening;
 mod replay;
 mod retention;
 mod traffic;
+mod upgrade;
 mod verify;
 
 use noetl_store_sqlite::{Options, SqliteStore};
