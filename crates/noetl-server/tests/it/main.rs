@@ -41,6 +41,7 @@ mod published_gui;
 mod published_gui_keeping;
 mod published_system;
 mod replay;
+mod reported_faults;
 mod results;
 mod roles;
 mod running;
