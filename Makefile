@@ -66,7 +66,11 @@ sim: ## the control plane on simulated time with everything going wrong, for eac
 torture: ## everything broken at random under load for MINUTES (60), and callers' words held against each other (SEED)
 	@scripts/torture.sh
 
+backup-drill: ## copy what runs, destroy it and go on with the copy elsewhere, on SQLite and Postgres
+	@$(MAKE) build
+	@scripts/backup-drill.sh
+
 clean: ## remove what was built
 	cargo clean
 
-.PHONY: help run web build test verify bench bench-peers bench-check bench-report test-long web-long pictures fuzz-api check-deploy soak chaos sim torture clean
+.PHONY: help run web build test verify bench bench-peers bench-check bench-report test-long web-long pictures fuzz-api check-deploy soak chaos sim torture backup-drill clean

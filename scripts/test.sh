@@ -44,6 +44,7 @@ stage "web build" scripts/web.sh if-there
 # Together with what chaos needs, in the words chaos uses: another choice of packages would build much of it again.
 stage "release build" cargo build --locked --release --package noetl-cli --package noetl-bench --bin noetl --bin noetl-faults
 stage "smoke" scripts/smoke.sh "$(target_dir)/release/noetl"
+stage "backup drill" scripts/backup-drill.sh "$(target_dir)/release/noetl"
 stage "web" scripts/test-web.sh "$(target_dir)/release/noetl"
 # Always the same questions here; `make fuzz-api` asks others every time.
 if [ "${NOETL_TEST_SERVICES:-}" != off ]; then

@@ -75,7 +75,7 @@ fn oidc() -> Result<Oidc, Failure> {
         issuer: needed("NOETL_OIDC_ISSUER", "https://id.example")?,
         audience: needed("NOETL_OIDC_AUDIENCE", "noetl")?,
         roles_claim: setting("NOETL_OIDC_ROLES_CLAIM").unwrap_or_else(|| "roles".to_owned()),
-        tenant_claim: setting("NOETL_OIDC_TENANT_CLAIM").unwrap_or_else(|| "tenant".to_owned()),
+        tenant_claim: setting("NOETL_OIDC_TENANT_CLAIM"),
         client_id: setting("NOETL_OIDC_CLIENT_ID"),
     };
     // Whoever can change what comes over http could give keys of their own.

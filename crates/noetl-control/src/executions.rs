@@ -155,8 +155,10 @@ impl Executions {
         request: StartRequest,
     ) -> Result<Ready, StartError> {
         let entry = self.find(tenant, &request).await?;
-        let trace =
-            self.trace_of(request.trace, request.parent).await.map_err(StartError::Store)?;
+        let trace = self
+            .trace_of(tenant, request.trace, request.parent)
+            .await
+            .map_err(StartError::Store)?;
         let start = Start {
             catalog: entry.id,
             path: Arc::from(entry.path.as_str()),
@@ -177,12 +179,20 @@ impl Executions {
     /// The span an execution is below.
     pub(crate) async fn trace_of(
         &self,
+        tenant: &Tenant,
         said: TraceOf,
         parent: Option<ExecutionId>,
     ) -> Result<Option<TraceContext>, StoreError> {
         if let TraceOf::Said(context) = said {
             return Ok(Some(context));
         }
+        // An execution of another tenant is as good as none: nothing of it may be learnt by naming it.
+        let parent = match parent {
+            Some(parent) if self.store.tenant_of(parent).await?.as_ref() == Some(tenant) => {
+                Some(parent)
+            }
+            _ => None,
+        };
         if let Some(parent) = parent {
             let began = self.beginning(parent).await?;
             if let Some(context) = began.and_then(|began| began.trace) {

@@ -65,8 +65,9 @@ pub struct OidcSettings {
     pub audience: String,
     /// The claim that lists roles; a dot goes into an object.
     pub roles_claim: String,
-    /// The claim that names the tenant.
-    pub tenant_claim: String,
+    /// The claim that names the tenant. A token without it is refused where the claim is given here.
+    /// Default: `tenant`, and whoever has none is of the default tenant.
+    pub tenant_claim: Option<String>,
     /// As whom the web page signs people in there. Default: not at all, so that they bring a token.
     pub client_id: Option<String>,
 }
@@ -144,7 +145,7 @@ impl Oidc {
     pub(crate) async fn caller(&self, token: &str) -> Result<Caller, OidcError> {
         let settings = &self.0.settings;
         let claims = self.verified(token, Some(&settings.audience)).await?;
-        Ok(caller_of(settings, &claims))
+        caller_of(settings, &claims)
     }
 
     /// What a token of the provider says, whomever it is for.
@@ -288,7 +289,7 @@ impl Issuers {
             issuer: issuer.to_owned(),
             audience: String::new(),
             roles_claim: String::new(),
-            tenant_claim: String::new(),
+            tenant_claim: None,
             client_id: None,
         };
         let provider = Oidc::behind(settings, self.fence.clone())?;
@@ -315,11 +316,9 @@ fn found(set: &JwkSet, id: Option<&str>, algorithm: Algorithm) -> Option<Jwk> {
     }
 }
 
-fn caller_of(settings: &OidcSettings, claims: &Value) -> Caller {
+fn caller_of(settings: &OidcSettings, claims: &Value) -> Result<Caller, OidcError> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     let name = text("preferred_username").or(text("email")).or(text("sub")).unwrap_or("somebody");
-    let tenant = at(claims, &settings.tenant_claim).and_then(Value::as_str);
-    let tenant = tenant.filter(|tenant| !tenant.trim().is_empty() && !tenant.contains('\0'));
     let named = at(claims, &settings.roles_claim);
     let names: Vec<&str> = match named {
         Some(Value::String(list)) => list.split([' ', ',']).collect(),
@@ -327,10 +326,24 @@ fn caller_of(settings: &OidcSettings, claims: &Value) -> Caller {
         _ => Vec::new(),
     };
     let roles = names.into_iter().filter_map(|name| name.parse::<Role>().ok());
-    Caller {
+    Ok(Caller {
         name: name.into(),
-        tenant: tenant.map(Tenant::new).unwrap_or_default(),
+        tenant: tenant_of(settings, claims)?,
         roles: roles.map(Roles::of).fold(Roles::NONE, Roles::and),
+    })
+}
+
+/// Whose rows the holder of a token sees. The default tenant looks after what all of them share, so
+/// nobody becomes one of it by a claim that was forgotten or cannot be read.
+fn tenant_of(settings: &OidcSettings, claims: &Value) -> Result<Tenant, OidcError> {
+    let name = settings.tenant_claim.as_deref().unwrap_or("tenant");
+    match at(claims, name) {
+        Some(Value::String(tenant)) if !tenant.trim().is_empty() && !tenant.contains('\0') => {
+            Ok(Tenant::new(tenant))
+        }
+        None if settings.tenant_claim.is_none() => Ok(Tenant::default()),
+        None => Err(refused(&format!("it has no claim '{name}', which names the tenant"))),
+        Some(_) => Err(refused(&format!("its claim '{name}' names no tenant"))),
     }
 }
 
@@ -356,8 +369,11 @@ mod tests {
             issuer: "https://id.example".into(),
             audience: "noetl".into(),
             roles_claim: "roles".into(),
-            tenant_claim: "tenant".into(),
+            tenant_claim: None,
             client_id: None,
+        };
+        let caller_of = |settings: &OidcSettings, claims: &Value| {
+            caller_of(settings, claims).expect("a caller")
         };
         let claims = json!({
             "sub": "7", "email": "ada@example.org", "roles": ["viewer", "boss", "worker"],
@@ -367,11 +383,38 @@ mod tests {
         assert_eq!((&*caller.name, caller.tenant.as_str()), ("ada@example.org", "acme"));
         assert_eq!(caller.roles, Roles::of(Role::Viewer).and(Roles::of(Role::Worker)));
         settings.roles_claim = "realm_access.roles".into();
-        settings.tenant_claim = "https://n/t".into();
+        settings.tenant_claim = Some("https://n/t".into());
         let caller = caller_of(&settings, &claims);
         assert_eq!(caller.roles, Roles::of(Role::Operator).and(Roles::of(Role::Admin)));
         assert_eq!(caller.tenant.as_str(), "other");
         settings.roles_claim = "nothing".into();
         assert_eq!(caller_of(&settings, &claims).roles, Roles::NONE);
+    }
+
+    #[test]
+    fn nobody_is_of_the_default_tenant_by_mistake() {
+        let mut settings = OidcSettings {
+            issuer: "https://id.example".into(),
+            audience: "noetl".into(),
+            roles_claim: "roles".into(),
+            tenant_claim: None,
+            client_id: None,
+        };
+        let of = |settings: &OidcSettings, claims: Value| {
+            caller_of(settings, &claims).map(|caller| caller.tenant.to_string())
+        };
+        assert_eq!(of(&settings, json!({"sub": "7"})).expect("a caller"), Tenant::DEFAULT);
+        settings.tenant_claim = Some("org".into());
+        assert_eq!(of(&settings, json!({"org": "acme"})).expect("a caller"), "acme");
+        let missing = of(&settings, json!({"sub": "7", "tenant": "acme"})).expect_err("refused");
+        assert!(missing.to_string().contains("it has no claim 'org'"), "{missing}");
+        for unreadable in [json!(""), json!(" "), json!(7), json!(["acme"]), json!(null)] {
+            for claim in [None, Some("org".to_owned())] {
+                settings.tenant_claim = claim;
+                let name = settings.tenant_claim.as_deref().unwrap_or("tenant");
+                let refused = of(&settings, json!({name: unreadable})).expect_err("refused");
+                assert!(refused.to_string().contains("names no tenant"), "{refused}");
+            }
+        }
     }
 }

@@ -17,26 +17,28 @@ impl Due for PostgresStore {
     async fn take_due(&self, limit: usize, lease_for: Duration) -> Result<Vec<DueRow>, StoreError> {
         let sql = include_str!("../queries/due_take.sql");
         let make = || sqlx::query(sql).bind(rows(limit)).bind(interval(lease_for));
-        self.change("take what is due", make, due).await
+        self.reserved().change("take what is due", make, due).await
     }
 
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         let sql = "select min(ready_at) from noetl.due";
-        let next: Option<Option<At>> =
-            self.one("read what is due next", || sqlx::query(sql), |row| row.try_get(0)).await?;
+        let next: Option<Option<At>> = self
+            .reserved()
+            .one("read what is due next", || sqlx::query(sql), |row| row.try_get(0))
+            .await?;
         Ok(next.flatten().map(|at| at.0))
     }
 
     async fn done(&self, ids: &[DueId]) -> Result<usize, StoreError> {
         let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
         let sql = "delete from noetl.due where id = any ($1)";
-        self.touch("remove what is delivered", || sqlx::query(sql).bind(&ids)).await
+        self.reserved().touch("remove what is delivered", || sqlx::query(sql).bind(&ids)).await
     }
 
     async fn put_off(&self, id: DueId, until: Timestamp) -> Result<bool, StoreError> {
         let sql = "update noetl.due set ready_at = $2 where id = $1";
         let make = || sqlx::query(sql).bind(id.get()).bind(At::within(until));
-        Ok(self.touch("put off what is due", make).await? == 1)
+        Ok(self.reserved().touch("put off what is due", make).await? == 1)
     }
 
     async fn have_sent(
@@ -48,12 +50,16 @@ impl Due for PostgresStore {
                    where execution_id = any ($2) and kind = $1 order by execution_id";
         let executions: Vec<i64> = executions.iter().map(|id| id.get()).collect();
         let make = || sqlx::query(sql).bind(plain(kind)).bind(&executions);
-        self.list("look for what is due", make, |row| Ok(ExecutionId::new(row.try_get(0)?))).await
+        self.reserved()
+            .list("look for what is due", make, |row| Ok(ExecutionId::new(row.try_get(0)?)))
+            .await
     }
 
     async fn due_of(&self, execution: ExecutionId) -> Result<Vec<DueRow>, StoreError> {
         let sql = include_str!("../queries/due_of.sql");
-        self.list("list what is due", || sqlx::query(sql).bind(execution.get()), due).await
+        self.reserved()
+            .list("list what is due", || sqlx::query(sql).bind(execution.get()), due)
+            .await
     }
 }
 

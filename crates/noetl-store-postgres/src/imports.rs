@@ -90,7 +90,7 @@ impl<'a> Importer<'a> {
     }
 
     /// A statement as this connection takes it.
-    fn query<'q>(&self, sql: &'static str) -> crate::store::Statement<'q> {
+    fn query<'q>(&self, sql: &'static str) -> crate::line::Statement<'q> {
         sqlx::query(sql).persistent(!self.store.how().speaker.is_pooled)
     }
 

@@ -12,7 +12,7 @@ use sqlx::{PgConnection, Row};
 use crate::PostgresStore;
 use crate::column::{At, interval};
 use crate::error::{Fate, fate, store_error, write_error};
-use crate::store::Statement;
+use crate::line::Statement;
 
 const ACQUIRE: &str = "acquire a lease";
 
@@ -24,7 +24,7 @@ impl Leases for PostgresStore {
         holder: &str,
         ttl: Duration,
     ) -> Result<Option<Lease>, StoreError> {
-        let taken = self.change(ACQUIRE, || acquire(name, holder, ttl), lease).await?;
+        let taken = self.reserved().change(ACQUIRE, || acquire(name, holder, ttl), lease).await?;
         Ok(taken.into_iter().next())
     }
 
@@ -34,23 +34,23 @@ impl Leases for PostgresStore {
             let query = sqlx::query(sql).bind(&held.name).bind(&held.holder);
             query.bind(held.epoch).bind(interval(ttl))
         };
-        Ok(self.touch("renew a lease", make).await? == 1)
+        Ok(self.reserved().touch("renew a lease", make).await? == 1)
     }
 
     async fn release(&self, held: &Lease) -> Result<bool, StoreError> {
         let sql = include_str!("../queries/leader_release.sql");
         let make = || sqlx::query(sql).bind(&held.name).bind(&held.holder).bind(held.epoch);
-        Ok(self.touch("release a lease", make).await? == 1)
+        Ok(self.reserved().touch("release a lease", make).await? == 1)
     }
 
     async fn lease(&self, name: &str) -> Result<Option<Lease>, StoreError> {
         let sql = "select name, holder, epoch, until from noetl.leader \
                    where name = $1 and until > now()";
-        self.one("read a lease", || sqlx::query(sql).bind(name), lease).await
+        self.reserved().one("read a lease", || sqlx::query(sql).bind(name), lease).await
     }
 
     async fn live(&self, prefix: &str) -> Result<Vec<Lease>, StoreError> {
-        self.list("list leases", || live(prefix), lease).await
+        self.reserved().list("list leases", || live(prefix), lease).await
     }
 
     async fn acquire_any(
@@ -61,7 +61,7 @@ impl Leases for PostgresStore {
         ttl: Duration,
     ) -> Result<Option<(u16, Lease)>, StoreError> {
         let failed = |error| write_error(ACQUIRE, error);
-        let mut transaction = self.begin(ACQUIRE).await?;
+        let mut transaction = self.reserved().begin(ACQUIRE).await?;
         // Holders of one prefix take their turns; without that all of them would go for one number.
         let lock = "select pg_advisory_xact_lock(hashtextextended('noetl.leader/' || $1, 0))";
         sqlx::query(lock)

@@ -23,6 +23,7 @@ mod imports;
 mod inspect;
 mod keychain;
 mod leases;
+mod line;
 mod listen;
 mod logs;
 mod migrate;

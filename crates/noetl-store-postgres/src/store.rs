@@ -1,26 +1,21 @@
-//! The store itself: one writer, and a pool for everything else.
+//! The store itself: one writer, one connection for what goes on by itself, and a pool for callers.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use noetl_store::{OutboxOptions, StoreError};
-use sqlx::postgres::{PgArguments, PgPool, PgPoolOptions, PgQueryResult, PgRow};
-use sqlx::query::Query;
+use sqlx::postgres::{PgPool, PgPoolOptions, PgRow};
 use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Row, Transaction};
 
 use crate::arrays::Speaker;
-use crate::error::{Fate, fate, store_error, write_error};
 use crate::hold::How;
+use crate::line::{Line, Statement};
 use crate::listen::Ears;
 use crate::writer::{LANES, Writer};
 use crate::{OpenError, Options, migrate, partitions};
 
-/// How often a read is sent again when its connection was lost: a restart of the server leaves
-/// none of the pooled ones.
-const READS_MAX: usize = 4;
-
-/// How often a change is sent again that the server undid because of others.
-const CHANGES_MAX: usize = 10;
+/// Connections that are in no caller's hands: the writer's, and the reserved one.
+const OWN: u32 = 2;
 
 /// A connection that was idle for longer is asked whether it is still there before it is used again.
 /// Longer than an idle process rests between two statements, so that it is not asked twice as often
@@ -30,14 +25,13 @@ const IDLE_MAX: Duration = Duration::from_secs(45);
 /// A store in a Postgres database.
 #[derive(Debug)]
 pub struct PostgresStore {
-    pool: PgPool,
+    callers: Line,
+    reserved: Line,
     writer: Writer,
     outbox: OutboxOptions,
     how: How,
     ears: Ears,
 }
-
-pub(crate) type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
 impl PostgresStore {
     /// Opens a store: connects, checks the server and brings the schema up to date.
@@ -60,22 +54,16 @@ impl PostgresStore {
         })?;
         // What it holds is of no use to anybody any more.
         let _ = connection.close().await;
-        let pool = PgPoolOptions::new()
-            .max_connections(options.connections.saturating_sub(1).max(1))
-            .acquire_timeout(options.acquire_timeout)
-            .test_before_acquire(false)
-            .before_acquire(|connection, meta| {
-                Box::pin(
-                    async move { Ok(meta.idle_for < IDLE_MAX || connection.ping().await.is_ok()) },
-                )
-            })
-            .connect_lazy_with(options.connect.clone());
+        let is_pooled = options.is_pooled;
+        let callers = options.connections.saturating_sub(OWN).max(1);
+        let callers = Line { pool: pool(&options, callers), is_pooled };
+        let reserved = Line { pool: pool(&options, 1), is_pooled };
         let outbox = options.outbox;
         let name = format!("{}-{:x}", std::process::id(), entropy());
         // A proxy that pools by transaction would hand on a connection that listens, and words meant
         // for this process would come between the answers to others.
         let own = (!options.is_pooled).then(|| options.connect.clone());
-        let ears = Ears::open(options.direct.or(own), pool.clone(), name);
+        let ears = Ears::open(options.direct.or(own), callers.pool.clone(), name);
         let speaker = Speaker {
             lane: i16::try_from(options.lane % LANES).unwrap_or_default(),
             work_left: ears.work_left().into(),
@@ -83,12 +71,13 @@ impl PostgresStore {
         };
         let writer = Writer::start(options.connect, speaker.clone(), outbox.is_on);
         let how = How { speaker, has_outbox: outbox.is_on, is_binary };
-        Ok(Self { pool, writer, outbox, how, ears })
+        Ok(Self { callers, reserved, writer, outbox, how, ears })
     }
 
     /// Ends every connection.
     pub async fn close(self) {
-        self.pool.close().await;
+        self.callers.pool.close().await;
+        self.reserved.pool.close().await;
     }
 
     pub(crate) fn writer(&self) -> &Writer {
@@ -99,10 +88,6 @@ impl PostgresStore {
         &self.how
     }
 
-    pub(crate) fn pool(&self) -> &PgPool {
-        &self.pool
-    }
-
     pub(crate) fn ears(&self) -> &Ears {
         &self.ears
     }
@@ -111,111 +96,75 @@ impl PostgresStore {
         self.outbox
     }
 
-    /// Begins a transaction. A connection that turns out to be gone is replaced by another.
+    /// What callers ask for goes through here.
+    pub(crate) fn pool(&self) -> &PgPool {
+        &self.callers.pool
+    }
+
+    /// A connection that callers cannot use up: what keeps executions going goes through it, so that
+    /// nobody's lease ends and nothing that is due waits because many ask at once.
+    pub(crate) fn reserved(&self) -> &Line {
+        &self.reserved
+    }
+
+    /// As [`Line::begin`].
     pub(crate) async fn begin(
         &self,
         action: &'static str,
     ) -> Result<Transaction<'static, Postgres>, StoreError> {
-        let mut tries = 1;
-        loop {
-            match self.pool.begin().await {
-                Ok(transaction) => return Ok(transaction),
-                Err(error) if tries < READS_MAX && fate(&error) == Fate::Unknown => tries += 1,
-                Err(error) => return Err(store_error(action, error)),
-            }
-        }
+        self.callers.begin(action).await
     }
 
-    /// Sends one statement and takes its rows, the way [`Speaker::is_pooled`] asks for.
-    async fn fetch(&self, statement: Statement<'_>) -> Result<Vec<PgRow>, sqlx::Error> {
-        if !self.how.speaker.is_pooled {
-            return statement.fetch_all(&self.pool).await;
-        }
-        let mut transaction = self.pool.begin().await?;
-        let rows = statement.persistent(false).fetch_all(&mut *transaction).await?;
-        transaction.commit().await?;
-        Ok(rows)
-    }
-
-    /// The same for one that returns nothing.
-    async fn execute(&self, statement: Statement<'_>) -> Result<PgQueryResult, sqlx::Error> {
-        if !self.how.speaker.is_pooled {
-            return statement.execute(&self.pool).await;
-        }
-        let mut transaction = self.pool.begin().await?;
-        let done = statement.persistent(false).execute(&mut *transaction).await?;
-        transaction.commit().await?;
-        Ok(done)
-    }
-
-    /// Reads rows.
+    /// As [`Line::list`].
     pub(crate) async fn list<'q, T>(
         &self,
         action: &'static str,
         make: impl Fn() -> Statement<'q>,
         decode: impl Fn(&PgRow) -> Result<T, sqlx::Error>,
     ) -> Result<Vec<T>, StoreError> {
-        let mut tries = 1;
-        let rows = loop {
-            match self.fetch(make()).await {
-                Ok(rows) => break rows,
-                Err(error)
-                    if tries < READS_MAX && matches!(fate(&error), Fate::Unknown | Fate::Retry) =>
-                {
-                    tries += 1;
-                }
-                Err(error) => return Err(store_error(action, error)),
-            }
-        };
-        let decoded = rows.iter().map(decode).collect::<Result<_, _>>();
-        decoded.map_err(|error| store_error(action, error))
+        self.callers.list(action, make, decode).await
     }
 
-    /// Reads the first row.
+    /// As [`Line::one`].
     pub(crate) async fn one<'q, T>(
         &self,
         action: &'static str,
         make: impl Fn() -> Statement<'q>,
         decode: impl Fn(&PgRow) -> Result<T, sqlx::Error>,
     ) -> Result<Option<T>, StoreError> {
-        Ok(self.list(action, make, decode).await?.into_iter().next())
+        self.callers.one(action, make, decode).await
     }
 
-    /// Sends one statement that changes something, and decodes what it returns.
+    /// As [`Line::change`].
     pub(crate) async fn change<'q, T>(
         &self,
         action: &'static str,
         make: impl Fn() -> Statement<'q>,
         decode: impl Fn(&PgRow) -> Result<T, sqlx::Error>,
     ) -> Result<Vec<T>, StoreError> {
-        let mut tries = 1;
-        let rows = loop {
-            match self.fetch(make()).await {
-                Ok(rows) => break rows,
-                Err(error) if tries < CHANGES_MAX && fate(&error) == Fate::Retry => tries += 1,
-                Err(error) => return Err(write_error(action, error)),
-            }
-        };
-        let decoded = rows.iter().map(decode).collect::<Result<_, _>>();
-        decoded.map_err(|error| store_error(action, error))
+        self.callers.change(action, make, decode).await
     }
 
-    /// Sends one statement that changes something, and says how many rows it changed.
+    /// As [`Line::touch`].
     pub(crate) async fn touch<'q>(
         &self,
         action: &'static str,
         make: impl Fn() -> Statement<'q>,
     ) -> Result<usize, StoreError> {
-        let mut tries = 1;
-        let done = loop {
-            match self.execute(make()).await {
-                Ok(done) => break done,
-                Err(error) if tries < CHANGES_MAX && fate(&error) == Fate::Retry => tries += 1,
-                Err(error) => return Err(write_error(action, error)),
-            }
-        };
-        Ok(usize::try_from(done.rows_affected()).unwrap_or(usize::MAX))
+        self.callers.touch(action, make).await
     }
+}
+
+/// So many connections.
+fn pool(options: &Options, connections: u32) -> PgPool {
+    PgPoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(options.acquire_timeout)
+        .test_before_acquire(false)
+        .before_acquire(|connection, meta| {
+            Box::pin(async move { Ok(meta.idle_for < IDLE_MAX || connection.ping().await.is_ok()) })
+        })
+        .connect_lazy_with(options.connect.clone())
 }
 
 async fn check_server(connection: &mut PgConnection, place: &str) -> Result<(), OpenError> {

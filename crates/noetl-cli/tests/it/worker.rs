@@ -3,6 +3,7 @@
 mod bus;
 mod faults;
 mod large;
+mod reported_faults;
 mod runs;
 mod start;
 

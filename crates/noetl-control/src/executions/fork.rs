@@ -261,7 +261,7 @@ impl Executions {
                 (playbook, Some((id, version)))
             }
         };
-        let trace = self.trace_of(trace, None).await.map_err(ForkError::Store)?;
+        let trace = self.trace_of(tenant, trace, None).await.map_err(ForkError::Store)?;
         let fork = Fork { log: Arc::from(log), cut, workload, trace, version };
         let input = Input::Fork(Box::new(fork));
         let started = self.begin(tenant, &playbook, &input).await.map_err(ForkError::Start)?;

@@ -14,6 +14,7 @@ mod plant;
 mod publishing;
 mod relay;
 mod replay;
+mod reported_faults;
 mod restart;
 mod retention;
 mod schedules;

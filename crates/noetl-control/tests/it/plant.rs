@@ -136,6 +136,15 @@ impl Plant {
         log
     }
 
+    /// Dies: nothing is given back, nothing is said. Its lease ends by itself.
+    pub(crate) async fn killed(self) {
+        let Self { control, worker, .. } = self;
+        worker.abort();
+        // Whoever is aborted is over once it was waited for.
+        let _ = worker.await;
+        drop(control);
+    }
+
     /// Stops without waiting for what runs.
     pub(crate) async fn close(self) {
         self.control.drain();

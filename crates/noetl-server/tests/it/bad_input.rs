@@ -6,7 +6,7 @@
 
 mod document;
 mod kinds;
-mod state;
+pub(crate) mod state;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -46,7 +46,7 @@ impl Provider {
             issuer: self.address.clone(),
             audience: "noetl".into(),
             roles_claim: "roles".into(),
-            tenant_claim: "tenant".into(),
+            tenant_claim: None,
             client_id: Some("page".into()),
         }
     }
@@ -278,7 +278,7 @@ async fn a_page_is_told_how_callers_are_known_where_nobody_signs_in() {
         issuer: "http://127.0.0.1:9".into(),
         audience: "noetl".into(),
         roles_claim: "roles".into(),
-        tenant_claim: "tenant".into(),
+        tenant_claim: None,
         client_id,
     };
     let oidc = async |client_id| {

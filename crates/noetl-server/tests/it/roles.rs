@@ -15,7 +15,7 @@ async fn guarded() -> TestApp {
     TestApp::builder().slots(0).options(options).internal_token(TOKEN).start().await
 }
 
-async fn token(app: &TestApp, tenant: &str, role: Role) -> String {
+pub(crate) async fn token(app: &TestApp, tenant: &str, role: Role) -> String {
     let request = TokenRequest { name: role.to_string(), role, lasts: None };
     let made = app.control.tokens.create(&Tenant::new(tenant), request).await;
     format!("Bearer {}", made.expect("a token").1)

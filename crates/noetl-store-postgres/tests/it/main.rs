@@ -1,6 +1,7 @@
 //! The Postgres store on a real server.
 
 mod adoption;
+mod audit;
 mod conformance;
 mod console;
 mod faults;
@@ -9,7 +10,9 @@ mod partitions;
 mod pooled;
 mod replay;
 mod replicas;
+mod reported_faults;
 mod sharded;
 mod tail;
 mod traffic;
+mod upgrade;
 mod verify;

@@ -13,22 +13,6 @@ use crate::noetl::{one_step, until};
 use crate::replicas::{ended_whole, fan, start, until_taken};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_worker_ran_is_run_again_elsewhere() {
-    let site = Site::new(&SHORT);
-    let first = site.worker("first");
-    let id = site.server.execute(&site.waiting()).await;
-    site.begun(1).await;
-    first.kill();
-    let _second = site.worker("second");
-    site.begun(2).await;
-    site.go();
-    assert_eq!(site.server.ended(id).await, "COMPLETED");
-    let log = log(site.client(), id).await;
-    assert_eq!(claims(&log), ["first", "second"]);
-    assert_eq!((count(&log, "command.expired"), count(&log, "step.exit")), (1, 1));
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_slept_past_its_lease_changes_nothing() {
     let site = Site::new(&SHORT);
     let sleeper = site.worker("sleeper");

@@ -13,16 +13,15 @@ use rusqlite::{Connection, OpenFlags};
 const OTHERS: [&str; 4] = ["leader", "secret_audit", "blob", "blob_data"];
 
 /// A second connection to a store's file.
-pub(super) struct Database {
+pub(crate) struct Database {
     connection: Connection,
     version: i64,
     tables: BTreeMap<String, u64>,
 }
 
 impl Database {
-    pub(super) fn open(file: &Path) -> Self {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(file, flags).expect("a store's file");
+    pub(crate) fn open(file: &Path) -> Self {
+        let connection = connect(file);
         let mut database = Self { connection, version: -1, tables: BTreeMap::new() };
         database.look();
         assert!(database.tables.len() > 10, "{:?}", database.tables);
@@ -30,13 +29,13 @@ impl Database {
     }
 
     /// Takes what there is for what should be there.
-    pub(super) fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         self.version = self.data_version();
         self.tables = self.read();
     }
 
     /// The tables that are not as they were; then they are looked at again.
-    pub(super) fn changed(&mut self) -> Option<String> {
+    pub(crate) fn changed(&mut self) -> Option<String> {
         let version = self.data_version();
         if version == self.version {
             return None;
@@ -58,31 +57,54 @@ impl Database {
 
     /// A digest of every table's rows.
     fn read(&self) -> BTreeMap<String, u64> {
-        let names =
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
-        let mut names = self.connection.prepare(names).expect("a statement");
-        let names = names.query_map([], |row| row.get::<_, String>(0)).expect("tables");
-        let names = names.map(|name| name.expect("a name"));
-        let names = names.filter(|name| !OTHERS.contains(&name.as_str()));
-        names.map(|name| (name.clone(), self.digest(&name))).collect()
+        let tables = tables(&self.connection).into_iter();
+        let tables = tables.filter(|(name, _)| !OTHERS.contains(&name.as_str()));
+        tables.map(|(name, table)| (name, digest(&table))).collect()
     }
+}
 
-    fn digest(&self, table: &str) -> u64 {
-        let mut rows =
-            self.connection.prepare(&format!("SELECT * FROM \"{table}\"")).expect("a table");
-        let columns = rows.column_count();
-        let mut rows = rows.query([]).expect("rows");
-        let mut digest = DefaultHasher::new();
-        while let Some(row) = rows.next().expect("a row") {
-            for column in 0..columns {
-                match row.get_ref(column).expect("a column") {
-                    ValueRef::Null => 0.hash(&mut digest),
-                    ValueRef::Integer(number) => number.hash(&mut digest),
-                    ValueRef::Real(number) => number.to_bits().hash(&mut digest),
-                    ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.hash(&mut digest),
-                }
-            }
-        }
-        digest.finish()
+fn digest(value: &impl Hash) -> u64 {
+    let mut digest = DefaultHasher::new();
+    value.hash(&mut digest);
+    digest.finish()
+}
+
+/// A table: the names of its columns, and how often each row is there, as text.
+#[derive(Hash)]
+pub(crate) struct Table {
+    pub(crate) columns: Vec<String>,
+    pub(crate) rows: BTreeMap<Vec<String>, usize>,
+}
+
+/// A second connection to a store's file.
+pub(crate) fn connect(file: &Path) -> Connection {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(file, flags).expect("a store's file")
+}
+
+/// Everything that is in a file.
+pub(crate) fn tables(connection: &Connection) -> BTreeMap<String, Table> {
+    let names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
+    let mut names = connection.prepare(names).expect("a statement");
+    let names = names.query_map([], |row| row.get::<_, String>(0)).expect("tables");
+    let names = names.map(|name| name.expect("a name"));
+    names.map(|name| (name.clone(), table(connection, &name))).collect()
+}
+
+fn table(connection: &Connection, name: &str) -> Table {
+    let mut statement = connection.prepare(&format!("SELECT * FROM \"{name}\"")).expect("a table");
+    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let mut found = statement.query([]).expect("rows");
+    let mut rows = BTreeMap::new();
+    while let Some(row) = found.next().expect("a row") {
+        let cells = (0..columns.len()).map(|place| match row.get_ref(place).expect("a cell") {
+            ValueRef::Null => "null".to_owned(),
+            ValueRef::Integer(number) => number.to_string(),
+            ValueRef::Real(number) => number.to_string(),
+            ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+            ValueRef::Blob(bytes) => format!("{} bytes, {:x}", bytes.len(), digest(&bytes)),
+        });
+        *rows.entry(cells.collect()).or_insert(0) += 1;
     }
+    Table { columns, rows }
 }

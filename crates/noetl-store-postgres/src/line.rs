@@ -1,0 +1,133 @@
+//! Connections that statements go through, and what becomes of a statement whose connection is lost.
+
+use noetl_store::StoreError;
+use sqlx::postgres::{PgArguments, PgPool, PgQueryResult, PgRow};
+use sqlx::query::Query;
+use sqlx::{Postgres, Transaction};
+
+use crate::error::{Fate, fate, store_error, write_error};
+
+/// How often a read is sent again when its connection was lost: a restart of the server leaves
+/// none of the pooled ones.
+const READS_MAX: usize = 4;
+
+/// How often a change is sent again that the server undid because of others.
+const CHANGES_MAX: usize = 10;
+
+pub(crate) type Statement<'q> = Query<'q, Postgres, PgArguments>;
+
+/// A pool, and how it is spoken to.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) pool: PgPool,
+    /// Whether a proxy that pools by transaction stands between.
+    pub(crate) is_pooled: bool,
+}
+
+impl Line {
+    /// Begins a transaction. A connection that turns out to be gone is replaced by another.
+    pub(crate) async fn begin(
+        &self,
+        action: &'static str,
+    ) -> Result<Transaction<'static, Postgres>, StoreError> {
+        let mut tries = 1;
+        loop {
+            match self.pool.begin().await {
+                Ok(transaction) => return Ok(transaction),
+                Err(error) if tries < READS_MAX && fate(&error) == Fate::Unknown => tries += 1,
+                Err(error) => return Err(store_error(action, error)),
+            }
+        }
+    }
+
+    /// Sends one statement and takes its rows, the way [`Line::is_pooled`] asks for.
+    async fn fetch(&self, statement: Statement<'_>) -> Result<Vec<PgRow>, sqlx::Error> {
+        if !self.is_pooled {
+            return statement.fetch_all(&self.pool).await;
+        }
+        let mut transaction = self.pool.begin().await?;
+        let rows = statement.persistent(false).fetch_all(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(rows)
+    }
+
+    /// The same for one that returns nothing.
+    async fn execute(&self, statement: Statement<'_>) -> Result<PgQueryResult, sqlx::Error> {
+        if !self.is_pooled {
+            return statement.execute(&self.pool).await;
+        }
+        let mut transaction = self.pool.begin().await?;
+        let done = statement.persistent(false).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(done)
+    }
+
+    /// Reads rows.
+    pub(crate) async fn list<'q, T>(
+        &self,
+        action: &'static str,
+        make: impl Fn() -> Statement<'q>,
+        decode: impl Fn(&PgRow) -> Result<T, sqlx::Error>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut tries = 1;
+        let rows = loop {
+            match self.fetch(make()).await {
+                Ok(rows) => break rows,
+                Err(error)
+                    if tries < READS_MAX && matches!(fate(&error), Fate::Unknown | Fate::Retry) =>
+                {
+                    tries += 1;
+                }
+                Err(error) => return Err(store_error(action, error)),
+            }
+        };
+        let decoded = rows.iter().map(decode).collect::<Result<_, _>>();
+        decoded.map_err(|error| store_error(action, error))
+    }
+
+    /// Reads the first row.
+    pub(crate) async fn one<'q, T>(
+        &self,
+        action: &'static str,
+        make: impl Fn() -> Statement<'q>,
+        decode: impl Fn(&PgRow) -> Result<T, sqlx::Error>,
+    ) -> Result<Option<T>, StoreError> {
+        Ok(self.list(action, make, decode).await?.into_iter().next())
+    }
+
+    /// Sends one statement that changes something, and decodes what it returns.
+    pub(crate) async fn change<'q, T>(
+        &self,
+        action: &'static str,
+        make: impl Fn() -> Statement<'q>,
+        decode: impl Fn(&PgRow) -> Result<T, sqlx::Error>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut tries = 1;
+        let rows = loop {
+            match self.fetch(make()).await {
+                Ok(rows) => break rows,
+                Err(error) if tries < CHANGES_MAX && fate(&error) == Fate::Retry => tries += 1,
+                Err(error) => return Err(write_error(action, error)),
+            }
+        };
+        let decoded = rows.iter().map(decode).collect::<Result<_, _>>();
+        decoded.map_err(|error| store_error(action, error))
+    }
+
+    /// Sends one statement that changes something, and says how many rows it changed.
+    pub(crate) async fn touch<'q>(
+        &self,
+        action: &'static str,
+        make: impl Fn() -> Statement<'q>,
+    ) -> Result<usize, StoreError> {
+        let mut tries = 1;
+        let done = loop {
+            match self.execute(make()).await {
+                Ok(done) => break done,
+                Err(error) if tries < CHANGES_MAX && fate(&error) == Fate::Retry => tries += 1,
+                Err(error) => return Err(write_error(action, error)),
+            }
+        };
+        Ok(usize::try_from(done.rows_affected()).unwrap_or(usize::MAX))
+    }
+}
