@@ -77,7 +77,9 @@ enum Missing {
 impl From<CredentialError> for Missing {
     fn from(error: CredentialError) -> Self {
         match error {
-            CredentialError::Store(error) | CredentialError::Unrecorded(error) => Self::Now(error),
+            CredentialError::Store(error)
+            | CredentialError::Unrecorded(error)
+            | CredentialError::ChangeUnrecorded(error) => Self::Now(error),
             other => Self::For(Failure::new(FailureKind::Auth, other.to_string())),
         }
     }

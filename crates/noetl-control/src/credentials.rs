@@ -78,6 +78,9 @@ pub enum CredentialError {
     /// Its use could not be recorded, which it must be.
     #[error("the use of a secret could not be recorded, so it is not given")]
     Unrecorded(#[source] StoreError),
+    /// That it is changed could not be recorded, which it must be.
+    #[error("the change could not be recorded, so it is not made")]
+    ChangeUnrecorded(#[source] StoreError),
     /// The store did not answer.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
@@ -122,17 +125,7 @@ impl Credentials {
         tenant: &Tenant,
         request: CredentialRequest,
     ) -> Result<Credential, CredentialError> {
-        for (text, what) in [(&request.name, "name"), (&request.kind, "type")] {
-            if text.trim().is_empty() {
-                return Err(CredentialError::Unnamed(what));
-            }
-            if text.chars().count() > NAME_MAX {
-                return Err(CredentialError::Unnamed(match what {
-                    "name" => SHORT_NAME,
-                    _ => "type of at most 500 characters",
-                }));
-            }
-        }
+        Self::check(&request)?;
         let sealed = self.seal(&request.name, &request.data)?;
         self.ids.leased().map_err(CredentialError::Store)?;
         let new = NewCredential {
@@ -146,6 +139,22 @@ impl Credentials {
             description: request.description,
         };
         self.store.put_credential(tenant, new).await.map_err(CredentialError::Store)
+    }
+
+    /// Refuses what cannot be kept.
+    pub(crate) fn check(request: &CredentialRequest) -> Result<(), CredentialError> {
+        for (text, what) in [(&request.name, "name"), (&request.kind, "type")] {
+            if text.trim().is_empty() {
+                return Err(CredentialError::Unnamed(what));
+            }
+            if text.chars().count() > NAME_MAX {
+                return Err(CredentialError::Unnamed(match what {
+                    "name" => SHORT_NAME,
+                    _ => "type of at most 500 characters",
+                }));
+            }
+        }
+        Ok(())
     }
 
     /// The credential of this id or, if there is none, of this name. What it holds stays sealed.

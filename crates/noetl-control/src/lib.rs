@@ -4,6 +4,7 @@
 //! batch in one transaction. [`Executions`] and [`Catalog`] are what programs call; [`local`]
 //! hands commands to a worker in this process. Nothing here names a database, a bus or a route.
 
+mod administration;
 mod announcing;
 mod approvals;
 mod audit;
@@ -67,6 +68,7 @@ mod why;
 mod worker_seal;
 mod workers;
 
+pub use administration::Administration;
 pub use announcing::{Announcing, AnnouncingOptions, COMMAND_STREAM, readers_of};
 pub use approvals::{Approval, Approvals, Load, WorkerLoad};
 pub use audit::{Asking, AuditCheck, Given, SecretUses, verify_audit};

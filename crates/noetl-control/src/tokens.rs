@@ -103,6 +103,9 @@ pub enum TokenError {
     /// It would not count at all.
     #[error("a token has to last for at least a second and for at most 100 years")]
     Lasts,
+    /// The change could not be recorded, which it must be.
+    #[error("the change could not be recorded, so it is not made")]
+    Unrecorded(#[source] StoreError),
     /// The store did not answer.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
@@ -147,8 +150,12 @@ impl Tokens {
         request: TokenRequest,
     ) -> Result<(Token, String), TokenError> {
         let (new, shown) = self.minted(request)?;
-        let kept = self.store.put_token(tenant, new).await.map_err(TokenError::Store)?;
-        Ok((kept, shown))
+        Ok((self.keep(tenant, new).await?, shown))
+    }
+
+    /// Keeps a token that was made.
+    pub(crate) async fn keep(&self, tenant: &Tenant, new: NewToken) -> Result<Token, TokenError> {
+        self.store.put_token(tenant, new).await.map_err(TokenError::Store)
     }
 
     /// Makes a token for an admin of the default tenant if nobody has one.
@@ -188,7 +195,8 @@ impl Tokens {
         Ok(Some(Holder { id, name, tenant, role, expires_at }))
     }
 
-    fn minted(&self, request: TokenRequest) -> Result<(NewToken, String), TokenError> {
+    /// A token that is not kept yet, and what its holder shows.
+    pub(crate) fn minted(&self, request: TokenRequest) -> Result<(NewToken, String), TokenError> {
         let name = request.name.trim();
         if name.is_empty() || name.chars().count() > NAME_MAX || name.contains('\0') {
             return Err(TokenError::Name);

@@ -144,9 +144,9 @@ impl Plane for Local {
         };
         let revealed = self.control.credentials.reveal(&self.tenant, name, &asking).await;
         let (found, data) = revealed.map_err(|error| match error {
-            CredentialError::Store(_) | CredentialError::Unrecorded(_) => {
-                PlaneError::Away(chain(&error))
-            }
+            CredentialError::Store(_)
+            | CredentialError::Unrecorded(_)
+            | CredentialError::ChangeUnrecorded(_) => PlaneError::Away(chain(&error)),
             refused => PlaneError::Refused(chain(&refused)),
         })?;
         let data = match data {

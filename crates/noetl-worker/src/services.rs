@@ -126,7 +126,9 @@ pub(crate) fn no_credential(alias: &str) -> Failure {
 fn not_to_be_had(alias: &str, error: &CredentialError) -> Failure {
     match error {
         CredentialError::NotFound(_) => no_credential(alias),
-        CredentialError::Store(error) | CredentialError::Unrecorded(error) => Failure::new(
+        CredentialError::Store(error)
+        | CredentialError::Unrecorded(error)
+        | CredentialError::ChangeUnrecorded(error) => Failure::new(
             FailureKind::Connection,
             format!("credential '{alias}' cannot be read now: {error}"),
         ),

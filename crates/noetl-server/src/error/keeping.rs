@@ -17,7 +17,7 @@ impl From<CredentialError> for ApiError {
                 Self::refused(StatusCode::BAD_REQUEST, "no_worker_key", message)
             }
             CredentialError::NoKey => Self::unavailable("no_encryption_key", message),
-            CredentialError::Unrecorded(_) => {
+            CredentialError::Unrecorded(_) | CredentialError::ChangeUnrecorded(_) => {
                 error!(cause = chain(&failure), "the use of a secret could not be recorded");
                 Self::unavailable("secret_audit_unavailable", message)
             }

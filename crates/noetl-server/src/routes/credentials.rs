@@ -65,6 +65,7 @@ pub(crate) struct SealedQuery {
 )]
 pub(crate) async fn put(
     Scoped(app): Scoped,
+    caller: Caller,
     Json(request): Json<PutCredential>,
 ) -> Result<Json<CredentialView>, ApiError> {
     let request = CredentialRequest {
@@ -76,7 +77,8 @@ pub(crate) async fn put(
         description: request.description,
     };
     let warnings = Credentials::warnings(&request.data);
-    let kept = app.control.credentials.put(&app.tenant, request).await?;
+    let administration = &app.control.administration;
+    let kept = administration.put_credential(&app.tenant, &caller.name, request).await?;
     Ok(Json(CredentialView { warnings, ..view(kept) }))
 }
 
@@ -236,9 +238,11 @@ async fn revealed(app: &App, name: &str, asking: &Asking) -> Result<CredentialVi
 )]
 pub(crate) async fn delete(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(identifier): Path<String>,
 ) -> Result<Json<CredentialDeleted>, ApiError> {
-    let id = app.control.credentials.delete(&app.tenant, &identifier).await?;
+    let administration = &app.control.administration;
+    let id = administration.delete_credential(&app.tenant, &caller.name, &identifier).await?;
     let message = "Credential deleted successfully".to_owned();
     Ok(Json(CredentialDeleted { message, id: Id::text(id.get()) }))
 }

@@ -24,6 +24,7 @@ use crate::http::extract::{Json, Path};
 )]
 pub(crate) async fn create(
     Scoped(app): Scoped,
+    caller: Caller,
     Json(request): Json<NewToken>,
 ) -> Result<Json<MadeToken>, ApiError> {
     let role = request.role.parse();
@@ -32,7 +33,9 @@ pub(crate) async fn create(
         role: role.map_err(|wrong: UnknownRole| invalid(&wrong))?,
         lasts: request.expires_in.map(Duration::from_secs),
     };
-    let (kept, token) = app.control.tokens.create(&app.tenant, request).await?;
+    let administration = &app.control.administration;
+    let made = administration.create_token(&app.tenant, &caller.name, request).await;
+    let (kept, token) = made?;
     Ok(Json(MadeToken { view: view(kept), token }))
 }
 
@@ -64,9 +67,11 @@ pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<TokenList>, ApiErro
 )]
 pub(crate) async fn revoke(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<TokenRevoked>, ApiError> {
-    match app.control.tokens.revoke(&app.tenant, &id).await? {
+    let administration = &app.control.administration;
+    match administration.revoke_token(&app.tenant, &caller.name, &id).await? {
         true => Ok(Json(TokenRevoked { id, status: "revoked".to_owned() })),
         false => Err(ApiError::not_found("token_not_found", format!("Token '{id}' not found"))),
     }
@@ -93,6 +98,9 @@ impl From<TokenError> for ApiError {
     fn from(failure: TokenError) -> Self {
         match failure {
             TokenError::Store(failure) => failure.into(),
+            TokenError::Unrecorded(_) => {
+                Self::unavailable("secret_audit_unavailable", failure.to_string())
+            }
             TokenError::Name | TokenError::Lasts => invalid(&failure),
         }
     }

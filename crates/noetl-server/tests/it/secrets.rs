@@ -11,11 +11,12 @@ use noetl_model::{RuntimeId, Tenant};
 use noetl_server::{Auth, Options};
 use noetl_store::{NewRuntime, RuntimeKind, Store};
 use noetl_testkit::TestApp;
+use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::Sha256;
 use x25519_dalek::{PublicKey, StaticSecret};
 
-use crate::api::{GREET, get, post, register, shown};
+use crate::api::{GREET, ask, get, post, register, shown};
 use crate::stores::{app, key, on_every_store};
 
 const SECRET: &str = "correct horse battery";
@@ -56,10 +57,20 @@ async fn every_use_of_a_secret_is_recorded() {
         assert_eq!(get(app, "/api/credentials/no?include_data=true").answer().await.0, 404);
         assert_eq!(get(app, "/api/credentials/db").answer().await.0, 200);
         let rows = audit(app, "").await;
-        assert_eq!(rows.len(), 2, "what shows nothing is no use: {rows:?}");
-        let outcomes: Vec<_> =
-            rows.iter().map(|row| (&row["credential"], &row["outcome"])).collect();
-        assert_eq!(outcomes, [(&json!("no"), &json!("not_found")), (&json!("db"), &json!("ok"))]);
+        assert_eq!(rows.len(), 3, "what shows nothing is no use: {rows:?}");
+        let outcomes: Vec<_> = rows
+            .iter()
+            .map(|row| (&row["credential"], &row["operation"], &row["outcome"]))
+            .collect();
+        let (db, ok) = (&json!("db"), &json!("ok"));
+        assert_eq!(
+            outcomes,
+            [
+                (&json!("no"), &json!("resolve"), &json!("not_found")),
+                (db, &json!("resolve"), ok),
+                (db, &json!("credential.put"), ok),
+            ]
+        );
         insta::allow_duplicates! { assert_snapshot!(shown(200, rows[1].clone()), @r#"
         200
         {
@@ -75,16 +86,73 @@ async fn every_use_of_a_secret_is_recorded() {
           "notes": null
         }
         "#); }
-        assert_eq!(audit(app, "?credential=db").await.len(), 1);
+        assert_eq!(audit(app, "?credential=db").await.len(), 2);
         assert_eq!(audit(app, "?execution_id=4711").await.len(), 1);
         assert_eq!(audit(app, "?execution_id=1").await.len(), 0);
         assert_eq!(audit(app, "?limit=1").await.len(), 1);
         assert_eq!(audit(app, "?from=2100-01-01T00:00:00Z").await.len(), 0);
-        assert_eq!(audit(app, "?to=2100-01-01T00:00:00Z").await.len(), 2);
+        assert_eq!(audit(app, "?to=2100-01-01T00:00:00Z").await.len(), 3);
         let wrong = get(app, "/api/internal/secret-audit?from=yesterday").answer().await;
         assert_eq!((wrong.0, &wrong.1["code"]), (400, &"invalid_query".into()));
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_changes_tokens_and_credentials_is_recorded() {
+    on_every_store(async |app| {
+        keep(app, "db").await;
+        let body = json!({"name": "ci", "role": "viewer"}).to_string();
+        let (_, made) = post(app, "/api/tokens", body).answer().await;
+        let id = made["id"].as_str().expect("an id");
+        for (path, status) in [
+            (format!("/api/tokens/{id}"), 200),
+            ("/api/tokens/nobodys".to_owned(), 404),
+            ("/api/credentials/db".to_owned(), 200),
+            ("/api/credentials/db".to_owned(), 404),
+        ] {
+            assert_eq!(ask(app, Method::DELETE, &path).answer().await.0, status, "{path}");
+        }
+        let mut rows = audit(app, "").await;
+        rows.reverse();
+        let told = rows.iter().map(|row| {
+            let text = |name: &str| row[name].as_str().unwrap_or_default();
+            format!("{} {} {}", text("worker_id"), text("operation"), text("credential"))
+        });
+        let token = format!("ci ({id})");
+        let expected = [
+            "anybody credential.put db".to_owned(),
+            format!("anybody token.create {token}"),
+            format!("anybody token.revoke {token}"),
+            "anybody credential.delete db".to_owned(),
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), expected, "and what changed nothing is not");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_recorded_is_made_only_where_that_is_allowed() {
+    for is_required in [false, true] {
+        let builder = TestApp::builder().slots(0).encryption_key(key());
+        let builder = if is_required { builder.audit_required() } else { builder };
+        let app = builder.start().await;
+        app.store.set_no_audit(true);
+        let expected = if is_required { 503 } else { 200 };
+        let body = json!({"name": "db", "type": "t", "data": {"a": "b"}}).to_string();
+        let kept = post(&app, "/api/credentials", body).answer().await;
+        assert_eq!(kept.0, expected, "{kept:?}");
+        let body = json!({"name": "ci", "role": "viewer"}).to_string();
+        let made = post(&app, "/api/tokens", body).answer().await;
+        assert_eq!(made.0, expected, "{made:?}");
+        if is_required {
+            assert_eq!(kept.1["code"], "secret_audit_unavailable");
+            assert_eq!(made.1["code"], "secret_audit_unavailable");
+        }
+        let (_, list) = get(&app, "/api/tokens").answer().await;
+        assert_eq!(list["tokens"].as_array().map(Vec::is_empty), Some(is_required), "{list}");
+        app.close().await;
+    }
 }
 
 #[tokio::test]

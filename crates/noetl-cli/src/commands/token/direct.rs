@@ -55,7 +55,7 @@ impl Direct {
         let made = self.tokens.create(&self.tenant, request).await;
         let (kept, token) = made.map_err(|error| {
             let kind = match error {
-                TokenError::Store(_) => Kind::Config,
+                TokenError::Store(_) | TokenError::Unrecorded(_) => Kind::Config,
                 TokenError::Name | TokenError::Lasts => Kind::User,
             };
             Failure::from_error(kind, &error)

@@ -103,7 +103,7 @@ async fn credentials_come_sealed_and_do_not_stay_in_what_is_kept() {
     drop(worker);
     let Site { home: _home, server } = site;
     server.kill();
-    assert_eq!(audit(&database), "w sealed");
+    assert_eq!(audit(&database), "anybody credential.put; w sealed");
 }
 
 /// Who was given something, and how.

@@ -93,7 +93,7 @@ pub(crate) fn tables(connection: &Connection) -> BTreeMap<String, Table> {
 
 fn table(connection: &Connection, name: &str) -> Table {
     let mut statement = connection.prepare(&format!("SELECT * FROM \"{name}\"")).expect("a table");
-    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut found = statement.query([]).expect("rows");
     let mut rows = BTreeMap::new();
     while let Some(row) = found.next().expect("a row") {

@@ -1,0 +1,95 @@
+//! Changes of who may ask and of what is secret: each is recorded in the audit before it is made.
+//!
+//! A change that cannot be recorded is made all the same, and said in the log, unless the audit is
+//! required; then it is not made. What is done to the database itself, past a control plane, is not
+//! recorded here.
+
+use noetl_model::{CredentialId, Tenant};
+use noetl_store::{Credential, StoreError, Token};
+
+use crate::audit::{Asking, Given, SecretUses};
+use crate::credentials::{CredentialError, CredentialRequest, Credentials};
+use crate::tokens::{TokenError, TokenRequest, Tokens};
+
+/// The service. `who` is whoever changes something, as the audit names it. Cheap to clone.
+#[derive(Clone)]
+pub struct Administration {
+    pub(crate) credentials: Credentials,
+    pub(crate) tokens: Tokens,
+    pub(crate) uses: SecretUses,
+}
+
+impl Administration {
+    /// Keeps a credential, in the place of any of its name.
+    pub async fn put_credential(
+        &self,
+        tenant: &Tenant,
+        who: &str,
+        request: CredentialRequest,
+    ) -> Result<Credential, CredentialError> {
+        Credentials::check(&request)?;
+        let recorded = self.record(tenant, who, "credential.put", &request.name).await;
+        recorded.map_err(CredentialError::ChangeUnrecorded)?;
+        self.credentials.put(tenant, request).await
+    }
+
+    /// Removes a credential.
+    pub async fn delete_credential(
+        &self,
+        tenant: &Tenant,
+        who: &str,
+        identifier: &str,
+    ) -> Result<CredentialId, CredentialError> {
+        let name = self.credentials.get(tenant, identifier).await?.kept.name;
+        let recorded = self.record(tenant, who, "credential.delete", &name).await;
+        recorded.map_err(CredentialError::ChangeUnrecorded)?;
+        self.credentials.delete(tenant, identifier).await
+    }
+
+    /// Makes a token. The text is what its holder shows; it cannot be had again.
+    pub async fn create_token(
+        &self,
+        tenant: &Tenant,
+        who: &str,
+        request: TokenRequest,
+    ) -> Result<(Token, String), TokenError> {
+        let (new, shown) = self.tokens.minted(request)?;
+        let name = named(&new.name, &new.id);
+        let recorded = self.record(tenant, who, "token.create", &name).await;
+        recorded.map_err(TokenError::Unrecorded)?;
+        Ok((self.tokens.keep(tenant, new).await?, shown))
+    }
+
+    /// Ends a tenant's token. Whether there is one.
+    pub async fn revoke_token(
+        &self,
+        tenant: &Tenant,
+        who: &str,
+        id: &str,
+    ) -> Result<bool, TokenError> {
+        let known = self.tokens.list(tenant).await.map_err(TokenError::Store)?;
+        let Some(token) = known.into_iter().find(|token| token.kept.id == id) else {
+            return Ok(false);
+        };
+        let name = named(&token.kept.name, id);
+        let recorded = self.record(tenant, who, "token.revoke", &name).await;
+        recorded.map_err(TokenError::Unrecorded)?;
+        self.tokens.revoke(tenant, id).await.map_err(TokenError::Store)
+    }
+
+    async fn record(
+        &self,
+        tenant: &Tenant,
+        who: &str,
+        operation: &'static str,
+        what: &str,
+    ) -> Result<(), StoreError> {
+        let asking = Asking { who: who.to_owned(), operation, execution: None, parent: None };
+        self.uses.record(tenant, &asking, what, Given::Ok, None).await
+    }
+}
+
+/// A token as callers are named: names are not unique.
+fn named(name: &str, id: &str) -> String {
+    format!("{name} ({id})")
+}
