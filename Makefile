@@ -48,6 +48,9 @@ pictures: ## take the pictures in docs/images again, each page light and dark
 	@$(MAKE) build
 	@JOURNEYS=pictures scripts/test-web.sh target/release/noetl
 
+fuzz: ## made-up input to everything that reads input, for SECONDS_EACH (60) per target (TARGETS)
+	@scripts/fuzz.sh
+
 fuzz-api: ## ask a running server everything its OpenAPI document allows, and more (EXAMPLES per route, 200)
 	@scripts/fuzz-api.sh $(or $(EXAMPLES),200)
 
@@ -69,4 +72,4 @@ torture: ## everything broken at random under load for MINUTES (60), and callers
 clean: ## remove what was built
 	cargo clean
 
-.PHONY: help run web build test verify bench bench-peers bench-check bench-report test-long web-long pictures fuzz-api check-deploy soak chaos sim torture clean
+.PHONY: help run web build test verify bench bench-peers bench-check bench-report test-long web-long pictures fuzz fuzz-api check-deploy soak chaos sim torture clean
