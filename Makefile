@@ -51,6 +51,12 @@ pictures: ## take the pictures in docs/images again, each page light and dark
 fuzz: ## made-up input to everything that reads input, for SECONDS_EACH (60) per target (TARGETS)
 	@scripts/fuzz.sh
 
+sbom: ## list what the program is made of, as CycloneDX JSON in target/noetl.cdx.json
+	@scripts/sbom.sh
+
+reproduce: ## build the release program twice, in different places, and compare (PACKAGE, BINARY, PROFILE)
+	@scripts/reproduce.sh
+
 fuzz-api: ## ask a running server everything its OpenAPI document allows, and more (EXAMPLES per route, 200)
 	@scripts/fuzz-api.sh $(or $(EXAMPLES),200)
 
@@ -72,4 +78,4 @@ torture: ## everything broken at random under load for MINUTES (60), and callers
 clean: ## remove what was built
 	cargo clean
 
-.PHONY: help run web build test verify bench bench-peers bench-check bench-report test-long web-long pictures fuzz fuzz-api check-deploy soak chaos sim torture clean
+.PHONY: help run web build test verify bench bench-peers bench-check bench-report test-long web-long pictures fuzz fuzz-api sbom reproduce check-deploy soak chaos sim torture clean
