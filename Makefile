@@ -48,6 +48,15 @@ pictures: ## take the pictures in docs/images again, each page light and dark
 	@$(MAKE) build
 	@JOURNEYS=pictures scripts/test-web.sh target/release/noetl
 
+fuzz: ## made-up input to everything that reads input, for SECONDS_EACH (60) per target (TARGETS)
+	@scripts/fuzz.sh
+
+sbom: ## list what the program is made of, as CycloneDX JSON in target/noetl.cdx.json
+	@scripts/sbom.sh
+
+reproduce: ## build the release program twice, in different places, and compare (PACKAGE, BINARY, PROFILE)
+	@scripts/reproduce.sh
+
 fuzz-api: ## ask a running server everything its OpenAPI document allows, and more (EXAMPLES per route, 200)
 	@scripts/fuzz-api.sh $(or $(EXAMPLES),200)
 
@@ -73,4 +82,4 @@ backup-drill: ## copy what runs, destroy it and go on with the copy elsewhere, o
 clean: ## remove what was built
 	cargo clean
 
-.PHONY: help run web build test verify bench bench-peers bench-check bench-report test-long web-long pictures fuzz-api check-deploy soak chaos sim torture backup-drill clean
+.PHONY: help run web build test verify bench bench-peers bench-check bench-report test-long web-long pictures fuzz fuzz-api sbom reproduce check-deploy soak chaos sim torture backup-drill clean

@@ -5,6 +5,7 @@ mod audit;
 mod catalog;
 mod contexts;
 mod executions;
+mod isolation;
 mod keeping;
 mod remote;
 mod run;
@@ -28,6 +29,7 @@ pub(crate) use executions::{
     ExecutionArguments, ExecutionsArguments, ForkArguments, LogsArguments, ReplayArguments,
     RerunArguments, RetryArguments, StartArguments, StatusArguments, WorkloadArguments,
 };
+pub(crate) use isolation::IsolationArguments;
 pub(crate) use keeping::{
     CreateTokenArguments, CredentialCommand, GetCommand, GetCredentialArguments,
     RevokeTokenArguments, SetCredentialArguments, SubscriptionCommand, SubscriptionEventsArguments,

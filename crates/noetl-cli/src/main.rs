@@ -13,6 +13,7 @@ mod database;
 mod edge;
 mod failure;
 mod fence;
+mod isolation;
 mod keys;
 mod leading;
 mod notices;

@@ -17,12 +17,13 @@ use noetl_tools::Registry;
 use noetl_worker::Worker;
 use tokio::task::JoinHandle;
 
+use crate::arguments::IsolationArguments;
 use crate::bus::BusSetup;
 use crate::failure::{Failure, Kind};
 use crate::fence::fence;
 use crate::settings::{number, setting, switch};
 use crate::stores::{Place, Stores};
-use crate::{notices, results, signals, traces};
+use crate::{isolation, notices, results, signals, traces};
 
 /// A control plane with its worker.
 pub(crate) struct Runtime {
@@ -61,6 +62,8 @@ impl Runtime {
     pub(crate) async fn open(setup: Setup) -> Result<Self, Failure> {
         signals::survive_file_size_limit();
         let (traces, exporter) = traces::open()?;
+        let tools = tools(&IsolationArguments::default())?;
+        isolation::prove(&tools).await?;
         let stores = setup.place.open().await?;
         let options = Options {
             slots: setup.slots,
@@ -77,14 +80,14 @@ impl Runtime {
             worker_lease: worker_lease()?,
             caps: caps()?,
             quotas: quotas()?,
-            notices: notices::notices(tools()?)?,
+            notices: notices::notices(tools.clone())?,
             traces,
             ..Options::default()
         };
         let (routed, shards) = (stores.routed.clone(), stores.shards.clone());
         let control = Control::open_sharded(options, routed, shards, Arc::new(SystemClock)).await;
         let control = Arc::new(control.map_err(|error| not_started(&error))?);
-        let worker = Worker::new(control.local.clone(), Registry::standard(tools()?));
+        let worker = Worker::new(control.local.clone(), Registry::standard(tools));
         let worker = tokio::spawn(worker.run(setup.grace));
         let commands = setup.bus.open();
         let bus: Option<Arc<dyn EventStream>> = match &commands {
@@ -184,10 +187,11 @@ fn template_environment() -> BTreeMap<String, String> {
 }
 
 /// How the tools of this process are made.
-pub(crate) fn tools() -> Result<noetl_tools::Options, Failure> {
+pub(crate) fn tools(said: &IsolationArguments) -> Result<noetl_tools::Options, Failure> {
     let mut options = noetl_tools::Options { fence: fence()?, ..noetl_tools::Options::default() };
     if let Some(python) = setting("NOETL_PYTHON") {
         options.python = PathBuf::from(python);
     }
+    isolation::isolate(&mut options, said)?;
     Ok(options)
 }

@@ -7,6 +7,8 @@
 
 mod app;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod http;
 mod oidc;
 mod reads;

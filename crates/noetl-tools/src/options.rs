@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use noetl_fence::Fence;
 use tokio::process::Command;
 
+use crate::Isolation;
+
 const MIB: usize = 1024 * 1024;
 
 /// Settings of the standard tools.
@@ -17,6 +19,8 @@ pub struct Options {
     pub work_dir: PathBuf,
     /// The environment that programs started by steps see.
     pub environment: Environment,
+    /// What keeps those programs from the machine and from each other. Default: nothing.
+    pub isolation: Isolation,
     /// How much output a step may make.
     pub limits: Limits,
     /// Which addresses `http` may reach. Default: all but those where a cloud tells its machines
@@ -30,6 +34,7 @@ impl Default for Options {
             python: PathBuf::from("python3"),
             work_dir: std::env::temp_dir(),
             environment: Environment::default(),
+            isolation: Isolation::default(),
             limits: Limits::default(),
             fence: Fence::default(),
         }

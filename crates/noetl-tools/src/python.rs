@@ -5,7 +5,8 @@
 //! session, directory, standard streams and limits; it is killed with all its descendants on
 //! timeout, on cancel and when the worker dies. A template that is lost fails the steps it was
 //! running, as worth another try, and the next step starts a new one. This is isolation between
-//! steps that mean well, not a sandbox: all run as the worker's user.
+//! steps that mean well, not a sandbox: all run as the worker's user. Where more is asked for
+//! ([`crate::Isolation`]), each step has an interpreter of its own, which is isolated as a whole.
 
 mod answer;
 mod script;
@@ -41,6 +42,9 @@ impl Python {
     }
 
     async fn template(&self) -> Result<Arc<Template>, Failure> {
+        if !self.options.isolation.is_off() {
+            return Template::start(&self.options).await.map(Arc::new);
+        }
         let mut slot = self.template.lock().await;
         match &*slot {
             Some(template) if !template.is_lost() => Ok(Arc::clone(template)),
@@ -69,6 +73,6 @@ impl Tool for Python {
             template = self.template() => template?,
             () = call.cancel.cancelled() => return Err(call.cancelled()),
         };
-        task::run(template, &call, &settings, limit, &self.options.limits).await
+        task::run(template, &call, &settings, limit, &self.options).await
     }
 }

@@ -8,6 +8,7 @@
 //! it survive a worker that is killed.
 
 use std::io;
+use std::path::Path;
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -45,6 +46,24 @@ impl Shell {
     pub fn new(options: Arc<Options>) -> Self {
         Self { options }
     }
+
+    /// A command that becomes `sh`, and the directory that was made for it, if one was.
+    fn command(&self, cwd: Option<&str>) -> Result<(Command, Option<WorkDir>), Failure> {
+        let (isolation, base) = (&self.options.isolation, &self.options.work_dir);
+        let fresh = match cwd {
+            Some(_) if isolation.is_off() => None,
+            Some(_) | None => Some(WorkDir::fresh(base)?),
+        };
+        let dir = fresh.as_ref().map_or(base.as_path(), WorkDir::path);
+        let cwd = cwd.map_or(dir, Path::new);
+        let mut command = isolation.command(Path::new("sh"), dir, base, cwd);
+        self.options.environment.apply(&mut command);
+        if let Some(fresh) = &fresh {
+            isolation.hand_over(fresh)?;
+            isolation.places(&mut command, fresh.path());
+        }
+        Ok((command, fresh))
+    }
 }
 
 #[async_trait]
@@ -57,22 +76,12 @@ impl Tool for Shell {
         let limit = call.time_limit()?;
         let script = script(&call.config)?;
         let cwd = config::text(&call.config, "cwd")?;
-        let fresh = match cwd {
-            Some(_) => None,
-            None => Some(WorkDir::fresh(&self.options.work_dir)?),
-        };
-        let mut command = Command::new("sh");
+        let (mut command, _fresh) = self.command(cwd)?;
         command
             .args(["-c", GUARDED, "sh", &script])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        match (cwd, &fresh) {
-            (Some(cwd), _) => command.current_dir(cwd),
-            (None, Some(dir)) => command.current_dir(dir.path()),
-            (None, None) => &mut command,
-        };
-        self.options.environment.apply(&mut command);
         command
             .env("NOETL_INPUT", json!(call.input).to_string())
             .env("NOETL_EXECUTION_ID", call.execution.to_string())

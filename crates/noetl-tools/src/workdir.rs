@@ -33,6 +33,11 @@ impl WorkDir {
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
+
+    /// Why it cannot be used.
+    pub(crate) fn refused(&self, error: &io::Error) -> Failure {
+        refused(&self.0, error)
+    }
 }
 
 impl Drop for WorkDir {

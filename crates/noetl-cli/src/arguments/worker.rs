@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use clap::Args;
 
-use super::{RemoteArguments, SLOTS_MAX};
+use super::{IsolationArguments, RemoteArguments, SLOTS_MAX};
 
 /// Flags win over the variables of the environment that are named beside them.
 #[derive(Debug, Args)]
@@ -58,6 +58,8 @@ pub(crate) struct WorkerArguments {
     /// back. Else NOETL_WORKER_GRACE_SECS [default: 30].
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub(crate) grace: Option<u64>,
+    #[command(flatten)]
+    pub(crate) isolation: IsolationArguments,
 }
 
 impl WorkerArguments {

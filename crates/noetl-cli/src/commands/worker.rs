@@ -20,14 +20,14 @@ use tokio_util::sync::CancellationToken;
 
 use self::mode::{Mode, act_on_all, act_on_one};
 use super::serve::start_logging;
-use crate::arguments::WorkerArguments;
+use crate::arguments::{IsolationArguments, WorkerArguments};
 use crate::bus::{self, NATS_URL};
 use crate::failure::{Failure, Kind};
 use crate::output;
 use crate::remote::Remote;
 use crate::settings::{number, setting};
 use crate::signals::StopRequests;
-use crate::{runtime, signals};
+use crate::{isolation, runtime, signals};
 
 const SLOTS: &str = "NOETL_WORKER_SLOTS";
 const POOL: &str = "NOETL_WORKER_POOL";
@@ -109,7 +109,9 @@ async fn work(
     };
     let health_at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
     let slots = settings.slots;
-    let tools = Registry::standard(tools(settings.result_max)?);
+    let tools = tools(settings.result_max, &settings.isolation)?;
+    isolation::prove(&tools).await?;
+    let tools = Registry::standard(tools);
     let options = RemoteOptions {
         name: settings.name,
         pool: settings.pool,
@@ -159,8 +161,8 @@ async fn work(
 }
 
 /// The tools of this process, whose results may be so large.
-fn tools(result_max: usize) -> Result<noetl_tools::Options, Failure> {
-    let tools = runtime::tools()?;
+fn tools(result_max: usize, said: &IsolationArguments) -> Result<noetl_tools::Options, Failure> {
+    let tools = runtime::tools(said)?;
     let limits = noetl_tools::Limits {
         python_result: result_max,
         http_response: result_max,
@@ -203,6 +205,7 @@ struct Settings {
     listen: Option<SocketAddr>,
     grace: Duration,
     result_max: usize,
+    isolation: IsolationArguments,
 }
 
 impl Settings {
@@ -256,7 +259,8 @@ impl Settings {
         let url = arguments.nats_url.clone().or_else(|| setting(NATS_URL));
         let bus = bus::address(url.as_deref())?;
         let mode = Mode::read(arguments, &setting)?;
-        Ok(Self { mode, name, pool, bus, slots, labels, listen, grace, result_max })
+        let isolation = arguments.isolation.clone();
+        Ok(Self { mode, name, pool, bus, slots, labels, listen, grace, result_max, isolation })
     }
 }
 
@@ -303,6 +307,7 @@ mod tests {
             name: Some("w".to_owned()),
             listen: None,
             grace: Some(1),
+            isolation: IsolationArguments::default(),
             result_max: Some(8),
         }
     }

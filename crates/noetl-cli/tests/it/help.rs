@@ -515,6 +515,24 @@ fn the_help_of_worker_is_stable() {
                                  activates it, and drains and deactivates it at its end unless another
                                  waits to take over. Else NOETL_SUBSCRIPTION_PATH where WORKER_MODE is
                                  `subscription`
+
+    Isolation of shell and python steps:
+          --step-user <USER>            Whom they run as: a name, or numbers as `1000:1000`. The worker
+                                        has to be root. Else NOETL_STEP_USER [default: the worker's
+                                        user]
+          --step-no-network             They have no network. The same as NOETL_STEP_NO_NETWORK=true
+          --step-private-tmp            Each has temporary files of its own, in memory. The same as
+                                        NOETL_STEP_PRIVATE_TMP=true
+          --step-memory <MIB>           How many mebibytes of address space each process may have. Else
+                                        NOETL_STEP_MEMORY_MB
+          --step-cpu-seconds <SECONDS>  How many seconds each process may compute. Else
+                                        NOETL_STEP_CPU_SECONDS
+          --step-processes <N>          How many processes their user may have in all. Else
+                                        NOETL_STEP_PROCESSES
+          --step-cgroup <DIRECTORY>     The control group (version 2) they are put into, whose limits
+                                        hold for all of them together. Else NOETL_STEP_CGROUP
+          --step-env <NAMES>            Which of the worker's variables they see, parted by commas. Else
+                                        NOETL_STEP_ENV [default: PATH,HOME,LANG,TMPDIR]
     ");
 }
 

@@ -2,7 +2,7 @@
 //! is behind the internal token: it hands out secrets.
 
 pub(crate) mod receive;
-mod verify;
+pub(crate) mod verify;
 
 use noetl_api::Id;
 use noetl_api::ingress::{IngressDispatch, IngressVerify, IngressView};

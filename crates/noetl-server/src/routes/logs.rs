@@ -53,7 +53,10 @@ pub(crate) struct LogsQuery {
     operation_id = "executions_logs",
     tag = "executions",
     params(("id" = Id, Path), LogsQuery),
-    responses((status = 200, body = LogReply), Failures),
+    responses(
+        (status = 200, content((LogReply = "application/json"), (String = "text/event-stream"))),
+        Failures,
+    ),
 )]
 pub(crate) async fn read(
     Scoped(app): Scoped,

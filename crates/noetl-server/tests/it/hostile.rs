@@ -72,6 +72,16 @@ async fn json_that_is_nested_too_deep_is_refused_and_the_server_lives() {
 }
 
 #[tokio::test]
+async fn a_packed_body_is_not_unpacked() {
+    let app = TestApp::start(0).await;
+    // The beginning of any gzip, which is no JSON.
+    let packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0];
+    let sent = post(&app, "/api/execute", packed).header("content-encoding", "gzip");
+    assert_eq!(sent.answer().await.0, 400);
+    app.close().await;
+}
+
+#[tokio::test]
 async fn nul_characters_are_refused_in_every_body() {
     let app = TestApp::start(0).await;
     let event = r#"{"execution_id":1,"step":"a","event_type":"x","payload":{"k":"\u0000"}}"#;

@@ -18,7 +18,7 @@ use tokio::net::unix::pipe;
 use crate::capture::Capture;
 use crate::config::{expiry, wrong};
 use crate::workdir::WorkDir;
-use crate::{Call, Limits, Stream};
+use crate::{Call, Options, Stream};
 
 use super::answer::{Answer, conclude};
 use super::settings::{self, Settings};
@@ -38,10 +38,12 @@ pub(super) async fn run(
     call: &Call,
     settings: &Settings<'_>,
     limit: Option<Duration>,
-    limits: &Limits,
+    options: &Options,
 ) -> Result<Value, Failure> {
+    let limits = &options.limits;
     let id = template.next_id();
     let dir = WorkDir::at(template.dir().join(id.to_string()))?;
+    options.isolation.hand_over(&dir)?;
     let request = request(call, settings, limits.python_result, dir.path())?;
     let (ours, theirs) = Ours::open().map_err(|error| lacking(&error))?;
     let Ours { channel, stdout: out, stderr: err } = ours;

@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::process::{Child, ChildStderr};
 use tokio::sync::oneshot;
 
 use crate::capture::Capture;
@@ -67,6 +67,7 @@ impl Template {
     /// Starts the interpreter and waits until it is ready to fork.
     pub(super) async fn start(options: &Options) -> Result<Self, Failure> {
         let dir = WorkDir::fresh(&options.work_dir)?;
+        options.isolation.hand_over(&dir)?;
         let (ours, theirs) = StdUnixStream::pair().map_err(|error| lacking(&error))?;
         let mut child = spawn(options, dir.path(), theirs)?;
         let stderr = child.stderr.take();
@@ -289,10 +290,10 @@ fn request(tag: u8, id: u64) -> [u8; 9] {
 }
 
 fn spawn(options: &Options, dir: &Path, control: StdUnixStream) -> Result<Child, Failure> {
-    let mut command = Command::new(program(&options.python));
+    // An interpreter looks for modules where it stands; nothing is there to be found.
+    let python = program(&options.python);
+    let mut command = options.isolation.command(&python, dir, &options.work_dir, dir);
     command
-        // An interpreter looks for modules where it stands; nothing is there to be found.
-        .current_dir(dir)
         .args(["-X", "utf8", "-c", SOURCE])
         .arg(dir)
         .stdin(Stdio::from(OwnedFd::from(control)))
@@ -302,6 +303,7 @@ fn spawn(options: &Options, dir: &Path, control: StdUnixStream) -> Result<Child,
         .process_group(0)
         .kill_on_drop(true);
     options.environment.apply(&mut command);
+    options.isolation.places(&mut command, dir);
     command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Failure::new(
             FailureKind::ToolMissing,

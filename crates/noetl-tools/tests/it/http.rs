@@ -23,6 +23,7 @@ async fn serve() -> String {
         .route("/loop", get(|| async { Redirect::to("/loop") }))
         .route("/slow", get(std::future::pending::<()>))
         .route("/huge", get(|| async { vec![b'x'; 17 * 1024 * 1024] }))
+        .route("/packed", get(packed))
         .route("/huge-error", get(|| async { (StatusCode::BAD_REQUEST, vec![b'x'; 1 << 20]) }))
         .route("/busy", get(|| async { (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "7")]) }))
         .route("/status/{code}", get(status));
@@ -42,6 +43,13 @@ async fn echo(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> impl
         "custom": header("x-custom"),
         "body": String::from_utf8(body.to_vec()).unwrap(),
     }))
+}
+
+/// A few kilobytes that unpack to 64 mebibytes.
+async fn packed() -> impl IntoResponse {
+    let command = "head -c 67108864 /dev/zero | gzip -9";
+    let made = std::process::Command::new("sh").args(["-c", command]).output().unwrap();
+    ([(header::CONTENT_ENCODING, "gzip"), (header::CONTENT_TYPE, "text/plain")], made.stdout)
 }
 
 async fn status(axum::extract::Path(code): axum::extract::Path<u16>) -> impl IntoResponse {
@@ -177,6 +185,12 @@ async fn a_status_decides_the_kind_of_failure() {
     assert_eq!(names, ["body", "data", "headers", "http", "status_code"]);
     let failure = run("http", json!({"url": format!("{base}/busy")})).await.unwrap_err();
     assert_eq!(detail(&failure, "retry_after"), 7);
+}
+
+#[tokio::test]
+async fn a_packed_answer_is_measured_by_what_it_unpacks_to() {
+    let failure = run("http", json!({"url": format!("{}/packed", serve().await)})).await;
+    assert_eq!(failure.unwrap_err().kind, FailureKind::OutputLimit);
 }
 
 #[tokio::test]

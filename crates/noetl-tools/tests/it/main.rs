@@ -9,6 +9,7 @@
 mod duckdb;
 mod harness;
 mod http;
+mod isolation;
 mod kinds;
 mod nats;
 mod noop;

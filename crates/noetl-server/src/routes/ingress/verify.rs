@@ -26,14 +26,14 @@ const TIME_DIGITS_MAX: usize = 12;
 
 /// A signature that has the right form and, where that is asked for, a time that counts.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Signature {
+pub(crate) struct Signature {
     mac: [u8; LENGTH],
     /// The time as it was sent, which is what was signed.
     time: Option<String>,
 }
 
 /// Reads the signature of a message.
-pub(super) fn signature(
+pub(crate) fn signature(
     verify: &ListenerVerify,
     headers: &HeaderMap,
     now: Timestamp,
@@ -80,7 +80,7 @@ fn time(signed_at: &SignedAt, headers: &HeaderMap, now: Timestamp) -> Result<Str
 }
 
 /// Compares a signature with that of the body, and answers with it in short.
-pub(super) fn signed(
+pub(crate) fn signed(
     verify: &ListenerVerify,
     signature: &Signature,
     body: &[u8],
@@ -124,7 +124,7 @@ fn parts(form: &str) -> Vec<&str> {
 }
 
 /// Compares the token a sender shows with the secret.
-pub(super) fn bearer(verify: &ListenerVerify, headers: &HeaderMap) -> Result<(), ApiError> {
+pub(crate) fn bearer(verify: &ListenerVerify, headers: &HeaderMap) -> Result<(), ApiError> {
     let shown = shown_token(headers)?;
     let secret = verify.secret.as_deref().unwrap_or_default();
     // Only the length can be told from how long this takes.
@@ -136,7 +136,7 @@ pub(super) fn bearer(verify: &ListenerVerify, headers: &HeaderMap) -> Result<(),
 }
 
 /// The token in `Authorization`.
-pub(super) fn shown_token(headers: &HeaderMap) -> Result<&str, ApiError> {
+pub(crate) fn shown_token(headers: &HeaderMap) -> Result<&str, ApiError> {
     let form = || {
         let message = "the Authorization header must be of the form 'Bearer <token>'";
         unknown("token_malformed", message)
@@ -186,7 +186,7 @@ fn decoded(shown: &str, prefix: Option<&str>) -> Option<[u8; LENGTH]> {
     bytes.try_into().ok()
 }
 
-pub(super) fn unknown(code: &'static str, message: impl Into<String>) -> ApiError {
+pub(crate) fn unknown(code: &'static str, message: impl Into<String>) -> ApiError {
     ApiError::refused(StatusCode::UNAUTHORIZED, code, message)
 }
 

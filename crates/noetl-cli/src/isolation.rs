@@ -1,0 +1,116 @@
+//! How programs of steps are kept apart, from flags and the environment. What cannot be had stops the start.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use noetl_tools::{Inherit, Isolation, Options, User};
+
+use crate::arguments::IsolationArguments;
+use crate::failure::{Failure, Kind};
+use crate::settings::{number, setting, switch};
+
+const USER: &str = "NOETL_STEP_USER";
+const NO_NETWORK: &str = "NOETL_STEP_NO_NETWORK";
+const PRIVATE_TMP: &str = "NOETL_STEP_PRIVATE_TMP";
+const MEMORY: &str = "NOETL_STEP_MEMORY_MB";
+const CPU: &str = "NOETL_STEP_CPU_SECONDS";
+const PROCESSES: &str = "NOETL_STEP_PROCESSES";
+const CGROUP: &str = "NOETL_STEP_CGROUP";
+const ENV: &str = "NOETL_STEP_ENV";
+
+/// Puts what is said of isolation into the settings of tools.
+pub(crate) fn isolate(options: &mut Options, said: &IsolationArguments) -> Result<(), Failure> {
+    let user = said.step_user.clone().or_else(|| setting(USER));
+    let amount = |flag: Option<u32>, name: &str, least: i64| -> Result<Option<u64>, Failure> {
+        match flag {
+            Some(amount) => Ok(Some(amount.into())),
+            None => Ok(number(name, least..=u32::MAX.into())?.and_then(|n| u64::try_from(n).ok())),
+        }
+    };
+    options.isolation = Isolation {
+        user: user.map(|user| self::user(user.trim())).transpose()?,
+        no_network: said.step_no_network || switch(NO_NETWORK)?,
+        private_tmp: said.step_private_tmp || switch(PRIVATE_TMP)?,
+        memory_max: amount(said.step_memory, MEMORY, 16)?.map(|mib| mib << 20),
+        cpu_seconds_max: amount(said.step_cpu_seconds, CPU, 1)?,
+        processes_max: amount(said.step_processes, PROCESSES, 4)?,
+        cgroup: said.step_cgroup.clone().or_else(|| setting(CGROUP).map(PathBuf::from)),
+    };
+    if let Some(names) = said.step_env.clone().or_else(|| setting(ENV)) {
+        let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+        options.environment.inherit = Inherit::Only(names.map(str::to_owned).collect());
+    }
+    Ok(())
+}
+
+/// Stops a start that could not keep what it was told.
+pub(crate) async fn prove(options: &Options) -> Result<(), Failure> {
+    options.isolation.prove(&options.work_dir).await.map_err(|error| {
+        let failure = Failure::new(Kind::Config, error.message);
+        match error.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })
+}
+
+/// A user by numbers, or by a name that this machine knows.
+fn user(text: &str) -> Result<User, Failure> {
+    let unknown = || {
+        let message = format!("this machine knows no user '{text}' for steps");
+        Failure::new(Kind::Config, message).hint("give a name, or numbers as 1000:1000")
+    };
+    if let Some((uid, gid)) = text.split_once(':') {
+        let (uid, gid) = (uid.parse(), gid.parse());
+        return match (uid, gid) {
+            (Ok(uid), Ok(gid)) => Ok(User { uid, gid }),
+            _ => Err(unknown()),
+        };
+    }
+    // Asked of the system, since names may come from a directory elsewhere.
+    let id = |what: &str| {
+        let said = Command::new("id").args([what, "--", text]).output().ok()?;
+        let said = said.status.success().then_some(said.stdout)?;
+        String::from_utf8(said).ok()?.trim().parse().ok()
+    };
+    match (id("-u"), id("-g")) {
+        (Some(uid), Some(gid)) => Ok(User { uid, gid }),
+        _ => Err(unknown()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_a_name_or_two_numbers() {
+        assert_eq!(user("12:34").expect("numbers"), User { uid: 12, gid: 34 });
+        assert_eq!(user("root").expect("a name"), User { uid: 0, gid: 0 });
+        for wrong in ["", "nobody-of-that-name", "1:", "a:b", "-1:5", "-u"] {
+            assert!(user(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_is_what_tools_are_told() {
+        let mut options = Options::default();
+        let said = IsolationArguments {
+            step_user: Some("12:34".to_owned()),
+            step_no_network: true,
+            step_memory: Some(64),
+            step_env: Some("PATH, LANG".to_owned()),
+            ..IsolationArguments::default()
+        };
+        isolate(&mut options, &said).expect("it makes sense");
+        let asked = Isolation {
+            user: Some(User { uid: 12, gid: 34 }),
+            no_network: true,
+            memory_max: Some(64 << 20),
+            ..Isolation::default()
+        };
+        assert_eq!(options.isolation, asked);
+        let Inherit::Only(names) = options.environment.inherit else { panic!("a list") };
+        assert_eq!(names, ["PATH", "LANG"]);
+    }
+}

@@ -1,0 +1,44 @@
+//! What fuzzing runs: one plain function per kind of input that comes from outside.
+//!
+//! A target takes any bytes. It panics when something is broken: the code under test panicked, or what
+//! has to hold of its answer does not. `fuzz/` wraps each one for libFuzzer, which looks for inputs by
+//! what code they reach; the inputs kept in `fuzz/corpus` are replayed by the tests of this crate, so
+//! what was found once stays found. Nothing here ships.
+
+mod cron;
+mod document;
+mod engine;
+mod event;
+mod signature;
+mod template;
+mod wire;
+
+pub use cron::cron;
+pub use document::document;
+pub use engine::engine;
+pub use event::event;
+pub use signature::signature;
+pub use template::template;
+pub use wire::wire;
+
+/// A target by its name, which is that of its corpus and of its program in `fuzz/`.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: [Target; 7] = [
+    ("cron", cron),
+    ("document", document),
+    ("engine", engine),
+    ("event", event),
+    ("signature", signature),
+    ("template", template),
+    ("wire", wire),
+];
+
+/// The text before the first NUL and the bytes after it: two inputs in one.
+fn halves(data: &[u8]) -> (&[u8], &[u8]) {
+    match data.iter().position(|byte| *byte == 0) {
+        Some(at) => (&data[..at], &data[at + 1..]),
+        None => (data, &[]),
+    }
+}

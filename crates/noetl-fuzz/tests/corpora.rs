@@ -1,0 +1,77 @@
+//! Replays the inputs kept in `fuzz/corpus`: seeds, and what once broke something.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+use std::path::{Path, PathBuf};
+
+use noetl_fuzz::TARGETS;
+
+fn fuzz() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
+}
+
+/// The files in a directory, by name.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// Runs a target on everything that is kept for it. A panic names the input by the file printed last.
+fn replay(target: &str) {
+    let (_, run) = TARGETS.iter().find(|(name, _)| *name == target).unwrap();
+    let inputs = files(&fuzz().join("corpus").join(target));
+    assert!(!inputs.is_empty(), "{target} has inputs to begin with");
+    for input in inputs {
+        let data = std::fs::read(&input).unwrap();
+        let broken = std::panic::catch_unwind(|| run(&data)).is_err();
+        assert!(!broken, "{} breaks {target}", input.display());
+    }
+}
+
+#[test]
+fn cron_expressions_that_were_kept_break_nothing() {
+    replay("cron");
+}
+
+#[test]
+fn documents_that_were_kept_break_nothing() {
+    replay("document");
+}
+
+#[test]
+fn inputs_of_the_engine_that_were_kept_break_nothing() {
+    replay("engine");
+}
+
+#[test]
+fn rows_that_were_kept_break_nothing() {
+    replay("event");
+}
+
+#[test]
+fn signatures_that_were_kept_break_nothing() {
+    replay("signature");
+}
+
+#[test]
+fn templates_that_were_kept_break_nothing() {
+    replay("template");
+}
+
+#[test]
+fn bodies_that_were_kept_break_nothing() {
+    replay("wire");
+}
+
+#[test]
+fn every_target_has_a_program_and_a_corpus() {
+    let names = |directory: &str| -> Vec<String> {
+        let stem = |path: PathBuf| path.file_stem().unwrap().to_string_lossy().into_owned();
+        files(&fuzz().join(directory)).into_iter().map(stem).collect()
+    };
+    let targets: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names("fuzz_targets"), targets);
+    assert_eq!(names("corpus"), targets);
+}
