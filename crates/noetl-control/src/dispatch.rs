@@ -4,20 +4,26 @@
 //! waits; otherwise it waits here, oldest first. Only references wait; the store has the rest.
 
 pub(crate) mod calls;
+pub(crate) mod served;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use noetl_model::{CommandId, ExecutionId};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use self::calls::Calls;
+use self::served::Served;
 use crate::announcing::Announcements;
 use crate::journal::shard_of;
 
 /// References kept in memory; beyond it they are read back from the store when the rest is done.
 const WAITING_MAX: usize = 100_000;
+
+/// How often it is looked whether workers elsewhere are still there: they are missed much later.
+const TAKE_BACK_EVERY: Duration = Duration::from_secs(5);
 
 /// A command that waits for a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +64,8 @@ pub(crate) struct Dispatch {
     freed: Arc<[Notify]>,
     /// Workers elsewhere that wait.
     calls: Calls,
+    /// Those whose pools are left to them.
+    served: Served,
     /// Those that listen on a bus.
     announcements: Announcements,
 }
@@ -120,6 +128,7 @@ impl Dispatch {
             state: Arc::new(Mutex::new(state)),
             freed,
             calls: Calls::default(),
+            served: Served::default(),
             announcements: Announcements::default(),
         }
     }
@@ -132,6 +141,26 @@ impl Dispatch {
     /// Workers elsewhere that wait.
     pub(crate) fn calls(&self) -> &Calls {
         &self.calls
+    }
+
+    /// Which pools workers elsewhere serve.
+    pub(crate) fn served(&self) -> &Served {
+        &self.served
+    }
+
+    /// Has commands read back from the store that were left to workers elsewhere and that they did not
+    /// take, until the control plane closes.
+    pub(crate) async fn take_back(self, closing: CancellationToken) {
+        while self.has_worker() {
+            tokio::select! {
+                () = tokio::time::sleep(TAKE_BACK_EVERY) => {}
+                () = closing.cancelled() => return,
+            }
+            if self.served.are_back() {
+                self.lock().overflowed.fill(true);
+                self.wake();
+            }
+        }
     }
 
     fn shard_of(&self, execution: ExecutionId) -> usize {

@@ -161,7 +161,7 @@ impl Leasing {
             not_of: None,
         };
         let key = request.public_key.as_deref();
-        self.workers.asks(tenant, scope, &request.worker, wanted.pool(), key).await?;
+        self.workers.asks(tenant, scope, &request.worker, &wanted, key).await?;
         let until = Instant::now() + request.wait.min(WAIT_MAX);
         let line = self.calls.wait_for(wanted.clone());
         loop {

@@ -273,6 +273,7 @@ impl Control {
             writers.push(tokio::spawn(writer.run(queue)));
             tasks.extend(beside.start(database, due_written));
         }
+        tasks.push(tokio::spawn(dispatch.clone().take_back(closing.clone())));
         // Kept to the very end: what is queued is still decided and committed while this closes.
         let leaving = CancellationToken::new();
         let identity = tokio::spawn(identity.keep(ids.clone(), leaving.clone()));
@@ -299,7 +300,7 @@ impl Control {
             let runner = Runner::new(schedules.clone(), closing.clone());
             tasks.push(tokio::spawn(runner.run()));
         }
-        let workers = Workers::new(store.clone(), ids.clone(), held);
+        let workers = Workers::new(store.clone(), ids.clone(), held, dispatch.served().clone());
         let callbacks =
             Callbacks::new(store.clone(), journal.clone(), results.clone(), redaction.clone());
         let leasing = Leasing {

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use noetl_model::command::is_elsewhere;
 use noetl_model::{ExecutionId, RuntimeId, Tenant, Value};
-use noetl_store::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Store, StoreError};
+use noetl_store::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Store, StoreError, Wanted};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use self::turn::Turns;
+use crate::dispatch::served::Served;
 use crate::ids::Ids;
 use crate::leasing::Held;
 
@@ -118,12 +119,13 @@ pub struct Workers {
     remembered: Arc<Mutex<Remembered>>,
     turns: Turns,
     held: Held,
+    served: Served,
 }
 
 impl Workers {
-    pub(crate) fn new(store: Arc<dyn Store>, ids: Ids, held: Held) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, ids: Ids, held: Held, served: Served) -> Self {
         let turns = Turns::new(store.clone());
-        Self { store, ids, remembered: Arc::default(), turns, held }
+        Self { store, ids, remembered: Arc::default(), turns, held, served }
     }
 
     /// Registers a runtime, or takes over what a known one says now. Two callers at once make one row.
@@ -166,6 +168,7 @@ impl Workers {
         name: &str,
     ) -> Result<(), WorkerError> {
         check_name(name)?;
+        self.served.heard(name);
         if !self.store.heartbeat(tenant, kind, name).await.map_err(WorkerError::Store)? {
             let (name, status) = (name.to_owned(), "ready".to_owned());
             self.lock().keys.remove(&(tenant.clone(), name.clone()));
@@ -187,6 +190,7 @@ impl Workers {
     ) -> Result<(), WorkerError> {
         let gone = self.store.deregister(tenant, kind, name).await.map_err(WorkerError::Store)?;
         self.lock().keys.remove(&(tenant.clone(), name.to_owned()));
+        self.served.gone(name);
         match gone {
             true => Ok(()),
             false => Err(WorkerError::Unknown { kind: kind.as_str(), name: name.to_owned() }),
@@ -241,9 +245,10 @@ impl Workers {
         tenant: &Tenant,
         scope: &Scope,
         name: &str,
-        pool: &str,
+        wanted: &Wanted,
         key: Option<&str>,
     ) -> Result<(), WorkerError> {
+        self.served.asks(name, wanted);
         let known = self.lock().keys.get(&(tenant.clone(), name.to_owned())).cloned();
         let is_known = known.is_some_and(|known| {
             known.since.elapsed() < KNOWN_FOR && key.is_none_or(|key| key == known.key)
@@ -265,7 +270,7 @@ impl Workers {
         let said = Registration {
             name: name.to_owned(),
             status: "ready".to_owned(),
-            labels: Some(serde_json::json!({ "pool_name": pool })),
+            labels: Some(serde_json::json!({ "pool_name": wanted.pool() })),
             runtime: key.map(|key| serde_json::json!({ "kind": "rust", KEY: key })),
             ..Registration::default()
         };

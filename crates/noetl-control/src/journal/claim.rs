@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use noetl_engine::{Claim, Input, Refusal, Status};
-use noetl_model::{CommandId, CommandState, ExecutionId, Fact};
+use noetl_model::event::Issued;
+use noetl_model::{CommandId, CommandState, ExecutionId, Fact, Tenant};
 use noetl_store::StoreError;
 use tracing::warn;
 
@@ -139,13 +140,20 @@ pub(super) fn claim_new(parts: &WriterParts, item: &mut Item, from: usize) {
     for command in issued {
         // Over already, or held by the control plane itself.
         let open = item.cached.state.open_command(command);
-        if open.is_none_or(|open| open.state != CommandState::Pending) {
+        let open = open.filter(|open| open.state == CommandState::Pending);
+        if open.is_none_or(|open| is_left(parts, &open.issued, &item.cached.tenant)) {
             continue;
         }
         let Some(slot) = parts.dispatch.reserve() else { return };
         let waiting = Waiting { execution: item.cached.state.id(), command };
         claim(parts, item, waiting, slot, false);
     }
+}
+
+/// Whether a command is left to workers elsewhere, because it is of a pool that they serve.
+fn is_left(parts: &WriterParts, issued: &Issued, tenant: &Tenant) -> bool {
+    let served = parts.dispatch.served();
+    issued.pool.as_ref().is_some_and(|pool| served.leave(pool, &issued.tool, tenant))
 }
 
 pub(super) fn claim(
@@ -158,6 +166,9 @@ pub(super) fn claim(
     let command = waiting.command;
     let Some(open) = item.cached.state.open_command(command) else { return };
     let issued = open.issued.clone();
+    if is_left(parts, &issued, &item.cached.tenant) {
+        return;
+    }
     let input = Input::Claim(Claim { command, worker: parts.identity.worker() });
     match decide_plain(parts, &mut item.cached, input) {
         // No event: it was claimed before, and runs already.

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_model::Fact;
+use noetl_control::{LeaseRequest, Leased, StartRequest};
+use noetl_model::{ExecutionId, Fact};
 use noetl_store::ExecutionStatus;
 use noetl_testkit::FrailStore;
 
@@ -117,5 +118,69 @@ async fn a_cancel_that_comes_with_a_claim_stops_what_was_claimed() {
     let next = plant.start(&chain(1)).await;
     assert_eq!(plant.finished(next).await.status, ExecutionStatus::Completed, "a slot is free");
     assert_eq!(gate.running.available_permits(), 0, "what was cancelled never began");
+    plant.close().await;
+}
+
+/// Starts one step of the gate in a pool.
+async fn start_in(plant: &Plant, pool: &str) -> ExecutionId {
+    let catalog = Some(plant.register("  - {step: s, tool: {kind: shell, command: x}}\n").await);
+    let request = StartRequest { catalog, pool: Some(pool.to_owned()), ..StartRequest::default() };
+    plant.control.executions.start(&plant.tenant, request).await.unwrap().execution
+}
+
+/// A worker elsewhere asks for a command of a pool, of those that its tools can run.
+async fn asked(plant: &Plant, pool: &str, kind: &str) -> Vec<Leased> {
+    let request = LeaseRequest {
+        worker: format!("of-{pool}"),
+        pool: Some(pool.to_owned()),
+        kinds: Some(vec![kind.to_owned()]),
+        max: 1,
+        wait: Duration::ZERO,
+        public_key: None,
+    };
+    plant.control.leasing.lease(&plant.tenant, &None, request).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_that_a_worker_elsewhere_serves_is_left_to_it() {
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 2, &gate).await;
+    assert!(asked(&plant, "gpu", "shell").await.is_empty());
+    let id = start_in(&plant, "gpu").await;
+    // Others are taken here: of another pool, and of none.
+    start_in(&plant, "cpu").await;
+    gate.begun(1).await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(gate.running.available_permits(), 0, "it is not begun here");
+    let taken = asked(&plant, "gpu", "shell").await;
+    assert_eq!(taken.iter().map(|leased| leased.row.execution).collect::<Vec<_>>(), [id]);
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_left_to_a_worker_that_is_gone_runs_here() {
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 2, &gate).await;
+    asked(&plant, "gpu", "shell").await;
+    let id = start_in(&plant, "gpu").await;
+    gate.open.add_permits(1);
+    // It is never heard of again.
+    gate.begun(1).await;
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_worker_of_the_pool_has_no_tool_for_runs_here() {
+    let store = Arc::new(FrailStore::default());
+    let gate = Gate::new();
+    let plant = Plant::open(&store, 1, &gate).await;
+    asked(&plant, "gpu", "python").await;
+    let id = start_in(&plant, "gpu").await;
+    gate.begun(1).await;
+    gate.open.add_permits(1);
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
     plant.close().await;
 }
