@@ -151,7 +151,7 @@ impl Dispatch {
     /// Has commands read back from the store that were left to workers elsewhere and that they did not
     /// take, until the control plane closes.
     pub(crate) async fn take_back(self, closing: CancellationToken) {
-        loop {
+        while self.has_worker() {
             tokio::select! {
                 () = tokio::time::sleep(TAKE_BACK_EVERY) => {}
                 () = closing.cancelled() => return,

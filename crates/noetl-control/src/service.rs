@@ -276,9 +276,7 @@ impl Control {
             writers.push(tokio::spawn(writer.run(queue)));
             tasks.extend(beside.start(database, due_written));
         }
-        if dispatch.has_worker() {
-            tasks.push(tokio::spawn(dispatch.clone().take_back(closing.clone())));
-        }
+        tasks.push(tokio::spawn(dispatch.clone().take_back(closing.clone())));
         // Kept to the very end: what is queued is still decided and committed while this closes.
         let leaving = CancellationToken::new();
         let identity = tokio::spawn(identity.keep(ids.clone(), leaving.clone()));
