@@ -48,7 +48,6 @@ use crate::redaction::Redaction;
 use crate::replay::Replay;
 use crate::reports::{Reports, Tenants};
 use crate::results::Results;
-use crate::retention::Retainer;
 use crate::rotation::Keys;
 use crate::schedules::{Runner, ScheduleRows, Schedules};
 use crate::snapshots::Snapshots;
@@ -288,16 +287,7 @@ impl Control {
         } else {
             0
         };
-        if let Some(policy) = options.retention {
-            let retainer = Retainer {
-                store: store.clone(),
-                blobs: blobs.clone(),
-                policy,
-                clock: clock.clone(),
-                closing: closing.clone(),
-            };
-            tasks.push(tokio::spawn(retainer.run()));
-        }
+        tasks.extend(options.retention.map(|policy| beside.retain(blobs.clone(), policy)));
         let schedules = Schedules::new(schedule_rows, executions.clone(), metrics.clone());
         if options.schedules {
             let runner = Runner::new(schedules.clone(), closing.clone());

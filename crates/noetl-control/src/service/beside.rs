@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::Clock;
-use noetl_store::Store;
+use noetl_store::retention::Policy;
+use noetl_store::{Blobs, Store};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,7 @@ use crate::leasing::{Held, LeaseLook};
 use crate::look::Look;
 use crate::metrics::Metrics;
 use crate::notices::Notices;
+use crate::retention::Retainer;
 
 /// What the tasks of every database share.
 pub(super) struct Beside {
@@ -75,5 +77,17 @@ impl Beside {
             tasks.push(tokio::spawn(look.run()));
         }
         tasks
+    }
+
+    /// Removes what is old, from all databases.
+    pub(super) fn retain(&self, blobs: Arc<dyn Blobs>, policy: Policy) -> JoinHandle<()> {
+        let retainer = Retainer {
+            store: self.everywhere.clone(),
+            blobs,
+            policy,
+            clock: self.clock.clone(),
+            closing: self.closing.clone(),
+        };
+        tokio::spawn(retainer.run())
     }
 }
