@@ -152,6 +152,8 @@ work() {
   while [ ! -e "$place/$store/enough" ]; do begin drill/short >>"$place/$store/short" || return 0; done
 }
 
+are_under_way() { [ "$(wc -l 2>/dev/null <"$place/$store/short" || echo 0)" -ge 20 ]; }
+
 audit_head() { "$noetl" audit verify --database-url "$1" --output json | field head; }
 
 # back_up: the database, then content, so that nothing the one names is missing in the other; the key apart
@@ -216,7 +218,7 @@ drill() {
   work &
   worker_of_starts=$!
   processes+=("$worker_of_starts")
-  until_true test -s "$place/$store/short"
+  until_true are_under_way || fail "nothing is started"
   cp "$place/$store/short" "$place/$store/before"
   # An earlier head is a part of every later chain.
   head=$(audit_head "$database")

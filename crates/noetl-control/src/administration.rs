@@ -7,6 +7,7 @@
 use noetl_model::{CredentialId, Tenant};
 use noetl_store::{Credential, StoreError, Token};
 
+use crate::Control;
 use crate::audit::{Asking, Given, SecretUses};
 use crate::credentials::{CredentialError, CredentialRequest, Credentials};
 use crate::tokens::{TokenError, TokenRequest, Tokens};
@@ -14,9 +15,21 @@ use crate::tokens::{TokenError, TokenRequest, Tokens};
 /// The service. `who` is whoever changes something, as the audit names it. Cheap to clone.
 #[derive(Clone)]
 pub struct Administration {
-    pub(crate) credentials: Credentials,
-    pub(crate) tokens: Tokens,
-    pub(crate) uses: SecretUses,
+    credentials: Credentials,
+    tokens: Tokens,
+    uses: SecretUses,
+}
+
+impl Control {
+    /// Changes of credentials and tokens, recorded.
+    pub fn administration(&self) -> Administration {
+        let Self { credentials, tokens, uses, .. } = self;
+        Administration {
+            credentials: credentials.clone(),
+            tokens: tokens.clone(),
+            uses: uses.clone(),
+        }
+    }
 }
 
 impl Administration {

@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 
 use self::beside::Beside;
 pub use self::error::OpenError;
-use crate::administration::Administration;
 use crate::audit::SecretUses;
 use crate::callbacks::Callbacks;
 use crate::catalog::{Catalog, Playbooks};
@@ -98,8 +97,6 @@ pub struct Control {
     pub keychain: Keychains,
     /// Who was given which secret.
     pub uses: SecretUses,
-    /// Changes of tokens and credentials, recorded.
-    pub administration: Administration,
     /// The key secrets are encrypted with.
     pub keys: Keys,
     /// Stretches of logs by the ids of events.
@@ -324,12 +321,6 @@ impl Control {
         let replay = Replay::new(store.clone(), results.clone(), stored_results.clone());
         let starts =
             Starts::new(store.clone(), executions.clone(), subscriptions.clone(), ids.clone());
-        let tokens = Tokens::new(store.clone(), clock.clone());
-        let administration = Administration {
-            credentials: credentials.clone(),
-            tokens: tokens.clone(),
-            uses: uses.clone(),
-        };
         Ok(Self {
             ingress: Ingress::new(
                 subscriptions.clone(),
@@ -378,8 +369,7 @@ impl Control {
             stored_results,
             content: Content::new(blobs.clone()),
             objects,
-            administration,
-            tokens,
+            tokens: Tokens::new(store.clone(), clock.clone()),
             catalog,
             watch,
             resumed,

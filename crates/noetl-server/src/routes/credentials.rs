@@ -77,7 +77,7 @@ pub(crate) async fn put(
         description: request.description,
     };
     let warnings = Credentials::warnings(&request.data);
-    let administration = &app.control.administration;
+    let administration = app.control.administration();
     let kept = administration.put_credential(&app.tenant, &caller.name, request).await?;
     Ok(Json(CredentialView { warnings, ..view(kept) }))
 }
@@ -241,7 +241,7 @@ pub(crate) async fn delete(
     caller: Caller,
     Path(identifier): Path<String>,
 ) -> Result<Json<CredentialDeleted>, ApiError> {
-    let administration = &app.control.administration;
+    let administration = app.control.administration();
     let id = administration.delete_credential(&app.tenant, &caller.name, &identifier).await?;
     let message = "Credential deleted successfully".to_owned();
     Ok(Json(CredentialDeleted { message, id: Id::text(id.get()) }))

@@ -33,7 +33,7 @@ pub(crate) async fn create(
         role: role.map_err(|wrong: UnknownRole| invalid(&wrong))?,
         lasts: request.expires_in.map(Duration::from_secs),
     };
-    let administration = &app.control.administration;
+    let administration = app.control.administration();
     let made = administration.create_token(&app.tenant, &caller.name, request).await;
     let (kept, token) = made?;
     Ok(Json(MadeToken { view: view(kept), token }))
@@ -70,7 +70,7 @@ pub(crate) async fn revoke(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<TokenRevoked>, ApiError> {
-    let administration = &app.control.administration;
+    let administration = app.control.administration();
     match administration.revoke_token(&app.tenant, &caller.name, &id).await? {
         true => Ok(Json(TokenRevoked { id, status: "revoked".to_owned() })),
         false => Err(ApiError::not_found("token_not_found", format!("Token '{id}' not found"))),

@@ -145,6 +145,24 @@ impl Pair {
         }
     }
 
+    /// Asks whatever is about no tenant: none of the owner's names is in it.
+    async fn look_at_the_rest(&mut self, owned: &Names) {
+        for (route, means) in TABLE {
+            let (verb, path) = route.split_once(' ').expect("a verb and a path");
+            // The default tenant is told what everybody's workers hold.
+            let is_told = self.stranger.tenant == "default" && path == "/api/worker/load";
+            if !matches!(means, Means::Nothing(_)) || verb != "get" || path.contains('{') || is_told
+            {
+                continue;
+            }
+            let asked = Asked { path, body: "" };
+            let (_, text) = self.stranger.asks(&self.app, verb, &asked, &Names::nobodys()).await;
+            if text.contains(CANARY) || owned.hide(&text) != text {
+                self.wrong.push(format!("{route} names something of the owner: {text}"));
+            }
+        }
+    }
+
     async fn walk_all(mut self) {
         let before = self.listed(&Names::nobodys()).await;
         let mut owned = Names::made(&self.app, self.owner.tenant, &self.owner.bearer).await;
@@ -155,6 +173,7 @@ impl Pair {
                 self.wrong.push(format!("{path} differs: {told}\n  before: {before}"));
             }
         }
+        self.look_at_the_rest(&owned).await;
         // Names of one's own come last: what a stranger makes under one would be found by the others.
         for is_own in [false, true] {
             for (route, means) in TABLE {
