@@ -161,7 +161,7 @@ impl Run {
         let open = self.state.open_command(command);
         let step = open.map_or_else(|| Arc::from("start"), |open| open.issued.step.clone());
         let parked = open.and_then(|open| open.parked());
-        let worker: Arc<str> = if how % 2 == 0 { "a".into() } else { "b".into() };
+        let worker: Arc<str> = if how.is_multiple_of(2) { "a".into() } else { "b".into() };
         let (ctx, local) = (named(how, "x"), named(how, "y.z"));
         let outcome = || match how % 3 {
             0 => Err(failure(how)),
@@ -181,14 +181,14 @@ impl Run {
                 Input::Complete(Complete { command, data, reference, is_final, ctx, step })
             }
             5 => {
-                let (data, reference) = ((how % 2 == 0).then(|| data(how)), None);
-                let (is_final, step) = (how % 5 == 0, local);
+                let (data, reference) = ((how.is_multiple_of(2)).then(|| data(how)), None);
+                let (is_final, step) = (how.is_multiple_of(5), local);
                 Input::Complete(Complete { command, data, reference, is_final, ctx, step })
             }
             6 => Input::Fail(Fail { command, failure: failure(how), ctx, step: local }),
             7 => {
                 let (reason, attempts_max) = ("gone".to_owned(), 3);
-                let may_have_run = how % 2 == 0;
+                let may_have_run = how.is_multiple_of(2);
                 Input::Expire(Expire { command, reason, attempts_max, may_have_run })
             }
             8 | 9 => match parked {
@@ -205,9 +205,9 @@ impl Run {
                 let until = Timestamp::from_micros(i64::MAX);
                 Input::Timeout(Timeout::Admission { step, until })
             }
-            13 if how % 8 == 0 => Input::Timeout(Timeout::Execution),
-            14 if how % 8 == 0 => Input::Finalize(Finalize { error: None }),
-            15 if how % 8 == 0 => Input::Cancel(Cancel { reason: None }),
+            13 if how.is_multiple_of(8) => Input::Timeout(Timeout::Execution),
+            14 if how.is_multiple_of(8) => Input::Finalize(Finalize { error: None }),
+            15 if how.is_multiple_of(8) => Input::Cancel(Cancel { reason: None }),
             _ => Input::Abandon(Abandon),
         }
     }

@@ -36,6 +36,22 @@ fn variables_that_cannot_be_used_are_named() {
     }
 }
 
+#[test]
+fn isolation_that_cannot_be_had_stops_the_start() {
+    let home = Home::with(&crate::noetl::one_step("{kind: noop}"));
+    // Root has to name whom steps run as; nobody else may.
+    let user = if rustix::process::geteuid().is_root() { "65534:65534" } else { "" };
+    let worker: &[&str] = &["worker", "--server", "http://127.0.0.1:9"];
+    for words in [worker, &["run", "test.yaml"]] {
+        let mut command = home.command(words);
+        command.env("NOETL_STEP_USER", user).env("NOETL_STEP_CGROUP", "/nowhere");
+        let said = home.end_of(&mut command);
+        assert_eq!(said.code, Some(3), "{said:?}");
+        let sentence = "error: /nowhere is no control group of version 2\n";
+        assert!(said.stderr.starts_with(sentence), "{said:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_refuses_the_worker_ends_it_with_a_reason() {
     let site = Site::new(&[]);
