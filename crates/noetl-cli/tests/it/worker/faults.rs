@@ -41,9 +41,10 @@ async fn a_worker_that_slept_past_its_lease_changes_nothing() {
     assert_eq!(count(&log, "command.expired"), others.len());
     assert_eq!((count(&log, "step.exit"), count(&log, "playbook.completed")), (1, 1));
     assert_eq!(site.client().status(id).await.unwrap().status, "COMPLETED");
-    // It takes part again.
+    // It takes part again. The other one has gone in peace: killed, it could take the command with it.
+    second.send(Signal::TERM);
+    assert_eq!(second.end().0, Some(0));
     let id = site.server.execute(&one_step("{kind: shell, command: 'true'}")).await;
-    second.kill();
     assert_eq!(site.server.ended(id).await, "COMPLETED");
 }
 
