@@ -43,7 +43,8 @@ pub(crate) fn find_growing(
     Ok(place.optional()?.map(Seq))
 }
 
-/// A page of rows in the order of their ids.
+/// A page of rows in the order of their ids, as of one moment: of two rows that are appended meanwhile
+/// it never holds the one with the larger id alone.
 pub(crate) fn rows_by_id(
     connection: &Connection,
     execution: ExecutionId,
@@ -51,6 +52,8 @@ pub(crate) fn rows_by_id(
     until: Until,
     limit: usize,
 ) -> rusqlite::Result<Vec<EventRow>> {
+    // Declared first, so that it ends after what reads in it.
+    let _moment = connection.unchecked_transaction()?;
     let mut growing = connection.prepare_cached(include_str!("../queries/event_rows.sql"))?;
     let has_growing = newest_id(connection, execution)?.is_some_and(|newest| first <= newest);
     let mut growing = match has_growing {
