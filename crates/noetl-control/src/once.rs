@@ -89,8 +89,11 @@ impl Starts {
         // Whoever starts it does so with the same key.
         let fixed = Fixed { execution, key: execution.get().cast_unsigned() };
         match self.executions.start_as(tenant, &ready, fixed).await {
-            Ok(started) => Ok(StartedOnce::New(started)),
-            // Its own answer was lost on the way.
+            Ok(started) if is_mine => Ok(StartedOnce::New(started)),
+            // The one who noted it answers that it was started, were it this one that came first:
+            // so among all that ask, at most one hears that it is new.
+            Ok(_) => Ok(self.repeated(tenant, &once, mine, execution).await),
+            // Its own answer was lost on the way, or somebody who met the note was faster.
             Err(StartError::Submit(SubmitError::Refused(Refusal::AlreadyStarted))) if is_mine => {
                 Ok(StartedOnce::New(Started { execution, commands: 0 }))
             }

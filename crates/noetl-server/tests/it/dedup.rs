@@ -72,7 +72,12 @@ async fn a_note_whose_execution_was_never_started_is_made_good() {
     assert_eq!(noted.expect("a note"), Reserved::New);
     let request = json!({"path": "tests/greet", "dedup": {"key": "k"}});
     let (status, body) = execute(&app, request.clone()).await;
-    assert_eq!((status, &body["execution_id"]), (200, &json!(lost.to_string())));
+    let expected = json!({
+        "execution_id": lost.to_string(), "status": "duplicate", "commands_generated": 0,
+    });
+    assert_eq!((status, body), (200, expected), "noted before, so not new");
+    let started = app.control.executions.events(lost, noetl_model::Seq(1), 1).await;
+    assert_eq!(started.expect("a log").len(), 1, "and yet it runs now");
     assert_eq!(execute(&app, request).await.1["status"], "duplicate");
     app.close().await;
 }
