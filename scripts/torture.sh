@@ -14,9 +14,14 @@ faults_ground torture
 faults_hosts "${FAULTS_SITE[@]}"
 disk=()
 mkdir "$DIRECTORY/postgres"
-if [ "$(id -u)" = 0 ] &&
-  mount -t tmpfs -o size="${DISK_MB:-1024}m" tmpfs "$DIRECTORY/postgres" 2>/dev/null; then
+minutes=${MINUTES:-60}
+# Nothing is purged, so that everything can be verified: a minute of work takes some 40 MB. The disk is in
+# memory, and is filled to its end now and then.
+disk_mb=${DISK_MB:-$((1024 + 80 * ${minutes%.*}))}
+free_mb=$(awk '/^MemAvailable:/ { print int($2 / 1024) }' /proc/meminfo)
+if [ "$(id -u)" = 0 ] && [ "$((disk_mb * 3 / 2))" -lt "$free_mb" ] &&
+  mount -t tmpfs -o size="${disk_mb}m" tmpfs "$DIRECTORY/postgres" 2>/dev/null; then
   chown postgres "$DIRECTORY/postgres"
   disk=(--disk "$DIRECTORY/postgres")
 fi
-faults torture "${disk[@]}" --minutes "${MINUTES:-60}"
+faults torture "${disk[@]}" --minutes "$minutes"

@@ -16,6 +16,11 @@ mod counting {
     }
 }
 
+/// The one the program has.
+#[cfg(not(feature = "allocations"))]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How often this process has asked for memory so far.
 pub(crate) fn count() -> Option<u64> {
     #[cfg(feature = "allocations")]

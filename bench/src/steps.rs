@@ -156,8 +156,9 @@ async fn ended(client: &Client, ids: &[ExecutionId]) -> Outcome<()> {
     Ok(())
 }
 
-/// Times from the end of one step to the claim of the next in the same execution, sorted, in
-/// microseconds. All steps have to be in the logs, each taken once.
+/// Times from the end of one step to the end of the next in the same execution, sorted, in microseconds:
+/// the answer on its way to the worker, the step itself, which does nothing, and its report on the way
+/// back. All steps have to be in the logs, each taken once.
 async fn gaps(store: &dyn Store, ids: &[ExecutionId], length: usize) -> Outcome<Vec<i64>> {
     let mut gaps = Vec::new();
     for id in ids {
@@ -168,9 +169,9 @@ async fn gaps(store: &dyn Store, ids: &[ExecutionId], length: usize) -> Outcome<
             after = newest.seq;
             for event in events {
                 match event.fact {
-                    Fact::CommandCompleted { .. } => last = Some(event.at.as_micros()),
-                    Fact::CommandClaimed { .. } => {
-                        gaps.extend(last.take().map(|last| event.at.as_micros() - last));
+                    Fact::CommandCompleted { .. } => {
+                        let now = event.at.as_micros();
+                        gaps.extend(last.replace(now).map(|last| now - last));
                     }
                     Fact::StepExited { .. } => steps += 1,
                     _ => {}

@@ -60,6 +60,10 @@ CONF
   if [ "$(id -u)" = 0 ]; then chown -R postgres "$dir"; fi
   as_owner "$(command -v pgbouncer)" -d -q "$dir/conf" >&2
   printf '%s\n' "$own" >"$dir/port"
+  for _ in $(seq 100); do
+    if listens "$dir"; then break; fi
+    sleep 0.1
+  done
   through "$dir" "$url"
 }
 
@@ -67,9 +71,13 @@ through() {
   printf 'postgres://%s@127.0.0.1:%s/%s\n' "$(part 1 "$2")" "$(cat "$1/port")" "$(part 4 "$2")"
 }
 
-# Whether the one in this directory runs, before the server of this URL.
+# Whether somebody listens where the one in this directory is said to.
+listens() { (exec 3<>"/dev/tcp/127.0.0.1/$(cat "$1/port")") 2>/dev/null; }
+
+# Whether the one in this directory runs, before the server of this URL. Its number alone may be that of
+# another process by now.
 running() {
-  [ -f "$1/pid" ] && [ -f "$1/port" ] && kill -0 "$(cat "$1/pid")" 2>/dev/null \
+  [ -f "$1/pid" ] && [ -f "$1/port" ] && kill -0 "$(cat "$1/pid")" 2>/dev/null && listens "$1" \
     && grep -qx "\* = host=$(part 2 "$2") port=$(part 3 "$2")" "$1/conf"
 }
 

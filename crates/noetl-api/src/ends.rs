@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::Id;
+use crate::workers::LeasedCommand;
 
 /// The body of `POST /api/worker/report`. Its items are decoded one by one, so that one that is wrong
 /// does not take the others with it.
@@ -16,6 +17,21 @@ pub struct EndsRequest {
     /// Each one an [`EndGiven`].
     #[schema(value_type = Vec<EndGiven>)]
     pub ends: Vec<Box<RawValue>>,
+    /// What it takes next in the place of each of them, if that follows from it; nothing when nothing is
+    /// said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextWanted>,
+}
+
+/// What a worker takes in the place of a command that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NextWanted {
+    /// The pool it is of; `shared` when nothing is said.
+    #[serde(default)]
+    pub pool: Option<String>,
+    /// The kinds of tools it has; all when nothing is said.
+    #[serde(default)]
+    pub kinds: Option<Vec<String>>,
 }
 
 /// How one command ended.
@@ -55,20 +71,23 @@ pub struct ContentKept {
 }
 
 /// What became of each end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct EndsReply {
     /// One for each, in order.
     pub ends: Vec<EndAnswer>,
 }
 
 /// What became of one end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct EndAnswer {
     /// What it means.
     pub status: EndStatus,
     /// Why it does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// A command it holds from now on, in the place of this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Box<LeasedCommand>>,
 }
 
 /// What became of one end.

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::Id;
-use crate::commands::Command;
+use crate::commands::CommandMeta;
 
 /// The body of `POST /api/worker/pool/register`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -157,9 +157,14 @@ pub struct LeasedCommand {
     pub event_id: Id,
     /// Whose execution it is of.
     pub tenant_id: String,
-    /// What to run, as a claim answers.
-    #[serde(flatten)]
-    pub command: Command,
+    /// Its execution.
+    pub execution_id: Id,
+    /// Its step.
+    pub node_name: String,
+    /// The kind of its tool.
+    pub action: String,
+    /// What helps to read it.
+    pub meta: CommandMeta,
     /// What to run, as its execution's log has it.
     pub issued: IssuedRow,
 }

@@ -35,6 +35,11 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Command, EhdbCommand, GetCommand};
 
+/// Returns what a start takes and nobody needs any more to the system, and costs a step less than the
+/// system's own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse_from(leading::moved(std::env::args_os()));
     let outcome = match arguments.command {

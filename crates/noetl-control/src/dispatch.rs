@@ -167,6 +167,11 @@ impl Dispatch {
         shard_of(execution, self.freed.len())
     }
 
+    /// Whether somebody else than the worker in this process may take what it leaves.
+    pub(crate) fn is_for_others(&self) -> bool {
+        !self.has_worker() || self.calls.is_used() || self.announcements.is_on()
+    }
+
     /// Whether a worker in this process takes commands at all.
     pub(crate) fn has_worker(&self) -> bool {
         self.slots > 0

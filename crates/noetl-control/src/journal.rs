@@ -10,6 +10,7 @@ mod again;
 mod batch;
 mod claim;
 mod decide;
+mod elsewhere;
 mod held;
 mod load;
 mod outcome;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_engine::{Input, Refusal};
-use noetl_model::{Event, EventId, ExecutionId, Tenant};
+use noetl_model::{CommandId, Event, EventId, ExecutionId, Tenant};
 use noetl_playbook::Playbook;
 use noetl_store::StoreError;
 use tokio::sync::{mpsc, oneshot};
@@ -30,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use crate::catalog::PlaybookError;
 use crate::dispatch::Slot;
 
+pub use elsewhere::Elsewhere;
 pub(crate) use writer::{Writer, WriterParts};
 
 /// Inputs that may queue while a batch commits: a few batches' worth, so that a burst is taken up
@@ -55,6 +57,8 @@ pub struct Journal {
 pub struct Accepted {
     /// The events this input led to; none when it was known already.
     pub events: Vec<Arc<Event>>,
+    /// The command among them that was claimed for the worker whose report this was.
+    pub handed: Option<CommandId>,
 }
 
 /// Why an input was not accepted.
@@ -105,9 +109,22 @@ pub(crate) struct Job {
     pub(crate) first_id: Option<EventId>,
     /// The slot of the command this input ends: free for what the input leads to.
     pub(crate) slot: Option<Slot>,
+    /// The worker elsewhere that says it, if that names what it holds.
+    pub(crate) elsewhere: Option<Elsewhere>,
     /// How often it was decided and not kept.
     pub(crate) tries: u32,
     pub(crate) reply: oneshot::Sender<Result<Accepted, SubmitError>>,
+}
+
+/// Where what became of an input is told.
+type Answer = oneshot::Receiver<Result<Accepted, SubmitError>>;
+
+impl Job {
+    fn new(execution: ExecutionId, input: Input) -> (Self, Answer) {
+        let (reply, answer) = oneshot::channel();
+        let (start, first_id, slot, elsewhere) = (None, None, None, None);
+        (Self { execution, input, start, first_id, slot, elsewhere, tries: 0, reply }, answer)
+    }
 }
 
 impl Journal {
@@ -128,7 +145,8 @@ impl Journal {
         execution: ExecutionId,
         input: Input,
     ) -> Result<Accepted, SubmitError> {
-        self.send(execution, input, None, None, None).await
+        let (job, answer) = Job::new(execution, input);
+        self.send(job, answer).await
     }
 
     /// The same for a report that came with an id of its own: the first event it leads to has it.
@@ -136,9 +154,21 @@ impl Journal {
         &self,
         execution: ExecutionId,
         input: Input,
-        id: Option<EventId>,
+        first_id: Option<EventId>,
     ) -> Result<Accepted, SubmitError> {
-        self.send(execution, input, None, id, None).await
+        let (job, answer) = Job::new(execution, input);
+        self.send(Job { first_id, ..job }, answer).await
+    }
+
+    /// The same for what a worker elsewhere says that names what it holds.
+    pub(crate) async fn submit_for(
+        &self,
+        execution: ExecutionId,
+        input: Input,
+        elsewhere: Elsewhere,
+    ) -> Result<Accepted, SubmitError> {
+        let (job, answer) = Job::new(execution, input);
+        self.send(Job { elsewhere: Some(elsewhere), ..job }, answer).await
     }
 
     pub(crate) async fn start(
@@ -147,7 +177,8 @@ impl Journal {
         input: Input,
         start: StartOf,
     ) -> Result<Accepted, SubmitError> {
-        self.send(execution, input, Some(start), None, None).await
+        let (job, answer) = Job::new(execution, input);
+        self.send(Job { start: Some(start), ..job }, answer).await
     }
 
     /// Submits an input again and again until the store takes it, the engine refuses it, or the
@@ -162,7 +193,8 @@ impl Journal {
     ) -> Result<(), SubmitError> {
         let mut pause = RETRY_MIN;
         loop {
-            match self.send(execution, input.clone(), None, None, slot.take()).await {
+            let (job, answer) = Job::new(execution, input.clone());
+            match self.send(Job { slot: slot.take(), ..job }, answer).await {
                 Ok(_) => return Ok(()),
                 Err(SubmitError::Store(_) | SubmitError::Busy | SubmitError::Unleased) => {}
                 Err(error) => return Err(error),
@@ -175,17 +207,8 @@ impl Journal {
         }
     }
 
-    async fn send(
-        &self,
-        execution: ExecutionId,
-        input: Input,
-        start: Option<StartOf>,
-        first_id: Option<EventId>,
-        slot: Option<Slot>,
-    ) -> Result<Accepted, SubmitError> {
-        let (reply, answer) = oneshot::channel();
-        let job = Job { execution, input, start, first_id, slot, tries: 0, reply };
-        self.queue_of(execution).send_timeout(job, PATIENCE).await.map_err(
+    async fn send(&self, job: Job, answer: Answer) -> Result<Accepted, SubmitError> {
+        self.queue_of(job.execution).send_timeout(job, PATIENCE).await.map_err(
             |error| match error {
                 mpsc::error::SendTimeoutError::Timeout(_) => SubmitError::Busy,
                 mpsc::error::SendTimeoutError::Closed(_) => SubmitError::Stopped,

@@ -6,6 +6,7 @@
 //! when its lease ends.
 
 mod fair;
+mod handed;
 mod held;
 mod known;
 mod look;
@@ -25,11 +26,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use self::fair::in_turn;
+pub(crate) use self::handed::Handed;
 pub(crate) use self::held::Held;
-pub(crate) use self::known::Known;
+pub(crate) use self::known::{Known, Of};
 pub(crate) use self::look::LeaseLook;
 use crate::dispatch::calls::Calls;
-use crate::journal::{Journal, SubmitError};
+use crate::journal::{Elsewhere, Journal, SubmitError};
 use crate::metrics::Metrics;
 use crate::workers::{Scope, WorkerError, Workers, check_name};
 
@@ -79,13 +81,27 @@ pub struct Leased {
     /// Its row as it was before.
     pub row: CommandRow,
     /// Its `command.issued`.
-    pub event: Event,
+    pub event: Arc<Event>,
     /// What to run.
     pub issued: Arc<Issued>,
-    /// The row of its execution; what changes of it may be older.
-    pub of: ExecutionRow,
+    of: Of,
+}
+
+impl Leased {
+    pub(crate) fn new(row: CommandRow, event: Arc<Event>, of: Of) -> Option<Self> {
+        let Fact::CommandIssued(issued) = &event.fact else { return None };
+        Some(Self { row, issued: issued.clone(), event, of })
+    }
+
     /// Whose it is.
-    pub tenant: Tenant,
+    pub fn tenant(&self) -> &Tenant {
+        &self.of.0
+    }
+
+    /// The row of its execution; what changes of it may be older.
+    pub fn of(&self) -> &ExecutionRow {
+        &self.of.1
+    }
 }
 
 /// What a worker is told of the commands it holds.
@@ -153,20 +169,14 @@ impl Leasing {
     ) -> Result<Vec<Leased>, LeaseError> {
         check_name(&request.worker)?;
         amount("max", 1, request.max)?;
-        let pool = request.pool.clone().filter(|pool| !pool.is_empty());
-        let wanted = Wanted {
-            tenant: scope.clone(),
-            pool: pool.map(Arc::from),
-            kinds: request.kinds.clone(),
-            not_of: None,
-        };
+        let wanted = wanted(scope, request.pool.clone(), request.kinds.clone());
         let key = request.public_key.as_deref();
         self.workers.asks(tenant, scope, &request.worker, &wanted, key).await?;
         let until = Instant::now() + request.wait.min(WAIT_MAX);
         let line = self.calls.wait_for(wanted.clone());
         loop {
             let looking = line.looks();
-            let taken = self.take(scope, &wanted, &request).await?;
+            let taken = self.take(&wanted, &request).await?;
             if !taken.is_empty() {
                 looking.found();
                 return Ok(taken);
@@ -182,6 +192,25 @@ impl Leasing {
                 return Ok(Vec::new());
             }
         }
+    }
+
+    /// A worker that takes something of this pool, with these tools, for every command it says has
+    /// ended.
+    pub fn takes_next(
+        &self,
+        scope: &Scope,
+        worker: &str,
+        pool: Option<String>,
+        kinds: Option<Vec<String>>,
+    ) -> Result<Elsewhere, LeaseError> {
+        check_name(worker)?;
+        let next = Some(Arc::new(wanted(scope, pool, kinds)));
+        self.workers.held().seen();
+        Ok(Elsewhere { next, ..self.elsewhere(worker) })
+    }
+
+    fn elsewhere(&self, worker: &str) -> Elsewhere {
+        Elsewhere { name: Arc::from(worker), lease: self.lease, next: None }
     }
 
     /// Renews the leases of what a worker says it holds, and tells it what it need not run any more.
@@ -239,15 +268,15 @@ impl Leasing {
 
     async fn take(
         &self,
-        scope: &Scope,
         wanted: &Wanted,
         request: &LeaseRequest,
     ) -> Result<Vec<Leased>, LeaseError> {
         for _ in 0..LOOKS_MAX {
             let (waiting, is_all) = self.waiting(wanted, request.max).await?;
             let taken = self.claim(waiting, request).await?;
-            if !taken.is_empty() {
-                self.began(scope, request, &taken).await;
+            if let Some(last) = taken.last() {
+                self.workers.held().seen();
+                self.had_its_turn(&last.row);
                 return Ok(taken);
             }
             if is_all {
@@ -286,7 +315,7 @@ impl Leasing {
         waiting: Vec<CommandRow>,
         request: &LeaseRequest,
     ) -> Result<Vec<Leased>, LeaseError> {
-        let worker: Arc<str> = Arc::from(request.worker.as_str());
+        let worker = self.elsewhere(&request.worker);
         let mut taken = Vec::new();
         let mut waiting = waiting.into_iter();
         loop {
@@ -318,24 +347,16 @@ impl Leasing {
         }
     }
 
-    /// The rows of the executions of these commands; those that are gone take their commands along.
+    /// The executions of these commands; those that are gone take their commands along.
     async fn executions_of(
         &self,
         rows: &[CommandRow],
-    ) -> Result<HashMap<ExecutionId, (Tenant, ExecutionRow)>, LeaseError> {
+    ) -> Result<HashMap<ExecutionId, Of>, LeaseError> {
         let ids: BTreeSet<ExecutionId> = rows.iter().map(|row| row.execution).collect();
-        let read = ids.into_iter().map(async |id| {
-            if let Some(known) = self.known.get(id) {
-                return Ok(Some(known));
-            }
-            let Some(tenant) = self.store.tenant_of(id).await? else { return Ok(None) };
-            let Some(row) = self.store.execution(&tenant, id).await? else { return Ok(None) };
-            self.known.remember(&tenant, &row);
-            Ok(Some((tenant, row)))
-        });
+        let read = ids.into_iter().map(|id| self.known.of(&*self.store, id));
         let read: Result<Vec<_>, StoreError> = join_all(read).await.into_iter().collect();
         let read = read.map_err(LeaseError::Store)?;
-        Ok(read.into_iter().flatten().map(|(tenant, row)| (row.id, (tenant, row))).collect())
+        Ok(read.into_iter().flatten().map(|of| (of.1.id, of)).collect())
     }
 
     /// Claims a command; `None` when it is another's or over. What is to be run is read first: once
@@ -343,53 +364,50 @@ impl Leasing {
     async fn claim_one(
         &self,
         row: CommandRow,
-        (tenant, of): (Tenant, ExecutionRow),
-        worker: Arc<str>,
+        of: Of,
+        worker: Elsewhere,
     ) -> Result<Option<Leased>, LeaseError> {
         let event = match self.calls.issued(row.id) {
-            Some(event) => Event::clone(&event),
+            Some(event) => event,
             None => {
                 let before = Seq(row.issued.0.saturating_sub(1));
                 let read = self.store.read(row.execution, before, 1).await;
                 match read.map_err(LeaseError::Store)?.into_iter().next() {
-                    Some(event) => event,
+                    Some(event) => Arc::new(event),
                     None => return Ok(None),
                 }
             }
         };
-        let Fact::CommandIssued(issued) = &event.fact else { return Ok(None) };
-        let issued = issued.clone();
-        let input = Input::Claim(Claim { command: row.id, worker });
-        match self.journal.submit(row.execution, input).await {
+        let input = Input::Claim(Claim { command: row.id, worker: worker.name.clone() });
+        let execution = row.execution;
+        let Some(leased) = Leased::new(row, event, of) else { return Ok(None) };
+        match self.journal.submit_for(execution, input, worker).await {
             // Without an event another call of this worker has it.
             Ok(accepted) if accepted.events.is_empty() => Ok(None),
-            Ok(_) => Ok(Some(Leased { row, event, issued, of, tenant })),
+            Ok(_) => Ok(Some(leased)),
             Err(SubmitError::Refused(_)) => Ok(None),
             Err(error) => Err(LeaseError::Submit(error)),
         }
     }
 
-    /// From here on the worker names what it holds. If that is not noted now, it is when it does so.
-    async fn began(&self, scope: &Scope, request: &LeaseRequest, taken: &[Leased]) {
-        self.workers.held().seen();
-        let ids: Vec<CommandId> = taken.iter().map(|leased| leased.row.id).collect();
-        let noted = self.store.renew_held(scope.as_ref(), &request.worker, &ids, self.lease).await;
-        if let Err(error) = noted {
-            warn!(%error, "new leases are as short as those of workers known by name");
+    /// Whoever asks next for this pool begins with the executions behind this one.
+    fn had_its_turn(&self, row: &CommandRow) {
+        let mut turns = self.lock();
+        if turns.len() >= POOLS_MAX {
+            turns.clear();
         }
-        if let Some(last) = taken.last() {
-            let mut turns = self.lock();
-            if turns.len() >= POOLS_MAX {
-                turns.clear();
-            }
-            turns.insert(last.row.pool.to_string(), last.row.execution);
-        }
+        turns.insert(row.pool.to_string(), row.execution);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, ExecutionId>> {
         // Every critical section is one call that cannot panic half-way.
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn wanted(scope: &Scope, pool: Option<String>, kinds: Option<Vec<String>>) -> Wanted {
+    let pool = pool.filter(|pool| !pool.is_empty()).map(Arc::from);
+    Wanted { tenant: scope.clone(), pool, kinds, not_of: None }
 }
 
 fn amount(what: &'static str, least: usize, found: usize) -> Result<(), LeaseError> {

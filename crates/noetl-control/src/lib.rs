@@ -84,7 +84,7 @@ pub use executions::{
 };
 pub use identity::IdentityError;
 pub use intake::{Intake, Taken, WrongRow, check_depth, check_type, read_row};
-pub use journal::{Accepted, Journal, SubmitError};
+pub use journal::{Accepted, Elsewhere, Journal, SubmitError};
 pub use keychain::settings as keychain_settings;
 pub use keychain::{KeychainFound, KeychainPlace, KeychainRequest, Keychains, Revealed};
 pub use leasing::{BATCH_MAX, LEASE, LeaseError, LeaseRequest, Leased, Leasing, Renewed, WAIT_MAX};

@@ -5,7 +5,6 @@
 
 mod ends;
 mod inputs;
-mod tenants;
 
 use std::sync::Arc;
 
@@ -20,9 +19,9 @@ use noetl_store::{CommandRow, Store, StoreError};
 
 pub use self::ends::{End, EndTaken};
 use self::inputs::{answered, ended, failure_in};
-pub(crate) use self::tenants::Tenants;
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError};
+use crate::leasing::{Handed, Known};
 use crate::redaction::{Redaction, unmark};
 use crate::results::Results;
 use crate::stored_results::{ResolveError, Resolved, StoredResults};
@@ -93,7 +92,8 @@ pub struct Reports {
     pub(crate) redaction: Redaction,
     pub(crate) workers: Workers,
     pub(crate) stored: StoredResults,
-    pub(crate) tenants: Tenants,
+    pub(crate) known: Known,
+    pub(crate) handed: Handed,
 }
 
 impl Reports {

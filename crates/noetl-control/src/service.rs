@@ -30,7 +30,7 @@ use crate::ids::Ids;
 use crate::intake::Intake;
 use crate::journal::{Journal, Writer, WriterParts};
 use crate::keychain::Keychains;
-use crate::leasing::{Held, Leasing};
+use crate::leasing::{Handed, Held, Known, Leasing};
 use crate::listeners::{Ingress, Listeners};
 use crate::local::{LocalCommands, LocalParts};
 use crate::logs::LogLines;
@@ -45,7 +45,7 @@ use crate::quotas::Quotas;
 use crate::recovery;
 use crate::redaction::Redaction;
 use crate::replay::Replay;
-use crate::reports::{Reports, Tenants};
+use crate::reports::Reports;
 use crate::results::Results;
 use crate::rotation::Keys;
 use crate::schedules::{Runner, ScheduleRows, Schedules};
@@ -293,6 +293,7 @@ impl Control {
         let workers = Workers::new(store.clone(), ids.clone(), held, dispatch.served().clone());
         let callbacks =
             Callbacks::new(store.clone(), journal.clone(), results.clone(), redaction.clone());
+        let known = Known::default();
         let leasing = Leasing {
             store: store.clone(),
             journal: journal.clone(),
@@ -301,7 +302,7 @@ impl Control {
             metrics: metrics.clone(),
             draining: draining.clone(),
             lease: options.worker_lease,
-            known: crate::leasing::Known::default(),
+            known: known.clone(),
             last: Arc::default(),
         };
         let reports = Reports {
@@ -313,7 +314,8 @@ impl Control {
             redaction,
             workers: workers.clone(),
             stored: stored_results.clone(),
-            tenants: Tenants::default(),
+            known,
+            handed: Handed::default(),
         };
         let claims = Claims::new(&reports, &credentials, &keychain);
         let dead_letters =

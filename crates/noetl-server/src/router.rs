@@ -1,6 +1,9 @@
 //! Which path leads where.
 
+pub(crate) mod described;
 pub(crate) mod keeping;
+
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -8,11 +11,11 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
+use tokio::sync::OnceCell;
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
+use self::described::{Routes, routes};
 use crate::app::{App, Options};
 use crate::http::document::{self, Document};
 use crate::http::{access, authorize, counted, limits, panics, traced};
@@ -26,12 +29,19 @@ use crate::routes::{
 
 /// All routes of the control plane.
 pub fn router(app: App) -> Router {
-    let (routes, whole) = described(&app.options);
-    // Written once: it is large, and anybody may ask for it.
-    let text = whole.to_json().unwrap_or_default();
-    let described = ([(CONTENT_TYPE, "application/json")], Bytes::from(text));
-    keeping::absent_routes(routes)
-        .route("/api/openapi.json", get(move || async move { described.clone() }))
+    let options = app.options.clone();
+    // Made when it is first asked for, and kept as text: anybody may ask for it.
+    let text: Arc<OnceCell<Bytes>> = Arc::default();
+    let openapi = move || {
+        let (options, text) = (options.clone(), text.clone());
+        async move {
+            let write = move || Bytes::from(document(&options).to_json().unwrap_or_default());
+            let made = async || tokio::task::spawn_blocking(write).await.unwrap_or_default();
+            ([(CONTENT_TYPE, "application/json")], text.get_or_init(made).await.clone())
+        }
+    };
+    keeping::absent_routes(table(&app.options).serve())
+        .route("/api/openapi.json", get(openapi))
         .route("/api/docs", get(page::page))
         .route("/", get(ui::page))
         .route("/icon.svg", get(ui::asset))
@@ -52,14 +62,19 @@ pub fn router(app: App) -> Router {
 }
 
 /// The OpenAPI document of all routes.
-#[cfg(test)]
-pub(crate) fn whole_document() -> OpenApi {
-    described(&Options::default()).1
+pub(crate) fn document(options: &Options) -> OpenApi {
+    let mut whole = table(options).describe(Document::openapi());
+    options.version.clone_into(&mut whole.info.version);
+    document::say_who_may_ask(&mut whole);
+    let paths = std::mem::take(&mut whole.paths.paths);
+    whole.paths.paths =
+        paths.into_iter().map(|(path, item)| (keeping::shown(&path), item)).collect();
+    whole
 }
 
-/// The routes, and the document that is made from what stands at their handlers.
-fn described(options: &Options) -> (Router<App>, OpenApi) {
-    let open = OpenApiRouter::with_openapi(Document::openapi())
+/// The routes that are in the document.
+fn table(options: &Options) -> Routes {
+    Routes::new()
         .merge(health_routes(options))
         .merge(catalog_routes())
         .merge(keeping::catalog_routes())
@@ -72,34 +87,26 @@ fn described(options: &Options) -> (Router<App>, OpenApi) {
         .merge(schedule_routes())
         .merge(token_routes())
         .merge(system_routes())
-        .merge(internal_routes());
-    let (routes, mut whole) = open.split_for_parts();
-    options.version.clone_into(&mut whole.info.version);
-    document::say_who_may_ask(&mut whole);
-    let paths = std::mem::take(&mut whole.paths.paths);
-    whole.paths.paths =
-        paths.into_iter().map(|(path, item)| (keeping::shown(&path), item)).collect();
-    (routes, whole)
+        .merge(internal_routes())
 }
 
-fn health_routes(options: &Options) -> OpenApiRouter<App> {
-    let routes =
-        OpenApiRouter::new().routes(routes!(health::alive)).routes(routes!(health::health));
+fn health_routes(options: &Options) -> Routes {
+    let routes = Routes::new().routes(routes!(health::alive)).routes(routes!(health::health));
     match options.has_metrics {
         true => routes.routes(routes!(metrics::metrics)),
         false => routes,
     }
 }
 
-fn catalog_routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
+fn catalog_routes() -> Routes {
+    Routes::new()
         .routes(routes!(catalog::register))
         .routes(routes!(catalog::list))
         .routes(routes!(catalog::resource))
 }
 
-fn execution_routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
+fn execution_routes() -> Routes {
+    Routes::new()
         .routes(routes!(execute::execute))
         .routes(routes!(execute::batch::execute_batch))
         .routes(routes!(executions::list))
@@ -123,8 +130,8 @@ fn execution_routes() -> OpenApiRouter<App> {
         .routes(routes!(replay::state))
 }
 
-fn worker_routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
+fn worker_routes() -> Routes {
+    Routes::new()
         .routes(routes!(events::report))
         .routes(routes!(events::report_batch))
         .routes(routes!(commands::command))
@@ -140,15 +147,15 @@ fn worker_routes() -> OpenApiRouter<App> {
         .routes(routes!(runtime::shard_info))
 }
 
-fn secret_routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
+fn secret_routes() -> Routes {
+    Routes::new()
         .routes(routes!(credentials::list, credentials::put))
         .routes(routes!(credentials::get, credentials::delete))
         .routes(routes!(credentials::sealed))
 }
 
-fn subscription_routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
+fn subscription_routes() -> Routes {
+    Routes::new()
         .routes(routes!(subscriptions::list, subscriptions::register))
         .routes(routes!(subscriptions::get))
         .routes(routes!(subscriptions::act))
@@ -160,8 +167,8 @@ fn subscription_routes() -> OpenApiRouter<App> {
         .routes(routes!(ingress::receive::receive_of_tenant))
 }
 
-fn schedule_routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
+fn schedule_routes() -> Routes {
+    Routes::new()
         .routes(routes!(schedules::list, schedules::create))
         .routes(routes!(schedules::get, schedules::change, schedules::delete))
         .routes(routes!(schedules::pause))
@@ -169,8 +176,8 @@ fn schedule_routes() -> OpenApiRouter<App> {
         .routes(routes!(schedules::run))
 }
 
-fn token_routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
+fn token_routes() -> Routes {
+    Routes::new()
         .routes(routes!(tokens::create, tokens::list))
         .routes(routes!(tokens::revoke))
         .routes(routes!(tokens::whoami))
@@ -179,8 +186,8 @@ fn token_routes() -> OpenApiRouter<App> {
 }
 
 /// How it is doing, and the database below it.
-fn system_routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
+fn system_routes() -> Routes {
+    Routes::new()
         .routes(routes!(dashboard::stats))
         .routes(routes!(dashboard::widgets))
         .routes(routes!(dashboard::activity))
@@ -196,13 +203,13 @@ fn system_routes() -> OpenApiRouter<App> {
 }
 
 /// What only system pools may ask.
-fn internal_routes() -> OpenApiRouter<App> {
+fn internal_routes() -> Routes {
     let large = DefaultBodyLimit::max(intake::BODY_LIMIT);
-    let intake = OpenApiRouter::new()
+    let intake = Routes::new()
         .routes(routes!(intake::project))
         .routes(routes!(intake::materialize))
         .layer(large);
-    OpenApiRouter::new()
+    Routes::new()
         .routes(routes!(outbox::claim))
         .routes(routes!(outbox::mark_published))
         .routes(routes!(outbox::mark_failed))

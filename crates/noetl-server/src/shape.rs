@@ -311,22 +311,26 @@ pub(crate) fn command(row: &CommandRow, issued: &Issued, of: &ExecutionRow) -> C
             args: issued.input.clone(),
             render_context: scope.map(|scope| names(scope, row)).unwrap_or_default(),
         },
-        meta: CommandMeta {
-            command_id: command_name(row.execution, &row.step, row.id),
-            step: row.step.to_string(),
-            tool_kind: row.tool.to_string(),
-            attempt: row.attempt,
-            max_attempts: ATTEMPTS_MAX,
-            attempts: ATTEMPTS_MAX,
-            execution_id: Id::text(row.execution.get()),
-            catalog_id: Id::text(of.catalog.get()),
-            actionable: true,
-            iteration_index: issued.item.as_ref().map(|item| item.index),
-            trace: issued
-                .trace
-                .as_ref()
-                .map(|trace| TraceContext::new(trace.clone(), SpanId::of_command(row.id))),
-        },
+        meta: command_meta(row, issued, of),
+    }
+}
+
+pub(crate) fn command_meta(row: &CommandRow, issued: &Issued, of: &ExecutionRow) -> CommandMeta {
+    CommandMeta {
+        command_id: command_name(row.execution, &row.step, row.id),
+        step: row.step.to_string(),
+        tool_kind: row.tool.to_string(),
+        attempt: row.attempt,
+        max_attempts: ATTEMPTS_MAX,
+        attempts: ATTEMPTS_MAX,
+        execution_id: Id::text(row.execution.get()),
+        catalog_id: Id::text(of.catalog.get()),
+        actionable: true,
+        iteration_index: issued.item.as_ref().map(|item| item.index),
+        trace: issued
+            .trace
+            .as_ref()
+            .map(|trace| TraceContext::new(trace.clone(), SpanId::of_command(row.id))),
     }
 }
 

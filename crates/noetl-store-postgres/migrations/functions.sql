@@ -4,7 +4,7 @@
 -- Items are at most one per execution, given as parallel arrays. Rows are locked in id order, so
 -- two appenders wait for each other and never in a circle: first the rows that exist, then the new
 -- ones, then the lane, which is held until the commit.
-create or replace function noetl.journal_append_2(
+create or replace function noetl.journal_append_3(
     on_lane smallint,
     wake text,
     -- How long a tool without a limit may be held elsewhere, and what is added to a limit.
@@ -23,9 +23,9 @@ create or replace function noetl.journal_append_2(
     c_execution bigint[], c_id bigint[], c_issued bigint[], c_step text[], c_tool text[],
     c_attempt integer[], c_state text[], c_worker text[], c_claimed timestamptz[],
     c_started timestamptz[], c_ended timestamptz[], c_created timestamptz[],
-    c_pool text[], c_limit bigint[], c_lease interval[],
+    c_pool text[], c_limit bigint[], c_lease interval[], c_named boolean[],
     m_execution bigint[], m_id bigint[], m_state text[], m_stage smallint[], m_worker text[],
-    m_ended timestamptz[], m_at timestamptz[], m_lease interval[],
+    m_ended timestamptz[], m_at timestamptz[], m_lease interval[], m_named boolean[],
     r_execution bigint[], r_id bigint[],
     d_execution bigint[], d_id bigint[], d_kind text[], d_target bigint[], d_at timestamptz[],
     d_payload text[],
@@ -151,27 +151,31 @@ begin
                 c.id, c.id, c.execution_id, c.step, c.tool, c.state, c.worker,
                 c.claimed, c.started, c.ended, c.attempt, c.created, c.created, c.issued,
                 c.pool, c.limit_ms,
-                case when c.lease is not null then least(
-                    now() + c.lease,
-                    now() + coalesce(c.limit_ms * interval '1 millisecond' + limit_grace, held_max)
-                ) end,
-                case when c.lease is not null then
+                -- One whose holder names what it holds is bounded by nothing else.
+                case
+                    when c.lease is null or c.named then now() + c.lease
+                    else now() + least(
+                        c.lease,
+                        coalesce(c.limit_ms * interval '1 millisecond' + limit_grace, held_max)
+                    )
+                end,
+                case when c.lease is not null and not c.named then
                     now() + coalesce(c.limit_ms * interval '1 millisecond' + limit_grace, held_max)
                 end
             from unnest(
                 c_execution, c_id, c_issued, c_step, c_tool, c_attempt, c_state, c_worker,
-                c_claimed, c_started, c_ended, c_created, c_pool, c_limit, c_lease
+                c_claimed, c_started, c_ended, c_created, c_pool, c_limit, c_lease, c_named
             ) c (
                 execution_id, id, issued, step, tool, attempt, state, worker,
-                claimed, started, ended, created, pool, limit_ms, lease
+                claimed, started, ended, created, pool, limit_ms, lease, named
             )
             where is_all or c.execution_id = any (kept);
         end if;
 
         for row in
             select * from unnest(
-                m_execution, m_id, m_state, m_stage, m_worker, m_ended, m_at, m_lease
-            ) m (execution_id, id, state, stage, worker, ended, at, lease)
+                m_execution, m_id, m_state, m_stage, m_worker, m_ended, m_at, m_lease, m_named
+            ) m (execution_id, id, state, stage, worker, ended, at, lease, named)
             where is_all or m.execution_id = any (kept)
         loop
             update noetl.command c set
@@ -180,14 +184,14 @@ begin
                 claimed_at = case when row.stage = 1 then row.at else c.claimed_at end,
                 started_at = case when row.stage = 2 then row.at else c.started_at end,
                 lease_max = case
-                    when row.lease is null then null
+                    when row.lease is null or row.named then null
                     when c.lease_until is not null then c.lease_max
                     else now()
                         + coalesce(c.limit_ms * interval '1 millisecond' + limit_grace, held_max)
                 end,
                 -- One whose holder names what it holds stays as it is.
                 lease_until = case
-                    when row.lease is null then null
+                    when row.lease is null or row.named then now() + row.lease
                     when c.lease_until is not null and c.lease_max is null then c.lease_until
                     else least(now() + row.lease, coalesce(c.lease_max, now()
                         + coalesce(c.limit_ms * interval '1 millisecond' + limit_grace, held_max)))

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use noetl_model::row::EventRow;
-use noetl_model::{CommandState, DueId, EventId, Seq};
+use noetl_model::{CommandId, CommandState, DueId, EventId, Seq};
 use noetl_store::commands::stage;
-use noetl_store::holdings::{HELD_MAX, TIMEOUT_GRACE, lease_in};
+use noetl_store::holdings::{Begun, HELD_MAX, TIMEOUT_GRACE, lease_of};
 use noetl_store::outbox::CODEC;
 use noetl_store::{
     Append, CommandChange, CommandRow, Committed, Digest, ExecutionRow, Malformed, NewDue, Start,
@@ -32,6 +33,7 @@ pub(crate) struct Item {
     pub(crate) terminal: Option<EventId>,
     pub(crate) events: Vec<EventRow>,
     pub(crate) changes: Vec<CommandChange>,
+    pub(crate) leases: Vec<(CommandId, Duration)>,
     pub(crate) due: Vec<NewDue>,
     pub(crate) delivered: Vec<DueId>,
     pub(crate) blobs: Vec<Digest>,
@@ -40,7 +42,7 @@ pub(crate) struct Item {
 impl Item {
     pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
         append.check()?;
-        let Append { expected, after, start, events, row, due, delivered, blobs } = append;
+        let Append { expected, after, start, events, row, leases, due, delivered, blobs } = append;
         Ok(Self {
             expected: place(expected),
             after,
@@ -49,6 +51,7 @@ impl Item {
             row,
             terminal: events.iter().find(|event| event.fact.is_end()).map(|event| event.id),
             changes: CommandChange::of_all(events.iter().map(AsRef::as_ref)),
+            leases,
             events: events.iter().map(|event| EventRow::from(event.as_ref())).collect(),
             due,
             delivered,
@@ -245,26 +248,37 @@ fn bind_events<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
     )
 }
 
+struct New<'a> {
+    row: &'a CommandRow,
+    lease: Option<Begun>,
+}
+
 fn bind_inserts<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
-    let inserts = chains.iter().flatten().flat_map(|item| item.changes.iter()).filter_map(inserted);
+    let inserts = chains.iter().flatten().flat_map(|item| {
+        item.changes.iter().filter_map(inserted).map(|row| New {
+            row,
+            lease: lease_of(&item.leases, row.id, row.state, row.worker.as_deref()),
+        })
+    });
     columns!(
         query,
         inserts,
-        |row| row.execution.get(),
-        row.id.get(),
-        place(row.issued),
-        plain(&row.step),
-        plain(&row.tool),
-        small(row.attempt),
-        row.state.as_str(),
-        row.worker.as_deref().map(plain),
-        (stage(row.state) == 1).then_some(At(row.issued_at)),
-        (stage(row.state) == 2).then_some(At(row.issued_at)),
-        row.ended_at.map(At),
-        At(row.issued_at),
-        plain(&row.pool),
-        row.limit_ms,
-        lease_in(row.state, row.worker.as_deref()).map(interval),
+        |new| new.row.execution.get(),
+        new.row.id.get(),
+        place(new.row.issued),
+        plain(&new.row.step),
+        plain(&new.row.tool),
+        small(new.row.attempt),
+        new.row.state.as_str(),
+        new.row.worker.as_deref().map(plain),
+        (stage(new.row.state) == 1).then_some(At(new.row.issued_at)),
+        (stage(new.row.state) == 2).then_some(At(new.row.issued_at)),
+        new.row.ended_at.map(At),
+        At(new.row.issued_at),
+        plain(&new.row.pool),
+        new.row.limit_ms,
+        new.lease.map(|lease| interval(lease.lasts)),
+        new.lease.is_some_and(|lease| lease.is_named),
     )
 }
 
@@ -282,6 +296,7 @@ struct Moved<'a> {
     worker: Option<&'a str>,
     ended: Option<At>,
     at: At,
+    lease: Option<Begun>,
 }
 
 fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
@@ -296,6 +311,7 @@ fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
                 worker: worker.as_deref(),
                 ended: ended_at.map(At),
                 at: At(item.row.updated_at),
+                lease: lease_of(&item.leases, *id, *state, worker.as_deref()),
             });
         }
     }
@@ -310,7 +326,8 @@ fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
         moved.worker.map(plain),
         moved.ended,
         moved.at,
-        lease_in(moved.state, moved.worker).map(interval),
+        moved.lease.map(|lease| interval(lease.lasts)),
+        moved.lease.is_some_and(|lease| lease.is_named),
     )
 }
 

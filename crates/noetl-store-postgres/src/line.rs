@@ -7,10 +7,6 @@ use sqlx::{Postgres, Transaction};
 
 use crate::error::{Fate, fate, store_error, write_error};
 
-/// How often a read is sent again when its connection was lost: a restart of the server leaves
-/// none of the pooled ones.
-const READS_MAX: usize = 4;
-
 /// How often a change is sent again that the server undid because of others.
 const CHANGES_MAX: usize = 10;
 
@@ -25,6 +21,12 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// How often a read is sent when its connection was lost: a restart of the server leaves none of
+    /// the pooled ones, and each of them may be the next to be taken.
+    fn reads_max(&self) -> u32 {
+        self.pool.options().get_max_connections() + 1
+    }
+
     /// Begins a transaction. A connection that turns out to be gone is replaced by another.
     pub(crate) async fn begin(
         &self,
@@ -34,7 +36,9 @@ impl Line {
         loop {
             match self.pool.begin().await {
                 Ok(transaction) => return Ok(transaction),
-                Err(error) if tries < READS_MAX && fate(&error) == Fate::Unknown => tries += 1,
+                Err(error) if tries < self.reads_max() && fate(&error) == Fate::Unknown => {
+                    tries += 1
+                }
                 Err(error) => return Err(store_error(action, error)),
             }
         }
@@ -74,7 +78,8 @@ impl Line {
             match self.fetch(make()).await {
                 Ok(rows) => break rows,
                 Err(error)
-                    if tries < READS_MAX && matches!(fate(&error), Fate::Unknown | Fate::Retry) =>
+                    if tries < self.reads_max()
+                        && matches!(fate(&error), Fate::Unknown | Fate::Retry) =>
                 {
                     tries += 1;
                 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandState, Tenant, Timestamp};
 use noetl_store::commands::stage;
-use noetl_store::holdings::{HELD_MAX, Holding, TIMEOUT_GRACE, lease_in};
+use noetl_store::holdings::{Begun, HELD_MAX, TIMEOUT_GRACE, lease_of};
 use noetl_store::{CommandChange, CommandRow, Committed, Malformed, Start, StoreError};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Statement, params};
 
@@ -86,7 +86,7 @@ impl<'c> Appender<'c> {
             insert_event(&mut self.event, event, self.position, placing).map_err(failed)?;
         }
         for change in &item.changes {
-            self.change(change)?;
+            self.change(item, change)?;
         }
         for digest in &item.blobs {
             self.refer(item, digest).map_err(failed)?;
@@ -219,21 +219,25 @@ impl<'c> Appender<'c> {
         Ok(())
     }
 
-    fn change(&mut self, change: &CommandChange) -> Result<(), StoreError> {
+    fn change(&mut self, item: &Item, change: &CommandChange) -> Result<(), StoreError> {
         match change {
-            CommandChange::Insert(row) => self.insert_command(row),
+            CommandChange::Insert(row) => {
+                let lease = lease_of(&item.leases, row.id, row.state, row.worker.as_deref());
+                self.insert_command(row, lease)
+            }
             CommandChange::Move { id, state, worker, ended_at } => {
-                let lease = lease_in(*state, worker.as_deref()).map(|lasts| self.after(lasts));
+                let lease = lease_of(&item.leases, *id, *state, worker.as_deref());
                 let moved = self.move_on.execute(params![
                     id.get(),
                     CommandState::as_str(*state),
                     worker.as_deref(),
                     ended_at.map(|at| at.as_micros()),
                     stage(*state),
-                    lease,
+                    lease.map(|lease| self.now.plus(lease.lasts).as_micros()),
                     self.now.as_micros(),
                     micros(HELD_MAX),
                     micros(TIMEOUT_GRACE),
+                    lease.is_some_and(|lease| lease.is_named),
                 ]);
                 moved.map(|_| ()).map_err(failed)
             }
@@ -245,13 +249,8 @@ impl<'c> Appender<'c> {
         }
     }
 
-    fn after(&self, span: Duration) -> i64 {
-        self.now.plus(span).as_micros()
-    }
-
-    fn insert_command(&mut self, row: &CommandRow) -> Result<(), StoreError> {
-        let lease = lease_in(row.state, row.worker.as_deref())
-            .map(|lasts| Holding::moved(None, lasts, row.limit_ms, self.now));
+    fn insert_command(&mut self, row: &CommandRow, lease: Option<Begun>) -> Result<(), StoreError> {
+        let lease = lease.map(|lease| lease.holding(None, row.limit_ms, self.now));
         let inserted = self.command.execute(params![
             row.id.get(),
             row.execution.get(),

@@ -1,9 +1,10 @@
 //! An append in the shape the writer binds.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use noetl_model::row::EventRow;
-use noetl_model::{DueId, Event};
+use noetl_model::{CommandId, DueId, Event};
 use noetl_store::{Append, CommandChange, ExecutionRow, Malformed, NewDue, Start};
 
 /// One append, checked and encoded by the caller: the writer thread is the store's bottleneck, so
@@ -19,6 +20,7 @@ pub(crate) struct Item {
     pub(crate) row: ExecutionRow,
     pub(crate) events: Vec<EventRow>,
     pub(crate) changes: Vec<CommandChange>,
+    pub(crate) leases: Vec<(CommandId, Duration)>,
     pub(crate) newest: i64,
     /// The id of its first event, when the ids of its events grow.
     pub(crate) rising_from: Option<i64>,
@@ -44,7 +46,7 @@ impl From<NewDue> for EncodedDue {
 impl Item {
     pub(crate) fn encode(append: Append) -> Result<Self, Malformed> {
         append.check()?;
-        let Append { expected, after, start, events, row, due, delivered, blobs } = append;
+        let Append { expected, after, start, events, row, leases, due, delivered, blobs } = append;
         let last = events.last().map(|event| event.id.get());
         let newest = events.iter().map(|event| event.id.get()).max();
         Ok(Self {
@@ -57,6 +59,7 @@ impl Item {
             delivered,
             blobs: blobs.iter().map(ToString::to_string).collect(),
             changes: CommandChange::of_all(events.iter().map(AsRef::as_ref)),
+            leases,
             newest: newest.unwrap_or(i64::MIN),
             rising_from: rising_from(&events),
             events: events.iter().map(|event| EventRow::from(event.as_ref())).collect(),

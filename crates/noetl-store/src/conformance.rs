@@ -131,6 +131,7 @@ macro_rules! conformance_suite {
                     only_workers_elsewhere_have_leases,
                     a_command_that_waits_for_an_answer_has_no_lease,
                     a_claim_with_its_issue_has_a_lease_too,
+                    a_claim_may_say_that_its_holder_names_what_it_holds,
                     leases_are_apart_by_tenant_when_one_is_meant,
                     concurrent_takers_never_share_an_ended_lease,
                     pending_commands_are_told_by_pool_tool_execution_and_tenant,

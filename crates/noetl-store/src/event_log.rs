@@ -1,6 +1,7 @@
 //! The log seam: the journal is its only caller that writes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
@@ -22,6 +23,9 @@ pub struct Append {
     pub events: Vec<Arc<Event>>,
     /// The execution's row after them. Its `version` is the last event's place.
     pub row: ExecutionRow,
+    /// Commands that these events claim for a worker that names what it holds, with how long it holds
+    /// them until it does.
+    pub leases: Vec<(CommandId, Duration)>,
     /// Timers and messages that follow from the events, written with them.
     pub due: Vec<NewDue>,
     /// Rows of any sender that these events answer, removed with them; also one that is in `due`.

@@ -54,8 +54,46 @@ impl Wanted {
     }
 }
 
-/// How long a lease lasts from now on, when a command came into this state in these hands; `None`
-/// when it has no lease in it.
+/// A lease that begins, or goes on, with the state a command came into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Begun {
+    /// How long it lasts from now on.
+    pub lasts: Duration,
+    /// Whether its holder names what it holds, so that only this renews it.
+    pub is_named: bool,
+}
+
+impl Begun {
+    /// The lease after that.
+    #[must_use]
+    pub fn holding(
+        self,
+        before: Option<Holding>,
+        limit_ms: Option<i64>,
+        now: Timestamp,
+    ) -> Holding {
+        if self.is_named {
+            return Holding { until: now.plus(self.lasts), at_most: None };
+        }
+        Holding::moved(before, self.lasts, limit_ms, now)
+    }
+}
+
+/// The lease of a command that came into this state in these hands; `None` when it has none in it.
+/// `named` are the leases of workers that name what they hold.
+pub fn lease_of(
+    named: &[(CommandId, Duration)],
+    command: CommandId,
+    state: CommandState,
+    worker: Option<&str>,
+) -> Option<Begun> {
+    let lasts = lease_in(state, worker)?;
+    let named = named.iter().find(|(id, _)| *id == command).map(|(_, lasts)| *lasts);
+    Some(Begun { lasts: named.unwrap_or(lasts), is_named: named.is_some() })
+}
+
+/// How long a lease lasts from now on, when a command came into this state in the hands of a worker
+/// that is known by its name only; `None` when it has no lease in it.
 pub fn lease_in(state: CommandState, worker: Option<&str>) -> Option<Duration> {
     let elsewhere = worker.is_some_and(is_elsewhere);
     match state {
@@ -82,13 +120,7 @@ pub struct Holding {
 
 impl Holding {
     /// The lease after a command came into a state in which it has one, for this long.
-    #[must_use]
-    pub fn moved(
-        before: Option<Self>,
-        lasts: Duration,
-        limit_ms: Option<i64>,
-        now: Timestamp,
-    ) -> Self {
+    fn moved(before: Option<Self>, lasts: Duration, limit_ms: Option<i64>, now: Timestamp) -> Self {
         match before {
             Some(named @ Self { at_most: None, .. }) => named,
             Some(Self { at_most: Some(at_most), .. }) => {

@@ -75,7 +75,8 @@ impl CommandSource for InProcess {
         std::future::pending().await
     }
 
-    async fn report(&self, claim: Assignment, ended: Ended) {
+    async fn report(&self, claim: Assignment, ended: Ended) -> Option<(Command, Assignment)> {
         self.commands.report(claim, ended).await;
+        None
     }
 }

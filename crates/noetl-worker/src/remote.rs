@@ -134,7 +134,7 @@ impl RemoteWorker {
         let lease = HttpLease {
             link: link.clone(),
             held,
-            reporter: Reporter::start(&link, &stop),
+            reporter: Reporter::start(&link, options.pool.as_ref(), &stop),
             lines: lines.clone(),
             pool: options.pool,
             registration,

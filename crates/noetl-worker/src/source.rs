@@ -32,8 +32,9 @@ pub trait CommandSource: Send + Sync + 'static {
     /// Resolves when a command is somebody else's: it is stopped then, and not reported.
     async fn lost(&self, claim: &Self::Claim);
 
-    /// Says how a command ended. Comes again until that is taken, or cannot count any more.
-    async fn report(&self, claim: Self::Claim, ended: Ended);
+    /// Says how a command ended. Comes again until that is taken, or cannot count any more. Answers with
+    /// a command to be run in the place of this one, if it was given one.
+    async fn report(&self, claim: Self::Claim, ended: Ended) -> Option<(Command, Self::Claim)>;
 }
 
 /// Runs what a source gives, so many at a time, until it gives no more. Then what runs may go on for
@@ -67,7 +68,7 @@ pub(crate) async fn run<S: CommandSource>(
             running.spawn(async move {
                 let _place = place;
                 tokio::select! {
-                    () = carry_out(&*source, performer, &command, claim) => {}
+                    () = carry_out(&*source, &performer, (command, claim)) => {}
                     // Left claimed: whoever looks after it issues it again.
                     () = stop.cancelled() => {}
                 }
@@ -83,19 +84,23 @@ pub(crate) async fn run<S: CommandSource>(
     false
 }
 
+/// Runs a command, and those that are given in its place.
 async fn carry_out<S: CommandSource>(
     source: &S,
-    performer: Performer,
-    command: &Command,
-    claim: S::Claim,
+    performer: &Performer,
+    first: (Command, S::Claim),
 ) {
-    let performer = performer.with_services(source.services(&claim));
-    let ended = tokio::select! {
-        ended = performer.perform(command) => Some(ended),
-        // What is dropped is stopped: a tool ends what it started.
-        () = source.lost(&claim) => None,
-    };
-    if let Some(ended) = ended {
-        source.report(claim, ended).await;
+    let mut next = Some(first);
+    while let Some((command, claim)) = next {
+        let performer = performer.clone().with_services(source.services(&claim));
+        let ended = tokio::select! {
+            ended = performer.perform(&command) => Some(ended),
+            // What is dropped is stopped: a tool ends what it started.
+            () = source.lost(&claim) => None,
+        };
+        next = match ended {
+            Some(ended) => source.report(claim, ended).await,
+            None => None,
+        };
     }
 }

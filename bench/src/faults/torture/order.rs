@@ -90,8 +90,23 @@ fn look(state: State) -> Seen {
     }
 }
 
+/// What of these calls can tell anything. A look without an answer says nothing; and of calls for the
+/// same that were not answered the first may have taken effect whenever a later one may have.
+pub(crate) fn telling(calls: &[Made]) -> Vec<Made> {
+    let mut telling: Vec<Made> = Vec::new();
+    for made in calls {
+        let is_look = matches!(made.call, Call::See(_) | Call::Result(_));
+        let is_repeat = |known: &Made| known.answered.is_none() && known.call == made.call;
+        if made.answered.is_some() || (!is_look && !telling.iter().any(is_repeat)) {
+            telling.push(*made);
+        }
+    }
+    telling
+}
+
 /// Whether there is an order for these calls.
 pub(crate) fn is_in_order(calls: &[Made]) -> bool {
+    let calls = &telling(calls)[..];
     assert!(calls.len() <= CALLS_MAX, "more calls than can be looked at");
     let wanted = calls
         .iter()
@@ -130,6 +145,18 @@ mod tests {
 
     fn made(call: Call, made: u64, answered: u64) -> Made {
         Made { call, made, answered: Some(answered) }
+    }
+
+    #[test]
+    fn what_is_asked_in_vain_for_long_is_one_call() {
+        let in_vain = |call: Call, made: u64| Made { call, made, answered: None };
+        let mut calls: Vec<Made> = (0..500).map(|at| in_vain(Call::Start, at)).collect();
+        calls.extend((0..500).map(|at| in_vain(Call::See(Seen::Running), at)));
+        assert_eq!(telling(&calls).len(), 1);
+        calls.push(made(Call::See(Seen::Running), 600, 601));
+        assert!(is_in_order(&calls), "one of them was heard");
+        calls.push(made(Call::See(Seen::Absent), 602, 603));
+        assert!(!is_in_order(&calls));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::chance::Chance;
 use crate::load::register;
 use crate::process::Server;
 
-use super::order::{CALLS_MAX, Call, Made, Seen, is_in_order};
+use super::order::{CALLS_MAX, Call, Made, Seen, is_in_order, telling};
 
 /// Executions under way at a time.
 const GROUPS: usize = 4;
@@ -150,7 +150,7 @@ impl Case {
 
     /// Whether there is room for another call to be remembered; the last ones are for the end.
     fn has_room(&self) -> bool {
-        self.lock().len() < CALLS_MAX - 12
+        telling(&self.lock()).len() < CALLS_MAX - 12
     }
 
     async fn client(&self) -> Client {

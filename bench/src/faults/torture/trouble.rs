@@ -24,7 +24,10 @@ const BESIDE: [Fault; 6] = [
 const FULL: Duration = Duration::from_secs(6);
 
 /// The most that is written to fill a disk: what is larger is not one made for this.
-const BALLAST_MAX: u64 = 2 << 30;
+const BALLAST_MAX: u64 = 16 << 30;
+
+/// How often it is told how far it is.
+const TELL_EVERY: Duration = Duration::from_secs(60);
 
 /// Breaks things until the time is over; how often what.
 pub(crate) async fn until(
@@ -35,7 +38,14 @@ pub(crate) async fn until(
 ) -> Result<BTreeMap<&'static str, usize>, Failure> {
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
     let mut skipped = BTreeSet::new();
+    let mut tell_at = Instant::now() + TELL_EVERY;
     while Instant::now() < end {
+        if Instant::now() >= tell_at {
+            let left = end.saturating_duration_since(Instant::now()).as_secs().div_ceil(60);
+            let struck: usize = counts.values().sum();
+            crate::say(&format!("  {struck} faults so far, {left} minutes left"));
+            tell_at += TELL_EVERY;
+        }
         tokio::time::sleep(Duration::from_millis(chance.below(4000))).await;
         let place = usize::try_from(chance.below(Fault::ALL.len() as u64 + 1)).unwrap_or(0);
         let beside = chance.below(3) == 0;

@@ -6,8 +6,10 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use noetl_model::{CommandId, Event, Tenant};
+use noetl_model::command::DEFAULT_POOL;
+use noetl_model::{CommandId, Event, Fact, Snowflakes, Tenant, Timestamp};
 use noetl_store::Wanted;
 use tokio::sync::Notify;
 
@@ -24,6 +26,15 @@ const STOPS_MAX: usize = 4096;
 /// bytes.
 const ISSUED_MAX: usize = 1024;
 
+/// Who has waited longer than this comes before the next step of an execution that just had a place.
+const WAITED_LONG: Duration = Duration::from_millis(50);
+
+/// How many places are left free for one command at most: it may be gone, or others' turn before it.
+const PLACES_MAX: u8 = 4;
+
+/// Of so many places one is left free though nobody is known here to wait: somebody may elsewhere.
+const ONE_FREE_IN: u32 = 32;
+
 /// Who waits. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Calls(Arc<Mutex<State>>);
@@ -33,8 +44,19 @@ struct State {
     waiting: VecDeque<Arc<Caller>>,
     stopped: HashSet<CommandId>,
     stops: VecDeque<CommandId>,
-    issued: HashMap<CommandId, Arc<Event>>,
+    issued: HashMap<CommandId, Kept>,
     in_order: VecDeque<CommandId>,
+    /// Whether anybody ever waited.
+    is_used: bool,
+    /// How many places went on within their execution.
+    handed: u32,
+}
+
+/// What was issued and nobody has taken, as far as is known here.
+struct Kept {
+    event: Arc<Event>,
+    /// How many places were left free for it.
+    places: u8,
 }
 
 struct Caller {
@@ -63,7 +85,25 @@ impl Call {
     }
 }
 
+impl Kept {
+    fn is_wanted(&self, wanted: &Wanted) -> bool {
+        match &self.event.fact {
+            Fact::CommandIssued(issued) => {
+                wanted.takes(issued.pool.as_deref().unwrap_or(DEFAULT_POOL), &issued.tool)
+            }
+            _ => false,
+        }
+    }
+}
+
 impl Caller {
+    /// Whether it takes whatever one would that wants this.
+    fn serves(&self, wanted: &Wanted) -> bool {
+        self.wanted.pool() == wanted.pool()
+            && self.wanted.kinds.as_ref().is_none_or(|kinds| Some(kinds) == wanted.kinds.as_ref())
+            && self.wanted.tenant.as_ref().is_none_or(|its| Some(its) == wanted.tenant.as_ref())
+    }
+
     fn called(&self) -> std::sync::MutexGuard<'_, Option<Call>> {
         self.called.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,13 +124,47 @@ impl Calls {
     /// Waits in line.
     pub(crate) fn wait_for(&self, wanted: Wanted) -> InLine {
         let caller = Arc::new(Caller { wanted, called: Mutex::default(), notify: Notify::new() });
-        self.lock().waiting.push_back(caller.clone());
+        let mut state = self.lock();
+        state.is_used = true;
+        state.waiting.push_back(caller.clone());
+        drop(state);
         InLine { calls: self.clone(), caller }
     }
 
-    /// Whether anybody waits.
-    pub(crate) fn is_awaited(&self) -> bool {
-        !self.lock().waiting.is_empty()
+    /// Whether anybody waits here now and then.
+    pub(crate) fn is_used(&self) -> bool {
+        self.lock().is_used
+    }
+
+    /// Whether a place that has just become free, for one that takes what it wants, is not to go on
+    /// within its execution: because a command has waited for long, or now and then so that one that
+    /// is not known here may be found. Then whoever has the place looks for what waits. While somebody
+    /// of the same pool does so, there are places enough.
+    pub(crate) fn is_anothers_turn(&self, wanted: &Wanted, now: Timestamp) -> bool {
+        let mut state = self.lock();
+        let State { waiting, issued, in_order, handed, .. } = &mut *state;
+        if waiting.iter().any(|caller| caller.serves(wanted)) {
+            return false;
+        }
+        while in_order.front().is_some_and(|oldest| !issued.contains_key(oldest)) {
+            in_order.pop_front();
+        }
+        let long_ago = now.minus(WAITED_LONG);
+        for command in in_order.iter() {
+            if Snowflakes::time_of(command.get()) > long_ago {
+                break;
+            }
+            let Some(kept) = issued.get_mut(command) else { continue };
+            if kept.is_wanted(wanted) {
+                kept.places += 1;
+                if kept.places >= PLACES_MAX {
+                    issued.remove(command);
+                }
+                return true;
+            }
+        }
+        *handed = (*handed + 1) % ONE_FREE_IN;
+        *handed == 0
     }
 
     /// Calls the first that would take a command of this pool with this tool, and of this tenant if
@@ -106,7 +180,8 @@ impl Calls {
     pub(crate) fn keep(&self, event: &Arc<Event>) {
         let mut state = self.lock();
         let command = event.id.into();
-        if state.issued.insert(command, event.clone()).is_some() {
+        let kept = Kept { event: event.clone(), places: 0 };
+        if state.issued.insert(command, kept).is_some() {
             return;
         }
         state.in_order.push_back(command);
@@ -119,7 +194,7 @@ impl Calls {
 
     /// The `command.issued` of a command, if it is at hand. Whoever asks is to hand it out.
     pub(crate) fn issued(&self, command: CommandId) -> Option<Arc<Event>> {
-        self.lock().issued.remove(&command)
+        self.lock().issued.remove(&command).map(|kept| kept.event)
     }
 
     /// Remembers that a command that runs elsewhere is not wanted any more.
@@ -215,6 +290,8 @@ mod tests {
     use futures::FutureExt;
     use noetl_model::{EventId, ExecutionId, Fact, Seq, Timestamp};
 
+    use noetl_store::conformance::story::issued_for;
+
     use super::*;
 
     fn wanting(pool: &str, kinds: &[&str]) -> Wanted {
@@ -249,7 +326,7 @@ mod tests {
         drop(first);
         assert!(is_called(&second));
         drop(second);
-        assert!(!calls.is_awaited());
+        assert!(calls.lock().waiting.is_empty());
     }
 
     #[test]
@@ -296,18 +373,45 @@ mod tests {
         assert_eq!(called.count(), 1 + usize::from(PASSED_ON_MAX));
     }
 
+    fn event(number: i64, fact: Fact) -> Arc<Event> {
+        Arc::new(Event {
+            execution: ExecutionId::new(1),
+            id: EventId::new(number),
+            seq: Seq(1),
+            at: Timestamp::from_micros(0),
+            fact,
+        })
+    }
+
+    #[test]
+    fn a_place_goes_on_within_its_execution_unless_somebody_has_waited_for_long() {
+        let calls = Calls::default();
+        let wanted = wanting("shared", &["python"]);
+        let then = Timestamp::from_micros(1_900_000_000_000_000);
+        let later = then.plus(WAITED_LONG * 2);
+        let command = Snowflakes::first_at(then);
+        calls.keep(&event(command, issued_for("a", None)));
+        assert!(!calls.is_anothers_turn(&wanted, then), "it has not waited yet");
+        assert!(!calls.is_anothers_turn(&wanting("gpu", &["python"]), later), "another's");
+        assert!(!calls.is_anothers_turn(&wanting("shared", &["http"]), later), "another tool's");
+        let somebody = calls.wait_for(Wanted { kinds: None, ..wanting("shared", &[]) });
+        assert!(!calls.is_anothers_turn(&wanted, later), "somebody looks already");
+        drop(somebody);
+        let another = calls.wait_for(wanting("shared", &["http"]));
+        for _ in 0..PLACES_MAX {
+            assert!(calls.is_anothers_turn(&wanted, later));
+        }
+        drop(another);
+        assert!(!calls.is_anothers_turn(&wanted, later), "nobody has taken it for so long");
+        // Somebody may wait who is not known here.
+        let left = (0..3 * ONE_FREE_IN).filter(|_| calls.is_anothers_turn(&wanted, later));
+        assert_eq!(left.count(), 3);
+    }
+
     #[test]
     fn what_was_issued_is_at_hand_once_and_not_for_ever() {
         let calls = Calls::default();
-        let event = |number: i64| {
-            Arc::new(Event {
-                execution: ExecutionId::new(1),
-                id: EventId::new(number),
-                seq: Seq(1),
-                at: Timestamp::from_micros(0),
-                fact: Fact::PlaybookCancelled { reason: None },
-            })
-        };
+        let event = |number: i64| event(number, Fact::PlaybookCancelled { reason: None });
         for number in 0..=i64::try_from(ISSUED_MAX).unwrap() {
             calls.keep(&event(number));
             calls.keep(&event(number));

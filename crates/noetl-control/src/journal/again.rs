@@ -8,7 +8,7 @@ use noetl_model::{EventId, ExecutionId};
 
 use super::batch::Reply;
 use super::writer::Writer;
-use super::{Job, StartOf, SubmitError};
+use super::{Elsewhere, Job, StartOf, SubmitError};
 
 /// How often an input is decided before it is given up. Past the second time its execution is held
 /// while it is decided, so only a store that keeps failing gets near this.
@@ -19,6 +19,7 @@ pub(super) struct Again {
     pub(super) input: Input,
     pub(super) start: Option<StartOf>,
     pub(super) first_id: Option<EventId>,
+    pub(super) elsewhere: Option<Elsewhere>,
     pub(super) tries: u32,
 }
 
@@ -32,13 +33,14 @@ pub(super) fn decide_again(
     for reply in replies {
         match reply.again {
             Some(again) if again.tries < TRIES_MAX => {
-                let Again { input, start, first_id, tries } = *again;
+                let Again { input, start, first_id, elsewhere, tries } = *again;
                 jobs.push(Job {
                     execution,
                     input,
                     start,
                     first_id,
                     slot: None,
+                    elsewhere,
                     tries: tries + 1,
                     reply: reply.to,
                 });
@@ -55,12 +57,13 @@ pub(super) fn decide_again(
 impl Writer {
     /// A copy of an input that may have to be decided again, because it may meet others.
     pub(super) fn remember(&self, job: &Job) -> Option<Box<Again>> {
-        let Job { input, start, first_id, tries, .. } = job;
+        let Job { input, start, first_id, elsewhere, tries, .. } = job;
         self.parts.store.is_shared().then(|| {
             Box::new(Again {
                 input: input.clone(),
                 start: start.clone(),
                 first_id: *first_id,
+                elsewhere: elsewhere.clone(),
                 tries: *tries,
             })
         })

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use noetl_engine::{Effect, Status, due_of, effects_of};
 use noetl_model::event::Issued;
 use noetl_model::trace::Span;
-use noetl_model::{Event, EventId, ExecutionId, Seq};
+use noetl_model::{CommandId, Event, EventId, ExecutionId, Seq};
 use noetl_store::{Append, ExecutionRow, ExecutionStatus, NewDue, Start};
 use tokio::sync::oneshot;
 
@@ -24,8 +25,24 @@ use crate::snapshots::{self, Taken};
 pub(super) struct Reply {
     pub(super) to: oneshot::Sender<Result<Accepted, SubmitError>>,
     pub(super) outcome: Result<Range<usize>, SubmitError>,
+    /// What was claimed for the worker that waits.
+    pub(super) handed: Option<CommandId>,
     /// What to decide again if this is not kept; only where others append to the same logs.
     pub(super) again: Option<Box<Again>>,
+}
+
+/// What a decision led to: where its events are, and what of it was claimed for the worker that asked.
+pub(super) type Led = (Range<usize>, Option<CommandId>);
+
+impl Reply {
+    pub(super) fn new(
+        to: oneshot::Sender<Result<Accepted, SubmitError>>,
+        led: Result<Led, SubmitError>,
+        again: Option<Box<Again>>,
+    ) -> Self {
+        let handed = led.as_ref().ok().and_then(|(_, handed)| *handed);
+        Self { to, outcome: led.map(|(events, _)| events), handed, again }
+    }
 }
 
 /// A command claimed in this batch for the worker in this process.
@@ -49,6 +66,8 @@ pub(super) struct Item {
     pub(super) events: Vec<Arc<Event>>,
     pub(super) replies: Vec<Reply>,
     pub(super) claims: Vec<LocalClaim>,
+    /// What is claimed for workers elsewhere that name what they hold, and for how long.
+    pub(super) leases: Vec<(CommandId, Duration)>,
     /// What of a trace ends with it.
     pub(super) spans: Vec<Span>,
 }
@@ -82,6 +101,7 @@ impl Item {
             events: Vec::new(),
             replies: Vec::new(),
             claims: Vec::new(),
+            leases: Vec::new(),
             spans: Vec::new(),
         }
     }
@@ -123,6 +143,7 @@ impl Item {
             start: self.start.take(),
             events: self.events.clone(),
             row: row(&self.cached),
+            leases: std::mem::take(&mut self.leases),
             due,
             delivered: Vec::new(),
             blobs: self.events.iter().filter_map(|event| results::refers_to(event)).collect(),
@@ -135,6 +156,9 @@ impl Item {
         let state = &self.cached.state;
         // A command that was stopped in the batch that claimed it is not run; its slot is free.
         self.claims.retain(|claim| state.open_command(claim.waiting.command).is_some());
+        for reply in &mut self.replies {
+            reply.handed = reply.handed.filter(|command| state.open_command(*command).is_some());
+        }
         let pending = Pending {
             execution: state.id(),
             effects: effects_of(state, &self.events),
@@ -154,7 +178,8 @@ impl Pending {
     /// Answers everybody who waits for this.
     pub(super) fn answer(replies: Vec<Reply>, events: &[Arc<Event>]) {
         for reply in replies {
-            let outcome = reply.outcome.map(|range| Accepted { events: events[range].to_vec() });
+            let Reply { outcome, handed, .. } = reply;
+            let outcome = outcome.map(|range| Accepted { events: events[range].to_vec(), handed });
             // A caller that went away needs no answer; what it asked for is durable.
             let _ = reply.to.send(outcome);
         }

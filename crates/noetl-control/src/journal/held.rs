@@ -103,12 +103,15 @@ impl Writer {
         let item = batch.put(execution, Item::new(cached, None));
         for job in jobs {
             let again = self.remember(&job);
-            let outcome = match self.is_repeated(&job).await {
-                Ok(true) => Ok(item.add(Vec::new())),
-                Ok(false) => self.decide_into(item, job.input, job.first_id).await,
+            let decided = match self.is_repeated(&job).await {
+                Ok(true) => Ok((item.add(Vec::new()), None)),
+                Ok(false) => {
+                    let Job { input, first_id, elsewhere, .. } = job;
+                    self.decide_into(item, input, first_id, elsewhere.as_ref()).await
+                }
                 Err(error) => Err(error),
             };
-            item.replies.push(Reply { to: job.reply, outcome, again });
+            item.replies.push(Reply::new(job.reply, decided, again));
         }
         for (waiting, slot) in claims {
             claim(&self.parts, item, waiting, slot, true);

@@ -115,8 +115,7 @@ impl Writer {
         for claim in claims {
             self.assign(claim);
         }
-        let dispatch = &self.parts.dispatch;
-        if dispatch.calls().is_awaited() || dispatch.announcements().is_on() {
+        if self.parts.dispatch.is_for_others() {
             self.offer(execution, &events, &effects);
         }
         for effect in effects {

@@ -50,7 +50,7 @@ impl Writer {
                         if !self.parts.dispatch.is_running(command) {
                             let expire = recovery::expire(command, "its claim was not confirmed");
                             // Refused when it is over by now.
-                            let _ = self.decide_into(item, expire, None).await;
+                            let _ = self.decide_into(item, expire, None, None).await;
                         }
                     }
                     Some(_) => {}

@@ -6,7 +6,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use std::num::NonZeroUsize;
-use std::ops::Range;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -19,12 +18,12 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::again::report_id;
-use super::batch::{Batch, Item, Pending, Reply, Sealed};
+use super::batch::{Batch, Item, Led, Pending, Reply, Sealed};
 use super::claim::claim_new;
 use super::decide::decide_on;
 use super::held::{Contended, ForHeld};
 use super::under_way::UnderWay;
-use super::{Job, SubmitError, load};
+use super::{Elsewhere, Job, SubmitError, elsewhere, load};
 use crate::cache::{Cache, Cached};
 use crate::catalog::Playbooks;
 use crate::dispatch::{Dispatch, Waiting};
@@ -275,7 +274,7 @@ impl Writer {
         }
         let again = self.remember(&job);
         let repeated = self.is_repeated(&job).await;
-        let Job { execution, input, start, reply, first_id, .. } = job;
+        let Job { execution, input, start, reply, first_id, elsewhere, .. } = job;
         let is_repeated = match repeated {
             Ok(is_repeated) => is_repeated,
             Err(error) => {
@@ -300,12 +299,12 @@ impl Writer {
                 }
             },
         };
-        let outcome = if is_repeated {
-            Ok(item.add(Vec::new()))
+        let decided = if is_repeated {
+            Ok((item.add(Vec::new()), None))
         } else {
-            self.decide_into(item, input, first_id).await
+            self.decide_into(item, input, first_id, elsewhere.as_ref()).await
         };
-        item.replies.push(Reply { to: reply, outcome, again });
+        item.replies.push(Reply::new(reply, decided, again));
     }
 
     pub(super) async fn load(&self, execution: ExecutionId) -> Result<Option<Cached>, SubmitError> {
@@ -334,13 +333,15 @@ impl Writer {
 }
 
 impl Writer {
-    /// Decides an input, adds what follows to its item, and claims what it issues for free slots.
+    /// Decides an input, adds what follows to its item, and claims what it issues for the worker that
+    /// said it and for free slots.
     pub(super) async fn decide_into(
         &mut self,
         item: &mut Item,
         input: Input,
         first_id: Option<EventId>,
-    ) -> Result<Range<usize>, SubmitError> {
+        elsewhere: Option<&Elsewhere>,
+    ) -> Result<Led, SubmitError> {
         let id = report_id(&input).or(first_id);
         let execution = item.cached.state.id();
         let under_way = self.under_way.get(&execution);
@@ -356,7 +357,11 @@ impl Writer {
             item.spans.extend(spans_of(&item.cached.state, &endings, &events));
         }
         let range = item.add(events);
+        let handed = elsewhere.and_then(|to| {
+            elsewhere::lease(item, range.clone(), to);
+            elsewhere::hand_over(&self.parts, item, range.clone(), to)
+        });
         claim_new(&self.parts, item, range.start);
-        Ok(range)
+        Ok((range, handed))
     }
 }

@@ -1,34 +1,47 @@
-//! Executions whose commands are handed out, so that they are not read anew for each.
+//! Executions whose commands are handed out and reported, so that they are not read anew for each.
 
-use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lru::LruCache;
 use noetl_model::{ExecutionId, Tenant};
-use noetl_store::ExecutionRow;
+use noetl_store::{ExecutionRow, Store, StoreError};
 
-/// Executions that are remembered; with more, all are forgotten and read again as they come.
-const KNOWN_MAX: usize = 4096;
+/// Executions that are remembered; others are read again as they come.
+const KNOWN_MAX: NonZeroUsize = NonZeroUsize::new(8192).expect("it is not zero");
 
-/// What of executions never changes: whose they are, and what they run. Cheap to clone.
-#[derive(Clone, Default)]
-pub(crate) struct Known(Arc<Mutex<HashMap<ExecutionId, (Tenant, ExecutionRow)>>>);
+/// An execution as it was when it was read: only whose it is and what it runs is to be relied on.
+pub(crate) type Of = Arc<(Tenant, ExecutionRow)>;
+
+/// What of executions never changes. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Known(Arc<Mutex<LruCache<ExecutionId, Of>>>);
+
+impl Default for Known {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(LruCache::new(KNOWN_MAX))))
+    }
+}
 
 impl Known {
-    /// An execution as it was when it was read.
-    pub(super) fn get(&self, id: ExecutionId) -> Option<(Tenant, ExecutionRow)> {
-        self.lock().get(&id).cloned()
-    }
-
-    pub(super) fn remember(&self, tenant: &Tenant, row: &ExecutionRow) {
-        let mut known = self.lock();
-        if known.len() >= KNOWN_MAX {
-            known.clear();
+    /// An execution, read if it is not known; `None` when there is none.
+    pub(crate) async fn of(
+        &self,
+        store: &dyn Store,
+        id: ExecutionId,
+    ) -> Result<Option<Of>, StoreError> {
+        if let Some(known) = self.lock().get(&id) {
+            return Ok(Some(known.clone()));
         }
-        known.insert(row.id, (tenant.clone(), row.clone()));
+        let Some(tenant) = store.tenant_of(id).await? else { return Ok(None) };
+        let Some(row) = store.execution(&tenant, id).await? else { return Ok(None) };
+        let of = Arc::new((tenant, row));
+        self.lock().put(id, of.clone());
+        Ok(Some(of))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ExecutionId, (Tenant, ExecutionRow)>> {
-        // Every critical section is a call or two that cannot panic half-way.
+    fn lock(&self) -> MutexGuard<'_, LruCache<ExecutionId, Of>> {
+        // Every critical section is one call that cannot panic half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

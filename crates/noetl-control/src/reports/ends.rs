@@ -10,12 +10,13 @@ use noetl_engine::{Complete, Fail, Input, Keep};
 use noetl_model::event::{BlobRef, Reported};
 use noetl_model::row::types;
 use noetl_model::{
-    CommandId, CommandState, DEPTH_MAX, EventId, ExecutionId, Map, Tenant, Value, is_deeper_than,
+    CommandId, CommandState, DEPTH_MAX, EventId, ExecutionId, Map, Value, is_deeper_than,
 };
-use noetl_store::Digest;
+use noetl_store::{CommandChange, Digest};
 
 use super::{ReportError, Reports};
-use crate::journal::SubmitError;
+use crate::journal::{Accepted, Elsewhere, SubmitError};
+use crate::leasing::{Leased, Of};
 use crate::local::Ended;
 use crate::workers::Scope;
 
@@ -33,42 +34,64 @@ pub struct End {
 }
 
 /// What became of an end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndTaken {
-    /// It counts.
-    Counts,
-    /// The command was over, or is nobody's: nothing has changed.
-    Late,
+#[derive(Debug)]
+pub struct EndTaken {
+    /// Whether it counts. If not, the command was over, or is nobody's: nothing has changed.
+    pub counts: bool,
+    /// What the worker that said it holds from now on.
+    pub next: Option<Leased>,
+}
+
+impl EndTaken {
+    const LATE: Self = Self { counts: false, next: None };
 }
 
 impl Reports {
-    /// Takes how a command ended. A repeat is late, and harmless.
+    /// Takes how a command ended. A repeat is late, and harmless. With `next` the worker takes something
+    /// of what follows from it.
     pub async fn take_end(
         &self,
         scope: &Scope,
         worker: &str,
         end: End,
+        next: Option<&Elsewhere>,
     ) -> Result<EndTaken, ReportError> {
         let End { execution, command, mut ended, reference } = end;
         if is_too_deep(&ended) {
             return Err(ReportError::TooDeep);
         }
-        let Some(tenant) = self.tenant_of(execution).await? else { return Ok(EndTaken::Late) };
-        if scope.as_ref().is_some_and(|scope| *scope != tenant) {
-            return Ok(EndTaken::Late);
+        let of = self.known.of(&*self.store, execution).await.map_err(ReportError::Store)?;
+        let Some(of) = of else { return Ok(EndTaken::LATE) };
+        let tenant = &of.0;
+        if scope.as_ref().is_some_and(|scope| scope != tenant) {
+            return Ok(EndTaken::LATE);
         }
-        self.redaction.ended(&tenant, &mut ended);
+        self.redaction.ended(tenant, &mut ended);
         let reference = match reference {
             Some(reference) => Some(self.kept(reference).await?),
             None => None,
         };
         let late = Late::of(&ended);
         let input = self.input(command, ended, reference).await?;
-        match self.journal.submit(execution, input).await {
-            Ok(accepted) if !accepted.events.is_empty() => Ok(EndTaken::Counts),
+        let submitted = match next {
+            Some(next) => self.journal.submit_for(execution, input, next.clone()).await,
+            None => self.journal.submit(execution, input).await,
+        };
+        match submitted {
+            Ok(accepted) if !accepted.events.is_empty() => {
+                let next = handed_out(&accepted, of);
+                if let Some(leased) = &next {
+                    self.handed.remember(command, leased.clone());
+                }
+                Ok(EndTaken { counts: true, next })
+            }
             Ok(_) | Err(SubmitError::Refused(_)) => {
                 self.note_late(execution, command, worker, late).await?;
-                Ok(EndTaken::Late)
+                if next.is_none() {
+                    return Ok(EndTaken::LATE);
+                }
+                let again = self.handed.again(&*self.store, command, worker).await;
+                Ok(EndTaken { counts: false, next: again.map_err(ReportError::Store)? })
             }
             Err(error) => Err(ReportError::Submit(error)),
         }
@@ -141,16 +164,15 @@ impl Reports {
             Err(error) => Err(ReportError::Submit(error)),
         }
     }
+}
 
-    async fn tenant_of(&self, execution: ExecutionId) -> Result<Option<Tenant>, ReportError> {
-        if let Some(tenant) = self.tenants.get(execution) {
-            return Ok(Some(tenant));
-        }
-        let found = self.store.tenant_of(execution).await.map_err(ReportError::Store)?;
-        if let Some(tenant) = &found {
-            self.tenants.put(execution, tenant.clone());
-        }
-        Ok(found)
+/// What was claimed for the worker that reported.
+fn handed_out(accepted: &Accepted, of: Of) -> Option<Leased> {
+    let command = accepted.handed?;
+    let event = accepted.events.iter().find(|event| command == event.id.into())?;
+    match CommandChange::of(event) {
+        Some(CommandChange::Insert(row)) => Leased::new(row, event.clone(), of),
+        _ => None,
     }
 }
 

@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn the_table_and_the_document_name_the_same_routes() {
-        let document = crate::router::whole_document();
+        let document = crate::router::document(&crate::app::Options::default());
         let mut described = BTreeSet::new();
         for (path, mut item) in document.paths.paths {
             for (verb, _) in operations(&mut item) {

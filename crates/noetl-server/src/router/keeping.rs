@@ -4,17 +4,16 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::Method;
 use axum::routing::{get, post};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
+use super::described::{Routes, routes};
 use crate::app::App;
 use crate::routes::{
     absent, audit, catalog, content, ehdb, keychain, keys, objects, results, session, suites, vars,
 };
 
 /// More of the catalog.
-pub(super) fn catalog_routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
+pub(super) fn catalog_routes() -> Routes {
+    Routes::new()
         .routes(routes!(catalog::batch::register))
         .routes(routes!(catalog::checks::validate))
         .routes(routes!(catalog::checks::validate_playbook))
@@ -29,8 +28,8 @@ pub(super) fn catalog_routes() -> OpenApiRouter<App> {
 }
 
 /// More of what is secret.
-pub(super) fn secret_routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
+pub(super) fn secret_routes() -> Routes {
+    Routes::new()
         .routes(routes!(keychain::list))
         .routes(routes!(keychain::get, keychain::put, keychain::delete))
         .routes(routes!(keys::status))
@@ -40,17 +39,17 @@ pub(super) fn secret_routes() -> OpenApiRouter<App> {
 }
 
 /// What workers keep.
-pub(super) fn worker_routes() -> OpenApiRouter<App> {
-    let large = OpenApiRouter::new()
+pub(super) fn worker_routes() -> Routes {
+    let large = Routes::new()
         .routes(routes!(results::put))
         .routes(routes!(objects::get, objects::put))
         .routes(routes!(objects::get_plugin, objects::put_plugin))
         .layer(DefaultBodyLimit::max(objects::BODY_LIMIT));
     // Streamed, with a limit of its own.
-    let streamed = OpenApiRouter::new()
+    let streamed = Routes::new()
         .routes(routes!(content::get, content::put))
         .layer(DefaultBodyLimit::disable());
-    OpenApiRouter::new()
+    Routes::new()
         .routes(routes!(vars::list, vars::set, vars::clear))
         .routes(routes!(vars::get, vars::delete))
         .routes(routes!(results::resolve))

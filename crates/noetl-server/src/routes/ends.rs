@@ -1,8 +1,8 @@
 //! How commands ended, as our workers say it.
 
 use futures::future::join_all;
-use noetl_api::ends::{EndAnswer, EndGiven, EndStatus, EndsReply, EndsRequest};
-use noetl_control::{BATCH_MAX, End, EndTaken, Ended, Scope};
+use noetl_api::ends::{EndAnswer, EndGiven, EndStatus, EndsReply, EndsRequest, NextWanted};
+use noetl_control::{BATCH_MAX, Elsewhere, End, EndTaken, Ended, Scope};
 use noetl_model::event::BlobRef;
 use serde_json::value::RawValue;
 
@@ -11,13 +11,15 @@ use crate::error::{ApiError, not_taken};
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, JsonText, decode_text};
+use crate::routes::workers::shown;
 
 /// What large results are.
 const JSON: &str = "application/json";
 
 /// Say how commands ended
 ///
-/// Each is taken for itself, and answered in its place. Saying an end again is harmless.
+/// Each is taken for itself, and answered in its place. Saying an end again is harmless. With `next` the
+/// worker is given, where it can be, a command in the place of each that has ended.
 #[utoipa::path(
     post,
     path = "/api/worker/report",
@@ -40,28 +42,43 @@ pub(crate) async fn report(
         return Err(ApiError::invalid("invalid_amount", message));
     }
     let (scope, worker) = (caller.scope(), request.worker_id.as_str());
-    let taken = request.ends.iter().map(|item| take(&app, &scope, worker, item));
+    let next = match request.next {
+        Some(NextWanted { pool, kinds }) => {
+            Some(app.control.leasing.takes_next(&scope, worker, pool, kinds)?)
+        }
+        None => None,
+    };
+    let taken = request.ends.iter().map(|item| take(&app, &scope, worker, item, next.as_ref()));
     Ok(Json(EndsReply { ends: join_all(taken).await }))
 }
 
-async fn take(app: &App, scope: &Scope, worker: &str, item: &RawValue) -> EndAnswer {
+async fn take(
+    app: &App,
+    scope: &Scope,
+    worker: &str,
+    item: &RawValue,
+    next: Option<&Elsewhere>,
+) -> EndAnswer {
     // A NUL is for the store to deal with, as in the results of a worker in this process.
     let taken = match decode_text::<EndGiven>(item.get().as_bytes()) {
         Ok(given) => {
             let end = end(given);
             let execution = end.execution;
-            let taken = app.control.reports.take_end(scope, worker, end).await;
+            let taken = app.control.reports.take_end(scope, worker, end, next).await;
             taken.map_err(|failure| not_taken(execution, failure))
         }
         Err(error) => Err(error),
     };
     match taken {
-        Ok(EndTaken::Counts) => EndAnswer { status: EndStatus::Taken, error: None },
-        Ok(EndTaken::Late) => EndAnswer { status: EndStatus::Late, error: None },
+        Ok(EndTaken { counts, next }) => EndAnswer {
+            status: if counts { EndStatus::Taken } else { EndStatus::Late },
+            error: None,
+            next: next.map(|leased| Box::new(shown(&leased))),
+        },
         Err(error) => {
             let is_callers = error.is_callers();
             let status = if is_callers { EndStatus::Refused } else { EndStatus::Again };
-            EndAnswer { status, error: Some(error.message().to_owned()) }
+            EndAnswer { status, error: Some(error.message().to_owned()), next: None }
         }
     }
 }

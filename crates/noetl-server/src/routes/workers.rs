@@ -42,7 +42,7 @@ pub(crate) async fn lease(
         public_key: request.public_key.filter(|key| !key.is_empty()),
     };
     let leased = app.control.leasing.lease(&app.tenant, &caller.scope(), request).await?;
-    let commands = leased.into_iter().map(shown).collect();
+    let commands = leased.iter().map(shown).collect();
     let lease_seconds = app.control.leasing.duration().as_secs();
     Ok(Json(LeaseReply { commands, lease_seconds }))
 }
@@ -86,13 +86,16 @@ fn wait(seconds: f64) -> Result<Duration, ApiError> {
 }
 
 /// A command as its worker gets it. Nothing is asked for here: it is claimed and has to arrive.
-fn shown(leased: Leased) -> LeasedCommand {
-    let Leased { row, event, issued, of, tenant } = leased;
-    let kept = EventRow::from(&event);
+pub(crate) fn shown(leased: &Leased) -> LeasedCommand {
+    let Leased { row, event, issued, .. } = leased;
+    let kept = EventRow::from(&**event);
     LeasedCommand {
         event_id: row.id.into(),
-        tenant_id: tenant.to_string(),
-        command: shape::command(&row, &issued, &of),
+        tenant_id: leased.tenant().to_string(),
+        execution_id: row.execution.into(),
+        node_name: row.step.to_string(),
+        action: row.tool.to_string(),
+        meta: shape::command_meta(row, issued, leased.of()),
         issued: IssuedRow {
             seq: event.seq.0,
             created_at: event.at,

@@ -218,18 +218,8 @@ async fn a_leased_command_has_all_that_is_to_be_known() {
           "event_id": "[id number]",
           "tenant_id": "default",
           "execution_id": "[id number]",
-          "node_id": "start",
           "node_name": "start",
           "action": "python",
-          "context": {
-            "tool_config": {
-              "code": "result = message"
-            },
-            "args": {
-              "message": "Hello, world!"
-            },
-            "render_context": {}
-          },
           "meta": {
             "command_id": "[id]:start:[id]",
             "step": "start",

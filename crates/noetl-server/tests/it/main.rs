@@ -28,6 +28,7 @@ mod leases;
 mod limits;
 mod logs;
 mod metrics;
+mod next;
 mod objects;
 mod oidc;
 mod outbox;

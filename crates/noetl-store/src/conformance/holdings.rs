@@ -8,7 +8,7 @@ use noetl_model::event::{Callback, Parked};
 use noetl_model::{CommandId, Fact, Tenant, Timestamp};
 
 use super::story::{Story, began, claimed, completed, expired, issued_for, write};
-use crate::{Store, Wanted};
+use crate::{Append, Store, Wanted};
 
 const LATER: Duration = Duration::from_secs(600);
 
@@ -133,6 +133,33 @@ pub async fn a_claim_with_its_issue_has_a_lease_too(store: Arc<dyn Store>) {
     write(&*store, story.then(vec![issued_for("b", None), claimed(id, "w")])).await;
     assert_eq!(store.end_held(None, "w").await.expect("an answer"), 1);
     assert_eq!(ended(&*store).await, [id]);
+}
+
+pub async fn a_claim_may_say_that_its_holder_names_what_it_holds(store: Arc<dyn Store>) {
+    let mut story = Story::new(10);
+    write(&*store, story.start()).await;
+    let [moved, inserted, lasting] = [3, 4, 5].map(|place| story.command_at(place));
+    let facts = vec![
+        issued_for("b", None),
+        issued_for("c", None),
+        claimed(moved, "w"),
+        claimed(inserted, "w"),
+        claimed(lasting, "w"),
+    ];
+    // A tool's limit of a second and a half bounds none of them.
+    let leases = vec![(moved, Duration::ZERO), (inserted, Duration::ZERO), (lasting, LATER)];
+    write(&*store, Append { leases, ..story.then(facts) }).await;
+    let held = store.held(&[lasting]).await.expect("an answer");
+    let now = store.held(&[moved]).await.expect("an answer");
+    assert_eq!(held[0].until, now[0].until.plus(LATER));
+    write(&*store, story.then(vec![began(moved, "w"), began(lasting, "w")])).await;
+    assert_eq!(store.heard_of(None, "w").await.expect("an answer"), 0, "not known by name only");
+    let mut over = ended(&*store).await;
+    over.sort_unstable();
+    assert_eq!(over, [moved, inserted]);
+    let renewed = store.renew_held(None, "w", &[lasting], Duration::ZERO).await;
+    assert_eq!(renewed.expect("an answer"), [lasting]);
+    assert_eq!(ended(&*store).await, [lasting]);
 }
 
 pub async fn leases_are_apart_by_tenant_when_one_is_meant(store: Arc<dyn Store>) {

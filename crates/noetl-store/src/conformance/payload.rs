@@ -149,6 +149,7 @@ pub async fn an_event_with_the_largest_ids_and_times_survives(store: Arc<dyn Sto
         row: story.row.clone(),
         due: Vec::new(),
         delivered: Vec::new(),
+        leases: Vec::new(),
         blobs: Vec::new(),
     };
     write(&*store, append).await;

@@ -98,6 +98,7 @@ impl Story {
             start,
             events,
             row: self.row.clone(),
+            leases: Vec::new(),
             due: Vec::new(),
             delivered: Vec::new(),
             blobs: Vec::new(),

@@ -1,6 +1,7 @@
 //! What the memory store keeps, and how an append changes it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
 use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Seq, Tenant, Timestamp};
@@ -15,7 +16,7 @@ use super::schedules::ScheduleTable;
 use super::snapshots::SnapshotTable;
 use super::subscriptions::SubscriptionTable;
 use super::tail::Positions;
-use crate::holdings::{Holding, lease_in};
+use crate::holdings::{Holding, lease_of};
 use crate::{
     Append, CatalogEntry, CommandChange, CommandRow, Committed, ExecutionRow, Import,
     ImportedExecution, Malformed, NewEntry, Start, StoreError,
@@ -151,11 +152,11 @@ impl State {
 
     /// Makes the changes of an append that [`State::plan`] let through.
     pub(super) fn apply(&mut self, append: Append, now: Timestamp) {
-        let Append { start, events, row, due, delivered, blobs, .. } = append;
+        let Append { start, events, row, leases, due, delivered, blobs, .. } = append;
         let execution = row.id;
         self.kept.references.extend(blobs.into_iter().map(|to| (execution, to)));
         for change in CommandChange::of_all(events.iter().map(AsRef::as_ref)) {
-            self.change(change, now);
+            self.change(change, &leases, now);
         }
         let newest = events.iter().map(|event| event.id).max();
         self.newest = self.newest.max(newest);
@@ -195,10 +196,10 @@ impl State {
         self.due.remove(&delivered);
     }
 
-    fn change(&mut self, change: CommandChange, now: Timestamp) {
+    fn change(&mut self, change: CommandChange, named: &[(CommandId, Duration)], now: Timestamp) {
         match change {
             CommandChange::Insert(row) => {
-                self.hold(&row, now);
+                self.hold(&row, named, now);
                 self.commands.insert(row.id, row);
             }
             CommandChange::Move { id, state, worker, ended_at } => {
@@ -207,7 +208,7 @@ impl State {
                 row.go_on(state, worker.as_ref(), ended_at);
                 if row.state != before {
                     let row = row.clone();
-                    self.hold(&row, now);
+                    self.hold(&row, named, now);
                 }
             }
             CommandChange::Release { id } => {
@@ -217,11 +218,10 @@ impl State {
     }
 
     /// Gives a command the lease of the state it came into.
-    fn hold(&mut self, row: &CommandRow, now: Timestamp) {
+    fn hold(&mut self, row: &CommandRow, named: &[(CommandId, Duration)], now: Timestamp) {
         let before = self.holdings.remove(&row.id);
-        if let Some(lasts) = lease_in(row.state, row.worker.as_deref()) {
-            let holding = Holding::moved(before, lasts, row.limit_ms, now);
-            self.holdings.insert(row.id, holding);
+        if let Some(begun) = lease_of(named, row.id, row.state, row.worker.as_deref()) {
+            self.holdings.insert(row.id, begun.holding(before, row.limit_ms, now));
         }
     }
 

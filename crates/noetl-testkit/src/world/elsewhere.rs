@@ -1,11 +1,12 @@
 //! Workers elsewhere: they ask for commands, say what they hold, and report how it ended.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_control::{End, Ended, LeaseRequest, Leased};
+use noetl_control::{End, EndTaken, Ended, LeaseRequest, Leased};
 use noetl_model::event::BlobRef;
 use noetl_model::{CommandId, ExecutionId, Tenant};
 use noetl_tools::Registry;
@@ -52,26 +53,41 @@ impl Elsewhere {
     async fn live(self) {
         let me = Arc::new(self);
         me.scene.note(&me.name, "a worker begins");
-        let mut running: JoinSet<CommandId> = JoinSet::new();
+        let mut running: JoinSet<(CommandId, Option<Leased>)> = JoinSet::new();
         let mut held: BTreeMap<CommandId, CancellationToken> = BTreeMap::new();
         loop {
             if me.scene.fault_in(&me.name, &[Fault::WorkerDied], 40).is_some() {
                 // What it ran is dropped with it.
                 return;
             }
-            while let Some(Ok(ended)) = running.try_join_next() {
+            let mut taken = Vec::new();
+            while let Some(Ok((ended, next))) = running.try_join_next() {
                 held.remove(&ended);
+                taken.extend(next);
             }
+            me.begin(taken, &mut held, &mut running);
             me.beat(&held).await;
             let places = 3_usize.saturating_sub(held.len());
             if places == 0 {
                 tokio::time::sleep(Duration::from_millis(500)).await;
                 continue;
             }
-            for leased in me.lease(places).await {
-                let cancel = CancellationToken::new();
-                held.insert(leased.row.id, cancel.clone());
-                running.spawn(me.clone().perform(leased, cancel));
+            let taken = me.lease(places).await;
+            me.begin(taken, &mut held, &mut running);
+        }
+    }
+
+    /// Runs what it was given, unless it runs already: an answer may come twice.
+    fn begin(
+        self: &Arc<Self>,
+        taken: Vec<Leased>,
+        held: &mut BTreeMap<CommandId, CancellationToken>,
+        running: &mut JoinSet<(CommandId, Option<Leased>)>,
+    ) {
+        for leased in taken {
+            if let Entry::Vacant(place) = held.entry(leased.row.id) {
+                let cancel = place.insert(CancellationToken::new()).clone();
+                running.spawn(self.clone().perform(leased, cancel));
             }
         }
     }
@@ -120,7 +136,11 @@ impl Elsewhere {
         leased
     }
 
-    async fn perform(self: Arc<Self>, leased: Leased, cancel: CancellationToken) -> CommandId {
+    async fn perform(
+        self: Arc<Self>,
+        leased: Leased,
+        cancel: CancellationToken,
+    ) -> (CommandId, Option<Leased>) {
         let (execution, id) = (leased.row.execution, leased.row.id);
         let scripted = Scripted { scene: self.scene.clone(), life: None };
         let clock = self.scene.clock.clone();
@@ -128,38 +148,48 @@ impl Elsewhere {
             Performer::new(Registry::default().with(scripted), Arc::new(NoValues), clock);
         let command = Command { execution, id, issued: leased.issued, cancel: cancel.clone() };
         let ended = performer.perform(&command).await;
-        self.report(execution, id, &ended, &cancel).await;
+        let next = self.report(execution, id, &ended, &cancel).await;
         if self.scene.fault_in(&self.name, &[Fault::WorkerRepeats], 8).is_some() {
             tokio::time::sleep(self.scene.millis(0, 20_000)).await;
-            self.say(execution, id, &ended).await;
+            self.say(execution, id, &ended, false).await;
         }
-        id
+        (id, next)
     }
 
-    /// Says how a command ended until somebody has taken it.
+    /// Says how a command ended until somebody has taken it; answers with what it is given next.
     async fn report(
         &self,
         execution: ExecutionId,
         id: CommandId,
         ended: &Ended,
         cancel: &CancellationToken,
-    ) {
-        while !self.say(execution, id, ended).await {
-            if cancel.is_cancelled() {
-                return;
+    ) -> Option<Leased> {
+        loop {
+            match self.say(execution, id, ended, true).await {
+                Some(taken) => return taken.next,
+                None if cancel.is_cancelled() => return None,
+                None => tokio::time::sleep(self.scene.millis(100, 2_000)).await,
             }
-            tokio::time::sleep(self.scene.millis(100, 2_000)).await;
         }
     }
 
-    async fn say(&self, execution: ExecutionId, command: CommandId, ended: &Ended) -> bool {
-        let Some((_, control)) = self.scene.some_control() else { return false };
+    /// `None` when it hears no answer.
+    async fn say(
+        &self,
+        execution: ExecutionId,
+        command: CommandId,
+        ended: &Ended,
+        takes_next: bool,
+    ) -> Option<EndTaken> {
+        let (_, control) = self.scene.some_control()?;
         let outcome = ended.outcome.clone();
         let (ctx, step) = (ended.ctx.clone(), ended.step.clone());
         let ended = Ended { outcome, ctx, step };
         let end = End { execution, command, ended, reference: None };
-        let said = control.reports.take_end(&None, &self.name, end);
-        let is_taken = matches!(tokio::time::timeout(PATIENCE, said).await, Ok(Ok(_)));
-        is_taken && self.scene.fault_in(&self.name, &[Fault::WorkerCut], 15).is_none()
+        let next = takes_next.then(|| control.leasing.takes_next(&None, &self.name, None, None));
+        let next = next.transpose().expect("a worker's name");
+        let said = control.reports.take_end(&None, &self.name, end, next.as_ref());
+        let taken = tokio::time::timeout(PATIENCE, said).await.ok()?.ok()?;
+        self.scene.fault_in(&self.name, &[Fault::WorkerCut], 15).is_none().then_some(taken)
     }
 }

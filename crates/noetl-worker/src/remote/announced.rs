@@ -149,8 +149,8 @@ impl CommandSource for Announced {
         self.lease.lost(claim).await;
     }
 
-    async fn report(&self, claim: Lent, ended: Ended) {
-        self.lease.report(claim, ended).await;
+    async fn report(&self, claim: Lent, ended: Ended) -> Option<(Command, Lent)> {
+        self.lease.report(claim, ended).await
     }
 }
 
@@ -201,7 +201,7 @@ mod tests {
         };
         let lease = HttpLease {
             held: Held::default(),
-            reporter: Reporter::start(&link, &stop),
+            reporter: Reporter::start(&link, None, &stop),
             lines: Lines::start(&link, Arc::new(SystemClock), &stop),
             link,
             pool: None,

@@ -1,6 +1,7 @@
 //! The commands a worker holds.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as HashEntry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use noetl_model::CommandId;
@@ -44,12 +45,16 @@ impl Drop for Holding {
 }
 
 impl Held {
-    /// Holds a command whose tools stop by this token.
-    pub(crate) fn hold(&self, command: CommandId, cancel: CancellationToken) -> Holding {
+    /// Holds a command whose tools stop by this token; `None` when it is held already.
+    pub(crate) fn hold(&self, command: CommandId, cancel: CancellationToken) -> Option<Holding> {
         let lost = CancellationToken::new();
-        let entry = Entry { cancel, lost: lost.clone(), is_reported: false };
-        self.lock().insert(command, entry);
-        Holding { held: self.clone(), command, lost }
+        match self.lock().entry(command) {
+            HashEntry::Occupied(_) => return None,
+            HashEntry::Vacant(place) => {
+                place.insert(Entry { cancel, lost: lost.clone(), is_reported: false })
+            }
+        };
+        Some(Holding { held: self.clone(), command, lost })
     }
 
     /// All of them.
@@ -94,8 +99,9 @@ mod tests {
         let held = Held::default();
         let (one, two) = (CommandId::new(1), CommandId::new(2));
         let stop = CancellationToken::new();
-        let first = held.hold(one, stop.clone());
-        let second = held.hold(two, CancellationToken::new());
+        let first = held.hold(one, stop.clone()).unwrap();
+        let second = held.hold(two, CancellationToken::new()).unwrap();
+        assert!(held.hold(one, CancellationToken::new()).is_none(), "it is held");
         assert!(held.lose(one) && stop.is_cancelled() && first.lost.is_cancelled());
         assert!(!held.lose(one));
         second.reports();

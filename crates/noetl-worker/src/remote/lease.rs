@@ -24,7 +24,7 @@ use super::counters::Happened;
 use super::held::{Held, Holding};
 use super::lines::Lines;
 use super::link::{Link, chain};
-use super::reporter::{Reported, Reporter};
+use super::reporter::{Answer, Reported, Reporter};
 use super::services::RemoteServices;
 use crate::perform::Command;
 use crate::services::Services;
@@ -86,13 +86,15 @@ impl CommandSource for HttpLease {
         claim.holding.lost.cancelled().await;
     }
 
-    async fn report(&self, claim: Lent, ended: Ended) {
-        tokio::select! {
-            () = self.say(&claim, ended) => {}
-            () = claim.holding.lost.cancelled() => {}
-        }
+    async fn report(&self, claim: Lent, ended: Ended) -> Option<(Command, Lent)> {
+        let next = tokio::select! {
+            next = self.say(&claim, ended) => next,
+            () = claim.holding.lost.cancelled() => None,
+        };
         drop(claim);
+        let next = next.and_then(|leased| self.lend(*leased));
         self.link.counters.set_running(self.held.len());
+        next
     }
 }
 
@@ -149,14 +151,14 @@ impl HttpLease {
         }
     }
 
-    /// Holds a command. One that cannot be read is reported as failed: nobody else of this version
-    /// could read it either.
+    /// Holds a command, unless it is held: an answer may come twice. One that cannot be read is reported
+    /// as failed: nobody else of this version could read it either.
     fn lend(&self, leased: LeasedCommand) -> Option<(Command, Lent)> {
-        self.link.counters.count(Happened::Taken);
-        let execution: ExecutionId = leased.command.execution_id.into();
+        let execution: ExecutionId = leased.execution_id.into();
         let command: CommandId = leased.event_id.into();
         let cancel = CancellationToken::new();
-        let holding = self.held.hold(command, cancel.clone());
+        let holding = self.held.hold(command, cancel.clone())?;
+        self.link.counters.count(Happened::Taken);
         let tenant = Tenant::new(leased.tenant_id.as_str());
         let lent = Lent { execution, command, tenant, holding };
         match issued(leased) {
@@ -165,18 +167,20 @@ impl HttpLease {
                 let message = format!("this worker cannot read the command: {why}");
                 let ended = Ended::from(Err(Failure::new(FailureKind::Config, message)));
                 let (reporter, link) = (self.reporter.clone(), self.link.clone());
-                tokio::spawn(
-                    async move { finish(&reporter, &link, &lent, given(&lent, ended)).await },
-                );
+                tokio::spawn(async move {
+                    // Its place has gone to another by the time it is answered.
+                    finish(&reporter, &link, &lent, given(&lent, ended), false).await;
+                });
                 None
             }
         }
     }
 
-    async fn say(&self, claim: &Lent, ended: Ended) {
+    async fn say(&self, claim: &Lent, ended: Ended) -> Option<Box<LeasedCommand>> {
         self.lines.flush().await;
         let end = self.prepared(claim, ended).await;
-        finish(&self.reporter, &self.link, claim, end).await;
+        let takes_next = !self.draining.is_cancelled();
+        finish(&self.reporter, &self.link, claim, end, takes_next).await
     }
 
     /// An end as it is sent: without the secrets this process knows, a large result apart.
@@ -211,12 +215,18 @@ impl HttpLease {
 }
 
 /// Sends an end until it is answered. One that cannot be taken as it is becomes a failure that says
-/// why, so that the step does not wait for what never comes.
-async fn finish(reporter: &Reporter, link: &Link, claim: &Lent, end: EndGiven) {
+/// why, so that the step does not wait for what never comes. Answers with what is given in its place.
+async fn finish(
+    reporter: &Reporter,
+    link: &Link,
+    claim: &Lent,
+    end: EndGiven,
+    takes_next: bool,
+) -> Option<Box<LeasedCommand>> {
     claim.holding.reports();
     let is_done = end.failure.is_none();
-    let mut reported = reporter.report(&end).await;
-    if let Some(Reported::Refused(why)) = &reported {
+    let mut answer = reporter.report(&end, takes_next).await;
+    if let Some(Answer { reported: Reported::Refused(why), .. }) = &answer {
         link.counters.count(Happened::Refused);
         warn!(command.id = %claim.command, error = why, "a report was not taken as it was");
         let message = format!("the result was not taken: {why}");
@@ -230,18 +240,23 @@ async fn finish(reporter: &Reporter, link: &Link, claim: &Lent, end: EndGiven) {
             ctx: Map::new(),
             step: Map::new(),
         };
-        reported = reporter.report(&end).await;
+        answer = reporter.report(&end, takes_next).await;
     }
+    let Some(Answer { reported, next }) = answer else {
+        // Its lease ends, and somebody else is given it.
+        link.counters.count(Happened::Refused);
+        return None;
+    };
     match reported {
-        Some(Reported::Taken) if is_done => link.counters.count(Happened::Done),
-        Some(Reported::Taken) => link.counters.count(Happened::Failed),
-        Some(Reported::Late) => {
+        Reported::Taken if is_done => link.counters.count(Happened::Done),
+        Reported::Taken => link.counters.count(Happened::Failed),
+        Reported::Late => {
             link.counters.count(Happened::Late);
             debug!(command.id = %claim.command, "a report came too late");
         }
-        // Its lease ends, and somebody else is given it.
-        Some(Reported::Refused(_)) | None => link.counters.count(Happened::Refused),
+        Reported::Refused(_) => link.counters.count(Happened::Refused),
     }
+    next
 }
 
 fn given(claim: &Lent, ended: Ended) -> EndGiven {
@@ -263,7 +278,7 @@ fn given(claim: &Lent, ended: Ended) -> EndGiven {
 
 /// What to run, as the log has it.
 fn issued(leased: LeasedCommand) -> Result<Arc<Issued>, String> {
-    let (execution, id) = (leased.command.execution_id.into(), leased.event_id.get());
+    let (execution, id) = (leased.execution_id.into(), leased.event_id.get());
     let row = EventRow {
         execution_id: execution,
         event_id: EventId::new(id),
@@ -271,8 +286,8 @@ fn issued(leased: LeasedCommand) -> Result<Arc<Issued>, String> {
         created_at: leased.issued.created_at,
         origin: Origin::Decided,
         event_type: Some(types::COMMAND_ISSUED.into()),
-        node_name: Some(leased.command.node_name.into()),
-        node_type: Some(leased.command.action.into()),
+        node_name: Some(leased.node_name.into()),
+        node_type: Some(leased.action.into()),
         status: None,
         command_id: Some(CommandId::new(id)),
         parent_execution_id: None,

@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use noetl_api::ends::{EndAnswer, EndGiven, EndStatus, EndsRequest};
+use noetl_api::ends::{EndAnswer, EndGiven, EndStatus, EndsRequest, NextWanted};
+use noetl_api::workers::LeasedCommand;
 use noetl_api::{ClientError, work};
 use serde_json::value::RawValue;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -39,6 +40,21 @@ pub(crate) enum Reported {
     Refused(String),
 }
 
+/// What a report is answered with.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// What became of it.
+    pub(crate) reported: Reported,
+    /// What this worker holds in its place.
+    pub(crate) next: Option<Box<LeasedCommand>>,
+}
+
+impl From<Reported> for Answer {
+    fn from(reported: Reported) -> Self {
+        Self { reported, next: None }
+    }
+}
+
 /// Sends reports. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Reporter {
@@ -47,16 +63,19 @@ pub(crate) struct Reporter {
 
 struct Waiting {
     end: Box<RawValue>,
-    answer: oneshot::Sender<Reported>,
+    /// Whether its place is free for another.
+    takes_next: bool,
+    answer: oneshot::Sender<Answer>,
 }
 
 impl Reporter {
     /// A reporter whose senders run until this fires.
-    pub(crate) fn start(link: &Arc<Link>, stop: &CancellationToken) -> Self {
+    pub(crate) fn start(link: &Arc<Link>, pool: Option<&String>, stop: &CancellationToken) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
         let waiting = Arc::new(Mutex::new(waiting));
         for _ in 0..SENDERS {
-            let sender = Sender { link: link.clone(), waiting: waiting.clone() };
+            let next = NextWanted { pool: pool.cloned(), kinds: None };
+            let sender = Sender { link: link.clone(), next, waiting: waiting.clone() };
             let stop = stop.clone();
             tokio::spawn(async move {
                 tokio::select! {
@@ -68,20 +87,23 @@ impl Reporter {
         Self { queue }
     }
 
-    /// Sends a report until it is answered; `None` when this stops before.
-    pub(crate) async fn report(&self, end: &EndGiven) -> Option<Reported> {
+    /// Sends a report until it is answered; `None` when this stops before. A command may come with the
+    /// answer if it `takes_next`.
+    pub(crate) async fn report(&self, end: &EndGiven, takes_next: bool) -> Option<Answer> {
         let end = match serde_json::value::to_raw_value(end) {
             Ok(end) => end,
-            Err(error) => return Some(Reported::Refused(error.to_string())),
+            Err(error) => return Some(Reported::Refused(error.to_string()).into()),
         };
         let (answer, answered) = oneshot::channel();
-        self.queue.send(Waiting { end, answer }).await.ok()?;
+        self.queue.send(Waiting { end, takes_next, answer }).await.ok()?;
         answered.await.ok()
     }
 }
 
 struct Sender {
     link: Arc<Link>,
+    /// What is taken in the place of what has ended.
+    next: NextWanted,
     waiting: Arc<Mutex<mpsc::Receiver<Waiting>>>,
 }
 
@@ -130,7 +152,7 @@ impl Sender {
                 Err(error) if is_about_the_body(&error) => {
                     let waiting = batch.remove(0);
                     // Whoever waited may have gone.
-                    let _ = waiting.answer.send(Reported::Refused(error.to_string()));
+                    let _ = waiting.answer.send(Reported::Refused(error.to_string()).into());
                 }
                 Err(error) => {
                     // One that passes was noted as the server's absence.
@@ -147,6 +169,7 @@ impl Sender {
         let request = EndsRequest {
             worker_id: self.link.name.clone(),
             ends: batch.iter().map(|waiting| waiting.end.clone()).collect(),
+            next: batch.iter().all(|waiting| waiting.takes_next).then(|| self.next.clone()),
         };
         Ok(self.link.ask(work::report(&request)).await?.ends)
     }
@@ -157,19 +180,23 @@ fn answered(sent: Vec<Waiting>, answers: Vec<EndAnswer>) -> Vec<Waiting> {
     let mut again = Vec::new();
     let mut answers = answers.into_iter();
     for waiting in sent {
-        let reported = match answers.next() {
-            Some(EndAnswer { status: EndStatus::Taken, .. }) => Reported::Taken,
-            Some(EndAnswer { status: EndStatus::Late, .. }) => Reported::Late,
-            Some(EndAnswer { status: EndStatus::Refused, error }) => {
+        let Some(EndAnswer { status, error, next }) = answers.next() else {
+            again.push(waiting);
+            continue;
+        };
+        let reported = match status {
+            EndStatus::Taken => Reported::Taken,
+            EndStatus::Late => Reported::Late,
+            EndStatus::Refused => {
                 Reported::Refused(error.unwrap_or_else(|| "without a reason".to_owned()))
             }
-            Some(EndAnswer { status: EndStatus::Again, .. }) | None => {
+            EndStatus::Again => {
                 again.push(waiting);
                 continue;
             }
         };
         // Whoever waited may have gone.
-        let _ = waiting.answer.send(reported);
+        let _ = waiting.answer.send(Answer { reported, next });
     }
     again
 }

@@ -1,0 +1,131 @@
+//! Commands that go out with the answer to a report.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_model::ExecutionId;
+use noetl_store::{MemoryStore, StoreClock};
+use noetl_testkit::{SimClock, TestApp};
+use serde_json::{Value, json};
+
+use crate::api::{open_command, post, started};
+
+async fn app() -> (TestApp, Arc<SimClock>) {
+    let clock = Arc::new(SimClock::default());
+    let store = MemoryStore::new().with_clock(StoreClock::new(clock.clone()));
+    let app = TestApp::builder().slots(0).over(Arc::new(store)).clock(clock.clone());
+    (app.start().await, clock)
+}
+
+async fn lease(app: &TestApp) -> Vec<Value> {
+    let body = json!({"worker_id": "w", "max": 1}).to_string();
+    let (status, answer) = post(app, "/api/worker/lease", body).answer().await;
+    assert_eq!(status, 200, "{answer}");
+    answer["commands"].as_array().expect("a list").clone()
+}
+
+/// Says that a command of an execution is done, and takes something next.
+async fn done(app: &TestApp, id: i64, command: &Value, next: Value) -> Value {
+    let end = json!({"execution_id": id, "event_id": command, "data": {"message": "hi"}});
+    let body = json!({"worker_id": "w", "ends": [end], "next": next}).to_string();
+    let (status, answer) = post(app, "/api/worker/report", body).answer().await;
+    assert_eq!(status, 200, "{answer}");
+    answer["ends"][0].clone()
+}
+
+async fn kinds(app: &TestApp, id: i64) -> Vec<String> {
+    let rows = app.read_log(ExecutionId::new(id)).await;
+    rows.iter().map(|row| row.event_type.as_deref().unwrap_or_default().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn what_follows_from_an_end_goes_out_with_the_answer_and_again_if_that_is_lost() {
+    let (app, _) = app().await;
+    let id = started(&app).await;
+    let first = lease(&app).await[0]["event_id"].clone();
+    let answer = done(&app, id, &first, json!({})).await;
+    assert_eq!(answer["status"], "taken");
+    let next = &answer["next"];
+    assert_eq!((&next["node_name"], &next["tenant_id"]), (&json!("end"), &json!("default")));
+    assert_eq!(next["execution_id"], id);
+    assert!(next["issued"]["context"].is_object(), "{next}");
+    assert_eq!(lease(&app).await, [] as [Value; 0], "it is held");
+    let repeated = done(&app, id, &first, json!({})).await;
+    assert_eq!((&repeated["status"], &repeated["next"]), (&json!("late"), next));
+    let last = done(&app, id, &next["event_id"], json!({})).await;
+    assert_eq!((&last["status"], &last["next"]), (&json!("taken"), &Value::Null));
+    let repeated = done(&app, id, &first, json!({})).await;
+    assert_eq!(repeated["next"], Value::Null, "it is over");
+    let told = kinds(&app, id).await;
+    assert_eq!(told.iter().filter(|kind| *kind == "command.claimed").count(), 2);
+    assert_eq!(told.last().map(String::as_str), Some("playbook.completed"));
+    app.close().await;
+}
+
+#[tokio::test]
+async fn only_what_the_worker_takes_goes_out_with_the_answer() {
+    let (app, _) = app().await;
+    for next in [
+        json!({"pool": "gpu"}),
+        json!({"kinds": ["http"]}),
+        json!({"pool": "shared", "kinds": []}),
+        Value::Null,
+    ] {
+        let id = started(&app).await;
+        let first = lease(&app).await[0]["event_id"].clone();
+        let answer = done(&app, id, &first, next.clone()).await;
+        assert_eq!((&answer["status"], &answer["next"]), (&json!("taken"), &Value::Null), "{next}");
+        let left = lease(&app).await;
+        assert_eq!(left[0]["execution_id"], id, "somebody else is given it");
+    }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_command_that_went_out_with_an_answer_is_held_as_long_as_one_that_was_asked_for() {
+    let (app, clock) = app().await;
+    let id = started(&app).await;
+    let first = lease(&app).await[0]["event_id"].clone();
+    let next = done(&app, id, &first, json!({})).await["next"]["event_id"].clone();
+    clock.advance(Duration::from_secs(44));
+    let body = json!({"worker_id": "w", "commands": [next]}).to_string();
+    let (status, renewed) = post(&app, "/api/worker/heartbeat", body).answer().await;
+    assert_eq!((status, &renewed["lost"]), (200, &json!([])));
+    clock.advance(Duration::from_secs(44));
+    assert_eq!(app.control.leasing.end_overdue().await.unwrap(), 0);
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(app.control.leasing.end_overdue().await.unwrap(), 1, "it was not named again");
+    assert_ne!(json!(open_command(&app, id).await), next);
+    let answer = done(&app, id, &first, json!({})).await;
+    assert_eq!(answer["next"], Value::Null, "it is not held any more");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn who_waits_for_long_is_not_passed_by() {
+    let (app, clock) = app().await;
+    let ids = [started(&app).await, started(&app).await];
+    let first = lease(&app).await[0].clone();
+    assert_eq!(first["execution_id"], ids[0]);
+    clock.advance(Duration::from_secs(1));
+    let answer = done(&app, ids[0], &first["event_id"], json!({})).await;
+    assert_eq!((&answer["status"], &answer["next"]), (&json!("taken"), &Value::Null));
+    let second = lease(&app).await[0].clone();
+    assert_eq!(second["execution_id"], ids[1], "its turn");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_name_that_is_no_worker_s_takes_nothing() {
+    let (app, _) = app().await;
+    let id = started(&app).await;
+    let command = open_command(&app, id).await;
+    let end = json!({"execution_id": id, "event_id": command, "data": 1});
+    for name in ["local:x", "control-plane", ""] {
+        let body = json!({"worker_id": name, "ends": [end], "next": {}}).to_string();
+        let (status, answer) = post(&app, "/api/worker/report", body).answer().await;
+        assert_eq!(status, 422, "{name}: {answer}");
+    }
+    assert!(!kinds(&app, id).await.contains(&"command.completed".to_owned()));
+    app.close().await;
+}
