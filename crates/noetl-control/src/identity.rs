@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use noetl_model::{MachineId, Timestamp};
-use noetl_store::{Lease, Store, StoreError};
+use noetl_store::{CommandRow, Lease, Store, StoreError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -167,6 +167,18 @@ fn shared_name(lease: &Lease) -> String {
 /// live leases.
 pub(crate) fn lease_of(worker: &str, live: &[Lease]) -> Option<Timestamp> {
     live.iter().find(|lease| shared_name(lease) == worker).map(|lease| lease.until)
+}
+
+/// The live leases, asked for after these commands were read: a process that began in between, and
+/// claimed one of them, is among those that are there.
+pub(crate) async fn alive_after(
+    store: &dyn Store,
+    read: &[CommandRow],
+) -> Result<Vec<Lease>, StoreError> {
+    match read.iter().any(|row| row.worker.is_some()) {
+        true => store.live(LEASES).await,
+        false => Ok(Vec::new()),
+    }
 }
 
 /// Whether a worker of this name was one in a process that is gone. `live` holds the live leases.
