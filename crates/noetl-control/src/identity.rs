@@ -118,6 +118,10 @@ impl Identity {
         // Others may have acted on its end, so this is a new beginning under another name.
         let state = self::lease(&*self.store, &self.holder, None, self.ttl).await?;
         info!(machine = %state.machine, "another machine number was leased");
+        // Whoever had the number before may have minted by a clock that is ahead of this one.
+        if let Some(newest) = self.store.newest_id().await.map_err(IdentityError::Store)? {
+            ids.go_past(newest);
+        }
         ids.change_machine(state.machine);
         *self.lock() = state;
         Ok(())
