@@ -27,12 +27,21 @@ run_tests() {
   fi
 }
 
+# Built as the tests are: with a choice of packages of its own much would be built again, and what is not
+# optimised checks more, at 8 seeds a second and core.
+run_worlds() {
+  cargo build --locked --workspace --bin noetl-sim --quiet
+  "$(target_dir)/debug/noetl-sim" --seeds 2000
+}
+
 stage "setup" scripts/setup.sh
 # shellcheck source=scripts/verify.sh
 . scripts/verify.sh
 stage "doc tests" cargo test --locked --workspace --doc --quiet
 if [ "${NOETL_TEST_SERVICES:-}" != off ]; then stage "shared database" share_postgres; fi
 stage "tests" run_tests
+# Many times the worlds that are among the tests, with the program they built; `make sim` has more.
+stage "simulated worlds" run_worlds
 # The heart of the API on the stores people use; `make test-long` asks all of it.
 heart=(internal intake projection outbox cleanup replay subscriptions ingress events commands executions runtime metrics dedup batches)
 stage "routes on sqlite" scripts/test-routes.sh sqlite "${heart[@]}"

@@ -1,34 +1,37 @@
 //! Changes of who may ask and of what is secret: each is recorded in the audit before it is made.
 //!
 //! A change that cannot be recorded is made all the same, and said in the log, unless the audit is
-//! required; then it is not made. What is done to the database itself, past a control plane, is not
-//! recorded here.
+//! required; then it is not made. [`DirectTokens`] records what is done to tokens past a control plane.
+
+mod direct;
 
 use noetl_model::{CredentialId, Tenant};
 use noetl_store::{Credential, StoreError, Token};
+use tracing::warn;
 
 use crate::Control;
 use crate::audit::{Asking, Given, SecretUses};
 use crate::credentials::{CredentialError, CredentialRequest, Credentials};
 use crate::tokens::{TokenError, TokenRequest, Tokens};
 
+pub use direct::DirectTokens;
+
+/// Who makes the first token of a database.
+const FIRST_START: &str = "the first start";
+
 /// The service. `who` is whoever changes something, as the audit names it. Cheap to clone.
 #[derive(Clone)]
 pub struct Administration {
     credentials: Credentials,
-    tokens: Tokens,
-    uses: SecretUses,
+    recorded: Recorded,
 }
 
 impl Control {
     /// Changes of credentials and tokens, recorded.
     pub fn administration(&self) -> Administration {
         let Self { credentials, tokens, uses, .. } = self;
-        Administration {
-            credentials: credentials.clone(),
-            tokens: tokens.clone(),
-            uses: uses.clone(),
-        }
+        let recorded = Recorded { tokens: tokens.clone(), uses: uses.clone() };
+        Administration { credentials: credentials.clone(), recorded }
     }
 }
 
@@ -41,7 +44,7 @@ impl Administration {
         request: CredentialRequest,
     ) -> Result<Credential, CredentialError> {
         Credentials::check(&request)?;
-        let recorded = self.record(tenant, who, "credential.put", &request.name).await;
+        let recorded = self.recorded.record(tenant, who, "credential.put", &request.name).await;
         recorded.map_err(CredentialError::ChangeUnrecorded)?;
         self.credentials.put(tenant, request).await
     }
@@ -54,13 +57,55 @@ impl Administration {
         identifier: &str,
     ) -> Result<CredentialId, CredentialError> {
         let name = self.credentials.get(tenant, identifier).await?.kept.name;
-        let recorded = self.record(tenant, who, "credential.delete", &name).await;
+        let recorded = self.recorded.record(tenant, who, "credential.delete", &name).await;
         recorded.map_err(CredentialError::ChangeUnrecorded)?;
         self.credentials.delete(tenant, identifier).await
     }
 
     /// Makes a token. The text is what its holder shows; it cannot be had again.
     pub async fn create_token(
+        &self,
+        tenant: &Tenant,
+        who: &str,
+        request: TokenRequest,
+    ) -> Result<(Token, String), TokenError> {
+        self.recorded.create(tenant, who, request).await
+    }
+
+    /// Ends a tenant's token. Whether there is one.
+    pub async fn revoke_token(
+        &self,
+        tenant: &Tenant,
+        who: &str,
+        id: &str,
+    ) -> Result<bool, TokenError> {
+        self.recorded.revoke(tenant, who, id).await
+    }
+
+    /// Makes a token for an admin of the default tenant if nobody has one. It is recorded once it is
+    /// made, as only then it is known that it is the first.
+    pub async fn create_first_token(&self) -> Result<Option<String>, TokenError> {
+        let Recorded { tokens, .. } = &self.recorded;
+        let Some((token, shown)) = tokens.create_first().await? else { return Ok(None) };
+        let name = named(&token.kept.name, &token.kept.id);
+        let recorded = self.recorded.record(&token.tenant, FIRST_START, "token.create", &name);
+        if let Err(error) = recorded.await {
+            // It is there, and would be of no use to anybody if it were not shown.
+            warn!(cause = &error as &dyn std::error::Error, "the first token is not recorded");
+        }
+        Ok(Some(shown))
+    }
+}
+
+/// Changes of tokens, recorded.
+#[derive(Clone)]
+struct Recorded {
+    tokens: Tokens,
+    uses: SecretUses,
+}
+
+impl Recorded {
+    async fn create(
         &self,
         tenant: &Tenant,
         who: &str,
@@ -73,13 +118,7 @@ impl Administration {
         Ok((self.tokens.keep(tenant, new).await?, shown))
     }
 
-    /// Ends a tenant's token. Whether there is one.
-    pub async fn revoke_token(
-        &self,
-        tenant: &Tenant,
-        who: &str,
-        id: &str,
-    ) -> Result<bool, TokenError> {
+    async fn revoke(&self, tenant: &Tenant, who: &str, id: &str) -> Result<bool, TokenError> {
         let known = self.tokens.list(tenant).await.map_err(TokenError::Store)?;
         let Some(token) = known.into_iter().find(|token| token.kept.id == id) else {
             return Ok(false);

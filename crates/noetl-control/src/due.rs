@@ -32,6 +32,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// How long a row rests that could not be delivered.
 const REST: Duration = Duration::from_secs(10);
 
+/// How far the clock of a process may be ahead of the database's without delaying what is to be done at
+/// once. Timers that are overdue by more come first all the same.
+const AHEAD_MAX: Duration = Duration::from_secs(600);
+
 /// The row that ends a failing execution's patience.
 pub(crate) fn abandon(id: DueId, execution: ExecutionId, at: Timestamp) -> NewDue {
     NewDue { id, kind: ABANDON.to_owned(), target: execution, at, payload: Value::Null }
@@ -41,7 +45,23 @@ pub(crate) fn abandon(id: DueId, execution: ExecutionId, at: Timestamp) -> NewDu
 pub(crate) fn row(id: DueId, due: Due) -> NewDue {
     let Due { target, at, kind } = due;
     let payload = serde_json::to_value(&kind).expect("maps with text keys always have a JSON form");
+    let at = if is_at_once(&kind) { at.minus(AHEAD_MAX) } else { at };
     NewDue { id, kind: name(&kind).to_owned(), target, at, payload }
+}
+
+/// Whether it waits for no time, only to be delivered: its time is that of the process that decided it.
+/// A notice says when what it tells of was, by that very time.
+fn is_at_once(kind: &DueKind) -> bool {
+    match kind {
+        DueKind::StartChild { .. } | DueKind::ChildEnded { .. } | DueKind::CancelChild { .. } => {
+            true
+        }
+        DueKind::Notify { .. }
+        | DueKind::Wake { .. }
+        | DueKind::StepTimeout { .. }
+        | DueKind::AdmissionTimeout { .. }
+        | DueKind::Deadline => false,
+    }
 }
 
 /// The name of a row, for people who look at the table.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use noetl_model::{MachineId, Timestamp};
-use noetl_store::{Lease, Store, StoreError};
+use noetl_store::{CommandRow, Lease, Store, StoreError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -118,6 +118,10 @@ impl Identity {
         // Others may have acted on its end, so this is a new beginning under another name.
         let state = self::lease(&*self.store, &self.holder, None, self.ttl).await?;
         info!(machine = %state.machine, "another machine number was leased");
+        // Whoever had the number before may have minted by a clock that is ahead of this one.
+        if let Some(newest) = self.store.newest_id().await.map_err(IdentityError::Store)? {
+            ids.go_past(newest);
+        }
         ids.change_machine(state.machine);
         *self.lock() = state;
         Ok(())
@@ -167,6 +171,18 @@ fn shared_name(lease: &Lease) -> String {
 /// live leases.
 pub(crate) fn lease_of(worker: &str, live: &[Lease]) -> Option<Timestamp> {
     live.iter().find(|lease| shared_name(lease) == worker).map(|lease| lease.until)
+}
+
+/// The live leases, asked for after these commands were read: a process that began in between, and
+/// claimed one of them, is among those that are there.
+pub(crate) async fn alive_after(
+    store: &dyn Store,
+    read: &[CommandRow],
+) -> Result<Vec<Lease>, StoreError> {
+    match read.iter().any(|row| row.worker.is_some()) {
+        true => store.live(LEASES).await,
+        false => Ok(Vec::new()),
+    }
 }
 
 /// Whether a worker of this name was one in a process that is gone. `live` holds the live leases.

@@ -68,7 +68,7 @@ mod why;
 mod worker_seal;
 mod workers;
 
-pub use administration::Administration;
+pub use administration::{Administration, DirectTokens};
 pub use announcing::{Announcing, AnnouncingOptions, COMMAND_STREAM, readers_of};
 pub use approvals::{Approval, Approvals, Load, WorkerLoad};
 pub use audit::{Asking, AuditCheck, Given, SecretUses, verify_audit};

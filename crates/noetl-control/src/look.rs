@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::dispatch::{Dispatch, Waiting};
-use crate::identity::{self, LEASES};
+use crate::identity;
 use crate::journal::Journal;
 use crate::recovery;
 
@@ -67,16 +67,13 @@ impl Look {
     /// Takes up commands nobody holds, and those whose process is gone.
     pub(crate) async fn look(&self) -> Result<usize, StoreError> {
         let mut after = CommandId::new(i64::MIN);
-        let mut live = None;
         let mut found = 0;
         let known: HashSet<CommandId> = self.dispatch.waiting();
         loop {
             let open = self.store.open_commands(after, PAGE).await?;
             let Some(last) = open.last() else { return Ok(found) };
             after = last.id;
-            if live.is_none() && open.iter().any(|row| row.worker.is_some()) {
-                live = Some(self.store.live(LEASES).await?);
-            }
+            let live = identity::alive_after(&*self.store, &open).await?;
             for row in &open {
                 match (&row.state, &row.worker) {
                     (CommandState::Pending, _) if !known.contains(&row.id) => {
@@ -84,9 +81,7 @@ impl Look {
                         self.dispatch.wait(Waiting { execution: row.execution, command: row.id });
                         self.dispatch.calls().offer(&row.pool, &row.tool, None);
                     }
-                    (_, Some(worker))
-                        if identity::is_gone(worker, live.as_deref().unwrap_or_default()) =>
-                    {
+                    (_, Some(worker)) if identity::is_gone(worker, &live) => {
                         found += 1;
                         self.expire(row).await;
                     }

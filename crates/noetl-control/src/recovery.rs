@@ -14,7 +14,7 @@ use noetl_store::{CommandRow, Lease, Store, StoreError};
 use tracing::{info, warn};
 
 use crate::dispatch::{Dispatch, Waiting};
-use crate::identity::{self, LEASES};
+use crate::identity;
 use crate::journal::{Journal, SubmitError};
 use crate::local::LOCAL_WORKER;
 
@@ -35,7 +35,6 @@ pub(crate) async fn resume(
     newest: CommandId,
 ) -> Result<usize, SubmitError> {
     let failed = |error| SubmitError::Store(Arc::new(error));
-    let live = store.live(LEASES).await.map_err(failed)?;
     let mut after = CommandId::new(i64::MIN);
     let mut found = 0;
     loop {
@@ -44,6 +43,7 @@ pub(crate) async fn resume(
         let Some(last) = open.last() else { break };
         after = last.id;
         found += open.len();
+        let live = identity::alive_after(store, &open).await.map_err(failed)?;
         let resumed = open.iter().map(|row| resume_one(journal, dispatch, &live, row));
         let outcomes = futures::future::join_all(resumed).await;
         for (row, outcome) in open.iter().zip(outcomes) {

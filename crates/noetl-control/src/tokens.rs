@@ -158,13 +158,13 @@ impl Tokens {
         self.store.put_token(tenant, new).await.map_err(TokenError::Store)
     }
 
-    /// Makes a token for an admin of the default tenant if nobody has one.
-    pub async fn create_first(&self) -> Result<Option<String>, TokenError> {
+    /// Makes a token for an admin of the default tenant if nobody has one, and what its holder shows.
+    pub(crate) async fn create_first(&self) -> Result<Option<(Token, String)>, TokenError> {
         let name = "first start".to_owned();
         let request = TokenRequest { name, role: Role::Admin, lasts: None };
         let (new, shown) = self.minted(request)?;
         let kept = self.store.put_first_token(&Tenant::default(), new).await;
-        Ok(kept.map_err(TokenError::Store)?.map(|_| shown))
+        Ok(kept.map_err(TokenError::Store)?.map(|token| (token, shown)))
     }
 
     /// A tenant's tokens, oldest first.
@@ -306,7 +306,7 @@ mod tests {
     #[tokio::test]
     async fn the_first_token_is_made_once() {
         let (tokens, _) = made();
-        let first = tokens.create_first().await.expect("an answer").expect("a token");
+        let (_, first) = tokens.create_first().await.expect("an answer").expect("a token");
         assert_eq!(tokens.create_first().await.expect("an answer"), None);
         let holder = tokens.holder(&first).await.expect("an answer").expect("a holder");
         assert_eq!(holder.role, Role::Admin);

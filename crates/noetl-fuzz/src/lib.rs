@@ -9,6 +9,7 @@ mod cron;
 mod document;
 mod engine;
 mod event;
+mod kafka;
 mod signature;
 mod template;
 mod wire;
@@ -17,6 +18,7 @@ pub use cron::cron;
 pub use document::document;
 pub use engine::engine;
 pub use event::event;
+pub use kafka::kafka;
 pub use signature::signature;
 pub use template::template;
 pub use wire::wire;
@@ -25,11 +27,12 @@ pub use wire::wire;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     ("cron", cron),
     ("document", document),
     ("engine", engine),
     ("event", event),
+    ("kafka", kafka),
     ("signature", signature),
     ("template", template),
     ("wire", wire),

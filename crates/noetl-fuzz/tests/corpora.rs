@@ -51,6 +51,11 @@ fn rows_that_were_kept_break_nothing() {
 }
 
 #[test]
+fn batches_that_were_kept_break_nothing() {
+    replay("kafka");
+}
+
+#[test]
 fn signatures_that_were_kept_break_nothing() {
     replay("signature");
 }

@@ -7,6 +7,7 @@
 mod batches;
 mod cluster;
 mod connection;
+pub(crate) mod fuzzing;
 mod login;
 mod reader;
 mod scram;

@@ -7,6 +7,8 @@
 
 mod credentials;
 mod directives;
+#[doc(hidden)]
+pub mod fuzzing;
 mod held;
 mod kafka;
 mod ledger;

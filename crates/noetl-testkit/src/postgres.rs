@@ -58,6 +58,14 @@ impl TestDatabase {
     pub fn psql(&self, sql: &str) -> String {
         psql(&self.url(), sql)
     }
+
+    /// All of it, as `pg_dump` writes it down.
+    pub fn dump(&self) -> Vec<u8> {
+        let output = Command::new("pg_dump").arg(self.url()).output();
+        let output = output.expect("pg_dump is installed with the server");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    }
 }
 
 impl Default for TestDatabase {

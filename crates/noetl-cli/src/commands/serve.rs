@@ -144,7 +144,7 @@ pub(super) fn start_logging() {
 
 /// Makes a token for an admin where nobody has one, and shows it, this once.
 async fn show_first_token(runtime: &Runtime) -> Result<(), Failure> {
-    let made = runtime.control.tokens.create_first().await;
+    let made = runtime.control.administration().create_first_token().await;
     if let Some(token) = made.map_err(|error| Failure::from_error(Kind::Config, &error))? {
         output::note("  admin     this token is shown once; keep it, or make others with it:");
         output::note(&format!("            {token}"));

@@ -19,6 +19,7 @@ use self::echo::Echo;
 use self::forms::{CANARIES, canary, seen};
 use crate::dev_process::DevProcess;
 use crate::noetl::{Home, until};
+use crate::shown::KEY;
 
 /// The stream that events are published on.
 const EVENTS: &str = "noetl_events";
@@ -136,6 +137,43 @@ async fn plant(server: &DevProcess, echo: &Echo, nats: &TestNats) -> Vec<Executi
     executions
 }
 
+impl Searched {
+    /// Nothing was found, or this says where.
+    fn assert_clean(self) {
+        let Self { count, bytes, leaks } = self;
+        assert!(
+            leaks.is_empty(),
+            "{} leaks in {count} places, {bytes} bytes:\n{}",
+            leaks.len(),
+            leaks.join("\n")
+        );
+    }
+}
+
+#[tokio::test]
+async fn no_canary_is_in_a_dump_of_a_postgres_database() {
+    let (database, echo, nats) = (TestDatabase::new(), Echo::start(), TestNats::start());
+    let settings = [
+        ("NOETL_ENCRYPTION_KEY", KEY),
+        ("RUST_LOG", "warn,noetl=trace,noetl_control=trace,noetl_store_postgres=trace"),
+    ];
+    let server = DevProcess::start_on(&database.url(), 8, &settings);
+    keep_canaries(&server).await;
+    let executions = plant(&server, &echo, &nats).await;
+    assert_eq!(executions.len(), playbooks::all(echo.url()).len());
+
+    let mut searched = Searched { count: 0, bytes: 0, leaks: Vec::new() };
+    let dump = database.dump();
+    let marks = String::from_utf8_lossy(&dump).matches("«secret:canary_").count();
+    assert!(marks > 100, "{marks} marks stand in their place");
+    searched.look("the dump", &dump);
+    let (code, said) = server.stop(Signal::TERM);
+    assert_eq!(code, Some(0));
+    searched.look("what the server printed", said.as_bytes());
+    searched.look("the dump after its end", &database.dump());
+    searched.assert_clean();
+}
+
 #[tokio::test]
 async fn no_canary_is_seen_anywhere_after_every_tool_has_sung() {
     let (home, echo, nats) = (Home::new(), Echo::start(), TestNats::start());
@@ -182,11 +220,5 @@ async fn no_canary_is_seen_anywhere_after_every_tool_has_sung() {
     assert_eq!(code, Some(0));
     searched.look("what the server printed", said.as_bytes());
     search_files(&data, &mut searched);
-    let Searched { count, bytes, leaks } = searched;
-    assert!(
-        leaks.is_empty(),
-        "{} leaks in {count} places, {bytes} bytes:\n{}",
-        leaks.len(),
-        leaks.join("\n")
-    );
+    searched.assert_clean();
 }

@@ -130,3 +130,19 @@ async fn a_playbook_that_was_sent_off_runs_though_its_sender_failed() {
     assert_eq!(plant.finished(children[0].id).await.status, ExecutionStatus::Completed);
     plant.close().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_ahead_of_the_database_does_not_delay_a_call() {
+    const CALLING: &str =
+        "  - {step: a, tool: {kind: playbook, path: other/quick, return_result: true}}\n";
+    let site = Site::new();
+    let ahead = Arc::new(SimClock::default());
+    ahead.advance(Duration::from_secs(240));
+    let store: Arc<dyn Store> = Arc::new(FrailStore::over(site.memory.clone()));
+    let control = Control::open(Options::default(), store, ahead).await.unwrap();
+    let plant = Plant::equipped(control, Registry::default().with(Noop));
+    register(&plant, "other/quick", "  - {step: a, tool: {kind: noop}}\n").await;
+    let id = plant.start(CALLING).await;
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    plant.close().await;
+}

@@ -20,6 +20,7 @@ mod retention;
 mod schedules;
 mod secrets;
 mod sharded;
+mod stale;
 mod system;
 mod values;
 mod verify;

@@ -1,11 +1,15 @@
-//! Nothing is minted by a process whose machine number may be another's by now.
+//! Nothing is minted by a process whose machine number may be another's by now, and nothing twice.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_control::{Control, Options, SubscriptionError};
 use noetl_model::Tenant;
-use noetl_store::{MemoryStore, SystemClock};
+use noetl_store::{MemoryStore, StoreClock, SystemClock};
+use noetl_testkit::{FrailStore, SimClock};
+use noetl_tools::{Noop, Registry};
+
+use crate::plant::Plant;
 
 const DOCUMENT: &str = "\
 apiVersion: noetl.io/v1
@@ -36,4 +40,42 @@ async fn a_process_that_stood_still_past_its_lease_mints_nothing() {
         registered = control.subscriptions.register(&tenant, "tests/orders").await;
     }
     control.close().await;
+}
+
+/// Whoever loses its machine number may get one that a process with another clock had before.
+#[tokio::test(start_paused = true)]
+async fn ids_of_a_clock_that_was_ahead_are_not_minted_again_under_its_number() {
+    const AHEAD: Duration = Duration::from_secs(300);
+    const LEASE: Duration = Duration::from_secs(30);
+    let database = Arc::new(SimClock::default());
+    let store = MemoryStore::new().with_clock(StoreClock::new(database.clone()));
+    let store = Arc::new(FrailStore::over(Arc::new(store)));
+    store.set_shared();
+    let open = async |clock: &Arc<SimClock>| {
+        let options = Options { slots: 1, lease: LEASE, ..Options::default() };
+        let control =
+            Control::open(options, store.clone(), clock.clone()).await.expect("a control");
+        Plant::equipped(control, Registry::default().with(Noop))
+    };
+    let (fast, right) = (Arc::new(SimClock::default()), Arc::new(SimClock::default()));
+    let first = open(&fast).await;
+    let second = open(&right).await;
+    fast.advance(AHEAD);
+    let steps = "  - {step: a, tool: {kind: noop}}\n";
+    let ahead = first.start(steps).await;
+    first.finished(ahead).await;
+    let mut ids: Vec<_> = second.log(ahead).await.iter().map(|event| event.id).collect();
+    first.killed().await;
+    // Both numbers are free; the second process gets the lower one, at the time the first had.
+    database.advance(LEASE * 20);
+    tokio::time::sleep(LEASE * 2).await;
+    right.advance(AHEAD);
+    let later = second.start(steps).await;
+    second.finished(later).await;
+    ids.extend(second.log(later).await.iter().map(|event| event.id));
+    let count = ids.len();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "each event has an id of its own");
+    second.close().await;
 }

@@ -12,10 +12,11 @@ use reqwest::Response;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::api::{GREET, ask, get, open_command, post, register, report, started};
+use crate::api::{GREET, ask, get, http, open_command, post, register, report, started};
 use crate::bad_input::state::Database;
 use crate::roles::token;
 use crate::stores::key;
+use crate::webhooks;
 
 /// An app with these quotas, and a look at what it has written.
 async fn with_quotas(quotas: &str, slots: usize) -> (TestApp, Database, TempDir) {
@@ -137,6 +138,31 @@ workflow:
     let row = app.control.executions.finished(&tenant, noetl_model::ExecutionId::new(id)).await;
     let row = row.expect("a store that answers").expect("an execution");
     assert_eq!(row.status, noetl_store::ExecutionStatus::Completed, "{:?}", row.error);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_message_past_a_quota_is_refused_and_may_come_again() {
+    let (app, mut database, _directory) = with_quotas("executions=1", 0).await;
+    let more = "  dedup: {enabled: true, window_secs: 60}\n";
+    webhooks::set_up(&app, &webhooks::document("orders", webhooks::BEARER, more)).await;
+    let send = |id: &'static str| {
+        let request = http().post(format!("{}/ingress/orders", app.base)).body("{}");
+        request.bearer_auth(webhooks::SECRET).header("webhook-id", id).send()
+    };
+    let taken = send("m1").await.expect("an answer");
+    assert_eq!(taken.status(), 202);
+    let taken: Value = taken.json().await.expect("JSON");
+    database.look();
+    is_over_quota(send("m2").await.expect("an answer")).await;
+    assert_eq!(database.changed(), None, "a message that is refused");
+    let id = taken["execution_id"].as_str().expect("an id");
+    let cancel = format!("/api/executions/{id}/cancel");
+    assert_eq!(post(&app, &cancel, "{}").answer().await.0, 200);
+    let again: Value = send("m1").await.expect("an answer").json().await.expect("JSON");
+    assert_eq!(again["status"], "duplicate", "what was taken in is known: {again}");
+    let later: Value = send("m2").await.expect("an answer").json().await.expect("JSON");
+    assert_eq!(later["status"], "accepted", "its key was not used up: {later}");
     app.close().await;
 }
 

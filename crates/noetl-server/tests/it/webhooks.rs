@@ -16,7 +16,7 @@ use crate::api::{GREET, get, http, post, register, shown};
 use crate::stores::{key, on_every_store};
 
 /// A push subscription with this verification and more of its `spec`.
-fn document(listener: &str, verify: &str, more: &str) -> String {
+pub(crate) fn document(listener: &str, verify: &str, more: &str) -> String {
     format!(
         "apiVersion: noetl.io/v1\nkind: Subscription\nmetadata: {{name: {listener}, path: sub/{listener}}}\n\
          spec:\n  source: webhook\n  mode: push\n  dispatch: {{playbook: tests/greet}}\n  \
@@ -26,11 +26,11 @@ fn document(listener: &str, verify: &str, more: &str) -> String {
 
 const HMAC: &str = "{type: hmac_sha256, header: X-Signature, secret: hook}";
 const TIMED: &str = "{type: hmac_sha256, header: X-Signature, secret: hook, timestamp_header: X-Time, tolerance_secs: 60}";
-const BEARER: &str = "{type: bearer, secret: hook}";
-const SECRET: &str = "s3cret";
+pub(crate) const BEARER: &str = "{type: bearer, secret: hook}";
+pub(crate) const SECRET: &str = "s3cret";
 
 /// Registers the playbook, the secret and one subscription.
-async fn set_up(app: &TestApp, document: &str) {
+pub(crate) async fn set_up(app: &TestApp, document: &str) {
     let kept = json!({"name": "hook", "type": "t", "data": {"secret": SECRET}}).to_string();
     assert_eq!(post(app, "/api/credentials", kept).answer().await.0, 200);
     for text in [GREET, document] {

@@ -2,6 +2,8 @@
 //!
 //! What a transaction wrote that was given up, and the marks that say so, are left out: they are for nobody.
 
+mod vet;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -47,6 +49,8 @@ pub(super) fn read(bytes: &Bytes, aborted: &[AbortedTransaction]) -> Result<Batc
     while let Some(header) = Header::read(&rest)? {
         let batch = rest.split_to(header.length);
         let last = header.base + i64::from(header.last);
+        let is_after = found.next.is_none_or(|next| header.base >= next);
+        ensure!(is_after, "the batch at offset {} comes after a later one", header.base);
         while let Some(first) = begun.first_entry().filter(|first| *first.key() <= last) {
             given_up.extend(first.remove());
         }
@@ -76,6 +80,8 @@ struct Header {
     length: usize,
     /// How far its last offset is from the first. The record itself may be gone.
     last: i32,
+    /// When its first record was made.
+    time: i64,
     producer: i64,
     count: usize,
     is_transactional: bool,
@@ -105,7 +111,10 @@ impl Header {
         let attributes = at.get_i16();
         let last = at.get_i32();
         ensure!(last >= 0 && base >= 0, "the batch at offset {base} ends before it begins");
-        at.advance(16); // When its first and last records were made.
+        let is_followed = base.checked_add(i64::from(last)).is_some_and(|last| last < i64::MAX);
+        ensure!(is_followed, "nothing can follow the batch at offset {base}");
+        let time = at.get_i64();
+        at.advance(8); // When its last record was made.
         let producer = at.get_i64();
         at.advance(6); // Of which life of the producer, and which of its batches.
         let count = usize::try_from(at.get_i32())?;
@@ -113,6 +122,7 @@ impl Header {
             base,
             length,
             last,
+            time,
             producer,
             count,
             is_transactional: attributes & (1 << 4) != 0,
@@ -124,6 +134,7 @@ impl Header {
         let open = |packed: &mut Bytes, compression| {
             let open = unpack(packed, compression)?;
             ensure!(self.count <= open.len() / RECORD_MIN, "it cannot hold {} records", self.count);
+            vet::vet(self, &open)?;
             Ok(open)
         };
         let set = RecordBatchDecoder::decode_with_custom_compression(&mut batch, Some(open))?;

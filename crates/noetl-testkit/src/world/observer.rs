@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use futures::FutureExt;
 use noetl_engine::{DueKind, Execution, Status, outstanding};
-use noetl_model::event::Parked;
+use noetl_model::event::{Outcome, Parked};
 use noetl_model::row::EventRow;
 use noetl_model::{
-    CommandId, Event, EventId, ExecutionId, Fact, FailureKind, Origin, Seq, Tenant, Timestamp,
+    CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Origin, Seq, Tenant,
+    Timestamp,
 };
 use noetl_store::{Append, Due, DueRow, EventLog, ExecutionStatus, Executions, MemoryStore};
 
@@ -137,19 +138,17 @@ impl Observer {
         }
     }
 
-    /// How an execution ended, and how often each of its steps was left; nothing when a step was given
-    /// up because its workers were lost too often, which no run without faults knows.
+    /// How an execution ended, and how often each of its steps was left; nothing when a step of it, or
+    /// of one that it called, was given up because its workers were lost too often, which no run
+    /// without faults knows.
     pub(crate) fn outcome(&self, execution: ExecutionId, store: &MemoryStore) -> Option<String> {
-        let read = store.read(execution, Seq::START, usize::MAX).now_or_never();
-        let log = read.and_then(Result::ok).unwrap_or_default();
+        if was_given_up(execution, store) {
+            return None;
+        }
         let mut steps: BTreeMap<String, usize> = BTreeMap::new();
-        for event in &log {
-            match &event.fact {
-                Fact::StepExited { step, .. } => *steps.entry(step.to_string()).or_default() += 1,
-                Fact::CommandFailed { failure, .. } if failure.kind == FailureKind::WorkerLost => {
-                    return None;
-                }
-                _ => {}
+        for event in log_of(execution, store) {
+            if let Fact::StepExited { step, .. } = &event.fact {
+                *steps.entry(step.to_string()).or_default() += 1;
             }
         }
         let status = self.seen.get(&execution).map(|seen| seen.state.status());
@@ -289,6 +288,25 @@ fn unsupported(state: &Execution, store: &MemoryStore) -> Vec<String> {
         }
     }
     problems
+}
+
+/// Whether a step of an execution, or of one that it called, lost its workers too often.
+fn was_given_up(execution: ExecutionId, store: &MemoryStore) -> bool {
+    let is_lost = |failure: &Failure| failure.kind == FailureKind::WorkerLost;
+    log_of(execution, store).iter().any(|event| match &event.fact {
+        Fact::CommandFailed { failure, .. }
+        | Fact::StepExited { outcome: Outcome::Failed { failure, .. }, .. }
+        | Fact::PlaybookFailed { failure, .. } => is_lost(failure),
+        Fact::CommandParked { on: Parked::Child(child), .. } => {
+            was_given_up(child.execution, store)
+        }
+        _ => false,
+    })
+}
+
+fn log_of(execution: ExecutionId, store: &MemoryStore) -> Vec<Event> {
+    let read = store.read(execution, Seq::START, usize::MAX).now_or_never();
+    read.and_then(Result::ok).unwrap_or_default()
 }
 
 fn due_of(store: &MemoryStore, execution: ExecutionId) -> Vec<DueRow> {

@@ -30,6 +30,21 @@ fn every_world_comes_to_its_end() {
 }
 
 #[test]
+fn the_last_line_is_what_all_worlds_came_to() {
+    let last = |arguments: &[&str]| -> (Option<i32>, serde_json::Value) {
+        let output = sim(arguments);
+        let said = said(&output);
+        (output.status.code(), serde_json::from_str(said.lines().last().unwrap()).unwrap())
+    };
+    let (code, line) = last(&["--seeds", "3..5"]);
+    assert_eq!((code, &line["first"], &line["seeds"]), (Some(0), &3.into(), &2.into()), "{line}");
+    assert!(line["wrong"].is_null() && line["events"].as_u64() > Some(0), "{line}");
+    let (code, line) = last(&["--seeds", "60", "--planted", Planted::EndLost.as_str()]);
+    assert_eq!(code, Some(1), "{line}");
+    assert!(line["wrong"]["what"].is_string() && line["wrong"]["seed"].is_u64(), "{line}");
+}
+
+#[test]
 fn the_same_seed_makes_the_same_world() {
     let shows = |seed: &str| said(&sim(&["one", "--seed", seed, "--transcript"]));
     for seed in ["1", "2", "3", "5"] {

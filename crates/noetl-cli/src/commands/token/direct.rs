@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_api::tokens::{MadeToken, NewToken, TokenList, TokenRevoked};
-use noetl_control::{TokenError, TokenRequest, Tokens, UnknownRole};
+use noetl_control::{DirectTokens, TokenError, TokenRequest, UnknownRole};
 use noetl_model::{Clock as _, Tenant, Timestamp};
 use noetl_server::token_view;
 use noetl_store::{StoreError, SystemClock};
@@ -14,11 +14,12 @@ use serde_json::Value;
 
 use crate::database::Database;
 use crate::failure::{Failure, Kind};
+use crate::settings;
 use crate::stores::Place;
 
 /// The tokens of one tenant.
 pub(super) struct Direct {
-    tokens: Tokens,
+    tokens: DirectTokens,
     tenant: Tenant,
 }
 
@@ -34,7 +35,7 @@ pub(super) fn run(
         // Always named, so the other never counts.
         let stores = Place::chosen(Some(url), Database::Memory)?.open().await?;
         let direct = Direct {
-            tokens: Tokens::new(stores.routed.clone(), Arc::new(SystemClock)),
+            tokens: DirectTokens::new(stores.routed.clone(), Arc::new(SystemClock), who()),
             tenant: tenant.map(Tenant::new).unwrap_or_default(),
         };
         let outcome = work(&direct).await;
@@ -53,13 +54,7 @@ impl Direct {
             lasts: request.expires_in.map(Duration::from_secs),
         };
         let made = self.tokens.create(&self.tenant, request).await;
-        let (kept, token) = made.map_err(|error| {
-            let kind = match error {
-                TokenError::Store(_) | TokenError::Unrecorded(_) => Kind::Config,
-                TokenError::Name | TokenError::Lasts => Kind::User,
-            };
-            Failure::from_error(kind, &error)
-        })?;
+        let (kept, token) = made.map_err(|error| refused(&error))?;
         Ok(MadeToken { view: token_view(kept), token })
     }
 
@@ -70,7 +65,7 @@ impl Direct {
 
     pub(super) async fn revoke(&self, id: &str) -> Result<TokenRevoked, Failure> {
         let found = self.tokens.revoke(&self.tenant, id).await;
-        match found.map_err(|error| unanswered(&error))? {
+        match found.map_err(|error| refused(&error))? {
             true => Ok(TokenRevoked { id: id.to_owned(), status: "revoked".to_owned() }),
             false => {
                 let message = format!("tenant {} has no token '{id}'", self.tenant);
@@ -89,6 +84,23 @@ pub(super) fn now() -> Timestamp {
 /// What a server would answer.
 pub(super) fn body(reply: &impl Serialize) -> Result<Value, Failure> {
     serde_json::to_value(reply).map_err(|error| Failure::from_error(Kind::Internal, &error))
+}
+
+/// Who works on the database, as far as this machine says.
+fn who() -> String {
+    let user = settings::setting("USER").or_else(|| settings::setting("LOGNAME"));
+    match user {
+        Some(user) => format!("{user} (on the database)"),
+        None => "on the database".to_owned(),
+    }
+}
+
+fn refused(error: &TokenError) -> Failure {
+    let kind = match error {
+        TokenError::Store(_) | TokenError::Unrecorded(_) => Kind::Config,
+        TokenError::Name | TokenError::Lasts => Kind::User,
+    };
+    Failure::from_error(kind, error)
 }
 
 fn unanswered(error: &StoreError) -> Failure {

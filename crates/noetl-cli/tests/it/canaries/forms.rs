@@ -51,6 +51,8 @@ fn forms(secret: &str) -> Vec<(&'static str, String)> {
         ("as JSON in JSON", twice[1..twice.len() - 1].to_owned()),
         ("URL-encoded", percent(secret, false)),
         ("as a form", percent(secret, true)),
+        // How a dump of Postgres shows bytes.
+        ("as hexadecimal digits", hexadecimal(secret)),
     ];
     // Without the characters that depend on what stands before and after it.
     for skipped in 0..3 {
@@ -58,6 +60,10 @@ fn forms(secret: &str) -> Vec<(&'static str, String)> {
         forms.push(("base64", whole[4..whole.len() - 4].to_owned()));
     }
     forms
+}
+
+fn hexadecimal(secret: &str) -> String {
+    secret.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn percent(secret: &str, is_form: bool) -> String {
@@ -83,6 +89,7 @@ fn a_canary_is_found_however_it_is_written() {
         json!({ "a": json!({ "b": secret }).to_string() }).to_string(),
         percent(&secret, false),
         percent(&secret, true),
+        hexadecimal(&secret),
         basic,
     ];
     for text in written {

@@ -1,4 +1,7 @@
 use insta::assert_snapshot;
+use noetl_model::Tenant;
+use noetl_store::{AuditFilter, SecretAudit as _};
+use noetl_store_sqlite::SqliteStore;
 
 use super::Site;
 use crate::dev_process::DevProcess;
@@ -38,6 +41,42 @@ fn tokens_are_made_listed_and_ended_straight_on_the_database() {
     --- stderr
     error: a role is admin, operator, author, viewer or worker, not 'king'
     ");
+}
+
+#[tokio::test]
+async fn what_is_done_to_tokens_straight_on_the_database_is_in_the_audit() {
+    let home = Home::new();
+    let noetl = |arguments: &[&str]| -> Said {
+        let mut command = home.command(arguments);
+        home.end_of(command.args(["--database-url", "sqlite://noetl.db"]).env("USER", "ada"))
+    };
+    assert_eq!(noetl(&["db", "migrate"]).code, Some(0));
+    let made = noetl(&["token", "create", "--role", "viewer", "--name", "x"]);
+    let token = made.stdout.trim();
+    let head = noetl(&["audit", "verify"]);
+    assert!(head.code == Some(0) && head.stderr.contains("sound (1 uses, 0 purged)"), "{head:?}");
+    assert_eq!(noetl(&["token", "create", "--role", "admin", "--tenant", "acme"]).code, Some(0));
+    assert_eq!(noetl(&["token", "revoke", token]).code, Some(0));
+    // What is refused changes nothing, and neither does looking.
+    assert_eq!(noetl(&["token", "revoke", "nobody"]).code, Some(2));
+    assert_eq!(noetl(&["token", "create", "--role", "king"]).code, Some(2));
+    assert_eq!(noetl(&["token", "list"]).code, Some(0));
+    let verified = noetl(&["audit", "verify", "--head", head.stdout.trim(), "--output", "json"]);
+    let said = verified.json();
+    assert_eq!((&said["uses"], &said["problems"]), (&3.into(), &serde_json::json!([])), "{said}");
+
+    let file = noetl_store_sqlite::Options::file(home.path().join("noetl.db"));
+    let store = SqliteStore::open(file).unwrap();
+    let filter = AuditFilter { limit: 10, ..AuditFilter::default() };
+    let uses = store.secret_uses(&Tenant::default(), &filter).await.unwrap();
+    let said: Vec<(&str, &str, Option<&str>)> = uses
+        .iter()
+        .map(|used| (&*used.operation, &*used.credential, used.worker.as_deref()))
+        .collect();
+    let (who, name) =
+        ("ada (on the database)", format!("x ({})", token.split('_').nth(1).unwrap()));
+    let expected = [("token.revoke", &*name, Some(who)), ("token.create", &*name, Some(who))];
+    assert_eq!(said, expected, "the other one is of another tenant");
 }
 
 /// A server that asks for tokens, and one of an admin.

@@ -122,6 +122,47 @@ fn what_is_broken_says_where() {
     assert_eq!(read(&rest.freeze(), &[]).unwrap().next, Some(6));
 }
 
+/// Puts the length and the checksum of a batch right.
+fn sealed(mut bytes: BytesMut) -> Bytes {
+    let length = i32::try_from(bytes.len() - LENGTH_END).unwrap();
+    bytes[8..12].copy_from_slice(&length.to_be_bytes());
+    let sum = crc32c(&bytes[21..]);
+    bytes[17..21].copy_from_slice(&sum.to_be_bytes());
+    bytes.freeze()
+}
+
+#[test]
+fn what_a_record_claims_is_held_against_what_there_is() {
+    let good = batch(&[record(5, "abc")]);
+    let refused = |at: usize, with: &[u8]| {
+        let mut bytes = BytesMut::from(&good[..at]);
+        bytes.put_slice(with);
+        if bytes.len() < good.len() {
+            let same = bytes.len();
+            bytes.put_slice(&good[same..]);
+        } else {
+            // The record is longer by what was put in the place of its last byte.
+            bytes[61] += 2 * u8::try_from(with.len() - 1).unwrap();
+        }
+        format!("{:#}", read(&sealed(bytes), &[]).unwrap_err())
+    };
+    // Room for them would be taken before the first is read.
+    let boasting = refused(good.len() - 1, &[0xfe, 0xff, 0xff, 0xff, 0x0f]);
+    assert!(boasting.contains("a record cannot hold 2147483647 headers"), "{boasting}");
+    let outside = refused(64, &[2]);
+    assert!(outside.contains("a record lies outside its batch"), "{outside}");
+    let late = refused(0, &i64::MAX.to_be_bytes());
+    assert!(late.contains("nothing can follow the batch at offset"), "{late}");
+    let mut timeless = BytesMut::from(&good[..]);
+    timeless[27..35].copy_from_slice(&i64::MIN.to_be_bytes());
+    timeless[63] = 1;
+    let timeless = format!("{:#}", read(&sealed(timeless), &[]).unwrap_err());
+    assert!(timeless.contains("a record is of no time"), "{timeless}");
+    let back = [batch(&[record(5, "a")]), batch(&[record(4, "b")])].concat();
+    let back = format!("{:#}", read(&back.into(), &[]).unwrap_err());
+    assert!(back.contains("the batch at offset 4 comes after a later one"), "{back}");
+}
+
 #[test]
 fn a_record_becomes_a_message() {
     let place = Place { topic: "orders".into(), partition: 3 };

@@ -1,7 +1,7 @@
 //! Many worlds, each in a process of its own.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::ops::Range;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use noetl_testkit::world::{Planted, Wish, shrink};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::one::CHANCE;
 use crate::words;
@@ -17,8 +17,8 @@ use crate::words;
 /// How long a world may take. One that takes longer goes round in circles without time passing.
 const WORLD_MAX: Duration = Duration::from_secs(120);
 
-/// After how many seeds it says how far it is.
-const TELL_EVERY: u64 = 500;
+/// After how many seeds it says how far it is: often where somebody looks on, and now and then in a log.
+const TELL_EVERY: (u64, u64) = (10, 500);
 
 struct Settings {
     seeds: Range<u64>,
@@ -39,6 +39,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     let began = Instant::now();
     let (next, stop) = (AtomicU64::new(settings.seeds.start), AtomicBool::new(false));
     let (sum, first_wrong) = (Mutex::new(Sum::default()), Mutex::new(None));
+    let progress = Progress::new(settings.seeds.end.saturating_sub(settings.seeds.start), began);
     std::thread::scope(|scope| {
         for _ in 0..settings.jobs {
             scope.spawn(|| {
@@ -55,20 +56,55 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
                         stop.store(true, Ordering::SeqCst);
                         let mut first = first_wrong.lock().expect("nobody panics with it");
                         first.get_or_insert((wish, wrong, faults(&lived)));
-                    } else if sum.worlds.is_multiple_of(TELL_EVERY) {
-                        eprintln!("{} seeds, {:.0} s", sum.worlds, began.elapsed().as_secs_f64());
+                    } else {
+                        progress.tell(sum.worlds);
                     }
                 }
             });
         }
     });
+    progress.clear();
     let sum = sum.into_inner().expect("nobody panics with it");
-    println!("{}", sum.words(began.elapsed()));
-    match first_wrong.into_inner().expect("nobody panics with it") {
-        None => Ok(true),
-        Some((wish, wrong, faults)) => {
-            show(&wish, &wrong, faults);
-            Ok(false)
+    let took = began.elapsed();
+    eprintln!("{}", sum.words(took));
+    let first_wrong = first_wrong.into_inner().expect("nobody panics with it");
+    if let Some((wish, wrong, faults)) = &first_wrong {
+        show(wish, wrong, *faults);
+    }
+    let wrong = first_wrong.as_ref().map(|(wish, wrong, _)| (wish.seed, wrong.as_str()));
+    println!("{}", sum.line(&settings, took, wrong));
+    Ok(wrong.is_none())
+}
+
+/// Says how far it is.
+struct Progress {
+    total: u64,
+    began: Instant,
+    is_watched: bool,
+}
+
+impl Progress {
+    fn new(total: u64, began: Instant) -> Self {
+        Self { total, began, is_watched: std::io::stderr().is_terminal() }
+    }
+
+    fn tell(&self, done: u64) {
+        let every = if self.is_watched { TELL_EVERY.0 } else { TELL_EVERY.1 };
+        if !done.is_multiple_of(every) {
+            return;
+        }
+        let (took, total) = (self.began.elapsed(), self.total);
+        let left = took.mul_f64(total.saturating_sub(done) as f64 / done as f64);
+        let (took, left) = (took.as_secs(), left.as_secs());
+        match self.is_watched {
+            true => eprint!("\r\x1b[K{done} of {total} seeds, {took} s, about {left} s to go"),
+            false => eprintln!("{done} of {total} seeds, {took} s"),
+        }
+    }
+
+    fn clear(&self) {
+        if self.is_watched {
+            eprint!("\r\x1b[K");
         }
     }
 }
@@ -99,11 +135,11 @@ fn live(wish: &Wish) -> Value {
     let output = child(wish, &[]).and_then(|child| wait(child, WORLD_MAX));
     let said = match output {
         Ok(text) => text,
-        Err(error) => return serde_json::json!({ "wrong": error }),
+        Err(error) => return json!({ "wrong": error }),
     };
     let last = said.lines().last().unwrap_or_default();
     serde_json::from_str(last)
-        .unwrap_or_else(|_| serde_json::json!({ "wrong": format!("it broke down: {said}") }))
+        .unwrap_or_else(|_| json!({ "wrong": format!("it broke down: {said}") }))
 }
 
 fn child(wish: &Wish, more: &[&str]) -> Result<Child, String> {
@@ -164,6 +200,21 @@ impl Sum {
         for (fault, count) in lived["faults"].as_object().into_iter().flatten() {
             *self.faults.entry(fault.clone()).or_default() += count.as_u64().unwrap_or_default();
         }
+    }
+
+    /// The same for programs to read.
+    fn line(&self, settings: &Settings, took: Duration, wrong: Option<(u64, &str)>) -> Value {
+        let mut line = json!({
+            "first": settings.seeds.start,
+            "seeds": self.worlds,
+            "seconds": (took.as_secs_f64() * 10.0).round() / 10.0,
+            "faults": self.faults,
+            "wrong": wrong.map(|(seed, what)| json!({ "seed": seed, "what": what })),
+        });
+        for (name, number) in &self.numbers {
+            line[*name] = json!(number);
+        }
+        line
     }
 
     fn words(&self, took: Duration) -> String {

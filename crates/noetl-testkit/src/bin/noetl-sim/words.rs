@@ -8,7 +8,8 @@ usage: noetl-sim [--seeds COUNT|FIRST..END] [--jobs COUNT] [--planted NAME]
                      [--planted NAME] [--transcript]
 
 Without `one`: lives through the worlds of all seeds (default: 1000, from 0) and stops at the first
-that goes wrong, which is made small and shown. With `one`: repeats one.";
+that goes wrong, which is made small and shown; the last line is what all of it came to, as JSON.
+With `one`: repeats one.";
 
 /// Reads a setting's value.
 pub(crate) fn value<'a>(

@@ -1,0 +1,140 @@
+//! Who is there changes while a process looks at what others hold.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_control::Options;
+use noetl_model::{ExecutionId, Fact};
+use noetl_store::{Append, Committed, EventLog, ExecutionStatus, Held, StoreError};
+use noetl_testkit::{FrailStore, Line};
+use tokio::sync::watch;
+
+use crate::plant::{Gate, Plant, count};
+
+const WORK: &str = "  - {step: a, tool: {kind: shell, command: x}}\n";
+
+/// Once this is armed, whoever has asked who is there gets no further commands until it is let go.
+struct Stale {
+    inner: Arc<FrailStore>,
+    is_armed: AtomicBool,
+    has_asked: AtomicBool,
+    /// Whether somebody waits, and whether it is let go.
+    waits: watch::Sender<(bool, bool)>,
+}
+
+impl Stale {
+    fn over(inner: &Arc<FrailStore>) -> (Arc<FrailStore>, Arc<Self>) {
+        let line = Arc::new(Self {
+            inner: inner.clone(),
+            is_armed: AtomicBool::default(),
+            has_asked: AtomicBool::default(),
+            waits: watch::Sender::default(),
+        });
+        let store = FrailStore::through(inner.clone(), line.clone());
+        store.set_shared();
+        (Arc::new(store), line)
+    }
+
+    fn arm(&self) {
+        self.is_armed.store(true, Ordering::SeqCst);
+    }
+
+    async fn waits(&self) {
+        let _ = self.waits.subscribe().wait_for(|(waits, _)| *waits).await;
+    }
+
+    fn let_go(&self) {
+        self.waits.send_modify(|(_, goes)| *goes = true);
+    }
+}
+
+#[async_trait]
+impl Line for Stale {
+    async fn asks(&self, what: &'static str) -> Result<(), StoreError> {
+        if what == "open_commands" && self.has_asked.load(Ordering::SeqCst) {
+            self.waits.send_modify(|(waits, _)| *waits = true);
+            let _ = self.waits.subscribe().wait_for(|(_, goes)| *goes).await;
+        }
+        Ok(())
+    }
+
+    async fn answered(
+        &self,
+        what: &'static str,
+        _: &mut (dyn Any + Send),
+    ) -> Result<(), StoreError> {
+        let is_armed = self.is_armed.load(Ordering::SeqCst);
+        self.has_asked.fetch_or(is_armed && what == "live", Ordering::SeqCst);
+        Ok(())
+    }
+
+    async fn commit(&self, batch: Vec<Append>) -> Result<Vec<Committed>, StoreError> {
+        self.inner.commit(batch).await
+    }
+
+    async fn hold(&self, execution: ExecutionId) -> Result<Box<dyn Held + '_>, StoreError> {
+        self.inner.hold(execution).await
+    }
+
+    async fn others_left_work(&self) {
+        std::future::pending().await
+    }
+}
+
+async fn ends_undisturbed(plant: &Plant, id: ExecutionId) {
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    let expired = count(&plant.log(id).await, |fact| matches!(fact, Fact::CommandExpired { .. }));
+    assert_eq!(expired, 0, "its process was there all the time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_began_while_another_recovers_is_there() {
+    let (shared, gate) = (Arc::new(FrailStore::default()), Gate::new());
+    shared.set_shared();
+    let busy = Plant::open(&shared, 1, &gate).await;
+    let first = busy.start(WORK).await;
+    gate.begun(1).await;
+    let left = busy.start(WORK).await;
+    let (store, stale) = Stale::over(&shared);
+    stale.arm();
+    let recovers = tokio::spawn(async move { Plant::open(&store, 0, &Gate::new()).await });
+    stale.waits().await;
+    let next = Plant::open(&shared, 1, &gate).await;
+    gate.begun(1).await;
+    stale.let_go();
+    let recovered = recovers.await.unwrap();
+    gate.open.add_permits(2);
+    ends_undisturbed(&next, first).await;
+    ends_undisturbed(&next, left).await;
+    for plant in [recovered, next, busy] {
+        plant.close().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_began_while_another_looks_is_there() {
+    let (shared, gate) = (Arc::new(FrailStore::default()), Gate::new());
+    shared.set_shared();
+    let (store, stale) = Stale::over(&shared);
+    let options = Options { slots: 1, lease: Duration::from_secs(3), ..Options::default() };
+    let looks = Plant::with(&store, options, &gate).await;
+    let first = looks.start(WORK).await;
+    gate.begun(1).await;
+    stale.arm();
+    stale.waits().await;
+    let next = Plant::open(&shared, 1, &gate).await;
+    let id = next.start(WORK).await;
+    gate.begun(1).await;
+    stale.let_go();
+    // Long enough for the look to go on, and for others after it.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    gate.open.add_permits(2);
+    ends_undisturbed(&next, first).await;
+    ends_undisturbed(&next, id).await;
+    for plant in [looks, next] {
+        plant.close().await;
+    }
+}

@@ -1,0 +1,27 @@
+//! What a broker answers with, read as a source reads it.
+
+use bytes::Bytes;
+use kafka_protocol::messages::ProducerId;
+use kafka_protocol::messages::fetch_response::AbortedTransaction;
+
+use super::batches;
+use super::cluster::Place;
+
+/// The offsets of the records that are for somebody, and what to ask for next; none when it is refused.
+/// `given_up` has the transactions that were: by whom, and from which offset on.
+pub fn read(bytes: &[u8], given_up: &[(i64, i64)]) -> Option<(Vec<i64>, Option<i64>)> {
+    let aborted: Vec<AbortedTransaction> = given_up
+        .iter()
+        .map(|(producer, first)| {
+            let aborted = AbortedTransaction::default().with_first_offset(*first);
+            aborted.with_producer_id(ProducerId(*producer))
+        })
+        .collect();
+    let found = batches::read(&Bytes::copy_from_slice(bytes), &aborted).ok()?;
+    let place = Place { topic: "t".into(), partition: 0 };
+    let offsets = found.records.iter().map(|record| record.offset).collect();
+    for record in found.records {
+        let _ = batches::message(&place, record);
+    }
+    Some((offsets, found.next))
+}
