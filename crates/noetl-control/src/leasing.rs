@@ -9,6 +9,7 @@ mod fair;
 mod handed;
 mod held;
 mod known;
+mod leased;
 mod look;
 mod stopped;
 
@@ -18,9 +19,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use noetl_engine::{Claim, Input};
-use noetl_model::event::Issued;
-use noetl_model::{CommandId, CommandState, Event, ExecutionId, Fact, Seq, Tenant};
-use noetl_store::{CommandRow, ExecutionRow, Store, StoreError, Wanted};
+use noetl_model::{CommandId, CommandState, ExecutionId, Seq, Tenant};
+use noetl_store::{CommandRow, Store, StoreError, Wanted};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -29,6 +29,7 @@ use self::fair::in_turn;
 pub(crate) use self::handed::Handed;
 pub(crate) use self::held::Held;
 pub(crate) use self::known::{Known, Of};
+pub use self::leased::{LeaseRequest, Leased, Renewed};
 pub(crate) use self::look::LeaseLook;
 use crate::dispatch::calls::Calls;
 use crate::journal::{Elsewhere, Journal, SubmitError};
@@ -57,61 +58,6 @@ const POOLS_MAX: usize = 1000;
 
 /// How often a look that lost every command to others is made again at once.
 const LOOKS_MAX: usize = 4;
-
-/// What a worker asks for.
-#[derive(Debug, Clone)]
-pub struct LeaseRequest {
-    /// Its name.
-    pub worker: String,
-    /// The pool it is of; the default one when `None`.
-    pub pool: Option<String>,
-    /// The kinds of tools it has; all when `None`.
-    pub kinds: Option<Vec<String>>,
-    /// How many commands it takes at most.
-    pub max: usize,
-    /// How long it waits for the first.
-    pub wait: Duration,
-    /// Its public key: another one under the same name is another process.
-    pub public_key: Option<String>,
-}
-
-/// A command that was handed out.
-#[derive(Debug, Clone)]
-pub struct Leased {
-    /// Its row as it was before.
-    pub row: CommandRow,
-    /// Its `command.issued`.
-    pub event: Arc<Event>,
-    /// What to run.
-    pub issued: Arc<Issued>,
-    of: Of,
-}
-
-impl Leased {
-    pub(crate) fn new(row: CommandRow, event: Arc<Event>, of: Of) -> Option<Self> {
-        let Fact::CommandIssued(issued) = &event.fact else { return None };
-        Some(Self { row, issued: issued.clone(), event, of })
-    }
-
-    /// Whose it is.
-    pub fn tenant(&self) -> &Tenant {
-        &self.of.0
-    }
-
-    /// The row of its execution; what changes of it may be older.
-    pub fn of(&self) -> &ExecutionRow {
-        &self.of.1
-    }
-}
-
-/// What a worker is told of the commands it holds.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Renewed {
-    /// Not wanted any more: to be stopped.
-    pub cancel: Vec<CommandId>,
-    /// Held by it no more: whatever it says of them changes nothing.
-    pub lost: Vec<CommandId>,
-}
 
 /// Why a worker got no answer.
 #[derive(Debug, thiserror::Error)]

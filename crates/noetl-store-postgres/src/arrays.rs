@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use noetl_model::row::EventRow;
 use noetl_model::{CommandId, CommandState, DueId, EventId, Seq};
-use noetl_store::commands::stage;
-use noetl_store::holdings::{Begun, HELD_MAX, TIMEOUT_GRACE, lease_of};
+use noetl_store::holdings::{HELD_MAX, TIMEOUT_GRACE};
 use noetl_store::outbox::CODEC;
 use noetl_store::{
-    Append, CommandChange, CommandRow, Committed, Digest, ExecutionRow, Malformed, NewDue, Start,
+    Append, CommandChange, Committed, Digest, ExecutionRow, Malformed, NewDue, Start,
 };
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
@@ -18,6 +17,17 @@ use sqlx::{PgConnection, Postgres, Row};
 
 use crate::column::{At, Utc, interval};
 use crate::outgoing::Outgoing;
+
+/// Collects one column of everything there is.
+macro_rules! columns {
+    ($query:expr, $over:expr, |$each:pat_param| $($column:expr),+ $(,)?) => {
+        $query$(.bind($over.clone().map(|$each| $column).collect::<Vec<_>>()))+
+    };
+}
+
+mod commands;
+
+use self::commands::{bind_inserts, bind_moves, bind_releases, inserted};
 
 /// One append, checked and encoded by its caller: the writer is the bottleneck and is spared
 /// everything that needs no database.
@@ -172,13 +182,6 @@ fn not_kept(row: &PgRow) -> Result<NotKept, sqlx::Error> {
 
 type Append_<'q> = Query<'q, Postgres, PgArguments>;
 
-/// Collects one column of everything there is.
-macro_rules! columns {
-    ($query:expr, $over:expr, |$each:pat_param| $($column:expr),+ $(,)?) => {
-        $query$(.bind($over.clone().map(|$each| $column).collect::<Vec<_>>()))+
-    };
-}
-
 /// Where a chain begins and ends: it starts where its first append does and leaves the row of its
 /// last.
 struct Ends<'a> {
@@ -246,101 +249,6 @@ fn bind_events<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
         row.idempotency_key.map(|key| key.to_string()),
         row.duration,
     )
-}
-
-struct New<'a> {
-    row: &'a CommandRow,
-    lease: Option<Begun>,
-}
-
-fn bind_inserts<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
-    let inserts = chains.iter().flatten().flat_map(|item| {
-        item.changes.iter().filter_map(inserted).map(|row| New {
-            row,
-            lease: lease_of(&item.leases, row.id, row.state, row.worker.as_deref()),
-        })
-    });
-    columns!(
-        query,
-        inserts,
-        |new| new.row.execution.get(),
-        new.row.id.get(),
-        place(new.row.issued),
-        plain(&new.row.step),
-        plain(&new.row.tool),
-        small(new.row.attempt),
-        new.row.state.as_str(),
-        new.row.worker.as_deref().map(plain),
-        (stage(new.row.state) == 1).then_some(At(new.row.issued_at)),
-        (stage(new.row.state) == 2).then_some(At(new.row.issued_at)),
-        new.row.ended_at.map(At),
-        At(new.row.issued_at),
-        plain(&new.row.pool),
-        new.row.limit_ms,
-        new.lease.map(|lease| interval(lease.lasts)),
-        new.lease.is_some_and(|lease| lease.is_named),
-    )
-}
-
-fn inserted(change: &CommandChange) -> Option<&CommandRow> {
-    match change {
-        CommandChange::Insert(row) => Some(row),
-        CommandChange::Move { .. } | CommandChange::Release { .. } => None,
-    }
-}
-
-struct Moved<'a> {
-    execution: i64,
-    id: i64,
-    state: CommandState,
-    worker: Option<&'a str>,
-    ended: Option<At>,
-    at: At,
-    lease: Option<Begun>,
-}
-
-fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
-    let mut moves = Vec::new();
-    for item in chains.iter().flatten() {
-        for change in &item.changes {
-            let CommandChange::Move { id, state, worker, ended_at } = change else { continue };
-            moves.push(Moved {
-                execution: item.execution(),
-                id: id.get(),
-                state: *state,
-                worker: worker.as_deref(),
-                ended: ended_at.map(At),
-                at: At(item.row.updated_at),
-                lease: lease_of(&item.leases, *id, *state, worker.as_deref()),
-            });
-        }
-    }
-    let moves = moves.iter();
-    columns!(
-        query,
-        moves,
-        |moved| moved.execution,
-        moved.id,
-        moved.state.as_str(),
-        i16::from(stage(moved.state)),
-        moved.worker.map(plain),
-        moved.ended,
-        moved.at,
-        moved.lease.map(|lease| interval(lease.lasts)),
-        moved.lease.is_some_and(|lease| lease.is_named),
-    )
-}
-
-fn bind_releases<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
-    let changes = chains
-        .iter()
-        .flatten()
-        .flat_map(|item| item.changes.iter().map(|change| (item.execution(), change)));
-    let released = changes.filter_map(|(execution, change)| match change {
-        CommandChange::Release { id } => Some((execution, id.get())),
-        CommandChange::Insert(_) | CommandChange::Move { .. } => None,
-    });
-    columns!(query, released, |released| released.0, released.1)
 }
 
 fn bind_due<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {

@@ -1,0 +1,104 @@
+//! The rows of commands that appends add, move on and release.
+
+use noetl_model::CommandState;
+use noetl_store::commands::stage;
+use noetl_store::holdings::{Begun, lease_of};
+use noetl_store::{CommandChange, CommandRow};
+
+use super::{Append_, Chain, place, plain, small};
+use crate::column::{At, interval};
+
+struct New<'a> {
+    row: &'a CommandRow,
+    lease: Option<Begun>,
+}
+
+pub(super) fn bind_inserts<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+    let inserts = chains.iter().flatten().flat_map(|item| {
+        item.changes.iter().filter_map(inserted).map(|row| New {
+            row,
+            lease: lease_of(&item.leases, row.id, row.state, row.worker.as_deref()),
+        })
+    });
+    columns!(
+        query,
+        inserts,
+        |new| new.row.execution.get(),
+        new.row.id.get(),
+        place(new.row.issued),
+        plain(&new.row.step),
+        plain(&new.row.tool),
+        small(new.row.attempt),
+        new.row.state.as_str(),
+        new.row.worker.as_deref().map(plain),
+        (stage(new.row.state) == 1).then_some(At(new.row.issued_at)),
+        (stage(new.row.state) == 2).then_some(At(new.row.issued_at)),
+        new.row.ended_at.map(At),
+        At(new.row.issued_at),
+        plain(&new.row.pool),
+        new.row.limit_ms,
+        new.lease.map(|lease| interval(lease.lasts)),
+        new.lease.is_some_and(|lease| lease.is_named),
+    )
+}
+
+pub(super) fn inserted(change: &CommandChange) -> Option<&CommandRow> {
+    match change {
+        CommandChange::Insert(row) => Some(row),
+        CommandChange::Move { .. } | CommandChange::Release { .. } => None,
+    }
+}
+
+struct Moved<'a> {
+    execution: i64,
+    id: i64,
+    state: CommandState,
+    worker: Option<&'a str>,
+    ended: Option<At>,
+    at: At,
+    lease: Option<Begun>,
+}
+
+pub(super) fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+    let mut moves = Vec::new();
+    for item in chains.iter().flatten() {
+        for change in &item.changes {
+            let CommandChange::Move { id, state, worker, ended_at } = change else { continue };
+            moves.push(Moved {
+                execution: item.execution(),
+                id: id.get(),
+                state: *state,
+                worker: worker.as_deref(),
+                ended: ended_at.map(At),
+                at: At(item.row.updated_at),
+                lease: lease_of(&item.leases, *id, *state, worker.as_deref()),
+            });
+        }
+    }
+    let moves = moves.iter();
+    columns!(
+        query,
+        moves,
+        |moved| moved.execution,
+        moved.id,
+        moved.state.as_str(),
+        i16::from(stage(moved.state)),
+        moved.worker.map(plain),
+        moved.ended,
+        moved.at,
+        moved.lease.map(|lease| interval(lease.lasts)),
+        moved.lease.is_some_and(|lease| lease.is_named),
+    )
+}
+
+pub(super) fn bind_releases<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
+    let changes = chains
+        .iter()
+        .flatten()
+        .flat_map(|item| item.changes.iter().map(|change| (item.execution(), change)));
+    let released = changes.filter_map(|(execution, change)| match change {
+        CommandChange::Release { id } => Some((execution, id.get())),
+        CommandChange::Insert(_) | CommandChange::Move { .. } => None,
+    });
+    columns!(query, released, |released| released.0, released.1)
+}
