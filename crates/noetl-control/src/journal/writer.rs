@@ -350,7 +350,8 @@ impl Writer {
         let endings = self.parts.traces.is_recording().then(|| may_end(&item.cached.state, &input));
         let decided = decide_on(&self.parts, &mut item.cached, here, input, first_id);
         let events = decided.await?;
-        if let Some(id) = id {
+        // One that leads to nothing is not in the log under its id; it may still be kept there.
+        if let Some(id) = id.filter(|_| !events.is_empty()) {
             self.reported.put((execution, id), ());
         }
         if let Some(endings) = endings {

@@ -143,6 +143,34 @@ async fn a_step_whose_workers_are_all_lost_fails() {
 }
 
 #[tokio::test]
+async fn what_a_lost_worker_says_is_kept_under_its_own_id_and_decides_nothing() {
+    let (app, clock) = app().await;
+    let id = started(&app).await;
+    let first = open_command(&app, id).await;
+    claim(&app, first, "w").await;
+    clock.advance(Duration::from_secs(61));
+    assert_eq!(app.control.leasing.end_overdue().await.unwrap(), 1);
+    // One that could be in the log after the claim, and one that could not.
+    for (event, kind) in
+        [(first + 1_000_000, "call.done"), (first - 1_000_000, "command.completed")]
+    {
+        let body = json!({
+            "execution_id": id, "event_id": event, "event_type": kind, "step": "start",
+            "worker_id": "w", "context": {"command_id": first, "result": {"status": "ok"}},
+        });
+        for _ in 0..2 {
+            let (status, body) = post(&app, "/api/events", body.to_string()).answer().await;
+            assert_eq!(status, 200, "{body}");
+        }
+        let rows = app.read_log(ExecutionId::new(id)).await;
+        let kept = rows.iter().filter(|row| row.event_type.as_deref() == Some(kind));
+        let ids: Vec<i64> = kept.map(|row| row.event_id.get()).collect();
+        assert_eq!(ids, [event], "{kind}");
+    }
+    app.close().await;
+}
+
+#[tokio::test]
 async fn an_answer_before_the_end_of_the_lease_decides_the_step() {
     let (app, clock) = app().await;
     let id = started(&app).await;
