@@ -15,8 +15,9 @@ use tokio::io::AsyncWriteExt as _;
 /// The most bytes of one result.
 pub const CONTENT_MAX: u64 = 512 << 20;
 
-/// Bytes read at a time. A place that keeps content compressed reads all before a part with it.
-const PART: usize = 2 << 20;
+/// Bytes read at a time. A place that keeps content compressed reads all before a part with it, so many
+/// small ones cost; those of a mebibyte and more are memory that stays with the process for a while.
+const PART: usize = 400 << 10;
 
 /// What all of it is.
 const JSON: &str = "application/json";
