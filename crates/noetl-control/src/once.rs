@@ -84,28 +84,40 @@ impl Starts {
         };
         let known = self.store.tenant_of(execution).await.map_err(StartError::Store)?;
         if known.is_some() || self.is_old(execution) {
-            return Ok(self.repeated(tenant, &once, mine, execution).await);
+            return Ok(self.was_started(tenant, &once, mine, execution).await);
         }
         // Whoever starts it does so with the same key.
         let fixed = Fixed { execution, key: execution.get().cast_unsigned() };
         match self.executions.start_as(tenant, &ready, fixed).await {
             Ok(started) if is_mine => Ok(StartedOnce::New(started)),
-            // The one who noted it answers that it was started, were it this one that came first:
-            // so among all that ask, at most one hears that it is new.
-            Ok(_) => Ok(self.repeated(tenant, &once, mine, execution).await),
-            // Its own answer was lost on the way, or somebody who met the note was faster.
-            Err(StartError::Submit(SubmitError::Refused(Refusal::AlreadyStarted))) if is_mine => {
-                Ok(StartedOnce::New(Started { execution, commands: 0 }))
+            Ok(_) | Err(StartError::Submit(SubmitError::Refused(Refusal::AlreadyStarted))) => {
+                Ok(self.was_started(tenant, &once, mine, execution).await)
             }
-            Err(StartError::Submit(
-                SubmitError::Taken | SubmitError::Refused(Refusal::AlreadyStarted),
-            )) => Ok(self.repeated(tenant, &once, mine, execution).await),
+            Err(StartError::Submit(SubmitError::Taken)) => {
+                Ok(self.repeated(tenant, &once, mine, execution).await)
+            }
             Err(error) => {
                 if is_mine && is_final(&error) {
                     self.give_back(tenant, &once, execution).await;
                 }
                 Err(error)
             }
+        }
+    }
+
+    /// What one hears whose execution was started, by whomever: the one who noted it, that it is new, were
+    /// it another that met the note and was faster, or its own answer that was lost on the way. So among
+    /// all that ask, one at most hears that.
+    async fn was_started(
+        &self,
+        tenant: &Tenant,
+        once: &Once,
+        mine: ExecutionId,
+        execution: ExecutionId,
+    ) -> StartedOnce {
+        match mine == execution {
+            true => StartedOnce::New(Started { execution, commands: 0 }),
+            false => self.repeated(tenant, once, mine, execution).await,
         }
     }
 
