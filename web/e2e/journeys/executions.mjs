@@ -27,6 +27,8 @@ export default async function journey(stage) {
   await server.answer(id);
   await step("boom", "failed").waitFor();
   equal(await step("fine", "none").count(), 1, "the way that was not taken");
+  // Arcs are drawn once the end has come, which may be a moment after the step that failed.
+  await page.locator(".arc.not-taken").first().waitFor({ state: "attached" });
   equal(await page.locator(".arc.not-taken").count(), 1, "arcs not taken");
   equal(await page.locator(".arc.taken").count(), 3, "arcs taken");
   await page.getByRole("button", { name: "Open step boom" }).click();
