@@ -42,19 +42,8 @@ fn seal(bytes: &mut [u8]) {
         }
         let (batch, more) = rest.split_at_mut(end);
         batch[FORMAT] = 2;
-        let sum = crc32c(&batch[CHECKED..]);
+        let sum = crc32c::crc32c(&batch[CHECKED..]);
         batch[CHECKSUM..CHECKED].copy_from_slice(&sum.to_be_bytes());
         rest = more;
     }
-}
-
-fn crc32c(bytes: &[u8]) -> u32 {
-    let mut sum = u32::MAX;
-    for byte in bytes {
-        sum ^= u32::from(*byte);
-        for _ in 0..8 {
-            sum = if sum & 1 == 1 { (sum >> 1) ^ 0x82f6_3b78 } else { sum >> 1 };
-        }
-    }
-    !sum
 }

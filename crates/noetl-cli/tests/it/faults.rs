@@ -204,7 +204,7 @@ fn a_shell_step_that_prints_a_gigabyte_fails_in_little_memory() {
     ");
     let (said, peak) = gigabyte(tool);
     assert!(said.stderr.contains("(handled)"), "{said:?}");
-    assert!(peak < 128 * MIB, "{peak} bytes");
+    assert!(peak < 64 * MIB, "{peak} bytes");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn a_python_step_that_prints_a_gigabyte_completes_in_little_memory() {
     let (said, peak) = gigabyte(&format!("{{kind: python, code: \"{code}\"}}"));
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.stderr.starts_with("  done    start  [time]\n"), "{said:?}");
-    assert!(peak < 128 * MIB, "{peak} bytes");
+    assert!(peak < 64 * MIB, "{peak} bytes");
 }
 
 #[test]

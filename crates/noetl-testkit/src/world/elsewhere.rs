@@ -165,7 +165,9 @@ impl Elsewhere {
         cancel: &CancellationToken,
     ) -> Option<Leased> {
         loop {
-            match self.say(execution, id, ended, true).await {
+            // Some take what follows with the answer, some ask for it.
+            let takes_next = self.scene.between(0, 1) == 1;
+            match self.say(execution, id, ended, takes_next).await {
                 Some(taken) => return taken.next,
                 None if cancel.is_cancelled() => return None,
                 None => tokio::time::sleep(self.scene.millis(100, 2_000)).await,

@@ -11,7 +11,7 @@ use noetl_testkit::world::Planted;
 const SEEDS: &str = "0..40";
 
 /// Within how many seeds a planted defect has to be found.
-const FOUND_WITHIN: u64 = 200;
+const FOUND_WITHIN: u64 = 60;
 
 fn sim(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_noetl-sim")).args(arguments).output().unwrap()

@@ -59,22 +59,10 @@ fn records_that_were_compacted_away_are_passed() {
     let mut bytes = BytesMut::from(&batch(&[record(5, "a")])[..]);
     // Its last offset was 9 before; the checksum is of what follows it.
     bytes[23..27].copy_from_slice(&4_i32.to_be_bytes());
-    let sum = crc32c(&bytes[21..]);
+    let sum = crc32c::crc32c(&bytes[21..]);
     bytes[17..21].copy_from_slice(&sum.to_be_bytes());
     let found = read(&bytes.freeze(), &[]).unwrap();
     assert_eq!((values(&found), found.next), (vec!["a"], Some(10)));
-}
-
-/// The checksum of batches, bit by bit.
-fn crc32c(bytes: &[u8]) -> u32 {
-    let mut sum = u32::MAX;
-    for byte in bytes {
-        sum ^= u32::from(*byte);
-        for _ in 0..8 {
-            sum = if sum & 1 == 1 { (sum >> 1) ^ 0x82f6_3b78 } else { sum >> 1 };
-        }
-    }
-    !sum
 }
 
 #[test]
@@ -110,7 +98,7 @@ fn what_is_broken_says_where() {
     assert!(old.contains("offset 5 is in format 1"), "{old}");
     let boasting = broken(&|bytes| {
         bytes[57..61].copy_from_slice(&i32::MAX.to_be_bytes());
-        let sum = crc32c(&bytes[21..]);
+        let sum = crc32c::crc32c(&bytes[21..]);
         bytes[17..21].copy_from_slice(&sum.to_be_bytes());
     });
     assert!(boasting.contains("cannot hold"), "{boasting}");
@@ -126,7 +114,7 @@ fn what_is_broken_says_where() {
 fn sealed(mut bytes: BytesMut) -> Bytes {
     let length = i32::try_from(bytes.len() - LENGTH_END).unwrap();
     bytes[8..12].copy_from_slice(&length.to_be_bytes());
-    let sum = crc32c(&bytes[21..]);
+    let sum = crc32c::crc32c(&bytes[21..]);
     bytes[17..21].copy_from_slice(&sum.to_be_bytes());
     bytes.freeze()
 }
