@@ -11,10 +11,11 @@ use noetl_model::{CatalogId, CommandState, Tenant, Timestamp};
 use noetl_store::commands::stage;
 use noetl_store::holdings::{Begun, HELD_MAX, TIMEOUT_GRACE, lease_of};
 use noetl_store::{CommandChange, CommandRow, Committed, Malformed, Start, StoreError};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Statement, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::due;
 use crate::error::store_error;
+use crate::event_rows::EventRows;
 use crate::item::{EncodedDue, Item, place, rows};
 use crate::outbox::Outgoing;
 use crate::places;
@@ -27,7 +28,7 @@ pub(crate) struct Appender<'c> {
     start: CachedStatement<'c>,
     newest_id: CachedStatement<'c>,
     advance: CachedStatement<'c>,
-    event: CachedStatement<'c>,
+    events: EventRows<'c>,
     command: CachedStatement<'c>,
     move_on: CachedStatement<'c>,
     newest: Option<i64>,
@@ -53,7 +54,7 @@ impl<'c> Appender<'c> {
             start: prepare(include_str!("../queries/execution_start.sql"))?,
             newest_id: prepare("select newest_event_id from execution where id = ?1")?,
             advance: prepare(include_str!("../queries/execution_advance.sql"))?,
-            event: prepare(include_str!("../queries/event_insert.sql"))?,
+            events: EventRows::new(connection),
             command: prepare(include_str!("../queries/command_insert.sql"))?,
             move_on: prepare(include_str!("../queries/command_move.sql"))?,
             newest: None,
@@ -78,13 +79,8 @@ impl<'c> Appender<'c> {
         if is_late {
             self.check_ids(item)?;
         }
-        let mut append_rows = Some(rows(item.events.len()));
-        for event in &item.events {
-            self.position += 1;
-            // Only the first says how many follow.
-            let placing = Placing { append_rows: append_rows.take(), is_late };
-            insert_event(&mut self.event, event, self.position, placing).map_err(failed)?;
-        }
+        self.events.add(&item.events, self.position, is_late).map_err(failed)?;
+        self.position += rows(item.events.len());
         for change in &item.changes {
             self.change(item, change)?;
         }
@@ -282,63 +278,14 @@ pub(crate) fn append_row(
     row: &EventRow,
     outbox: Option<Timestamp>,
 ) -> rusqlite::Result<()> {
-    let position = last_position(connection)? + 1;
-    let sql = include_str!("../queries/event_insert.sql");
-    insert_event(&mut *connection.prepare_cached(sql)?, row, position, Placing::ALONE)?;
+    let position = last_position(connection)?;
+    EventRows::new(connection).add(std::slice::from_ref(row), position, true)?;
     if let Some(now) = outbox {
         let mut outgoing = Outgoing::new(connection, now)?;
         let previous = outgoing.event_before(std::slice::from_ref(row))?;
         outgoing.add_row(tenant, catalog, previous, row)?;
     }
-    raise(connection, row.event_id.get(), position)
-}
-
-/// How a row is found again.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Placing {
-    /// How many rows the append has that it begins; none for the rows behind it.
-    append_rows: Option<i64>,
-    /// Whether its id may be smaller than one before it.
-    is_late: bool,
-}
-
-impl Placing {
-    /// A row that is found by its place and its id.
-    pub(crate) const ALONE: Self = Self { append_rows: Some(1), is_late: true };
-}
-
-/// Adds a row at the end of the log.
-pub(crate) fn insert_event(
-    insert: &mut Statement<'_>,
-    row: &EventRow,
-    position: i64,
-    placing: Placing,
-) -> rusqlite::Result<()> {
-    insert.execute(params![
-        row.execution_id.get(),
-        place(row.seq),
-        row.event_id.get(),
-        row.created_at.as_micros(),
-        row.origin.as_str(),
-        row.event_type.as_deref(),
-        row.node_name.as_deref(),
-        row.node_type.as_deref(),
-        row.status.as_deref(),
-        row.command_id.map(|id| id.get()),
-        row.parent_execution_id.map(|id| id.get()),
-        row.worker_id.as_deref(),
-        row.meta,
-        row.error,
-        row.context,
-        row.result,
-        row.duration,
-        row.idempotency_key,
-        position,
-        row.more,
-        placing.append_rows,
-        placing.is_late.then_some(1),
-    ])?;
-    Ok(())
+    raise(connection, row.event_id.get(), position + 1)
 }
 
 fn micros(span: Duration) -> i64 {

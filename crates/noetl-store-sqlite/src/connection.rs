@@ -23,6 +23,9 @@ pub(crate) const WRITER_CACHE_KIB: i64 = 64 * 1024;
 /// KiB a reader keeps in memory; the operating system keeps the rest.
 pub(crate) const READER_CACHE_KIB: i64 = 8 * 1024;
 
+/// Statements the writer keeps prepared: all there are, so that none is prepared twice.
+const WRITER_STATEMENTS: usize = 256;
+
 /// Opens a file to look at, or a database in memory. Nothing is written to it yet.
 pub(crate) fn open(path: Option<&Path>) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -51,6 +54,7 @@ pub(crate) fn set_up_writer(
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    connection.set_prepared_statement_cache_capacity(WRITER_STATEMENTS);
     add_functions(connection)
 }
 

@@ -9,7 +9,8 @@ use noetl_store::{Import, ImportOutcome, ImportedExecution, Imports, StoreError}
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::SqliteStore;
-use crate::append::{Placing, insert_event, last_position, raise};
+use crate::append::{last_position, raise};
+use crate::event_rows::EventRows;
 use crate::executions::execution;
 use crate::item::place;
 use crate::outbox::Outgoing;
@@ -68,6 +69,7 @@ struct Elsewhere {
 struct Importer<'c> {
     connection: &'c Connection,
     known: HashMap<ExecutionId, Known>,
+    events: EventRows<'c>,
     position: i64,
     outgoing: Option<Outgoing<'c>>,
 }
@@ -76,7 +78,8 @@ impl<'c> Importer<'c> {
     fn new(connection: &'c Connection, outbox: Option<Timestamp>) -> rusqlite::Result<Self> {
         let outgoing = outbox.map(|now| Outgoing::new(connection, now)).transpose()?;
         let position = last_position(connection)?;
-        Ok(Self { connection, known: HashMap::new(), position, outgoing })
+        let events = EventRows::new(connection);
+        Ok(Self { connection, known: HashMap::new(), events, position, outgoing })
     }
 
     fn import(&mut self, import: &Import) -> rusqlite::Result<ImportOutcome> {
@@ -98,10 +101,8 @@ impl<'c> Importer<'c> {
         }
         let seq = known.listed.add(import);
         let row = EventRow::from(&import.event(seq));
+        self.events.add(std::slice::from_ref(&row), self.position, true)?;
         self.position += 1;
-        let sql = include_str!("../queries/event_insert.sql");
-        let mut insert = self.connection.prepare_cached(sql)?;
-        insert_event(&mut insert, &row, self.position, Placing::ALONE)?;
         if let Some(outgoing) = &mut self.outgoing {
             outgoing.add_row(&known.tenant, known.listed.row.catalog, known.last, &row)?;
         }

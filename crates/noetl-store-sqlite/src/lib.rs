@@ -18,6 +18,7 @@ mod database;
 mod due;
 mod error;
 mod event_log;
+mod event_rows;
 mod executions;
 mod holdings;
 mod imports;

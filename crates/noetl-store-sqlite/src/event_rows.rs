@@ -1,0 +1,143 @@
+//! Rows added to the log, several by one statement: what a statement costs by itself is paid once for
+//! them.
+
+use noetl_model::row::EventRow;
+use rusqlite::{CachedStatement, Connection, ToSql};
+
+use crate::item::{place, rows};
+
+/// Rows that one statement adds at most. A step is six events.
+const ROWS_MAX: usize = 8;
+
+/// The values of a row, in the order of the columns.
+const COLUMNS: usize = 22;
+
+/// The statements that add one row, two, and so on, each prepared when it is first wanted.
+pub(crate) struct EventRows<'c> {
+    connection: &'c Connection,
+    statements: [Option<CachedStatement<'c>>; ROWS_MAX],
+}
+
+impl<'c> EventRows<'c> {
+    pub(crate) fn new(connection: &'c Connection) -> Self {
+        Self { connection, statements: Default::default() }
+    }
+
+    /// Adds the rows of an append behind `position`. They are late when their ids may be smaller than
+    /// one before them.
+    pub(crate) fn add(
+        &mut self,
+        events: &[EventRow],
+        mut position: i64,
+        is_late: bool,
+    ) -> rusqlite::Result<()> {
+        // Only the first says how many follow.
+        let mut append_rows = Some(rows(events.len()));
+        for some in events.chunks(ROWS_MAX) {
+            let insert = self.statement(some.len())?;
+            // What a row does not have is null.
+            insert.clear_bindings();
+            for (row, event) in some.iter().enumerate() {
+                position += 1;
+                let placed = Placed { event, position, append_rows: append_rows.take(), is_late };
+                placed.bind(insert, row * COLUMNS)?;
+            }
+            insert.raw_execute()?;
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, count: usize) -> rusqlite::Result<&mut CachedStatement<'c>> {
+        let statement = &mut self.statements[count - 1];
+        if statement.is_none() {
+            *statement = Some(self.connection.prepare_cached(&sql(count))?);
+        }
+        Ok(statement.as_mut().expect("it was prepared"))
+    }
+}
+
+fn sql(count: usize) -> String {
+    let values = format!("({})", vec!["?"; COLUMNS].join(", "));
+    format!("{}{}", include_str!("../queries/event_insert.sql"), vec![values; count].join(", "))
+}
+
+/// An event with what says how it is found again.
+struct Placed<'e> {
+    event: &'e EventRow,
+    position: i64,
+    append_rows: Option<i64>,
+    is_late: bool,
+}
+
+impl Placed<'_> {
+    fn bind(&self, insert: &mut CachedStatement<'_>, before: usize) -> rusqlite::Result<()> {
+        let row = self.event;
+        let mut values = Values { insert, at: before };
+        values.next(row.execution_id.get())?;
+        values.next(place(row.seq))?;
+        values.next(row.event_id.get())?;
+        values.next(row.created_at.as_micros())?;
+        values.next(row.origin.as_str())?;
+        values.any(row.event_type.as_deref())?;
+        values.any(row.node_name.as_deref())?;
+        values.any(row.node_type.as_deref())?;
+        values.any(row.status.as_deref())?;
+        values.any(row.command_id.map(|id| id.get()))?;
+        values.any(row.parent_execution_id.map(|id| id.get()))?;
+        values.any(row.worker_id.as_deref())?;
+        values.any(row.meta.as_deref())?;
+        values.any(row.error.as_deref())?;
+        values.any(row.context.as_deref())?;
+        values.any(row.result.as_deref())?;
+        values.any(row.duration)?;
+        values.any(row.idempotency_key)?;
+        values.next(self.position)?;
+        values.any(row.more.as_deref())?;
+        values.any(self.append_rows)?;
+        values.any(self.is_late.then_some(1))
+    }
+}
+
+/// The values of a statement, one after the other.
+struct Values<'s, 'c> {
+    insert: &'s mut CachedStatement<'c>,
+    at: usize,
+}
+
+impl Values<'_, '_> {
+    fn next(&mut self, value: impl ToSql) -> rusqlite::Result<()> {
+        self.any(Some(value))
+    }
+
+    fn any(&mut self, value: Option<impl ToSql>) -> rusqlite::Result<()> {
+        self.at += 1;
+        match value {
+            Some(value) => self.insert.raw_bind_parameter(self.at, value),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::params_from_iter;
+    use rusqlite::types::Null;
+
+    use super::{COLUMNS, ROWS_MAX, sql};
+    use crate::{connection, migrate};
+
+    #[test]
+    fn adding_rows_takes_no_table_of_its_own() {
+        let mut opened = connection::open(None).expect("a database");
+        migrate::migrate(&mut opened, 0).expect("its schema");
+        for count in 1..=ROWS_MAX {
+            let mut plan = opened.prepare(&format!("explain {}", sql(count))).expect("a plan");
+            let nothing = params_from_iter(std::iter::repeat_n(Null, count * COLUMNS));
+            let read = plan.query_map(nothing, |row| row.get::<_, String>(1));
+            let parts: Result<Vec<_>, _> = read.expect("a plan").collect();
+            let parts = parts.expect("its parts");
+            assert!(parts.iter().any(|part| part == "OpenWrite"), "{parts:?}");
+            assert!(!parts.iter().any(|part| part == "OpenEphemeral"), "{count} rows: {parts:?}");
+        }
+    }
+}
