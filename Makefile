@@ -37,6 +37,9 @@ bench-check: ## measure in small and compare ratios with the committed ones
 bench-report: ## put the JSON lines of the files in LINES into docs/performance.md, with plots
 	@python3 bench/report/render.py docs/performance.md $(LINES)
 
+bench-flame: ## draw where the time of chains goes, as docs/images/flame-STORE.svg (stores in ARGS)
+	@scripts/bench-flame.sh $(ARGS)
+
 test-long: ## the tests with 500 kills, 50 000 messages and many more generated cases (NOETL_KILLS, NOETL_MESSAGES, PROPTEST_CASES)
 	@scripts/test-long.sh
 
@@ -82,4 +85,4 @@ backup-drill: ## copy what runs, destroy it and go on with the copy elsewhere, o
 clean: ## remove what was built
 	cargo clean
 
-.PHONY: help run web build test verify bench bench-peers bench-check bench-report test-long web-long pictures fuzz fuzz-api sbom reproduce check-deploy soak chaos sim torture backup-drill clean
+.PHONY: help run web build test verify bench bench-peers bench-check bench-report bench-flame test-long web-long pictures fuzz fuzz-api sbom reproduce check-deploy soak chaos sim torture backup-drill clean

@@ -105,9 +105,12 @@ impl Performer {
             let secrets = CommandSecrets::new(self, command);
             return call::plain(self, command, &secrets).await.into();
         }
-        let Some(limit) = issued.timeout_ms else { return self.sequence(command).await };
+        // In a place of its own: every command is given room for all that may run within it, and
+        // most are one call.
+        let sequence = Box::pin(self.sequence(command));
+        let Some(limit) = issued.timeout_ms else { return sequence.await };
         // What is dropped is stopped: a tool ends what it started.
-        match tokio::time::timeout(Duration::from_millis(limit), self.sequence(command)).await {
+        match tokio::time::timeout(Duration::from_millis(limit), sequence).await {
             Ok(ended) => ended,
             Err(_) => {
                 let message = format!("the tasks took longer than {limit} ms");
