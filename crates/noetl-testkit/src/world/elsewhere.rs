@@ -167,7 +167,16 @@ impl Elsewhere {
         loop {
             // Some take what follows with the answer, some ask for it.
             let takes_next = self.scene.between(0, 1) == 1;
-            match self.say(execution, id, ended, takes_next).await {
+            let say = || self.say(execution, id, ended, takes_next);
+            // A balancer gave up on one server and asked another, and both decide on it.
+            let said = match self.scene.fault_in(&self.name, &[Fault::WorkerRepeats], 4) {
+                Some(_) => {
+                    let (one, other) = tokio::join!(say(), say());
+                    one.or(other)
+                }
+                None => say().await,
+            };
+            match said {
                 Some(taken) => return taken.next,
                 None if cancel.is_cancelled() => return None,
                 None => tokio::time::sleep(self.scene.millis(100, 2_000)).await,

@@ -10,10 +10,9 @@ use noetl_testkit::world::Planted;
 /// Worlds that every run of the tests lives through; `NOETL_SIM_SEEDS` asks for others.
 const SEEDS: &str = "0..40";
 
-/// Within how many seeds a planted defect has to be found: a tenth of what every run lives through.
-/// Most are by the ninth. Two processes seldom decide the same execution at once, and a conflict that is
-/// hidden shows by the eighty-seventh.
-const FOUND_WITHIN: u64 = 200;
+/// Within how many seeds a planted defect has to be found. Most are by the ninth. Two processes seldom
+/// decide differently on the same execution at once, and a conflict that is hidden shows by the sixtieth.
+const FOUND_WITHIN: u64 = 100;
 
 fn sim(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_noetl-sim")).args(arguments).output().unwrap()
