@@ -8,7 +8,7 @@ set -euo pipefail
 . scripts/needs.sh
 
 provide_build_needs
-cargo build --locked --release --package noetl-bench --bin noetl-bench >&2
+build_bench
 lines=$(mktemp)
 trap 'rm -f "$lines"' EXIT
 bench() { "$(target_dir)/release/noetl-bench" --steps 50000 --long 20000 --replay 200000 "$@" >>"$lines"; }

@@ -11,7 +11,7 @@ set -euo pipefail
 
 needs perf linux-perf "samples where time goes"
 provide_build_needs
-cargo build --locked --release --package noetl-bench --bin noetl-bench >&2
+build_bench
 samples=$(mktemp)
 trap 'rm -f "$samples"' EXIT
 if [ $# = 0 ]; then set -- memory sqlite; fi

@@ -10,7 +10,7 @@ set -euo pipefail
 . scripts/needs.sh
 
 provide_build_needs
-cargo build --locked --release --package noetl-bench --bin noetl-bench >&2
+build_bench
 python3 bench/peers/run.py --install "$@" >&2
 case " $* " in *" --install "*) exit ;; esac
 for store in sqlite postgres; do

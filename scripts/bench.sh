@@ -9,5 +9,5 @@ set -euo pipefail
 
 provide_build_needs
 warn_without_python
-cargo build --locked --release --package noetl-cli --package noetl-bench >&2
+build_bench
 exec "$(target_dir)/release/noetl-bench" "$@"

@@ -25,6 +25,10 @@ has() { command -v "$1" >/dev/null 2>&1; }
 # Where cargo puts what it builds.
 target_dir() { printf '%s\n' "${CARGO_TARGET_DIR:-target}"; }
 
+# Builds the release program and the benchmark beside it. Always both: what is chosen of the libraries depends on what is
+# built together, and they would be built twice.
+build_bench() { cargo build --locked --release --package noetl-cli --package noetl-bench --bin noetl --bin noetl-faults --bin noetl-bench >&2; }
+
 # How many tests run at a time: many wait for a process, a disk or a timer and leave a core idle.
 test_threads() { printf '%s\n' $(($(nproc) * 2)); }
 

@@ -52,7 +52,9 @@ class Place:
         """The release build of a project that is not of the workspace."""
         target = self.target / "cargo"
         build = ["cargo", "build", "--release", "--locked", "--manifest-path", source / "Cargo.toml"]
-        harness.run(build, env={**os.environ, "CARGO_TARGET_DIR": str(target)})
+        # As their authors would have it built, whatever ours is built with.
+        settings = {name: value for name, value in os.environ.items() if not name.startswith("CARGO_PROFILE_")}
+        harness.run(build, env={**settings, "CARGO_TARGET_DIR": str(target)})
         return target / "release" / program
 
 
