@@ -33,7 +33,7 @@ pub(crate) fn sqlite_rows_per_second(
     let mut connection = Connection::open(file)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "full")?;
-    connection.pragma_update(None, "wal_autocheckpoint", 16_000)?;
+    connection.pragma_update(None, "wal_autocheckpoint", 32_000)?;
     connection.pragma_update(None, "cache_size", -65_536)?;
     let mut work = workers(width);
     let rounds = (steps / width).max(1);

@@ -17,7 +17,7 @@ use crate::{Synchronous, connection};
 /// Pages in the log when a checkpoint is due. A page that is written again and again before it is
 /// copied is copied once, so few checkpoints are cheap ones; 128 MB is also what a start after a
 /// crash has to read.
-pub(crate) const PAGES_MAX: u32 = 16_000;
+pub(crate) const PAGES_MAX: u32 = 32_000;
 
 pub(crate) struct Checkpoints {
     /// Pages in the log after the last commit.
