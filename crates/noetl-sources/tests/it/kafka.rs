@@ -92,7 +92,8 @@ async fn many_words_are_said_at_once() {
         said.unwrap();
     }
     assert_eq!(committed(&broker), [(0, 300)]);
-    assert!(broker.kept().commits < 30, "{} commits", broker.kept().commits);
+    // How many share one depends on who runs when; that most do does not.
+    assert!(broker.kept().commits < 150, "{} commits", broker.kept().commits);
 }
 
 #[tokio::test(flavor = "multi_thread")]
