@@ -10,7 +10,9 @@ import {
   ReactFlow,
   type Edge,
   type EdgeProps,
+  type HandleType,
   type Node,
+  type NodeHandle,
   type NodeProps,
   type ReactFlowInstance,
 } from "@xyflow/react";
@@ -63,6 +65,8 @@ export const Graph = memo(function Graph({ workflow, story, version, moment, cho
         data: { step, state: moment.steps.get(step.name) ?? null, chosen: chosen === step.name, direction: plan.direction },
         width: step.width,
         height: step.height,
+        measured: { width: step.width, height: step.height },
+        handles: handlesOf(step, plan.direction),
         draggable: false,
         connectable: false,
         ariaLabel: said(step, moment.steps.get(step.name)),
@@ -142,6 +146,20 @@ export const Graph = memo(function Graph({ workflow, story, version, moment, cho
     </div>
   );
 });
+
+/**
+ * Where arcs begin and end. All is known from the plan: an arc between steps that have yet to be measured is not
+ * drawn, and steps that change while they are measured would never be.
+ */
+function handlesOf({ width, height }: { width: number; height: number }, direction: Direction): NodeHandle[] {
+  const ends: [type: HandleType, down: Position, right: Position, far: number][] = [
+    ["target", Position.Top, Position.Left, 0],
+    ["source", Position.Bottom, Position.Right, 1],
+  ];
+  return ends.map(([type, down, right, far]) =>
+    direction === "TB" ? { type, position: down, x: width / 2, y: far * height } : { type, position: right, x: far * width, y: height / 2 },
+  );
+}
 
 /** How high its room may be, in pixels: as high as it needs, within these. */
 const HIGHEST = 380;
