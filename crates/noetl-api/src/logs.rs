@@ -59,6 +59,19 @@ pub struct LogReply {
     pub gaps: Vec<GapView>,
 }
 
+/// What one who follows is sent, as a server-sent event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogEvent {
+    /// `end` when the execution is over; left out for a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    /// The number of a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// A line, or how the execution ended, as JSON.
+    pub data: String,
+}
+
 /// A line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LineView {

@@ -2,7 +2,7 @@
 
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use noetl_api::logs::{GapView, LineGiven, LineView, LogAccepted, LogReply, LogRequest};
+use noetl_api::logs::{GapView, LineGiven, LineView, LogAccepted, LogEvent, LogReply, LogRequest};
 use noetl_api::{Id, IdForm};
 use noetl_control::{LINES_MAX, LogError};
 use noetl_model::{CommandId, ExecutionId};
@@ -54,7 +54,7 @@ pub(crate) struct LogsQuery {
     tag = "executions",
     params(("id" = Id, Path), LogsQuery),
     responses(
-        (status = 200, content((LogReply = "application/json"), (String = "text/event-stream"))),
+        (status = 200, content((LogReply = "application/json"), (LogEvent = "text/event-stream"))),
         Failures,
     ),
 )]
