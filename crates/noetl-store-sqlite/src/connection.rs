@@ -13,7 +13,7 @@ use crate::Synchronous;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Bytes per page. A step by itself touches ten of them, and each is written whole: with 8 KiB it wrote
-/// 75 KB and took a sixth longer. With many steps in a commit there is no difference.
+/// 75 KB and took a seventh longer. With many steps in a commit there is no difference.
 const PAGE_SIZE: u32 = 4096;
 
 /// KiB the writer keeps in memory: the pages that running executions touch, so that a commit
