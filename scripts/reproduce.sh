@@ -15,14 +15,15 @@ binary=${BINARY-noetl}
 profile=${PROFILE:-release}
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+commit=$(git rev-parse HEAD)
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct "$commit")
 export SOURCE_DATE_EPOCH CARGO_INCREMENTAL=0
 unset CARGO_TARGET_DIR
 
 build() {
   local sources=$place/$1 cargo_home=${CARGO_HOME:-$HOME/.cargo}
   mkdir -p "$sources"
-  git archive HEAD | tar -x -C "$sources"
+  git archive "$commit" | tar -x -C "$sources"
   # The web UI is part of the program where it was built; both builds get the same.
   if [ -d web/dist ]; then cp -r web/dist "$sources/web/dist"; fi
   (
@@ -43,7 +44,7 @@ digests() {
   fi
 }
 
-say "building $package ($profile) twice"
+say "building $package ($profile) at $commit twice"
 build one
 build another-name
 digests one >"$place/first"
