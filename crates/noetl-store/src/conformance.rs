@@ -83,6 +83,7 @@ macro_rules! conformance_suite {
                     a_second_command_with_one_id_is_refused_with_its_batch,
                     an_empty_batch_is_nothing,
                     concurrent_appends_to_one_log_have_one_winner,
+                    batches_that_are_asked_for_at_once_follow_each_other_in_every_log,
                     an_event_is_found_by_its_id,
                     an_event_id_is_in_a_log_once,
                     an_execution_ends_once,

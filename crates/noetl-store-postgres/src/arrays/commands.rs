@@ -1,6 +1,8 @@
 //! The rows of commands that appends add, move on and release.
 
-use noetl_model::CommandState;
+use std::collections::HashMap;
+
+use noetl_model::{CommandId, CommandState};
 use noetl_store::commands::stage;
 use noetl_store::holdings::{Begun, lease_of};
 use noetl_store::{CommandChange, CommandRow};
@@ -57,14 +59,20 @@ struct Moved<'a> {
     ended: Option<At>,
     at: At,
     lease: Option<Begun>,
+    /// Which change of its command it is.
+    turn: i16,
 }
 
 pub(super) fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
-    let mut moves = Vec::new();
+    let mut moves: Vec<Moved<'q>> = Vec::new();
+    let mut turns: HashMap<CommandId, i16> = HashMap::new();
     for item in chains.iter().flatten() {
         for change in &item.changes {
             let CommandChange::Move { id, state, worker, ended_at } = change else { continue };
+            let turn = turns.entry(*id).or_default();
+            *turn = turn.saturating_add(1);
             moves.push(Moved {
+                turn: *turn,
                 execution: item.execution(),
                 id: id.get(),
                 state: *state,
@@ -88,6 +96,7 @@ pub(super) fn bind_moves<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append
         moved.at,
         moved.lease.map(|lease| interval(lease.lasts)),
         moved.lease.is_some_and(|lease| lease.is_named),
+        moved.turn,
     )
 }
 

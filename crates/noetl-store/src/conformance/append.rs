@@ -1,6 +1,7 @@
 //! Cases about the log: appends, their outcomes, and what is read back.
 
 use std::sync::Arc;
+use std::task::Poll;
 
 use noetl_model::{Event, EventId, ExecutionId, Seq, Timestamp};
 use tokio::task::JoinSet;
@@ -269,6 +270,37 @@ pub async fn concurrent_appends_to_one_log_have_one_winner(store: Arc<dyn Store>
     let lost = Committed::Conflict { found: Seq(4) };
     assert_eq!(outcomes.iter().filter(|o| **o == lost).count(), 15);
     assert_eq!(log(&*store, story.id()).await.len(), 4);
+}
+
+pub async fn batches_that_are_asked_for_at_once_follow_each_other_in_every_log(
+    store: Arc<dyn Store>,
+) {
+    let mut stories: Vec<Story> = (10..34).map(Story::new).collect();
+    let mut asked = Vec::new();
+    for round in 0..20 {
+        // Every batch has others beside each other; a start may be among them.
+        let batch = stories.iter_mut().enumerate().filter(|(n, _)| (n + round) % 3 != 0);
+        let batch = batch.map(|(_, story)| match story.row.version {
+            Seq::START => story.start(),
+            _ => story.then(vec![said(&round.to_string())]),
+        });
+        let batch = batch.collect();
+        let mut commit = store.commit(batch);
+        let soon = futures::poll!(&mut commit);
+        asked.push((soon, commit));
+    }
+    for (soon, commit) in asked {
+        let outcomes = match soon {
+            Poll::Ready(outcomes) => outcomes,
+            Poll::Pending => commit.await,
+        };
+        let outcomes = outcomes.expect("a commit");
+        assert_eq!(outcomes, vec![Committed::Appended; 16]);
+    }
+    for story in stories {
+        let places: Vec<Seq> = log(&*store, story.id()).await.iter().map(|e| e.seq).collect();
+        assert_eq!(places, (1..=story.row.version.0).map(Seq).collect::<Vec<_>>());
+    }
 }
 
 pub async fn an_event_is_found_by_its_id(store: Arc<dyn Store>) {
