@@ -10,7 +10,9 @@ use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandState, Tenant, Timestamp};
 use noetl_store::commands::stage;
 use noetl_store::holdings::{Begun, HELD_MAX, TIMEOUT_GRACE, lease_of};
-use noetl_store::{CommandChange, CommandRow, Committed, Malformed, Start, StoreError};
+use noetl_store::{
+    CommandChange, CommandRow, Committed, ExecutionStatus, Malformed, Start, StoreError,
+};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::due;
@@ -28,6 +30,7 @@ pub(crate) struct Appender<'c> {
     start: CachedStatement<'c>,
     newest_id: CachedStatement<'c>,
     advance: CachedStatement<'c>,
+    go_on: CachedStatement<'c>,
     events: EventRows<'c>,
     command: CachedStatement<'c>,
     move_on: CachedStatement<'c>,
@@ -54,6 +57,7 @@ impl<'c> Appender<'c> {
             start: prepare(include_str!("../queries/execution_start.sql"))?,
             newest_id: prepare("select newest_event_id from execution where id = ?1")?,
             advance: prepare(include_str!("../queries/execution_advance.sql"))?,
+            go_on: prepare(include_str!("../queries/execution_go_on.sql"))?,
             events: EventRows::new(connection),
             command: prepare(include_str!("../queries/command_insert.sql"))?,
             move_on: prepare(include_str!("../queries/command_move.sql"))?,
@@ -169,6 +173,10 @@ impl<'c> Appender<'c> {
             (Some(newest), Some(first)) => first <= newest,
             (None, _) | (_, None) => true,
         };
+        let newest = newest.map(|newest| newest.max(item.newest));
+        if self.go_on(item, newest)? {
+            return Ok((Committed::Appended, is_late));
+        }
         let updated = self.advance.execute(params![
             row.id.get(),
             item.expected,
@@ -184,7 +192,7 @@ impl<'c> Appender<'c> {
             row.current_step.as_deref(),
             item.last,
             item.after,
-            newest.map(|newest| newest.max(item.newest)),
+            newest,
         ]);
         if updated.map_err(failed)? == 1 {
             return Ok((Committed::Appended, is_late));
@@ -193,6 +201,30 @@ impl<'c> Appender<'c> {
         let mut read = self.connection.prepare_cached(sql).map_err(failed)?;
         let found: i64 = read.query_row([row.id.get()], |r| r.get(0)).map_err(failed)?;
         Ok((Committed::Conflict { found: noetl_model::Seq(found.unsigned_abs()) }, is_late))
+    }
+
+    /// Moves the row of an execution that was not over and is not now, as nearly all are.
+    fn go_on(&mut self, item: &Item, newest: Option<i64>) -> Result<bool, StoreError> {
+        let row = &item.row;
+        if row.status != ExecutionStatus::Running || row.ended_at.is_some() {
+            return Ok(false);
+        }
+        let updated = self.go_on.execute(params![
+            row.id.get(),
+            item.expected,
+            place(row.version),
+            row.updated_at.as_micros(),
+            row.error,
+            row.steps_entered,
+            row.steps_completed,
+            row.steps_failed,
+            row.steps_running,
+            row.current_step.as_deref(),
+            item.last,
+            item.after,
+            newest,
+        ]);
+        Ok(updated.map_err(failed)? == 1)
     }
 
     /// Whether late ids are free among those that are found by where they must be; the index sees to

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 
+use crate::room::Room;
 use crate::{Synchronous, connection};
 
 /// Pages in the log when a checkpoint is due. A page that is written again and again before it is
@@ -27,6 +28,8 @@ pub(crate) struct Checkpoints {
     /// How many there are to be before the next checkpoint.
     due_at: u32,
     seen: u32,
+    /// Given when commits wait for the disk.
+    room: Option<Room>,
     /// Whether the bulk was copied and the rest is the writer's.
     rest_due: Arc<AtomicBool>,
     begin: SyncSender<()>,
@@ -48,6 +51,8 @@ impl Checkpoints {
         }))?;
         let copier = connection::open(Some(path))?;
         connection::set_up_writer(&copier, synchronous)?;
+        let page_size = writer.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        let room = (synchronous == Synchronous::Full).then(|| Room::new(path, page_size));
         let rest_due = Arc::new(AtomicBool::new(false));
         let done = rest_due.clone();
         let (begin, begun) = sync_channel(1);
@@ -55,10 +60,11 @@ impl Checkpoints {
         let thread = builder
             .spawn(move || copy_bulk(&copier, &begun, &done))
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-        Ok(Self { pages, pages_max, due_at: pages_max, seen: 0, rest_due, begin, thread })
+        Ok(Self { pages, pages_max, due_at: pages_max, seen: 0, room, rest_due, begin, thread })
     }
 
-    /// Starts or finishes a checkpoint when one is due. Called after each commit.
+    /// Starts or finishes a checkpoint when one is due, or makes room for the next commit. Called
+    /// after each commit.
     pub(crate) fn look(&mut self, writer: &Connection) {
         if self.rest_due.swap(false, Ordering::Acquire) {
             checkpoint(writer, "passive");
@@ -67,7 +73,11 @@ impl Checkpoints {
         if pages < self.seen {
             self.due_at = self.pages_max;
         }
+        let added = pages.saturating_sub(self.seen);
         self.seen = pages;
+        if let Some(room) = &mut self.room {
+            room.make(pages, added);
+        }
         if pages >= self.due_at && self.begin.try_send(()).is_ok() {
             // A reader that stays in the log keeps it from starting over; then this makes the next
             // try wait for as many pages again.
@@ -102,18 +112,24 @@ fn checkpoint(connection: &Connection, mode: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use rusqlite::Connection;
     use tempfile::TempDir;
 
     use super::Checkpoints;
     use crate::{Synchronous, connection};
 
-    fn opened(directory: &TempDir) -> (Connection, Checkpoints) {
+    fn opened(
+        directory: &TempDir,
+        synchronous: Synchronous,
+        pages_max: u32,
+    ) -> (Connection, Checkpoints) {
         let path = directory.path().join("noetl.db");
         let mut writer = connection::open(Some(&path)).expect("a database");
-        connection::set_up_writer(&writer, Synchronous::Normal).expect("its settings");
+        connection::set_up_writer(&writer, synchronous).expect("its settings");
         writer.execute_batch("create table t (text text)").expect("a table");
-        let checkpoints = Checkpoints::start(&mut writer, &path, Synchronous::Normal, 50);
+        let checkpoints = Checkpoints::start(&mut writer, &path, synchronous, pages_max);
         let checkpoints = checkpoints.expect("checkpoints");
         (writer, checkpoints)
     }
@@ -127,7 +143,7 @@ mod tests {
     #[test]
     fn the_log_starts_over_while_commits_go_on() {
         let directory = TempDir::new().expect("a temporary directory");
-        let (writer, mut checkpoints) = opened(&directory);
+        let (writer, mut checkpoints) = opened(&directory, Synchronous::Normal, 50);
         let mut before = 0;
         // The copying thread takes its time; a log that never started over would go on growing.
         let starts = (0..100_000).filter(|_| {
@@ -141,9 +157,34 @@ mod tests {
     }
 
     #[test]
+    fn a_crash_leaves_room_behind_the_log_and_what_was_committed() {
+        let directory = TempDir::new().expect("a temporary directory");
+        let (writer, mut checkpoints) = opened(&directory, Synchronous::Full, 10_000);
+        let log = || std::fs::metadata(directory.path().join("noetl.db-wal")).expect("a log").len();
+        let copy = TempDir::new().expect("a temporary directory");
+        let mut lengths = BTreeSet::new();
+        for rows in 1..=200 {
+            let pages = write(&writer, &mut checkpoints);
+            let used = 32 + u64::from(pages) * (4096 + 24);
+            assert!(used + 64 * 1024 <= log(), "the next small commit finds room");
+            lengths.insert(log());
+            // What another process would find.
+            for file in ["noetl.db", "noetl.db-wal"] {
+                std::fs::copy(directory.path().join(file), copy.path().join(file)).expect("a copy");
+            }
+            let found = connection::open(Some(&copy.path().join("noetl.db"))).expect("a copy");
+            let count = found.query_row("select count(*) from t", [], |row| row.get(0));
+            assert_eq!(count, Ok(rows));
+        }
+        assert!(lengths.len() > 1, "it was made more than once");
+        assert!(lengths.len() < 30, "and not for every commit");
+        checkpoints.stop(&writer);
+    }
+
+    #[test]
     fn a_reader_in_the_log_delays_it_and_loses_nothing() {
         let directory = TempDir::new().expect("a temporary directory");
-        let (writer, mut checkpoints) = opened(&directory);
+        let (writer, mut checkpoints) = opened(&directory, Synchronous::Normal, 50);
         write(&writer, &mut checkpoints);
         let path = directory.path().join("noetl.db");
         let reader = connection::open_reader(&path).expect("a reader");

@@ -1,6 +1,8 @@
 //! Rows added to the log, several by one statement: what a statement costs by itself is paid once for
 //! them.
 
+use std::sync::LazyLock;
+
 use noetl_model::row::EventRow;
 use rusqlite::{CachedStatement, Connection, ToSql};
 
@@ -50,11 +52,15 @@ impl<'c> EventRows<'c> {
     fn statement(&mut self, count: usize) -> rusqlite::Result<&mut CachedStatement<'c>> {
         let statement = &mut self.statements[count - 1];
         if statement.is_none() {
-            *statement = Some(self.connection.prepare_cached(&sql(count))?);
+            *statement = Some(self.connection.prepare_cached(&SQL[count - 1])?);
         }
         Ok(statement.as_mut().expect("it was prepared"))
     }
 }
+
+/// The text for one row, two, and so on.
+static SQL: LazyLock<[String; ROWS_MAX]> =
+    LazyLock::new(|| std::array::from_fn(|before| sql(before + 1)));
 
 fn sql(count: usize) -> String {
     let values = format!("({})", vec!["?"; COLUMNS].join(", "));

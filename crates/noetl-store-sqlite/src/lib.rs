@@ -37,6 +37,7 @@ mod places;
 mod readers;
 mod result_store;
 mod retention;
+mod room;
 mod runtimes;
 mod schedules;
 mod sealed_rows;
