@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use noetl_model::{ExecutionId, SubscriptionId, Tenant};
+use noetl_model::{ExecutionId, SubscriptionId, Tenant, Timestamp};
 use noetl_store::{ExecutionFilter, Reserved, Subscriptions};
 use noetl_testkit::TestApp;
 use serde_json::{Value, json};
@@ -64,8 +64,9 @@ async fn a_start_that_fails_does_not_use_up_its_key() {
 async fn a_note_whose_execution_was_never_started_is_made_good() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
-    let now = app.control.now();
-    let lost = ExecutionId::new(noetl_model::Snowflakes::first_at(now));
+    // Of a second ago: what is asked for now has another id.
+    let before = Timestamp::from_micros(app.control.now().as_micros() - 1_000_000);
+    let lost = ExecutionId::new(noetl_model::Snowflakes::first_at(before));
     let scope = SubscriptionId::new(0);
     let window = Duration::from_secs(60);
     let noted = app.store.reserve(&Tenant::default(), scope, "k", lost, window).await;
