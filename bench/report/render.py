@@ -15,7 +15,7 @@ import plots
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 
 # Which measurements are tables, and which of their numbers. A number that is not there is a dash.
-CHAIN = ["steps_per_second", "p50_us", "p99_us", "p999_us", "cpu_ms_per_1000_steps", "of_raw",
+CHAIN = ["steps_per_second", "p50_us", "p99_us", "p999_us", "cpu_ms_per_1000_steps", "of_raw", "steps_per_transaction",
          "rows_per_step", "bytes_per_step", "written_bytes_per_step", "resident_mib"]
 TABLES = [
     ("Chains of steps", ["chain_1", "chain_100", "chain_1000", "cycle_of_100", "cycle_long"],
@@ -44,7 +44,7 @@ TABLES = [
     ("Requests over HTTP", ["http_execute", "http_events", "http_claim"],
      ["clients", "per_second", "p50_us", "p99_us", "p999_us"]),
     ("Replay of one log", ["replay"],
-     ["events", "rows_per_second", "raw_read_rows_per_second", "of_raw", "memory_growth_mib", "again_ms"]),
+     ["events", "rows_per_second", "decoded_per_second", "raw_read_rows_per_second", "of_raw", "memory_growth_mib", "again_ms"]),
     ("Cold open", ["open_cold"], ["events", "open_ms"]),
     ("First page of a list", ["list_50"], ["of_1000_us", "of_1000000_us", "ratio"]),
     ("Two processes on one database", ["replicas"],

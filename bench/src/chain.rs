@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use noetl_control::StartRequest;
 use noetl_model::{ExecutionId, Fact, Map, Seq, Tenant, Value};
 
+use crate::raw;
 use crate::report::Report;
 use crate::stage::{Medium, Stage};
 use crate::usage::{self, Usage};
@@ -90,6 +91,7 @@ pub(crate) async fn run(
     let text = plan.playbook.clone();
     let (entry, _) = stage.control.catalog.register(&tenant, text, "playbook", false).await?;
     let before = stage.place.bytes().await?;
+    let numbered = transactions(&plan.medium).await?;
     let before_all = Usage::now();
 
     let mut lanes = Vec::new();
@@ -119,6 +121,7 @@ pub(crate) async fn run(
         ids.extend(lane.await??);
     }
     let used = before_all.used();
+    let numbered = transactions(&plan.medium).await?.zip(numbered);
     let resident_mib = usage::resident_mib();
 
     let steps = ids.len() * plan.steps_each;
@@ -128,6 +131,16 @@ pub(crate) async fn run(
     }
     let bytes = stage.place.bytes().await?.zip(before).map(|(after, before)| after - before);
     stage.close().await;
+    let in_transaction = numbered.map(|(after, before)| as_f64(steps) / (after - before).max(1.0));
+    // Inserts of as many rows at a time, where that is known.
+    let raw = match (&plan.medium, raw, in_transaction) {
+        (Medium::Postgres(url), Some(_), Some(width)) => {
+            let (width, rounds) = ((width.round() as usize).max(1), 2_000);
+            let steps = steps.min(width * rounds);
+            Some(raw::postgres_rows_per_second(url, steps, width).await?)
+        }
+        (_, raw, _) => raw,
+    };
 
     let per_step = |n: f64| n / as_f64(steps);
     // A command's row per step, and the execution's own, moved on.
@@ -144,6 +157,7 @@ pub(crate) async fn run(
         p999_us: measured.per_mille(999),
         rows_per_step: round(per_step(as_f64(rows))),
         bytes_per_step: bytes.map(|bytes| round(per_step(bytes as f64))),
+        steps_per_transaction: in_transaction.map(round),
         raw_rows_per_second: raw.map(round),
         of_raw: raw.map(|raw| round(rows_per_second / raw)),
         written_bytes_per_step: round(per_step(used.written_bytes)),
@@ -153,6 +167,14 @@ pub(crate) async fn run(
         of_fsync: None,
         cost_ratio: None,
     })
+}
+
+/// The number of the newest transaction that wrote, where they are numbered.
+async fn transactions(medium: &Medium) -> Result<Option<f64>, sqlx::Error> {
+    match medium {
+        Medium::Postgres(url) => raw::postgres_transaction(url).await.map(Some),
+        Medium::Memory | Medium::Sqlite => Ok(None),
+    }
 }
 
 struct Measured {

@@ -201,6 +201,13 @@ pub(crate) fn fill_sqlite(file: &std::path::Path, count: usize) -> rusqlite::Res
     Ok(())
 }
 
+/// Takes the number of a transaction: those that write are numbered in their order.
+pub(crate) async fn postgres_transaction(url: &str) -> Result<f64, sqlx::Error> {
+    let mut connection = PgConnection::connect(url).await?;
+    let number = sqlx::query_scalar("select txid_current()::double precision");
+    number.fetch_one(&mut connection).await
+}
+
 /// Bytes of a database, as the server counts them.
 pub(crate) fn postgres_bytes(url: &str) -> Result<f64, Box<dyn std::error::Error>> {
     let query = "select pg_database_size(current_database())";

@@ -2,10 +2,10 @@
 //! folding them, and how much memory it takes.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use noetl_control::{ORGANIZATION, ReplayRequest};
-use noetl_engine::replay::Projection;
+use noetl_engine::replay::{Projection, ReplayEvent, ReplayState, Scope};
 use noetl_model::{ExecutionId, Tenant};
 use noetl_store::{Store, Until};
 
@@ -24,7 +24,8 @@ pub(crate) async fn replay(medium: &Medium, events: usize) -> Outcome<String> {
     let stage = Stage::open(medium, 0).await?;
     let store = stage.place.store.clone();
     let (execution, rows) = work::long(&*store, events).await?;
-    let raw = raw_rows_per_second(store, execution, rows).await?;
+    let raw = raw_rows_per_second(store.clone(), execution, rows).await?;
+    let decoded = decoded_per_second(store, execution, rows).await?;
     let request = ReplayRequest {
         execution,
         tenant: Tenant::default(),
@@ -55,6 +56,7 @@ pub(crate) async fn replay(medium: &Medium, events: usize) -> Outcome<String> {
         ("rows_per_second", rate),
         ("raw_read_rows_per_second", raw),
         ("of_raw", rate / raw),
+        ("decoded_per_second", decoded),
         ("memory_growth_mib", growth),
         ("again_ms", again * 1e3),
     ];
@@ -81,4 +83,34 @@ async fn raw_rows_per_second(
         return Err(format!("{rows} rows of {expected}").into());
     }
     Ok(rows as f64 / started.elapsed().as_secs_f64())
+}
+
+/// Events per second that are folded once they are decoded: only the fold is timed.
+async fn decoded_per_second(
+    store: Arc<dyn Store>,
+    execution: ExecutionId,
+    expected: usize,
+) -> Outcome<f64> {
+    let mut state = ReplayState::new(Scope {
+        tenant_id: Tenant::DEFAULT.to_owned(),
+        organization_id: ORGANIZATION.to_owned(),
+        execution_id: execution.get(),
+        projection: Projection::All,
+    });
+    let (mut last, mut took) = (None, Duration::ZERO);
+    loop {
+        let page = store.read_rows(execution, last, Until::End, PAGE).await?;
+        let events: Vec<ReplayEvent> = page.iter().map(ReplayEvent::of).collect();
+        let started = Instant::now();
+        events.iter().for_each(|event| state.apply(event));
+        took += started.elapsed();
+        match page.last() {
+            Some(row) if page.len() == PAGE => last = Some(row.event_id),
+            _ => break,
+        }
+    }
+    if state.event_count != u64::try_from(expected)? {
+        return Err(format!("{} events of {expected}", state.event_count).into());
+    }
+    Ok(expected as f64 / took.as_secs_f64())
 }

@@ -25,6 +25,9 @@ pub(crate) struct Report {
     pub(crate) rows_per_step: f64,
     /// Bytes of the database per step; null in memory.
     pub(crate) bytes_per_step: Option<f64>,
+    /// Steps that shared a transaction, where those are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) steps_per_transaction: Option<f64>,
     /// Rows of the same size per second that the same medium takes without an engine; null in
     /// memory.
     pub(crate) raw_rows_per_second: Option<f64>,
