@@ -13,15 +13,14 @@ import json
 import math
 import sys
 
-# Measured with `make bench` on two cores with everything on them; docs/scaling.md says which of these a
-# busy machine made worse.
+# Measured with `make bench` on two cores with everything on them.
 MEASURED = {
-    "steps_per_second": 147.13,
-    "cpu_ms_per_1000_steps": 739.58,
-    "bytes_per_step": 2577.07,
-    "raw_rows_per_second": 43017.89,
-    "raw_messages_per_second": 37312.21,
-    "tailer_rows_per_second": 10094.32,
+    "steps_per_second": 4755.42,
+    "cpu_ms_per_1000_steps": 144.73,
+    "bytes_per_step": 2455.79,
+    "raw_rows_per_second": 92069.12,
+    "raw_messages_per_second": 110901.98,
+    "tailer_rows_per_second": 27517.72,
 }
 
 # Events of a step, its command and its execution's own row.
