@@ -96,7 +96,7 @@ async fn a_runtime_of_one_path_registers_activates_drains_and_deactivates() {
     let stage = Stage::with_stream().await;
     stage.document("sub/orders", DEDUP).await;
     stage.publish(3).await;
-    for plane in [stage.local(), stage.remote()] {
+    for (round, plane) in [stage.local(), stage.remote()].into_iter().enumerate() {
         let path = "sub/orders".to_owned();
         let runtime =
             Runtime::one(plane, Sources::standard(Fence::default()), options("one"), path);
@@ -108,6 +108,12 @@ async fn a_runtime_of_one_path_registers_activates_drains_and_deactivates() {
         let listed = stage.app.control.subscriptions.list(&Tenant::default()).await.unwrap();
         assert_eq!(listed.len(), 1, "the same is activated again");
         stage.started(listed[0].id, 3).await;
+        // The second has nothing to start that would show that it got there.
+        until("its source to be there", async || {
+            let types = stage.types(listed[0].id).await;
+            types.iter().filter(|one| *one == "subscription.source.connected").count() > round
+        })
+        .await;
         runtime.close().await;
         assert_eq!(stage.state(listed[0].id).await, SubscriptionState::Deactivated);
         let types = stage.types(listed[0].id).await;
