@@ -101,6 +101,7 @@ def compared(lines):
             durability = {
                 "sqlite": "SQLite: write-ahead log, synchronous=full",
                 "postgres": "Postgres as shipped: synchronous_commit=on, fsync=on",
+                "postgres+nats": "Postgres as shipped, and every event published to JetStream",
             }[line["store"]]
             yield {**line, "bench": bench, "system": "noetl", "concurrency": concurrency,
                    "durability": durability}

@@ -133,13 +133,13 @@ pub(crate) async fn run(
     stage.close().await;
     let in_transaction = numbered.map(|(after, before)| as_f64(steps) / (after - before).max(1.0));
     // Inserts of as many rows at a time, where that is known.
-    let raw = match (&plan.medium, raw, in_transaction) {
-        (Medium::Postgres(url), Some(_), Some(width)) => {
+    let raw = match (plan.medium.database(), in_transaction) {
+        (Some(url), Some(width)) if plan.concurrency > 1 => {
             let (width, rounds) = ((width.round() as usize).max(1), 2_000);
             let steps = steps.min(width * rounds);
             Some(raw::postgres_rows_per_second(url, steps, width).await?)
         }
-        (_, raw, _) => raw,
+        _ => raw,
     };
 
     let per_step = |n: f64| n / as_f64(steps);
@@ -171,9 +171,9 @@ pub(crate) async fn run(
 
 /// The number of the newest transaction that wrote, where they are numbered.
 async fn transactions(medium: &Medium) -> Result<Option<f64>, sqlx::Error> {
-    match medium {
-        Medium::Postgres(url) => raw::postgres_transaction(url).await.map(Some),
-        Medium::Memory | Medium::Sqlite => Ok(None),
+    match medium.database() {
+        Some(url) => raw::postgres_transaction(url).await.map(Some),
+        None => Ok(None),
     }
 }
 

@@ -45,6 +45,20 @@ struct Limits {
 /// Measurements that are beside plain inserts of the same rows.
 const LIMITED: [&str; 4] = ["journal", "chain_100", "chain_1000", "project"];
 
+/// Measurements that run executions.
+const EXECUTING: [&str; 10] = [
+    "chain_100",
+    "chain_1000",
+    "fan_out",
+    "pipeline",
+    "calls",
+    "arcs",
+    "large",
+    "execution_memory",
+    "chain_1",
+    "cycle",
+];
+
 /// What to measure.
 #[derive(Debug, Parser)]
 #[command(name = "noetl-bench")]
@@ -70,7 +84,7 @@ struct Arguments {
     /// Only measurements whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
-    /// Only this store: memory, sqlite or postgres.
+    /// Only this store: memory, sqlite, postgres or postgres+nats.
     #[arg(long)]
     store: Option<String>,
 }
@@ -174,6 +188,15 @@ async fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>
         }
         if wanted("replicas") {
             report::print(&store::replicas(&fresh()?, &fresh()?, steps / 4).await?);
+        }
+    }
+    if on("postgres+nats") {
+        let (mut server, bus) = (Server::start()?, nats::Server::start()?);
+        for name in EXECUTING.into_iter().filter(|name| wanted(name)) {
+            // A database each: what one leaves unpublished is not the next one's.
+            let (database, nats) = (server.database()?, bus.url.clone());
+            let medium = Medium::PostgresNats { database, nats };
+            chains(&|other: &str| other == name, &medium, arguments, Limits::default()).await?;
         }
     }
     Ok(())

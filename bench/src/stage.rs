@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noetl_control::{Control, Options};
+use noetl_bus::EventStream;
+use noetl_bus_nats::{Address, NatsStream};
+use noetl_control::{Control, Options, Publishing, PublishingOptions};
+use noetl_model::Clock;
 use noetl_store::{MemoryStore, Store, SystemClock};
 use noetl_store_postgres::{self as postgres, PostgresStore};
 use noetl_store_sqlite::{self as sqlite, SqliteStore};
@@ -21,6 +24,13 @@ pub(crate) enum Medium {
     Sqlite,
     /// A database of a private server, fully durable.
     Postgres(String),
+    /// The same, with every event published to a private NATS meanwhile.
+    PostgresNats {
+        /// The database.
+        database: String,
+        /// The bus.
+        nats: String,
+    },
 }
 
 impl Medium {
@@ -29,6 +39,15 @@ impl Medium {
             Self::Memory => "memory",
             Self::Sqlite => "sqlite",
             Self::Postgres(_) => "postgres",
+            Self::PostgresNats { .. } => "postgres+nats",
+        }
+    }
+
+    /// The URL of its database, where it has one.
+    pub(crate) fn database(&self) -> Option<&str> {
+        match self {
+            Self::Memory | Self::Sqlite => None,
+            Self::Postgres(database) | Self::PostgresNats { database, .. } => Some(database),
         }
     }
 }
@@ -37,6 +56,8 @@ impl Medium {
 pub(crate) struct Place {
     pub(crate) store: Arc<dyn Store>,
     sqlite: Option<Arc<SqliteStore>>,
+    /// Where events are published, if they are.
+    nats: Option<String>,
     /// Beside the build, not in a temporary directory that may be in memory.
     directory: Option<TempDir>,
 }
@@ -46,21 +67,34 @@ impl Place {
         match medium {
             Medium::Memory => {
                 let store = Arc::new(MemoryStore::new());
-                Ok(Self { store, sqlite: None, directory: None })
+                Ok(Self { store, sqlite: None, nats: None, directory: None })
             }
             Medium::Sqlite => Self::again(tempfile::tempdir_in(".")?),
-            Medium::Postgres(url) => {
-                let store = PostgresStore::open(postgres::Options::new(url)?).await?;
-                Ok(Self { store: Arc::new(store), sqlite: None, directory: None })
+            Medium::Postgres(database) => Self::on_postgres(database, None).await,
+            Medium::PostgresNats { database, nats } => {
+                Self::on_postgres(database, Some(nats.clone())).await
             }
         }
+    }
+
+    async fn on_postgres(
+        database: &str,
+        nats: Option<String>,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
+        let store = PostgresStore::open(postgres::Options::new(database)?).await?;
+        Ok(Self { store: Arc::new(store), sqlite: None, nats, directory: None })
     }
 
     /// The store of a directory that was closed before.
     pub(crate) fn again(directory: TempDir) -> Result<Self, Box<dyn std::error::Error>> {
         let options = sqlite::Options::file(directory.path().join("bench.db"));
         let store = Arc::new(SqliteStore::open(options)?);
-        Ok(Self { store: store.clone(), sqlite: Some(store), directory: Some(directory) })
+        Ok(Self {
+            store: store.clone(),
+            sqlite: Some(store),
+            nats: None,
+            directory: Some(directory),
+        })
     }
 
     /// Closes the store and opens it again, with nothing in memory.
@@ -74,7 +108,7 @@ impl Place {
 
     /// Closes the store; returns its directory and file.
     pub(crate) async fn close(self) -> (Option<TempDir>, Option<PathBuf>) {
-        let Self { store, sqlite, directory } = self;
+        let Self { store, sqlite, directory, .. } = self;
         drop(store);
         if let Some(store) = sqlite.and_then(Arc::into_inner) {
             store.close().await;
@@ -97,6 +131,7 @@ pub(crate) struct Stage {
     pub(crate) control: Arc<Control>,
     pub(crate) place: Place,
     worker: tokio::task::JoinHandle<()>,
+    publishing: Option<Publishing>,
 }
 
 impl Stage {
@@ -122,12 +157,19 @@ impl Stage {
         let control = Arc::new(control);
         let worker = Worker::new(control.local.clone(), tools);
         let worker = tokio::spawn(worker.run(Duration::from_secs(1)));
-        Ok(Self { control, place, worker })
+        let publishing = match &place.nats {
+            Some(nats) => Some(publish(nats, &place.store, &control).await?),
+            None => None,
+        };
+        Ok(Self { control, place, worker, publishing })
     }
 
     /// Closes it with what still runs left behind.
     pub(crate) async fn abandon(self) {
         self.worker.abort();
+        if let Some(publishing) = self.publishing {
+            publishing.close().await;
+        }
         self.control.close().await;
         drop(self.place.close().await);
     }
@@ -135,7 +177,24 @@ impl Stage {
     pub(crate) async fn close(self) -> Place {
         self.control.drain();
         let _ = self.worker.await;
+        if let Some(publishing) = self.publishing {
+            publishing.close().await;
+        }
         self.control.close().await;
         self.place
     }
+}
+
+/// Publishes every event of a store from now on.
+async fn publish(
+    nats: &str,
+    store: &Arc<dyn Store>,
+    control: &Control,
+) -> Result<Publishing, Box<dyn std::error::Error>> {
+    let bus: Arc<dyn EventStream> = Arc::new(NatsStream::open(Address::parse(nats)?));
+    tokio::time::timeout(Duration::from_secs(10), bus.connected()).await?;
+    let databases = vec![("database".to_owned(), store.clone())];
+    let (clock, commits): (Arc<dyn Clock>, _) = (Arc::new(SystemClock), control.watch.commits());
+    let options = PublishingOptions::default();
+    Ok(Publishing::tail(&options, databases, &bus, &commits, &clock, &control.metrics))
 }

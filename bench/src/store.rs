@@ -31,7 +31,9 @@ pub(crate) async fn journal(medium: &Medium, steps: usize) -> Outcome<(String, O
             drop(directory);
             Some(raw)
         }
-        Medium::Postgres(url) => Some(raw::postgres_rows_per_second(url, steps, WIDTH).await?),
+        Medium::Postgres(url) | Medium::PostgresNats { database: url, .. } => {
+            Some(raw::postgres_rows_per_second(url, steps, WIDTH).await?)
+        }
     };
     let mut fields = vec![("rows_per_second", rows)];
     if let Some(raw) = raw {
@@ -47,7 +49,7 @@ pub(crate) async fn list(medium: &Medium, databases: [Medium; 2]) -> Outcome<Str
         times.iter_mut().zip([1_000, 1_000_000].into_iter().zip(databases))
     {
         let mut place = Place::open(&medium).await?;
-        if let Medium::Postgres(url) = &medium {
+        if let Some(url) = medium.database() {
             raw::fill_postgres(url, count).await?;
         } else {
             let (directory, file) = place.close().await;
