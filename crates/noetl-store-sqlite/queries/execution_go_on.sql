@@ -1,8 +1,9 @@
--- Moves an execution that goes on from the version it was decided on, or changes no row when it is not
--- there or was over. What its indexes are made of stays, so they are not written.
+-- Moves an execution whose status and end stay as they are from the version it was decided on, or
+-- changes no row. What its indexes are made of stays, so they are not written. Its values are those of
+-- `execution_advance.sql`.
 update execution set
-    version = ?3, updated_at = ?4, error = ?5, steps_entered = ?6, steps_completed = ?7,
-    steps_failed = ?8, steps_running = ?9, current_step = ?10, last_event_id = ?11,
-    newest_event_id = ?13
-where id = ?1 and version = ?2 and last_event_id = ?12 and origin = 'own'
-    and status = 'RUNNING' and ended_at is null
+    version = ?4, updated_at = ?5, error = ?7, steps_entered = ?8, steps_completed = ?9,
+    steps_failed = ?10, steps_running = ?11, current_step = ?12, last_event_id = ?13,
+    newest_event_id = ?15
+where id = ?1 and version = ?2 and last_event_id = ?14 and origin = 'own'
+    and status = ?3 and ended_at is ?6

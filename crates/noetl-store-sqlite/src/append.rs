@@ -10,9 +10,7 @@ use noetl_model::row::EventRow;
 use noetl_model::{CatalogId, CommandState, Tenant, Timestamp};
 use noetl_store::commands::stage;
 use noetl_store::holdings::{Begun, HELD_MAX, TIMEOUT_GRACE, lease_of};
-use noetl_store::{
-    CommandChange, CommandRow, Committed, ExecutionStatus, Malformed, Start, StoreError,
-};
+use noetl_store::{CommandChange, CommandRow, Committed, Malformed, Start, StoreError};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::due;
@@ -174,57 +172,33 @@ impl<'c> Appender<'c> {
             (None, _) | (_, None) => true,
         };
         let newest = newest.map(|newest| newest.max(item.newest));
-        if self.go_on(item, newest)? {
-            return Ok((Committed::Appended, is_late));
-        }
-        let updated = self.advance.execute(params![
-            row.id.get(),
-            item.expected,
-            row.status.as_str(),
-            place(row.version),
-            row.updated_at.as_micros(),
-            row.ended_at.map(|at| at.as_micros()),
-            row.error,
-            row.steps_entered,
-            row.steps_completed,
-            row.steps_failed,
-            row.steps_running,
-            row.current_step.as_deref(),
-            item.last,
-            item.after,
-            newest,
-        ]);
-        if updated.map_err(failed)? == 1 {
-            return Ok((Committed::Appended, is_late));
+        // One that goes on as it was is moved without its indexes; else the other decides.
+        for statement in [&mut self.go_on, &mut self.advance] {
+            let updated = statement.execute(params![
+                row.id.get(),
+                item.expected,
+                row.status.as_str(),
+                place(row.version),
+                row.updated_at.as_micros(),
+                row.ended_at.map(|at| at.as_micros()),
+                row.error,
+                row.steps_entered,
+                row.steps_completed,
+                row.steps_failed,
+                row.steps_running,
+                row.current_step.as_deref(),
+                item.last,
+                item.after,
+                newest,
+            ]);
+            if updated.map_err(failed)? == 1 {
+                return Ok((Committed::Appended, is_late));
+            }
         }
         let sql = "select coalesce(max(version), 0) from execution where id = ?1";
         let mut read = self.connection.prepare_cached(sql).map_err(failed)?;
         let found: i64 = read.query_row([row.id.get()], |r| r.get(0)).map_err(failed)?;
         Ok((Committed::Conflict { found: noetl_model::Seq(found.unsigned_abs()) }, is_late))
-    }
-
-    /// Moves the row of an execution that was not over and is not now, as nearly all are.
-    fn go_on(&mut self, item: &Item, newest: Option<i64>) -> Result<bool, StoreError> {
-        let row = &item.row;
-        if row.status != ExecutionStatus::Running || row.ended_at.is_some() {
-            return Ok(false);
-        }
-        let updated = self.go_on.execute(params![
-            row.id.get(),
-            item.expected,
-            place(row.version),
-            row.updated_at.as_micros(),
-            row.error,
-            row.steps_entered,
-            row.steps_completed,
-            row.steps_failed,
-            row.steps_running,
-            row.current_step.as_deref(),
-            item.last,
-            item.after,
-            newest,
-        ]);
-        Ok(updated.map_err(failed)? == 1)
     }
 
     /// Whether late ids are free among those that are found by where they must be; the index sees to
