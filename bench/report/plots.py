@@ -3,20 +3,20 @@
 import math
 from xml.sax.saxutils import escape
 
-WIDTH, LABEL, VALUE, ROW, TOP = 760, 230, 110, 26, 44
+WIDTH, LABEL, VALUE, ROW, TOP = 760, 290, 110, 26, 44
 
 # Readable on white and on black; what is ours stands out.
 STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#57606a}"
-    ".title{font-weight:600}.own{fill:#2f81f7}.other{fill:#8b949e}"
+    ".title{font-weight:600}.spread{stroke:#d29922;stroke-width:2}.own{fill:#2f81f7}.other{fill:#8b949e}"
     "@media(prefers-color-scheme:dark){text{fill:#c9d1d9}}"
 )
 
 
 def bars(title, unit, rows):
-    """Rows are name, value, and whether it is ours."""
-    largest = max(value for _, value, _ in rows)
-    smallest = min(value for _, value, _ in rows if value > 0)
+    """Draws rows of name, value, whether it is ours, and the lowest and highest value of several runs."""
+    largest = max(high for *_, high in rows)
+    smallest = min(low for *_, low, _ in rows if low > 0)
     is_log = largest / smallest > 30
     room = WIDTH - LABEL - VALUE
 
@@ -35,13 +35,15 @@ def bars(title, unit, rows):
         f"<title>{escape(note)}</title><style>{STYLE}</style>",
         f'<text class="title" x="8" y="22">{escape(note)}</text>',
     ]
-    for place, (name, value, is_own) in enumerate(rows):
+    for place, (name, value, is_own, low, high) in enumerate(rows):
         top = TOP + ROW * place
         kind = "own" if is_own else "other"
         shown = f"{value:,.0f}".replace(",", " ") if value >= 100 else f"{value:.2f}"
         parts += [
             f'<text x="{LABEL - 8}" y="{top + 14}" text-anchor="end">{escape(name)}</text>',
             f'<rect class="{kind}" x="{LABEL}" y="{top}" width="{length(value):.1f}" height="{ROW - 8}" rx="2"/>',
-            f'<text x="{LABEL + length(value) + 6:.1f}" y="{top + 14}">{shown} {escape(unit)}</text>',
+            f'<text x="{LABEL + length(high) + 6:.1f}" y="{top + 14}">{shown} {escape(unit)}</text>',
         ]
+        if low != high:
+            parts.append(f'<path class="spread" d="M{LABEL + length(low):.1f} {top + 9}H{LABEL + length(high):.1f}"/>')
     return "\n".join([*parts, "</svg>", ""])

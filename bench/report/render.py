@@ -2,19 +2,23 @@
 
     render.py PAGE LINES...
 
-LINES are files of JSON lines, of `make bench` and of `make bench-peers`. What stands in PAGE between
-the two marks is replaced; the rest is for people to write. Plots go to `images/` beside the page.
+LINES are files of JSON lines, of `make bench` and of `make bench-peers`. Lines of the same measurement are
+merged: a table shows the median, and the lowest and highest value behind it. The text of PAGE between the two
+marks is replaced; the rest is for people to write. Plots go to `images/` beside the page.
 """
 
 import json
 import sys
 from pathlib import Path
+from textwrap import fill
 
+import compare
 import plots
+from runs import Spread, merged, middle
 
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 
-# Which measurements are tables, and which of their numbers. A number that is not there is a dash.
+# Title, measurements, and numbers of each table. A missing number is a dash.
 CHAIN = ["steps_per_second", "p50_us", "p99_us", "p999_us", "cpu_ms_per_1000_steps", "of_raw", "steps_per_transaction",
          "rows_per_step", "bytes_per_step", "written_bytes_per_step", "resident_mib"]
 TABLES = [
@@ -60,17 +64,24 @@ TABLES = [
       "parsed_megabytes_per_second"]),
 ]
 
-PEER = ["steps_per_second", "p50_us", "p99_us", "p999_us", "cpu_ms_per_1000_steps"]
+
+def number(value):
+    if abs(value) >= 1000:
+        return f"{value:,.0f}".replace(",", " ")
+    return f"{value:g}" if abs(value) >= 100 else f"{round(value, 2):g}"
 
 
 def text_of(value):
     if value is None:
         return "–"
-    if isinstance(value, (int, float)):
-        if abs(value) >= 1000:
-            return f"{value:,.0f}".replace(",", " ")
-        return f"{value:g}" if abs(value) >= 100 else f"{round(value, 2):g}"
-    return str(value)
+    if isinstance(value, Spread):
+        low, high = number(value.low), number(value.high)
+        return number(value.median) if low == high else f"{number(value.median)} ({low}–{high})"
+    return number(value) if isinstance(value, (int, float)) else str(value)
+
+
+def runs_of(line):
+    return "one run" if line["runs"] == 1 else str(line["runs"])
 
 
 def table(head, rows):
@@ -85,102 +96,91 @@ def own_tables(lines):
         if not found:
             continue
         fields = [field for field in fields if any(line.get(field) is not None for line in found)]
-        head = ["", "store", *[field.replace("_", " ") for field in fields]]
-        rows = [[line["bench"], line["store"], *[line.get(field) for field in fields]] for line in found]
+        head = ["", "store", "runs", *[field.replace("_", " ") for field in fields]]
+        rows = [[line["bench"], line["store"], runs_of(line), *[line.get(field) for field in fields]]
+                for line in found]
         yield f"### {title}\n\n{table(head, rows)}"
 
 
-def compared(lines):
-    """Our own lines in the words of the peers, and theirs."""
-    shapes = {"chain_1": ("chain", 1), "chain_100": ("chain", 100)}
-    for line in lines:
-        if "system" in line:
-            yield line
-        elif line["bench"] in shapes and line["store"] != "memory":
-            bench, concurrency = shapes[line["bench"]]
-            durability = {
-                "sqlite": "SQLite: write-ahead log, synchronous=full",
-                "postgres": "Postgres as shipped: synchronous_commit=on, fsync=on",
-                "postgres+nats": "Postgres as shipped, and every event published to JetStream",
-            }[line["store"]]
-            yield {**line, "bench": bench, "system": "noetl", "concurrency": concurrency,
-                   "durability": durability}
-        elif line["bench"] == "fan_out" and line["store"] != "memory":
-            yield {"bench": "fan_out", "system": "noetl", "store": line["store"], "concurrency": 1,
-                   "steps_per_second": round(1e6 / line["us_per_item_of_100"], 2), "durability": ""}
-
-
-def name_of(line):
-    return line["system"] if line["store"] == "own" else f"{line['system']}, {line['store']}"
+def of_ours(line, found):
+    """The rate relative to our best one on the same store, or to our best one if no other store is like theirs."""
+    own = [one for one in found if one["system"] == "noetl"]
+    same = [one for one in own if one["store"] == line["store"]]
+    rates = [middle(one["steps_per_second"]) for one in same or own]
+    if line["system"] == "noetl" or not rates:
+        return None
+    return round(middle(line["steps_per_second"]) / max(rates), 3)
 
 
 def peer_tables(lines):
-    lines = list(compared(lines))
-    if all(line["system"] == "noetl" for line in lines):
-        return
-    for title, bench, concurrency in [
-        ("A chain of 100 steps, 100 executions at a time", "chain", 100),
-        ("A chain of 100 steps, one execution at a time", "chain", 1),
-        ("100 items at a time, waited for together", "fan_out", 1),
-    ]:
-        found = [line for line in lines if (line["bench"], line["concurrency"]) == (bench, concurrency)]
-        found.sort(key=lambda line: -line["steps_per_second"])
-        best = max((line["steps_per_second"] for line in found if line["system"] == "noetl"), default=None)
-        head = ["", *[field.replace("_", " ") for field in PEER], "of ours"]
-        rows = [
-            [name_of(line), *[line.get(field) for field in PEER],
-             round(line["steps_per_second"] / best, 3) if best else None]
-            for line in found
-        ]
-        yield f"### {title}\n\n{table(head, rows)}"
-    said = {name_of(line): (line.get("version", "this"), line["durability"]) for line in lines
-            if line.get("durability")}
-    rows = [[name, version, durability] for name, (version, durability) in sorted(said.items())]
-    yield f"### What each keeps\n\n{table(['', 'version', 'durability'], rows)}"
+    said = {}
+    for title, note, found, (_, noun) in compare.tables(lines):
+        fields = compare.FIELDS[found[0]["bench"]]
+        head = ["", "runs", *[field.replace("_", " ").replace("steps", noun) for field in fields], "of ours"]
+        rows = [[line["name"], runs_of(line), *[line.get(field) for field in fields], of_ours(line, found)]
+                for line in found]
+        yield f"### {title}\n\n{fill(note, 100)}\n\n{table(head, rows)}"
+        for line in found:
+            name = f"noetl, {line['store']}" if line["system"] == "noetl" else line["name"]
+            said[name] = [name, line.get("version", "this"), line["durability"]]
+    if said:
+        rows = [said[name] for name in sorted(said)]
+        yield f"### Durability of each\n\n{table(['', 'version', 'durability'], rows)}"
+
+
+def bar(name, value, is_own):
+    return name, middle(value), is_own, getattr(value, "low", value), getattr(value, "high", value)
+
+
+def figures(lines):
+    """Yields file, title, unit, and bars of each plot."""
+    for title, _, found, (file, noun) in compare.tables(lines):
+        if file:
+            yield file, title, f"{noun}/s", [bar(line["name"], line["steps_per_second"], line["system"] == "noetl")
+                                              for line in found]
+    bars = []
+    for line in compare.compared(lines):
+        alone = (line["bench"], line["concurrency"], line["kind"]) == ("chain", 1, compare.IN_PROCESS)
+        if alone and line.get("p50_us"):
+            in_ms = Spread(value / 1000 for value in line["p50_us"].values)
+            bars.append(bar(line["name"], in_ms, line["system"] == "noetl"))
+    yield ("performance-latency", "From a step to the next, one execution alone, code in the engine's process (median)",
+           "ms", sorted(bars, key=lambda one: one[1]))
+    bars = [bar(f"{line['bench']}, {line['store']}", line["of_raw"], True) for line in lines
+            if "system" not in line and line.get("of_raw") is not None]
+    yield "performance-of-raw", "Rate relative to plain access to the same medium (1.0 is no ceiling)", "", bars
 
 
 def draw(lines, images):
-    """The plots that there are lines for; how the page shows them."""
-    lines_of = {(line["bench"], line["store"]): line for line in lines if "system" not in line}
-    everyone = list(compared(lines))
-    figures = []
-    for file, title, bench, concurrency, unit in [
-        ("performance-throughput", "Steps per second, chains of 100 steps, 100 at a time", "chain", 100, "steps/s"),
-        ("performance-fan-out", "Items per second, 100 at a time, waited for together", "fan_out", 1, "items/s"),
-    ]:
-        bars = [(name_of(line), line["steps_per_second"], line["system"] == "noetl") for line in everyone
-                if (line["bench"], line["concurrency"]) == (bench, concurrency)]
-        figures.append((file, title, unit, sorted(bars, key=lambda bar: -bar[1])))
-    bars = [(name_of(line), line["p50_us"] / 1000, line["system"] == "noetl") for line in everyone
-            if (line["bench"], line["concurrency"]) == ("chain", 1) and line.get("p50_us")]
-    figures.append(("performance-latency", "From a step to the next, one execution alone (median)", "ms",
-                    sorted(bars, key=lambda bar: bar[1])))
-    bars = [(f"{bench}, {store}", line["of_raw"], True) for (bench, store), line in lines_of.items()
-            if line.get("of_raw") is not None]
-    figures.append(("performance-of-raw", "Of the raw limit of the same medium in the same run", "", bars))
+    """Writes the plots that have at least two bars; yields how the page shows them."""
     images.mkdir(exist_ok=True)
-    for file, title, unit, bars in figures:
+    for file, title, unit, bars in figures(lines):
         if len(bars) > 1:
             (images / f"{file}.svg").write_text(plots.bars(title, unit, bars))
             yield f"![{title}](images/{file}.svg)"
 
 
+def read(files):
+    return [json.loads(text) for file in files for text in Path(file).read_text().splitlines() if text.startswith("{")]
+
+
+def replaced(page, parts):
+    """Returns the page's text with the part between the marks replaced."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page lacks one of the marks {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n\n{chr(10).join(part + chr(10) for part in parts)}\n{END}{after}"
+
+
 def main():
     page, files = Path(sys.argv[1]), sys.argv[2:]
-    lines = []
-    for file in files:
-        for text in Path(file).read_text().splitlines():
-            if text.startswith("{"):
-                lines.append(json.loads(text))
+    lines = merged(read(files))
     if not lines:
-        sys.exit("no line of JSON in what was given")
+        sys.exit("no line of JSON in the files given")
     parts = [*draw(lines, page.parent / "images"), *peer_tables(lines), *own_tables(lines)]
-    text = page.read_text()
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    if not rest or END not in text:
-        sys.exit(f"{page} has not both marks, {BEGIN} and {END}")
-    page.write_text(f"{before}{BEGIN}\n\n{chr(10).join(part + chr(10) for part in parts)}\n{END}{after}")
+    page.write_text(replaced(page.read_text(), parts))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
 //! Measures the control plane, one JSON object per line on stdout.
 //!
-//! Every line about a store carries that store's raw limit from the same run: machines differ, the
-//! ratio says how close the engine is to what the disk allows. The method is in `bench/README.md`.
+//! Lines about a store carry the rate of plain access to it from the same run: machines differ, the
+//! ratio takes the speed of the disk out. The method is in `bench/README.md`.
 
 mod allocations;
 mod chain;

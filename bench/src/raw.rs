@@ -1,4 +1,4 @@
-//! The raw limit: the rows of the same work, inserted plainly into tables with the same columns,
+//! The raw rate: rows of the same kind of work, inserted plainly into tables with the same columns,
 //! indexes and constraints, in transactions of the same size, as durable, without an engine and
 //! without asking what is there.
 
