@@ -1,4 +1,4 @@
-//! Content in a bucket of a real S3 server, which the test starts.
+//! Content in a bucket of moto, a server that simulates S3, which the test starts.
 
 use std::path::Path;
 use std::process::Stdio;
