@@ -175,11 +175,14 @@ def replaced(page, parts):
 
 def main():
     page, files = Path(sys.argv[1]), sys.argv[2:]
-    lines = merged(read(files))
-    if not lines:
-        sys.exit("no line of JSON in the files given")
-    parts = [*draw(lines, page.parent / "images"), *peer_tables(lines), *own_tables(lines)]
-    page.write_text(replaced(page.read_text(), parts))
+    try:
+        lines = merged(read(files))
+        if not lines:
+            raise ValueError("no line of JSON in the files given")
+        parts = [*draw(lines, page.parent / "images"), *peer_tables(lines), *own_tables(lines)]
+        page.write_text(replaced(page.read_text(), parts))
+    except ValueError as error:
+        sys.exit(f"render.py: {error}")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,17 @@ def merged(lines):
     groups = {}
     for line in lines:
         groups.setdefault(identity(line), []).append(line)
+    for group in groups.values():
+        check_size(group)
     return [entry(group) for group in groups.values()]
+
+
+def check_size(group):
+    """Raises `ValueError` if runs of one measurement of ours had different sizes. Peers count steps in a time window."""
+    sizes = {line.get("steps") for line in group if "system" not in line}
+    if len(sizes) > 1:
+        raise ValueError(f"runs of {group[0]['bench']} on {group[0]['store']} have different numbers of steps: "
+                         f"{sorted(sizes, key=str)}; measure all of them with the same --steps and --long")
 
 
 def entry(group):

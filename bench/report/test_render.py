@@ -51,6 +51,14 @@ class Merging(unittest.TestCase):
         [entry] = merged([chain(100, of_raw=None), chain(100, of_raw=0.5)])
         self.assertEqual(entry["of_raw"].values, [0.5])
 
+    def test_runs_of_different_sizes_are_not_merged(self):
+        with self.assertRaisesRegex(ValueError, "different numbers of steps"):
+            merged([chain(100, steps=200_000), chain(100, steps=50_000)])
+
+    def test_peers_may_count_different_numbers_of_steps(self):
+        [entry] = merged([{**peer("restate"), "steps": 10}, {**peer("restate"), "steps": 12}])
+        self.assertEqual(entry["runs"], 2)
+
 
 class Cells(unittest.TestCase):
     def test_a_spread_shows_median_lowest_and_highest(self):
