@@ -2,19 +2,17 @@
 
 use noetl_model::Timestamp;
 use noetl_model::trace::{Attribute, Span, SpanKind};
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
-use opentelemetry_proto::tonic::resource::v1::Resource;
-use opentelemetry_proto::tonic::trace::v1::span::SpanKind as Kind;
-use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
-use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as Message, Status};
 use prost::Message as _;
+
+use crate::messages::{
+    AnyValue, AttributeValue, ExportTraceServiceRequest, InstrumentationScope, KeyValue, Resource,
+    ResourceSpans, ScopeSpans, Span as Message, SpanKind as Kind, Status, StatusCode,
+};
 
 /// What is known of this process.
 pub(crate) fn resource(named: &[(String, String)]) -> Resource {
-    let text = |(name, value): &(String, String)| pair(name, Value::StringValue(value.clone()));
-    Resource { attributes: named.iter().map(text).collect(), ..Resource::default() }
+    let text = |(name, value): &(String, String)| pair(name, AttributeValue::Text(value.clone()));
+    Resource { attributes: named.iter().map(text).collect() }
 }
 
 /// One request for these spans.
@@ -22,14 +20,12 @@ pub(crate) fn request(resource: &Resource, spans: &[Span]) -> Vec<u8> {
     let scope = InstrumentationScope {
         name: "noetl".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        ..InstrumentationScope::default()
     };
     let spans = spans.iter().map(message).collect();
-    let of_scope = ScopeSpans { scope: Some(scope), spans, ..ScopeSpans::default() };
+    let of_scope = ScopeSpans { scope: Some(scope), spans };
     let of_resource = ResourceSpans {
         resource: Some(resource.clone()),
         scope_spans: vec![of_scope],
-        ..ResourceSpans::default()
     };
     ExportTraceServiceRequest { resource_spans: vec![of_resource] }.encode_to_vec()
 }
@@ -54,7 +50,6 @@ fn message(span: &Span) -> Message {
         end_time_unix_nano: nanoseconds(span.to),
         attributes: span.attributes.iter().map(attribute).collect(),
         status,
-        ..Message::default()
     }
 }
 
@@ -62,15 +57,15 @@ fn attribute((name, value): &(&'static str, Attribute)) -> KeyValue {
     pair(
         name,
         match value {
-            Attribute::Text(text) => Value::StringValue(text.to_string()),
-            Attribute::Number(number) => Value::IntValue(*number),
+            Attribute::Text(text) => AttributeValue::Text(text.to_string()),
+            Attribute::Number(number) => AttributeValue::Number(*number),
         },
     )
 }
 
-fn pair(name: &str, value: Value) -> KeyValue {
+fn pair(name: &str, value: AttributeValue) -> KeyValue {
     let value = Some(AnyValue { value: Some(value) });
-    KeyValue { key: name.to_owned(), value, ..KeyValue::default() }
+    KeyValue { key: name.to_owned(), value }
 }
 
 /// A time before 1970 is none.

@@ -5,6 +5,7 @@
 //! rubbish costs spans and nothing else.
 
 mod encode;
+mod messages;
 mod send;
 
 use std::sync::Arc;

@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_model::trace::Span;
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
-use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message as _;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url};
@@ -14,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::messages::{ExportTraceServiceResponse, Resource};
 use crate::{Counts, encode};
 
 /// How often one batch is sent. A collector that is away for longer has lost it; spans that come

@@ -5,6 +5,7 @@
 //! signatures with a public key are taken: a provider's secret is nobody else's.
 
 mod sign_in;
+mod signatures;
 
 use std::collections::HashMap;
 use std::io;
@@ -127,6 +128,7 @@ impl Oidc {
     }
 
     fn behind(settings: OidcSettings, fence: Fence) -> io::Result<Self> {
+        signatures::install();
         // Another part of the program may have chosen one before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().timeout(ANSWER);
