@@ -9,21 +9,36 @@ ARGS ?=
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## build the release program and start server and worker (options in ARGS)
+run: ## build bin/noetl quickly and start server and worker (options in ARGS)
 	@scripts/run.sh $(ARGS)
+
+build: ## build bin/noetl as released: fully optimized and stripped, symbols in bin/noetl.debug
+	@scripts/build.sh
 
 web: ## build the web UI into web/dist, for the next build of the program (needs Node)
 	@scripts/web.sh
 
-build: ## build the release program, target/release/noetl, with the web UI where there is Node
-	@scripts/web.sh if-there
-	cargo build --locked --release --package noetl-cli
+check: ## format, clippy and unit tests of the crates that changed since the merge base (BASE)
+	@scripts/check.sh
 
-test: ## everything a change has to pass: verify, all tests, the release program in use
-	@scripts/test.sh
+test-one: ## every test of one crate: make test-one CRATE=noetl-engine
+	@scripts/test-one.sh $(CRATE)
 
 verify: ## formatting, tidy, dependencies, clippy and docs, without running anything
 	@scripts/verify.sh
+
+test: ## everything a change has to pass: verify, both lanes of tests, the program in use
+	@scripts/test.sh
+
+test-long: ## the tests with 500 kills, 50,000 messages and many more generated cases (NOETL_KILLS, NOETL_MESSAGES, PROPTEST_CASES)
+	@scripts/test-long.sh
+
+test-flakes: ## the real-time lane RUNS (10) times in a row, with every flake by name
+	@scripts/test-flakes.sh
+
+hooks: ## switch on the git hooks in .githooks for this clone
+	@git config core.hooksPath .githooks
+	@echo "Hooks are on. Switch them off with: git config --unset core.hooksPath"
 
 bench: ## measure the release build; JSON lines on stdout (options in ARGS)
 	@scripts/bench.sh $(ARGS)
@@ -40,49 +55,48 @@ bench-report: ## put the JSON lines of the files in LINES into docs/performance.
 bench-flame: ## draw where the time of chains goes, as docs/images/flame-STORE.svg (stores in ARGS)
 	@scripts/bench-flame.sh $(ARGS)
 
-test-long: ## the tests with 500 kills, 50 000 messages and many more generated cases (NOETL_KILLS, NOETL_MESSAGES, PROPTEST_CASES)
-	@scripts/test-long.sh
-
-web-long: ## the web UI with 100 000 executions, 100 000 events and a result of 20 MB, measured (EXECUTIONS, ITEMS)
+web-long: ## the web UI with 100,000 executions, 100,000 events and a result of 20 MB, measured (EXECUTIONS, ITEMS)
 	@$(MAKE) build
-	@JOURNEYS=long scripts/test-web.sh target/release/noetl
+	@JOURNEYS=long scripts/test-web.sh bin/noetl
 
 pictures: ## take the pictures in docs/images again, each page light and dark
 	@$(MAKE) build
-	@JOURNEYS=pictures scripts/test-web.sh target/release/noetl
+	@JOURNEYS=pictures scripts/test-web.sh bin/noetl
 
-fuzz: ## made-up input to everything that reads input, for SECONDS_EACH (60) per target (TARGETS)
+fuzz: ## generated input for every parser, for SECONDS_EACH (60) per target (TARGETS)
 	@scripts/fuzz.sh
 
-sbom: ## list what the program is made of, as CycloneDX JSON in target/noetl.cdx.json
+sbom: ## list the dependencies of the program, as CycloneDX JSON in target/noetl.cdx.json
 	@scripts/sbom.sh
 
-reproduce: ## build the release program twice, in different places, and compare (PACKAGE, BINARY, PROFILE)
+reproduce: ## build the release program twice, in different directories, and compare (PACKAGE, BINARY, PROFILE)
 	@scripts/reproduce.sh
 
-fuzz-api: ## ask a running server everything its OpenAPI document allows, and more (EXAMPLES per route, 200)
+fuzz-api: ## send a running server everything its OpenAPI document allows, and more (EXAMPLES per route, 200)
 	@scripts/fuzz-api.sh $(or $(EXAMPLES),200)
 
-check-deploy: ## check what is in deploy/: Dockerfile, chart, compose file, units
+check-deploy: ## check the files in deploy/: Dockerfile, chart, compose file, units
 	@deploy/check.sh
 
 soak: ## two servers and a database under load, killed at random for MINUTES (10); then every log is verified
 	@scripts/soak.sh
 
-chaos: ## servers, workers, database and bus, each broken in each way under STEPS (10000) steps; then every log is verified
+chaos: ## servers, workers, database and bus, each broken in each way under STEPS (10,000) steps; then every log is verified
 	@scripts/chaos.sh
 
-sim: ## the control plane on simulated time with everything going wrong, for each of SEEDS (1000, or 5000..6000)
+sim: ## the control plane on simulated time with every fault, for each of SEEDS (1000, or 5000..6000)
 	@scripts/sim.sh
 
-torture: ## everything broken at random under load for MINUTES (60), and callers' words held against each other (SEED)
+torture: ## everything broken at random under load for MINUTES (60), and callers' responses compared (SEED)
 	@scripts/torture.sh
 
-backup-drill: ## copy what runs, destroy it and go on with the copy elsewhere, on SQLite and Postgres
+backup-drill: ## copy a running system, destroy it and continue with the copy, on SQLite and Postgres
 	@$(MAKE) build
 	@scripts/backup-drill.sh
 
-clean: ## remove what was built
+clean: ## remove everything that was built
 	cargo clean
+	rm -rf bin
 
-.PHONY: help run web build test verify bench bench-peers bench-check bench-report bench-flame test-long web-long pictures fuzz fuzz-api sbom reproduce check-deploy soak chaos sim torture backup-drill clean
+.PHONY: help run build web check test-one verify test test-long test-flakes hooks bench bench-peers bench-check bench-report \
+	bench-flame web-long pictures fuzz sbom reproduce fuzz-api check-deploy soak chaos sim torture backup-drill clean

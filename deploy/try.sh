@@ -12,7 +12,7 @@ export NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost
 if [ $# = 0 ]; then
   cargo build --locked --release --package noetl-cli
 fi
-noetl=$(realpath "${1:-$(target_dir)/release/noetl}")
+noetl=$(realpath "${1:-bin/noetl}")
 runs=${RUNS:-100}
 place=$(mktemp -d)
 chmod 755 "$place"

@@ -12,12 +12,16 @@ set -euo pipefail
 # What runs on this machine is asked directly, whatever proxy the environment names.
 export NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost
 
-noetl=$(realpath "${1:-$(target_dir)/release/noetl}")
+noetl=$(realpath "${1:-bin/noetl}")
 shift || true
 stores=("$@")
 if [ ${#stores[@]} = 0 ]; then
   stores=(sqlite)
-  if [ "${NOETL_TEST_SERVICES:-}" = off ]; then skip "the drill on Postgres"; else stores+=(postgres); fi
+  if [ "${NOETL_TEST_SERVICES:-}" = off ]; then
+    skip "services" "unset NOETL_TEST_SERVICES" "the backup drill on Postgres"
+  else
+    stores+=(postgres)
+  fi
 fi
 
 # Outside the checkout: the user Postgres runs as may not be able to enter it.

@@ -3,8 +3,7 @@
 # makers. Compiling it instead takes tens of minutes.
 #
 #   duckdb.sh install   fetch it once; prints the directory it is in
-#   duckdb.sh test      run the tests of the tools that use it
-#   duckdb.sh build     build target/release/noetl with it, the library beside the program
+#   duckdb.sh build     build bin/noetl with it, the library beside the program
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -48,17 +47,14 @@ case ${1:-} in
     install
     echo "$home"
     ;;
-  test)
-    install
-    DUCKDB_LIB_DIR=$home LD_LIBRARY_PATH=$home cargo test --locked --package noetl-tools --features duckdb --test it -- duckdb
-    ;;
   build)
     install
     # The program looks for the library beside itself, wherever both are put.
     # shellcheck disable=SC2016 # $ORIGIN is for the loader.
     DUCKDB_LIB_DIR=$home cargo rustc --locked --release --package noetl-cli --bin noetl --features duckdb \
       -- -C 'link-arg=-Wl,-rpath,$ORIGIN'
-    cp "$home"/libduckdb.* "$(target_dir)/release/"
+    install_program "$(target_dir)/release/noetl"
+    cp "$home"/libduckdb.* bin/
     ;;
   *)
     sed -n '2,/^set /p' "$0" | grep '^#' | cut -c 3- >&2

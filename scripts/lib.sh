@@ -1,8 +1,11 @@
 # shellcheck shell=bash
-# What the scripts share: messages, timed stages, a closing summary. Sourced, not run.
+# Shared by the scripts: messages, skips, timed stages, a closing summary. Sourced, not run.
 #
 # A stage runs in the calling shell with `set -e` in force, so the first failing command ends the
 # script; the summary then names the stage it happened in.
+#
+# Exit codes: 1 a check failed, 2 wrong usage, 3 the environment lacks something (a program, a registry,
+# disk space).
 
 [ -n "${NOETL_LIB:-}" ] && return
 NOETL_LIB=1
@@ -12,21 +15,58 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 # Rust's own installer puts cargo here, and a bare shell may not have it in its path.
 PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
 
-# Incremental builds pay off from the second build on; a machine that builds once only writes them. Nor does
-# it use a program long enough to win back the minutes that optimising across crates takes.
-if [ -n "${CI:-}" ]; then
-  export CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
-fi
+# Incremental builds pay off from the second build on; a machine that builds once only writes them.
+if [ -n "${CI:-}" ]; then export CARGO_INCREMENTAL=0; fi
 
 say() { printf '%s\n' "$*" >&2; }
-skip() { say "  skipped: $*"; }
 has() { command -v "$1" >/dev/null 2>&1; }
+
+# lacking <text...>: ends the script because the environment lacks something.
+lacking() {
+  say "$*"
+  exit 3
+}
+
+# skip <missing part> <command that installs it> <what is left out>: records the skip for the summary. With CI
+# set, nothing may be left out, so a missing part ends the script.
+skip() {
+  if [ -n "${CI:-}" ]; then
+    lacking "Missing: $1, needed for: $3. Install it with: $2"
+  fi
+  unsupported "$@"
+}
+
+# unsupported <missing part> <how to get it> <what is left out>: records a skip for something that the machine
+# itself may not offer, such as network namespaces. Never ends the script.
+unsupported() {
+  say "  skipped: $3 ($1 is missing; $2)"
+  if [ -n "${NOETL_SKIPS_FILE:-}" ]; then printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$NOETL_SKIPS_FILE"; fi
+}
 
 # Where cargo puts what it builds.
 target_dir() { printf '%s\n' "${CARGO_TARGET_DIR:-target}"; }
 
-# Builds the release program and the benchmark beside it. Always both: what is chosen of the libraries depends on what is
-# built together, and they would be built twice.
+# install_program <built program>: leaves it as bin/noetl, in one step, so that a running bin/noetl is not
+# changed under its process.
+install_program() {
+  mkdir -p bin
+  cp "$1" "bin/.noetl.$$"
+  mv -f "bin/.noetl.$$" bin/noetl
+}
+
+# need_disk <GiB> <what for>: a build that fills the disk leaves truncated files that later builds trip over.
+need_disk() {
+  local free
+  mkdir -p "$(target_dir)"
+  free=$(df -Pk "$(target_dir)" | awk 'NR == 2 { print int($4 / 1048576) }')
+  if [ "$free" -lt "$1" ]; then
+    lacking "Only $free GiB are free at $(realpath "$(target_dir)"), and $2 takes $1. Free some space, for example with" \
+      "'cargo clean', or set CARGO_TARGET_DIR to another disk."
+  fi
+}
+
+# Builds the release program and the benchmark beside it. Always both: the features of shared libraries depend
+# on the packages built together, and a second selection would build them twice.
 build_bench() { cargo build --locked --release --package noetl-cli --package noetl-bench --bin noetl --bin noetl-faults --bin noetl-bench >&2; }
 
 # How many tests run at a time: many wait for a process, a disk or a timer and leave a core idle.
@@ -48,6 +88,17 @@ stage() {
   STAGE=
 }
 
+# Prints each missing part once, with how many checks it left out and the command that installs it.
+list_skips() {
+  if [ ! -s "${NOETL_SKIPS_FILE:-/dev/null}" ]; then return; fi
+  say "Skipped: $(wc -l <"$NOETL_SKIPS_FILE") checks, for lack of:"
+  sort "$NOETL_SKIPS_FILE" | awk -F '\t' '
+    $1 != part { if (part != "") print_part(); part = $1; how = $2; count = 0 }
+    { count++ }
+    function print_part() { printf "  %-14s %3d skipped   %s\n", part, count, how }
+    END { print_part() }' >&2
+}
+
 summary() {
   local code=$?
   if [ -n "$STAGE" ]; then
@@ -56,9 +107,17 @@ summary() {
   say
   say "Summary"
   if [ ${#STAGES[@]} -gt 0 ]; then printf '%s\n' "${STAGES[@]}" >&2; fi
+  list_skips
+  if [ -s "${NOETL_FLAKES_FILE:-/dev/null}" ]; then
+    say "Flakes: $(wc -l <"$NOETL_FLAKES_FILE"), each passed at its second attempt:"
+    sed 's/^/  /' "$NOETL_FLAKES_FILE" >&2
+  fi
   if [ "$code" = 0 ]; then
     say "All good after $SECONDS s."
   else
-    say "Stopped after $SECONDS s${STAGE:+, in stage \"$STAGE\"}. The reason is above."
+    say "Stopped after $SECONDS s${STAGE:+, in stage \"$STAGE\"}, with exit code $code. The reason is above."
+    if [ "$(df -Pk "$(target_dir)" 2>/dev/null | awk 'NR == 2 { print int($4 / 1024) }')" -lt 200 ] 2>/dev/null; then
+      say "The disk is full. Free some space, then run 'cargo clean' once: files may be cut short."
+    fi
   fi
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the program as it ships and starts server and worker on an embedded database.
+# Builds bin/noetl with the profile `quick` and starts server and worker on an embedded database.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -8,19 +8,22 @@ set -euo pipefail
 
 provide_build_needs
 warn_without_python
-scripts/web.sh if-there
-say "Building noetl; the first time takes some minutes."
-cargo build --locked --release --package noetl-cli
-noetl=$(target_dir)/release/noetl
+need_disk 3 "the first build"
+if [ ! -e "$(target_dir)/quick/noetl" ]; then
+  say "Building noetl. The first build takes about 6 minutes on two cores, a later one less than a minute."
+fi
+# The web UI builds beside the program, which waits for it only at the end.
+scripts/web.sh beside cargo build --locked --profile quick --package noetl-cli
+install_program "$(target_dir)/quick/noetl"
 
-# What depends on the address it listens on, it says itself.
+# The program itself prints everything that depends on its address.
 cat >&2 <<TEXT
 
-A playbook also runs to its end without the server; try in a second terminal:
+To run a playbook to completion without a server, in a second terminal:
 
-  $noetl run examples/hello.yaml --set who=Ada
+  bin/noetl run examples/hello.yaml --set who=Ada
 
-Options go behind ARGS: make run ARGS='--port 9000'.
+To pass options: make run ARGS='--port 9000'.
 
 TEXT
-exec "$noetl" dev "$@"
+exec bin/noetl dev "$@"

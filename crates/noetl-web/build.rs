@@ -1,7 +1,7 @@
-//! Writes the table of what `make web` built, for the library to include.
+//! Writes the table of files in `web/dist`, for the library to include.
 //!
-//! Runs no Node: what is in `web/dist` is taken as it is, and nothing is there before the first
-//! `make web`. The folder itself is always there, so an unchanged one builds nothing again.
+//! Runs no Node: `make web` fills the folder, which is empty before. `make run` and `make build` fill
+//! it while cargo compiles other crates, so this script waits for the lock that they hold meanwhile.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let dist = Path::new(&setting("CARGO_MANIFEST_DIR")?).join("../../web/dist");
+    let web = Path::new(&setting("CARGO_MANIFEST_DIR")?).join("../../web");
+    let dist = web.join("dist");
     told("rerun-if-changed=build.rs");
+    wait_for_web_build(&web.join(".build.lock"))?;
     let out = PathBuf::from(setting("OUT_DIR")?);
     let copies = out.join("files");
     if copies.exists() {
@@ -32,7 +34,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What cargo sets for every build script.
+/// Waits until no build of the web UI is in flight. The lock ends with the process that holds it.
+fn wait_for_web_build(lock: &Path) -> Result<(), Box<dyn Error>> {
+    if lock.is_file() {
+        // Each build touches the file before cargo starts, so that cargo reruns this script.
+        told(&format!("rerun-if-changed={}", lock.display()));
+        fs::File::open(lock)?.lock_shared()?;
+    }
+    Ok(())
+}
+
+/// Returns a variable that cargo sets for every build script.
 #[expect(clippy::disallowed_methods, reason = "a build script is told by its environment")]
 fn setting(name: &str) -> Result<String, env::VarError> {
     env::var(name)
