@@ -1,35 +1,33 @@
 #!/usr/bin/env bash
-# Runs cargo-deny as far as this machine allows, and says what it had to leave out.
+# Checks licenses, bans, sources, and, where their database is at hand, advisories with cargo-deny.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# The first release that reads deny.toml as it is written. Older ones stop at its licence names or
-# at what today's cargo tells them.
+# The first release that reads deny.toml as it is written. Older ones stop at its license names or
+# at the metadata of current cargo.
 oldest=0.16.2
+install="cargo install --locked cargo-deny"
 
 if ! has cargo-deny; then
-  skip "cargo-deny is not installed"
+  skip cargo-deny "$install" "licenses, bans, sources, and advisories of dependencies"
   exit 0
 fi
 version=$(cargo-deny --version | awk '{print $2}')
 if [ "$(printf '%s\n' "$oldest" "$version" | sort -V | head -n 1)" != "$oldest" ]; then
-  skip "cargo-deny $version is older than $oldest"
+  skip "cargo-deny $oldest" "$install" "licenses, bans, sources, and advisories of dependencies"
   exit 0
 fi
-# It looks at every platform's crates; a build fetches those of this platform only.
-if ! cargo fetch --locked --quiet 2>/dev/null; then
-  skip "not all crates are on this machine, and the registry does not answer"
-  exit 0
-fi
+# It reads the crates of every platform; a build fetches those of this platform only.
+cargo fetch --locked --quiet || lacking "Could not fetch the crates of all platforms; the reason is above."
 
 checks=(bans licenses sources)
-# What is known by now, where the network lets it through; otherwise what was known when it last did. A fetch
-# that failed leaves a lock behind, so it is a directory that counts.
+# The current database where the network allows it, otherwise the one fetched last. A failed fetch leaves a lock
+# file behind, so only a directory counts.
 timeout 60 cargo-deny --log-level off fetch db >/dev/null 2>&1 || true
 if [ -n "$(find "${CARGO_HOME:-$HOME/.cargo}/advisory-dbs" -mindepth 1 -maxdepth 1 -type d 2>/dev/null)" ]; then
   checks+=(advisories)
 else
-  skip "advisories, because their database is neither on this machine nor to be fetched"
+  unsupported "RustSec database" "cargo deny fetch db, with a network" "advisories of dependencies"
 fi
 cargo-deny --offline --log-level error check "${checks[@]}"

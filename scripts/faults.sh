@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What soak, chaos and torture share: programs, services and a directory that is gone afterwards, also
-# after a failure. Sourced, not run. PROFILE is the profile of cargo to build with, SEED what chance
-# begins with.
+# after a failure. Sourced, not run. PROFILE is the cargo profile to build with, PROGRAMS a directory with programs
+# that are built already, SEED the seed of every random choice.
 # shellcheck source=scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/needs.sh
@@ -20,9 +20,13 @@ faults_ground() {
   provide_build_needs
   scripts/services/postgres.sh install
   scripts/services/nats.sh install
-  cargo build --locked --profile "$profile" --package noetl-cli --package noetl-bench \
-    --bin noetl --bin noetl-faults >&2
-  BUILT="$(target_dir)/${profile/#dev/debug}"
+  if [ -n "${PROGRAMS:-}" ]; then
+    BUILT=$PROGRAMS
+  else
+    cargo build --locked --profile "$profile" --package noetl-cli --package noetl-bench \
+      --bin noetl --bin noetl-faults >&2
+    BUILT="$(target_dir)/${profile/#dev/debug}"
+  fi
   # Outside the checkout: the user the database runs as may not be able to enter it.
   DIRECTORY="${NOETL_SERVICES_DIR:-${TMPDIR:-/tmp}}/noetl-$1-$$"
   trap faults_end EXIT
@@ -34,11 +38,11 @@ faults_ground() {
 # one this script's program runs on. NETWORK=relays leaves them out.
 faults_hosts() {
   if [ "${NETWORK:-}" = relays ]; then
-    skip "hosts of their own, as NETWORK says; lines are cut by relays"
+    say "  NETWORK=relays: connections are cut by relays, not by network namespaces."
   elif [ "$(id -u)" != 0 ]; then
-    skip "hosts of their own, which only root can make; lines are cut by relays"
+    unsupported "network namespaces" "run as root" "faults between separate hosts; relays cut connections instead"
   elif ! scripts/services/hosts.sh make "$DIRECTORY" caller "$@"; then
-    skip "hosts of their own, as this machine has no network namespaces; lines are cut by relays"
+    unsupported "network namespaces" "a kernel that has them" "faults between separate hosts; relays cut connections instead"
   else
     HOSTS=(--hosts)
     ENTER=(ip netns exec "$(basename "$DIRECTORY")-caller")

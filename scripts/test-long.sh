@@ -1,33 +1,29 @@
 #!/usr/bin/env bash
-# The tests with far more kills and generated cases than a change can wait for.
+# Runs the tests with far more kills, messages, and generated cases than a change can wait for, then the release
+# program as a newcomer uses it. Generated cases get a fresh seed, which is printed; set PROPTEST_RNG_SEED and
+# NOETL_TEST_SEED to repeat a run.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=scripts/lanes.sh
+. scripts/lanes.sh
 
-# The servers that tests share outlive every test, and go with the whole.
-finish() {
-  summary
-  scripts/services/pgbouncer.sh remove-shared || true
-  scripts/services/postgres.sh remove-shared || true
-}
-trap finish EXIT
-
+fresh=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-$fresh} NOETL_TEST_SEED=${NOETL_TEST_SEED:-$fresh}
+start_gate
 export NOETL_KILLS=${NOETL_KILLS:-500}
 export PROPTEST_CASES=${PROPTEST_CASES:-10000}
 export NOETL_FAN=${NOETL_FAN:-10000}
 export NOETL_MESSAGES=${NOETL_MESSAGES:-50000}
-
-run_tests() {
-  if has cargo-nextest; then
-    cargo nextest run --locked --workspace --profile long
-  else
-    cargo test --locked --workspace --lib --bins --tests --no-fail-fast
-  fi
-}
+say "Seeds: PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED NOETL_TEST_SEED=$NOETL_TEST_SEED"
 
 stage "setup" scripts/setup.sh
-stage "tests with $NOETL_KILLS kills and $PROPTEST_CASES cases" run_tests
-stage "routes on sqlite" scripts/test-routes.sh sqlite
-stage "routes on postgres" scripts/test-routes.sh postgres
-# Only programs that are built with it have DuckDB.
-if has npm; then stage "duckdb" scripts/duckdb.sh test; fi
+use_duckdb
+stage "shared database" share_postgres
+stage "tests with $NOETL_KILLS kills and $PROPTEST_CASES cases" tests long
+stage "routes on SQLite" lane_routes sqlite
+if has_services; then stage "routes on Postgres" lane_routes postgres; fi
+stage "release build" scripts/build.sh
+stage "smoke" scripts/smoke.sh bin/noetl
+stage "backup drill" scripts/backup-drill.sh bin/noetl
+stage "web" scripts/test-web.sh bin/noetl

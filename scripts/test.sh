@@ -1,65 +1,44 @@
 #!/usr/bin/env bash
-# Everything a change has to pass: the checks, the tests, and the release program in real use.
-# Each stage says how long it took; the summary says it again.
+# Runs everything a change has to pass: checks, both lanes of tests, then the program as a newcomer uses it.
+# Every stage uses the programs that the stage "build" leaves in target/debug. `make test-long` repeats the last
+# part with the release program.
+#
+# With CI set, a missing part fails the run; otherwise the summary lists every skip.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=scripts/lanes.sh
+. scripts/lanes.sh
 
-# The servers that tests share outlive every test, and go with the whole.
-finish() {
-  summary
-  scripts/services/pgbouncer.sh remove-shared || true
-  scripts/services/postgres.sh remove-shared || true
-}
-trap finish EXIT
+start_gate
 
-# Where the shared database is, so that not every test has to find out.
-share_postgres() {
-  NOETL_TEST_POSTGRES=$(scripts/services/postgres.sh shared)
-  export NOETL_TEST_POSTGRES
-}
-
-run_tests() {
-  if has cargo-nextest; then
-    cargo nextest run --locked --workspace --profile ci --test-threads "$(test_threads)"
-  else
-    cargo test --locked --workspace --lib --bins --tests --no-fail-fast
-  fi
-}
-
-# Built as the tests are: with a choice of packages of its own much would be built again, and what is not
-# optimised checks more, at 8 seeds a second and core.
-run_worlds() {
-  cargo build --locked --workspace --bin noetl-sim --quiet
-  "$(target_dir)/debug/noetl-sim" --seeds 2000
+# The programs that later stages run, together with the tests: another selection of packages would change the
+# features of shared libraries and build them again.
+build_all() {
+  scripts/web.sh beside cargo build --locked --workspace --bins --tests "${FEATURES[@]}"
 }
 
 stage "setup" scripts/setup.sh
+use_duckdb
 # shellcheck source=scripts/verify.sh
 . scripts/verify.sh
-stage "doc tests" cargo test --locked --workspace --doc --quiet
-if [ "${NOETL_TEST_SERVICES:-}" != off ]; then stage "shared database" share_postgres; fi
-stage "tests" run_tests
-# Many times the worlds that are among the tests, with the program they built; `make sim` has more.
-stage "simulated worlds" run_worlds
+stage "build" build_all
+# First, because a stale snapshot is the most common failure and shows within a minute.
+stage "snapshots" lane_snapshots
+stage "shared database" share_postgres
+stage "deterministic tests" lane_deterministic
+stage "simulation" "$PROGRAMS/noetl-sim" --seeds "${SEEDS:-1000}"
 # The heart of the API on the stores people use; `make test-long` asks all of it.
 heart=(internal intake projection outbox cleanup replay subscriptions ingress events commands executions runtime metrics dedup batches)
-stage "routes on sqlite" scripts/test-routes.sh sqlite "${heart[@]}"
-if [ "${NOETL_TEST_SERVICES:-}" != off ]; then
-  stage "routes on postgres" scripts/test-routes.sh postgres "${heart[@]}"
-fi
-# The program as it ships: the tests above run it unoptimised and with extra assertions.
-stage "web build" scripts/web.sh if-there
-# Together with what chaos needs, in the words chaos uses: another choice of packages would build much of it again.
-stage "release build" cargo build --locked --release --package noetl-cli --package noetl-bench --bin noetl --bin noetl-faults
-stage "smoke" scripts/smoke.sh "$(target_dir)/release/noetl"
-stage "backup drill" scripts/backup-drill.sh "$(target_dir)/release/noetl"
-stage "web" scripts/test-web.sh "$(target_dir)/release/noetl"
-# Always the same questions here; `make fuzz-api` asks others every time.
-if [ "${NOETL_TEST_SERVICES:-}" != off ]; then
-  stage "api" env SEED=1 scripts/fuzz-api.sh 5 "$(target_dir)/release/noetl"
-fi
-# Each thing broken in each way once, under little work; `make chaos` has more.
-if [ "${NOETL_TEST_SERVICES:-}" != off ]; then
-  stage "chaos" env STEPS=500 SEED=1 scripts/chaos.sh
+stage "routes on SQLite" lane_routes sqlite "${heart[@]}"
+if has_services; then stage "routes on Postgres" lane_routes postgres "${heart[@]}"; fi
+stage "real-time tests" lane_real_time
+stage "smoke" scripts/smoke.sh "$PROGRAMS/noetl"
+stage "backup drill" scripts/backup-drill.sh "$PROGRAMS/noetl"
+stage "web" scripts/test-web.sh "$PROGRAMS/noetl"
+if has_services; then
+  # The same requests in every run; `make fuzz-api` makes others each time.
+  stage "API" env SEED=1 scripts/fuzz-api.sh 5 "$PROGRAMS/noetl"
+  # Each fault once, under little work; `make chaos` has more.
+  stage "chaos" env STEPS=500 SEED=1 PROGRAMS="$PROGRAMS" scripts/chaos.sh
 fi

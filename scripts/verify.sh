@@ -1,30 +1,38 @@
 #!/usr/bin/env bash
-# Everything that can be said about the code without running it. Cheap stages come first.
+# Checks the code without running it. Cheap stages come first.
 # Run by itself, or sourced by test.sh so that its stages appear in the same summary.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/lanes.sh
+. scripts/lanes.sh
 
 verify_scripts() {
-  local scripts=(.ci/run scripts/*.sh scripts/services/*.sh)
+  local scripts=(.ci/run .githooks/* scripts/*.sh scripts/services/*.sh)
   local script
   for script in "${scripts[@]}"; do bash -n "$script"; done
   if has shellcheck; then
     shellcheck --external-sources "${scripts[@]}"
   else
-    skip "shellcheck is not installed"
+    skip shellcheck "apt-get install shellcheck" "the check of the scripts"
   fi
+  python3 -m unittest discover -q -s bench/report
 }
 
 verify_docs() {
   RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings" cargo doc --locked --workspace --no-deps --quiet
 }
 
-[ "${BASH_SOURCE[0]}" = "$0" ] && trap summary EXIT
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+  NOETL_SKIPS_FILE=$(mktemp)
+  export NOETL_SKIPS_FILE
+  trap 'summary; rm -f "$NOETL_SKIPS_FILE"' EXIT
+  use_duckdb
+fi
 
 stage "format" cargo fmt --all --check
 stage "scripts" verify_scripts
 stage "tidy" cargo run --locked --quiet --package xtask -- tidy
 stage "dependencies" scripts/deny.sh
-stage "clippy" cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+stage "clippy" cargo clippy --locked --workspace --all-targets "${FEATURES[@]}" --quiet -- -D warnings
 stage "docs" verify_docs

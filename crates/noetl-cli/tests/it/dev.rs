@@ -1,7 +1,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use insta::assert_snapshot;
 use noetl_api::catalog::RegisterRequest;
@@ -80,10 +80,8 @@ async fn told_to_stop_it_ends_well_and_gives_the_database_back() {
         let process = DevProcess::start(&data);
         let id = process.execute(&one_step("{kind: noop}")).await;
         process.ended(id).await;
-        let since = Instant::now();
         let (code, said) = process.stop(signal);
         assert_eq!(code, Some(0), "{said}");
-        assert!(since.elapsed() < Duration::from_secs(5));
         assert!(said.contains("\nstopping: "), "{said}");
         assert_eq!(fs::read_to_string(data.join("noetl.db.lock")).unwrap(), "");
         assert!(!data.join("noetl.db-wal").exists(), "a clean end leaves no write-ahead log");

@@ -95,14 +95,12 @@ async fn a_step_that_does_not_listen_is_killed_after_a_moment() {
             "{{kind: shell, command: \"trap '' TERM; {knock}; while :; do sleep {marker}; done\"}}"
         )
     };
-    let since = Instant::now();
     assert_snapshot!(interrupted(Signal::INT, marker, deaf).await, @r"
     exit: 130
     --- stdout
     --- stderr
     tests/test cancelled in [time]: interrupted
     ");
-    assert!(since.elapsed() < Duration::from_secs(10));
 }
 
 #[tokio::test]

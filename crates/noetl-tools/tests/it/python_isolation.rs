@@ -1,7 +1,5 @@
 //! Nothing a Python step does is seen by another.
 
-use std::time::Instant;
-
 use noetl_model::FailureKind;
 use serde_json::json;
 
@@ -95,14 +93,12 @@ async fn a_gigabyte_of_output_neither_fails_the_step_nor_is_kept() {
                  print('last')\nresult = 'done'",
     }));
     step.logs = heard.sink();
-    let started = Instant::now();
     assert_eq!(registry().run("python", step).await, Ok(json!("done")));
     let text = heard.text();
     assert!(text.starts_with("first\n") && text.ends_with("last\n"));
     assert!(text.len() < 1_100_000, "{} bytes kept", text.len());
     let gap = 1_000_000_000 + "first\nlast\n".len() - 1024 * 1024;
     assert!(text.contains(&format!("[... {gap} bytes left out ...]")));
-    assert!(started.elapsed().as_secs() < 30);
 }
 
 #[tokio::test]

@@ -1,0 +1,89 @@
+# shellcheck shell=bash
+# The lanes of tests, for test.sh, test-long.sh, test-one.sh and test-routes.sh. Sourced after lib.sh, not run.
+#
+# Deterministic tests run in parallel and have one attempt. Real-time tests (processes, leases, timers, memory,
+# brokers) run a few at a time and have two; each that needed the second is a flake, and more than two flakes fail
+# the run. `.config/real-time.filter` says which test is in which lane, `.config/nextest.toml` how a lane runs.
+
+FLAKES_MAX=2
+FEATURES=()
+REAL_TIME=$(grep -v '^#' .config/real-time.filter)
+# Tests that hold snapshots and need no service.
+SNAPSHOTS='package(noetl-playbook) | (binary_id(noetl-cli::it) & test(/^help::/)) | (binary_id(noetl-server::it) & test(/^(wire|bad_input)::/))'
+
+has_services() { [ "${NOETL_TEST_SERVICES:-}" != off ]; }
+
+# Prepares a run of several lanes: files for skips and flakes, a fixed seed for generated cases, and the removal
+# of shared servers at the end.
+start_gate() {
+  NOETL_SKIPS_FILE=$(mktemp)
+  NOETL_FLAKES_FILE=$(mktemp)
+  export NOETL_SKIPS_FILE NOETL_FLAKES_FILE
+  # `make test-long` draws another one for each run.
+  export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-1} NOETL_TEST_SEED=${NOETL_TEST_SEED:-1}
+  # shellcheck disable=SC2034 # test.sh uses it.
+  PROGRAMS=$(target_dir)/debug
+  trap finish_gate EXIT
+  need_disk 15 "a full run of the tests"
+}
+
+# The servers that tests share outlive every test and end with the run.
+finish_gate() {
+  summary
+  rm -f "$NOETL_SKIPS_FILE" "$NOETL_FLAKES_FILE"
+  scripts/services/pgbouncer.sh remove-shared || true
+  scripts/services/postgres.sh remove-shared || true
+}
+
+# Builds every test with the DuckDB tool where its library is installed, so that no crate is built both ways.
+use_duckdb() {
+  local library
+  if ! has npm; then return; fi
+  library=$(scripts/duckdb.sh install)
+  export DUCKDB_LIB_DIR=$library LD_LIBRARY_PATH=$library${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  FEATURES=(--features noetl-tools/duckdb)
+}
+
+# Starts the database that tests share, so that not every test has to look for it.
+share_postgres() {
+  if ! has_services; then return; fi
+  NOETL_TEST_POSTGRES=$(scripts/services/postgres.sh shared)
+  export NOETL_TEST_POSTGRES
+}
+
+# tests <profile> [option..]
+tests() {
+  cargo nextest run --locked --workspace "${FEATURES[@]}" --profile "$@"
+}
+
+# A stale snapshot fails; none is written.
+lane_snapshots() {
+  INSTA_UPDATE=no tests deterministic --test-threads "$(test_threads)" -E "$SNAPSHOTS"
+}
+
+lane_deterministic() {
+  tests deterministic --test-threads "$(test_threads)" -E "not ($REAL_TIME) & not ($SNAPSHOTS)"
+}
+
+lane_real_time() {
+  local log code=0
+  log=$(mktemp)
+  tests real-time --test-threads "$(test_threads)" -E "$REAL_TIME" 2> >(tee "$log" >&2) || code=$?
+  # Lines such as "   FLAKY 2/2 [   1.234s] noetl-cli::it dev::stops".
+  sed 's/\x1b\[[0-9;]*m//g' "$log" | awk '$1 == "FLAKY" { sub(/^.*\] */, ""); print }' | sort -u >>"$NOETL_FLAKES_FILE"
+  rm -f "$log"
+  if [ "$code" != 0 ]; then return "$code"; fi
+  if [ "$(wc -l <"$NOETL_FLAKES_FILE")" -gt "$FLAKES_MAX" ]; then
+    say "More than $FLAKES_MAX tests passed only at their second attempt; the summary names them."
+    return 1
+  fi
+}
+
+# lane_routes sqlite|postgres [module..]: the tests of the routes on another store than memory.
+lane_routes() {
+  local wanted='binary_id(noetl-server::it)'
+  local store=$1
+  shift
+  if [ $# -gt 0 ]; then wanted+=" & test(/^($(IFS='|' && echo "$*"))::/)"; fi
+  NOETL_TEST_STORE=$store tests deterministic --test-threads "$(test_threads)" -E "$wanted"
+}
