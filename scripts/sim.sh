@@ -11,5 +11,5 @@ set -euo pipefail
 
 profile=${PROFILE:-release}
 provide_build_needs
-cargo build --locked --profile "$profile" --package noetl-testkit --bin noetl-sim >&2
+cargo build --locked --profile "$profile" --package noetl-test-world --bin noetl-sim >&2
 "$(target_dir)/${profile/#dev/debug}/noetl-sim" --seeds "${SEEDS:-1000}"

@@ -34,10 +34,8 @@ struct Service {
 }
 
 impl Service {
-    #[expect(clippy::print_stdout, reason = "a test that did not run says why")]
     async fn start() -> Option<Self> {
-        if std::env::var_os("NOETL_TEST_SERVICES").is_some_and(|value| value == "off") {
-            println!("skipped: NOETL_TEST_SERVICES=off, so no S3 server is started");
+        if noetl_test_services::services_off("S3 server") {
             return None;
         }
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services/s3.sh");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_bus::conformance::Subject;
 use noetl_bus::event_stream_suite;
-use noetl_testkit::nats::TestNats;
+use noetl_test_services::nats::TestNats;
 
 use crate::{Server, connect};
 

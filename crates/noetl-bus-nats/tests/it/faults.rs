@@ -3,7 +3,7 @@
 use noetl_bus::conformance::settings;
 use noetl_bus::{EventStream, Message, PublishError, Stored};
 use noetl_bus_nats::{Address, NatsStream};
-use noetl_testkit::nats::TestNats;
+use noetl_test_services::nats::TestNats;
 
 use crate::{LONG, connect};
 
@@ -39,13 +39,13 @@ async fn publish_all(stream: &NatsStream, all: &[Message], batch: usize) {
 
 #[tokio::test]
 async fn a_server_that_comes_later_is_found() {
-    let mut nats = TestNats::absent();
+    let mut nats = TestNats::stopped();
     let stream = NatsStream::open(Address::parse(nats.url()).expect("a URL"));
     assert!(!stream.is_connected());
     assert_eq!(stream.payload_max(), None);
     let answers = stream.publish(numbered(0..2)).await;
     assert!(answers.iter().all(|answer| matches!(answer, Err(PublishError::Away(_)))));
-    nats.start_again();
+    nats.restart();
     tokio::time::timeout(LONG, stream.connected()).await.expect("a connection");
     stream.ensure(&settings()).await.expect("a stream");
     assert_eq!(stream.publish(numbered(0..2)).await, [Ok(Stored::New), Ok(Stored::New)]);
@@ -63,12 +63,12 @@ async fn a_killed_server_loses_nothing_and_mixes_nothing_up() {
             tokio::time::sleep(std::time::Duration::from_millis(150)).await;
             tokio::task::block_in_place(|| {
                 nats.kill();
-                nats.start_again();
+                nats.restart();
             });
         }
     };
     tokio::join!(publishing, killing);
-    let kept = nats.kept(&settings().name).await;
+    let kept = nats.messages(&settings().name).await;
     let ids: Vec<&str> = kept.iter().map(|kept| &*kept.id).collect();
     let expected: Vec<String> = (0..20_000).map(|number| number.to_string()).collect();
     assert_eq!(ids, expected, "every message once and in order");
@@ -85,7 +85,7 @@ async fn a_server_that_stands_still_is_away_and_comes_back() {
     gone(&stream).await;
     nats.resume();
     publish_all(&stream, &numbered(0..200), 50).await;
-    let kept = nats.kept(&settings().name).await;
+    let kept = nats.messages(&settings().name).await;
     let ids: Vec<String> = kept.into_iter().map(|kept| kept.id).collect();
     assert_eq!(ids, (0..200).map(|number: u32| number.to_string()).collect::<Vec<_>>());
 }

@@ -13,7 +13,7 @@ use futures::StreamExt;
 use noetl_bus::conformance::{Answer, Inspect, settings};
 use noetl_bus::{EventStream, Kept};
 use noetl_bus_nats::{Address, NatsStream};
-use noetl_testkit::nats::TestNats;
+use noetl_test_services::nats::{StreamMessage, TestNats};
 
 /// Nothing takes this long unless it never comes.
 const LONG: Duration = Duration::from_secs(60);
@@ -30,11 +30,14 @@ struct Server(TestNats);
 #[async_trait]
 impl Inspect for Server {
     async fn kept(&self) -> Vec<Kept> {
-        self.0.kept(&settings().name).await
+        let messages = self.0.messages(&settings().name).await.into_iter();
+        messages
+            .map(|StreamMessage { subject, id, payload }| Kept { subject, id, payload })
+            .collect()
     }
 
     async fn delete(&self) {
-        self.0.delete(&settings().name).await;
+        self.0.delete_stream(&settings().name).await;
     }
 
     async fn give(&self, consumer: &str, answer: Answer) -> Option<Kept> {

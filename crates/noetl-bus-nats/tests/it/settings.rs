@@ -5,7 +5,7 @@ use async_nats::jetstream::stream::{RetentionPolicy, StorageType};
 use noetl_bus::EventStream;
 use noetl_bus::conformance::settings;
 use noetl_bus_nats::{Address, NatsStream};
-use noetl_testkit::nats::TestNats;
+use noetl_test_services::nats::TestNats;
 
 use crate::{LONG, connect};
 

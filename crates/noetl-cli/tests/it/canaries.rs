@@ -10,8 +10,8 @@ use std::path::Path;
 use noetl_api::catalog::RegisterRequest;
 use noetl_api::execute::ExecuteRequest;
 use noetl_model::{ExecutionId, Map};
-use noetl_testkit::nats::TestNats;
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::nats::TestNats;
+use noetl_test_services::postgres::TestDatabase;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -211,8 +211,8 @@ async fn no_canary_is_seen_anywhere_after_every_tool_has_sung() {
 
     // A plain step is six events, and none of these executions has less.
     let events = executions.len() * 6;
-    until("the events to be published", async || nats.kept(EVENTS).await.len() >= events).await;
-    for message in nats.kept(EVENTS).await {
+    until("the events to be published", async || nats.messages(EVENTS).await.len() >= events).await;
+    for message in nats.messages(EVENTS).await {
         searched.look(&format!("message {}", message.subject), &message.payload);
     }
     search_files(&data, &mut searched);

@@ -3,21 +3,19 @@
 use std::path::PathBuf;
 
 use noetl_api::events::EventView;
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::postgres::TestDatabase;
 
 use crate::dev_process::DevProcess;
 use crate::replicas::{ended_whole, fan, start, until_taken, workers};
 
-/// The library that shows a process another time; `None`, with a printed reason, when it is not
-/// installed.
-#[expect(clippy::print_stdout, reason = "the test it skips says so")]
+/// Returns the path of libfaketime, or `None` and records the skip if it is not installed.
 fn other_time() -> Option<String> {
     let below = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
     let places = below.map(|entry| entry.path().join("faketime/libfaketimeMT.so.1"));
     let found = places.chain([PathBuf::from("/usr/lib/faketime/libfaketimeMT.so.1")]);
     let found = found.into_iter().find(|path| path.exists());
     if found.is_none() {
-        println!("skipped: the package faketime is not installed");
+        noetl_test_services::missing("libfaketime", "scripts/setup.sh");
     }
     found.map(|path| path.display().to_string())
 }

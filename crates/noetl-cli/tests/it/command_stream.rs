@@ -1,8 +1,8 @@
-//! Commands of real servers on a real NATS, run by the twin of the published worker.
+//! Commands of real servers on a real NATS, run by the published worker.
 
-use noetl_testkit::nats::TestNats;
-use noetl_testkit::postgres::TestDatabase;
-use noetl_testkit::twin::{Twin, TwinOptions};
+use noetl_test_app::published_worker::{PublishedWorker, PublishedWorkerOptions};
+use noetl_test_services::nats::TestNats;
+use noetl_test_services::postgres::TestDatabase;
 use rustix::process::Signal;
 
 use crate::dev_process::DevProcess;
@@ -35,21 +35,22 @@ async fn a_published_worker_runs_what_a_server_announces() {
     let url = format!("sqlite://{}", home.path().join("noetl.db").display());
     let server = DevProcess::start_on(&url, 0, &[("NOETL_NATS_URL", nats.url())]);
     is_ready(&nats).await;
-    let twin = Twin::start(TwinOptions::new("w1", &base(&server), nats.url()));
+    let worker =
+        PublishedWorker::start(PublishedWorkerOptions::new("w1", &base(&server), nats.url()));
     let id = server.execute(&two_steps()).await;
     assert_eq!(server.ended(id).await, "COMPLETED");
-    let messages = nats.kept(STREAM).await;
+    let messages = nats.messages(STREAM).await;
     assert_eq!(messages.len(), 2);
     let said: noetl_model::Value = serde_json::from_slice(&messages[0].payload).unwrap();
     assert_eq!(said["server_url"], base(&server), "where it listens, when nobody says otherwise");
-    twin.kill().await;
+    worker.kill().await;
     let (code, _) = server.stop(Signal::TERM);
     assert_eq!(code, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_dead_server_left_unannounced_is_announced_by_another() {
-    let (database, nats, nowhere) = (TestDatabase::new(), TestNats::start(), TestNats::absent());
+    let (database, nats, nowhere) = (TestDatabase::new(), TestNats::start(), TestNats::stopped());
     let url = database.url();
     let other = DevProcess::start_on(&url, 0, &[("NOETL_NATS_URL", nats.url())]);
     is_ready(&nats).await;
@@ -57,9 +58,10 @@ async fn what_a_dead_server_left_unannounced_is_announced_by_another() {
     let doomed = DevProcess::start_on(&url, 0, &[("NOETL_NATS_URL", nowhere.url())]);
     let id = doomed.execute(&two_steps()).await;
     doomed.kill();
-    let twin = Twin::start(TwinOptions::new("w1", &base(&other), nats.url()));
+    let worker =
+        PublishedWorker::start(PublishedWorkerOptions::new("w1", &base(&other), nats.url()));
     assert_eq!(other.ended(id).await, "COMPLETED");
-    twin.kill().await;
+    worker.kill().await;
 }
 
 #[test]

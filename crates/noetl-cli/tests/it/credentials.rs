@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use noetl_testkit::postgres::TestServer;
+use noetl_test_services::postgres::TestServer;
 use serde_json::json;
 
 use crate::noetl::{Home, Said, playbook};

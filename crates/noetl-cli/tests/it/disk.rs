@@ -51,6 +51,8 @@ fn a_full_disk_is_named_and_what_was_committed_is_kept() {
 mount -o remount,size=40m small";
         check(own_mounts(), &home, scene);
     } else {
+        let needs = "allow unprivileged user namespaces, or run the tests as root";
+        noetl_test_services::unsupported("mount namespaces", needs);
         check(home.other("env"), &home, LIMITED);
     }
 }

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use noetl_bus::Kept;
 use noetl_model::{ExecutionId, Value};
-use noetl_testkit::nats::TestNats;
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::nats::{StreamMessage, TestNats};
+use noetl_test_services::postgres::TestDatabase;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::dev_process::DevProcess;
@@ -55,7 +54,7 @@ async fn log(server: &DevProcess, id: ExecutionId) -> Vec<i64> {
     events.iter().map(|event| event.event_id.get()).collect()
 }
 
-fn of(message: &Kept) -> (ExecutionId, i64) {
+fn of(message: &StreamMessage) -> (ExecutionId, i64) {
     let body: Value = serde_json::from_slice(&message.payload).unwrap();
     let number = |name: &str| body[name].as_i64().unwrap();
     (ExecutionId::new(number("execution_id")), number("event_id"))
@@ -66,13 +65,13 @@ fn of(message: &Kept) -> (ExecutionId, i64) {
 async fn reconcile(nats: &TestNats, logs: &BTreeMap<ExecutionId, Vec<i64>>) {
     let expected: usize = logs.values().map(Vec::len).sum();
     let has_all = async || {
-        let kept = nats.kept(STREAM).await;
+        let kept = nats.messages(STREAM).await;
         let known = kept.iter().map(of).filter(|(execution, _)| logs.contains_key(execution));
         known.collect::<HashSet<_>>().len() >= expected
     };
     until("every event in the stream", has_all).await;
     let mut found: BTreeMap<ExecutionId, Vec<i64>> = BTreeMap::new();
-    for message in nats.kept(STREAM).await {
+    for message in nats.messages(STREAM).await {
         let (execution, event) = of(&message);
         if logs.contains_key(&execution) {
             found.entry(execution).or_default().push(event);
@@ -84,12 +83,12 @@ async fn reconcile(nats: &TestNats, logs: &BTreeMap<ExecutionId, Vec<i64>>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_nats_that_comes_late_is_killed_and_loses_its_stream_gets_every_event() {
     let home = Home::new();
-    let mut nats = TestNats::absent();
+    let mut nats = TestNats::stopped();
     let settings = streaming(&nats);
     let server = DevProcess::start_with(home.path(), &borrowed(&settings));
     nats_is(&server, "disconnected").await;
     let mut logs = run(&server, 3).await;
-    nats.start_again();
+    nats.restart();
     nats_is(&server, "connected").await;
     logs.extend(run(&server, 3).await);
     reconcile(&nats, &logs).await;
@@ -98,12 +97,12 @@ async fn a_nats_that_comes_late_is_killed_and_loses_its_stream_gets_every_event(
     nats.kill();
     nats_is(&server, "disconnected").await;
     logs.extend(run(&server, 3).await);
-    nats.start_again();
+    nats.restart();
     logs.extend(run(&server, 3).await);
     reconcile(&nats, &logs).await;
 
     // What was in a stream that somebody deleted is gone; what comes after is not.
-    nats.delete(STREAM).await;
+    nats.delete_stream(STREAM).await;
     let later = run(&server, 3).await;
     reconcile(&nats, &later).await;
     server.stop(Signal::TERM);
@@ -146,7 +145,7 @@ async fn a_server_that_reads_the_stream_shows_the_executions_of_another() {
             1 => {
                 nats.kill();
                 logs.extend(run(&writing, 3).await);
-                nats.start_again();
+                nats.restart();
             }
             _ => {}
         }
@@ -208,8 +207,8 @@ async fn a_leader_that_stands_still_is_replaced_and_changes_nothing_when_it_wake
     let after = cursors(&database);
     assert!(before.iter().all(|(name, position)| after[name] >= *position), "{before:?} {after:?}");
     assert_ne!(before, after);
-    let odd: Vec<Kept> =
-        nats.kept(STREAM).await.into_iter().filter(|kept| of(kept).0.get() == 5).collect();
+    let odd: Vec<StreamMessage> =
+        nats.messages(STREAM).await.into_iter().filter(|kept| of(kept).0.get() == 5).collect();
     let subjects: Vec<&str> = odd.iter().map(|kept| &*kept.subject).collect();
     assert_eq!(subjects, ["noetl.events._a_b_", "noetl.events.unknown"]);
     let large: Value = serde_json::from_slice(&odd[1].payload).unwrap();
@@ -281,8 +280,9 @@ async fn a_relay_that_is_killed_publishes_every_row_of_the_outbox() {
     }
     // Rows come back after different delays, so the order is not part of it.
     let expected: usize = logs.values().map(Vec::len).sum();
-    until("every event in the stream", async || nats.kept(STREAM).await.len() >= expected).await;
-    let kept: Vec<(ExecutionId, i64)> = nats.kept(STREAM).await.iter().map(of).collect();
+    until("every event in the stream", async || nats.messages(STREAM).await.len() >= expected)
+        .await;
+    let kept: Vec<(ExecutionId, i64)> = nats.messages(STREAM).await.iter().map(of).collect();
     let found: HashSet<_> = kept.iter().copied().collect();
     assert_eq!((kept.len(), found.len()), (expected, expected), "each once");
     for (id, log) in &logs {

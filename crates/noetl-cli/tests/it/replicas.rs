@@ -9,7 +9,8 @@ use noetl_api::catalog::RegisterRequest;
 use noetl_api::events::EventView;
 use noetl_api::execute::ExecuteRequest;
 use noetl_model::ExecutionId;
-use noetl_testkit::postgres::{TestDatabase, TestServer};
+use noetl_test_app::migrated_database;
+use noetl_test_services::postgres::TestServer;
 use rustix::process::Signal;
 
 use crate::dev_process::DevProcess;
@@ -90,7 +91,7 @@ pub(crate) async fn until_taken(client: &Client, executions: &[ExecutionId], pro
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_killed_process_ran_is_finished_by_the_other() {
-    let database = TestDatabase::migrated();
+    let database = migrated_database();
     let one = DevProcess::start_on(&database.url(), 3, &[]);
     let other = DevProcess::start_on(&database.url(), 3, &[]);
     let started = start(&one.client, &fan(10), 6).await;
@@ -120,7 +121,7 @@ async fn while_the_database_is_away_callers_are_told_when_to_come_again() {
         .unwrap();
     let said = String::from_utf8(asked.stdout).unwrap().to_lowercase();
     assert!(said.starts_with("http/1.1 503") && said.contains("\r\nretry-after: "), "{said}");
-    server.start_again();
+    server.restart();
     ended_whole(&process.client, started[0], 12).await;
 }
 
@@ -129,7 +130,7 @@ const LONG_LEASE: [(&str, &str); 1] = [("NOETL_LEASE_SECS", "3600")];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_process_held_when_it_was_told_to_stop_is_handed_over_at_once() {
-    let database = TestDatabase::migrated();
+    let database = migrated_database();
     let home = Home::new();
     let gate = home.gate();
     let marker = home.path().join("go-on");
@@ -158,7 +159,7 @@ async fn what_a_process_held_when_it_was_told_to_stop_is_handed_over_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn timers_of_a_process_that_stops_are_delivered_by_another() {
-    let database = TestDatabase::migrated();
+    let database = migrated_database();
     let other = DevProcess::start_on(&database.url(), 2, &LONG_LEASE);
     let one = DevProcess::start_on(&database.url(), 2, &LONG_LEASE);
     let steps = "  - {step: a, tool: {kind: wait, seconds: 3}, next: {arcs: [{step: b}]}}\n  \
@@ -171,7 +172,7 @@ async fn timers_of_a_process_that_stops_are_delivered_by_another() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_lets_steps_of_others_end_that_may_not_run_twice() {
-    let database = TestDatabase::migrated();
+    let database = migrated_database();
     let (home, theirs) = (Home::new(), Home::new());
     let (gate, marker) = (theirs.gate(), theirs.path().join("go-on"));
     // No worker of its own, so that the run is the one to take it.

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use noetl_testkit::nats::TestNats;
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::nats::TestNats;
+use noetl_test_services::postgres::TestDatabase;
 use serde_json::{Map, Value};
 
 use crate::noetl::{EXAMPLES, Home};

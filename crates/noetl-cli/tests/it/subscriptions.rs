@@ -8,7 +8,7 @@ use std::time::Duration;
 use noetl_api::calls::{self, Which};
 use noetl_api::catalog::RegisterRequest;
 use noetl_model::ExecutionId;
-use noetl_testkit::nats::TestNats;
+use noetl_test_services::nats::TestNats;
 
 use crate::dev_process::DevProcess;
 use crate::noetl::PROGRAM;
@@ -113,9 +113,9 @@ async fn paused_and_killed_at_any_moment_every_message_is_one_execution() {
     let count = messages();
     let data = tempfile::tempdir().unwrap();
     let nats = Arc::new(TestNats::start());
-    nats.make_stream("ORDERS", "orders").await;
+    nats.create_stream("ORDERS", "orders").await;
     // What a killed process held comes again soon.
-    nats.make_consumer("ORDERS", "orders", Duration::from_secs(2)).await;
+    nats.create_consumer("ORDERS", "orders", Duration::from_secs(2)).await;
     publish(&nats, 0..count / 2).await;
     let mut process = DevProcess::start(data.path());
     let subscription = register(&process, &nats).await;
@@ -142,7 +142,7 @@ async fn paused_and_killed_at_any_moment_every_message_is_one_execution() {
     others.await.unwrap();
     reaches(&process, subscription, count).await;
     crate::noetl::until("every message to be acknowledged", async || {
-        nats.waiting("ORDERS", "orders").await == 0
+        nats.unacked("ORDERS", "orders").await == 0
     })
     .await;
     let found = by_order(&process, subscription).await;
@@ -188,8 +188,8 @@ async fn state(process: &DevProcess, subscription: i64) -> String {
 async fn workers_act_on_the_subscriptions_of_a_server_and_take_over_from_each_other() {
     let data = tempfile::tempdir().unwrap();
     let nats = TestNats::start();
-    nats.make_stream("ORDERS", "orders").await;
-    nats.make_consumer("ORDERS", "orders", Duration::from_secs(2)).await;
+    nats.create_stream("ORDERS", "orders").await;
+    nats.create_consumer("ORDERS", "orders", Duration::from_secs(2)).await;
     let server = DevProcess::start_server(data.path());
     let subscription = register(&server, &nats).await;
     let first = Acting::start(&server, "w1", &["--subscriptions", "--slots", "1"], &[]);
@@ -218,7 +218,7 @@ async fn workers_act_on_the_subscriptions_of_a_server_and_take_over_from_each_ot
 async fn a_worker_for_one_subscription_activates_it_and_ends_it_with_itself() {
     let data = tempfile::tempdir().unwrap();
     let nats = TestNats::start();
-    nats.make_stream("ORDERS", "orders").await;
+    nats.create_stream("ORDERS", "orders").await;
     let server = DevProcess::start_server(data.path());
     let subscription = register(&server, &nats).await;
     assert_eq!(state(&server, subscription).await, "REGISTERED");
@@ -237,7 +237,7 @@ async fn much_that_waits_at_activation_takes_no_more_memory_than_little() {
     let count = messages() * 2;
     let data = tempfile::tempdir().unwrap();
     let nats = TestNats::start();
-    nats.make_stream("ORDERS", "orders").await;
+    nats.create_stream("ORDERS", "orders").await;
     publish(&nats, 0..count).await;
     let process = DevProcess::start(data.path());
     let subscription = register(&process, &nats).await;

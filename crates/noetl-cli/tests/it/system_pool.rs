@@ -9,7 +9,7 @@ use noetl_api::catalog::RegisterRequest;
 use noetl_api::credentials::PutCredential;
 use noetl_api::execute::ExecuteRequest;
 use noetl_model::{ExecutionId, Value};
-use noetl_testkit::nats::TestNats;
+use noetl_test_services::nats::TestNats;
 use serde_json::json;
 
 use crate::dev_process::DevProcess;
@@ -95,7 +95,7 @@ fn they_are_in_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_outbox_is_published_once_however_often_it_is_asked_for() {
     let (site, nats) = (Site::new().await, TestNats::start());
-    nats.make_stream("noetl_events", "noetl.events.>").await;
+    nats.create_stream("noetl_events", "noetl.events.>").await;
     let mut events = BTreeSet::new();
     for _ in 0..10 {
         events.extend(site.some_events().await.1);
@@ -109,7 +109,7 @@ async fn the_outbox_is_published_once_however_often_it_is_asked_for() {
     assert!(said["published"].as_u64().unwrap() as usize >= events.len(), "{said}");
     site.system("outbox_publisher", given).await;
     let kept: Vec<String> =
-        nats.kept("noetl_events").await.into_iter().map(|kept| kept.id).collect();
+        nats.messages("noetl_events").await.into_iter().map(|kept| kept.id).collect();
     let distinct: BTreeSet<String> = kept.iter().cloned().collect();
     assert_eq!(kept.len(), distinct.len(), "nothing is kept twice");
     assert!(events.is_subset(&distinct), "{events:?} in {distinct:?}");
@@ -123,10 +123,10 @@ async fn what_no_stream_takes_is_put_off_and_published_later() {
     let said = site.system("outbox_publisher", given.clone()).await;
     assert_eq!(said["published"], 0, "there is no stream: {said}");
     assert!(said["failed"].as_u64().unwrap() as usize >= events.len(), "{said}");
-    nats.make_stream("noetl_events", "noetl.events.>").await;
+    nats.create_stream("noetl_events", "noetl.events.>").await;
     crate::noetl::until("what was put off to be published", async || {
         site.system("outbox_publisher", given.clone()).await;
-        let kept = nats.kept("noetl_events").await;
+        let kept = nats.messages("noetl_events").await;
         events.iter().all(|event| kept.iter().any(|kept| kept.id == *event))
     })
     .await;

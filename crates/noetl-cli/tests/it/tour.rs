@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::postgres::TestDatabase;
 use serde_json::Value;
 
 use crate::dev_process::DevProcess;

@@ -25,6 +25,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 #[derive(Clone)]
 pub(super) struct Turns {
     store: Arc<dyn Store>,
+    /// Whether other processes use the store.
+    is_shared: bool,
     here: Arc<Mutex<()>>,
 }
 
@@ -37,14 +39,14 @@ pub(super) struct Turn {
 
 impl Turns {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, here: Arc::default() }
+        Self { is_shared: store.is_shared(), store, here: Arc::default() }
     }
 
     /// Waits until nobody else registers a worker of this name.
     pub(super) async fn take(&self, tenant: &Tenant, name: &str) -> Result<Turn, StoreError> {
         let here = self.here.clone().lock_owned().await;
         let mut lease = None;
-        if self.store.is_shared() {
+        if self.is_shared {
             let place = place(tenant, name);
             let holder = format!("{}-{:016x}", std::process::id(), ids::entropy());
             while lease.is_none() {
@@ -77,16 +79,16 @@ fn place(tenant: &Tenant, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use noetl_testkit::FrailStore;
+    use noetl_store::MemoryStore;
 
     use super::*;
 
     #[tokio::test(start_paused = true)]
     async fn of_two_processes_one_registers_a_worker_at_a_time() {
-        let store = Arc::new(FrailStore::default());
-        store.set_shared();
+        let store = Arc::new(MemoryStore::new());
         // Each process has its own.
-        let (one, other) = (Turns::new(store.clone()), Turns::new(store));
+        let process = || Turns { is_shared: true, ..Turns::new(store.clone()) };
+        let (one, other) = (process(), process());
         let tenant = Tenant::default();
         let first = one.take(&tenant, "w").await.unwrap();
         let second = tokio::spawn(async move { other.take(&tenant, "w").await.map(|_| ()) });

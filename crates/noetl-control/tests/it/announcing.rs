@@ -7,20 +7,20 @@ use noetl_bus::{Consumer, EventStream, Kept, MemoryStream};
 use noetl_control::{Announcing, AnnouncingOptions, Control, Options};
 use noetl_model::{CommandId, ExecutionId, Value};
 use noetl_store::{Commands, Store, SystemClock};
-use noetl_testkit::FrailStore;
+use noetl_test_app::FaultyStore;
 
 use crate::plant::{Gate, Plant, chain};
 use crate::publishing::until;
 
 const POOL: &str = "worker-pool";
 
-fn announce(store: &Arc<FrailStore>, bus: &Arc<MemoryStream>, control: &Control) -> Announcing {
+fn announce(store: &Arc<FaultyStore>, bus: &Arc<MemoryStream>, control: &Control) -> Announcing {
     let options = AnnouncingOptions::new("http://here:8082/");
     let databases: Vec<Arc<dyn Store>> = vec![store.clone()];
     Announcing::start(&options, databases, bus.clone(), control)
 }
 
-async fn plant(store: &Arc<FrailStore>) -> Plant {
+async fn plant(store: &Arc<FaultyStore>) -> Plant {
     Plant::open(store, 0, &Gate::new()).await
 }
 
@@ -45,7 +45,7 @@ async fn announced(bus: &MemoryStream, count: usize) -> Vec<Kept> {
 }
 
 /// The one command of an execution that waits.
-async fn waiting(store: &FrailStore, execution: ExecutionId) -> CommandId {
+async fn waiting(store: &FaultyStore, execution: ExecutionId) -> CommandId {
     let open = store.open_commands(CommandId::new(i64::MIN), 1000).await.unwrap();
     open.iter().find(|row| row.execution == execution).expect("it waits").id
 }
@@ -59,7 +59,7 @@ fn take(bus: &MemoryStream) {
 
 #[tokio::test(start_paused = true)]
 async fn a_command_is_announced_once_and_waits_quietly() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = plant(&store).await;
     let announcing = announce(&store, &bus, &plant.control);
@@ -78,7 +78,7 @@ async fn a_command_is_announced_once_and_waits_quietly() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_local_worker_takes_is_not_announced() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = Plant::open(&store, 4, &Gate::new()).await;
     let announcing = announce(&store, &bus, &plant.control);
@@ -92,7 +92,7 @@ async fn what_the_local_worker_takes_is_not_announced() {
 
 #[tokio::test(start_paused = true)]
 async fn an_announcement_that_led_to_nothing_is_repeated_less_and_less_often() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = plant(&store).await;
     let announcing = announce(&store, &bus, &plant.control);
@@ -113,7 +113,7 @@ async fn an_announcement_that_led_to_nothing_is_repeated_less_and_less_often() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_another_made_again_gets_its_announcements_without_a_pause() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = plant(&store).await;
     let announcing = announce(&store, &bus, &plant.control);
@@ -143,7 +143,7 @@ async fn a_stream_that_another_made_again_gets_its_announcements_without_a_pause
 
 #[tokio::test(start_paused = true)]
 async fn what_was_left_unannounced_goes_out_by_itself() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let gone = plant(&store).await;
     let mut ids = vec![gone.start(&chain(1)).await, gone.start(&chain(1)).await];
@@ -165,7 +165,7 @@ async fn what_was_left_unannounced_goes_out_by_itself() {
 
 #[tokio::test(start_paused = true)]
 async fn a_bus_that_is_away_keeps_nobody_waiting_and_gets_it_all_later() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     bus.set_connected(false);
     let plant = plant(&store).await;
@@ -192,7 +192,7 @@ async fn a_bus_that_is_away_keeps_nobody_waiting_and_gets_it_all_later() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_is_deleted_is_made_again_with_what_waits() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = plant(&store).await;
     let announcing = announce(&store, &bus, &plant.control);
@@ -213,7 +213,7 @@ async fn a_stream_that_is_deleted_is_made_again_with_what_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pool_of_its_own_gets_a_reader_of_its_own() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = plant(&store).await;
     let announcing = announce(&store, &bus, &plant.control);
@@ -234,7 +234,7 @@ async fn a_pool_of_its_own_gets_a_reader_of_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn what_published_workers_lack_is_not_announced_and_why_says_so() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let plant = plant(&store).await;
     let announcing = announce(&store, &bus, &plant.control);
@@ -250,7 +250,7 @@ async fn what_published_workers_lack_is_not_announced_and_why_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_with_nothing_to_do_asks_its_store_little() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
     let control = Control::open(
         Options { slots: 0, ..Options::default() },
@@ -260,9 +260,9 @@ async fn a_server_with_nothing_to_do_asks_its_store_little() {
     let plant = Plant::equipped(control.await.unwrap(), noetl_tools::Registry::default());
     let announcing = announce(&store, &bus, &plant.control);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let before = store.command_looks();
+    let before = store.command_scans();
     tokio::time::sleep(Duration::from_secs(100)).await;
-    let asked = store.command_looks() - before;
+    let asked = store.command_scans() - before;
     assert!(asked <= 10, "{asked} questions about commands in 100 s");
     announcing.close().await;
     plant.close().await;

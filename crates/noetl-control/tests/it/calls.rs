@@ -7,7 +7,7 @@ use std::time::Duration;
 use noetl_control::{Control, Options};
 use noetl_model::ExecutionId;
 use noetl_store::{Due, ExecutionStatus, MemoryStore, Store, StoreClock};
-use noetl_testkit::{CommitFault, FrailStore, SimClock};
+use noetl_test_app::{CommitFault, FaultyStore, SimClock};
 use noetl_tools::{Noop, Registry};
 
 use crate::own::{register, rows_of};
@@ -31,8 +31,8 @@ impl Site {
     }
 
     /// One process, with the store as it sees it.
-    async fn process(&self, gate: &Gate) -> (Arc<FrailStore>, Plant) {
-        let store = Arc::new(FrailStore::over(self.memory.clone()));
+    async fn process(&self, gate: &Gate) -> (Arc<FaultyStore>, Plant) {
+        let store = Arc::new(FaultyStore::over(self.memory.clone()));
         let seen: Arc<dyn Store> = store.clone();
         let control = Control::open(Options::default(), seen, self.clock.clone()).await.unwrap();
         let tools = Registry::default().with(Noop).with(gate.clone());
@@ -90,7 +90,7 @@ async fn a_child_whose_start_was_under_way_while_the_call_timed_out_is_stopped()
     register(&first, "other/held", HELD).await;
     // The start passes its first look at the parent and does not come further.
     let before = slow.commits();
-    slow.hold_commits_from(before + 2);
+    slow.block_commits_from(before + 2);
     let id = first.start(CALL).await;
     site.pass(0, async || slow.commits() >= before + 2).await;
     // Another process delivers the timeout, and the cancel that finds no child.
@@ -101,7 +101,7 @@ async fn a_child_whose_start_was_under_way_while_the_call_timed_out_is_stopped()
         rows.iter().map(|row| row.kind.as_str()).eq(["start_child"])
     };
     site.pass(0, only_start).await;
-    slow.hold_commits(false);
+    slow.block_commits(false);
     site.pass(0, async || site.is_delivered(id).await).await;
     let children = rows_of(&first, "other/held").await;
     assert_eq!(children.len(), 1, "it was started");
@@ -138,7 +138,7 @@ async fn a_clock_that_is_ahead_of_the_database_does_not_delay_a_call() {
     let site = Site::new();
     let ahead = Arc::new(SimClock::default());
     ahead.advance(Duration::from_secs(240));
-    let store: Arc<dyn Store> = Arc::new(FrailStore::over(site.memory.clone()));
+    let store: Arc<dyn Store> = Arc::new(FaultyStore::over(site.memory.clone()));
     let control = Control::open(Options::default(), store, ahead).await.unwrap();
     let plant = Plant::equipped(control, Registry::default().with(Noop));
     register(&plant, "other/quick", "  - {step: a, tool: {kind: noop}}\n").await;

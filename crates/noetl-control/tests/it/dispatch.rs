@@ -4,7 +4,7 @@ use std::time::Duration;
 use noetl_control::{LeaseRequest, Leased, StartRequest};
 use noetl_model::{ExecutionId, Fact};
 use noetl_store::ExecutionStatus;
-use noetl_testkit::FrailStore;
+use noetl_test_app::FaultyStore;
 
 use crate::plant::{Gate, Plant, chain, count};
 
@@ -17,7 +17,7 @@ const FAN: &str = "  - {step: s, tool: {kind: noop}, next: {spec: {mode: inclusi
 
 #[tokio::test(start_paused = true)]
 async fn never_more_commands_run_than_there_are_slots() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
     let id = plant.start(FAN).await;
@@ -32,7 +32,7 @@ async fn never_more_commands_run_than_there_are_slots() {
 
 #[tokio::test(start_paused = true)]
 async fn a_command_is_claimed_in_the_transaction_that_issues_it() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, 1, &Gate::new()).await;
     let before = store.commits();
     let id = plant.start(&chain(10)).await;
@@ -46,7 +46,7 @@ async fn a_command_is_claimed_in_the_transaction_that_issues_it() {
 
 #[tokio::test(start_paused = true)]
 async fn cancel_stops_what_runs_and_frees_its_slot() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;
     let id = plant.start(FAN).await;
@@ -62,7 +62,7 @@ async fn cancel_stops_what_runs_and_frees_its_slot() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_stops_what_runs_beside_it() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 4, &gate).await;
     let id = plant
@@ -80,7 +80,7 @@ async fn a_failure_stops_what_runs_beside_it() {
 
 #[tokio::test(start_paused = true)]
 async fn many_executions_share_few_slots() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, 3, &Gate::new()).await;
     let mut ids = Vec::new();
     for _ in 0..50 {
@@ -94,7 +94,7 @@ async fn many_executions_share_few_slots() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_that_comes_with_a_claim_stops_what_was_claimed() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;
     let id = plant
@@ -143,7 +143,7 @@ async fn asked(plant: &Plant, pool: &str, kind: &str) -> Vec<Leased> {
 
 #[tokio::test(start_paused = true)]
 async fn a_pool_that_a_worker_elsewhere_serves_is_left_to_it() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
     assert!(asked(&plant, "gpu", "shell").await.is_empty());
@@ -160,7 +160,7 @@ async fn a_pool_that_a_worker_elsewhere_serves_is_left_to_it() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_left_to_a_worker_that_is_gone_runs_here() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
     asked(&plant, "gpu", "shell").await;
@@ -174,7 +174,7 @@ async fn what_was_left_to_a_worker_that_is_gone_runs_here() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_worker_of_the_pool_has_no_tool_for_runs_here() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;
     asked(&plant, "gpu", "python").await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 use noetl_control::{Options, StartError, StartRequest, SubmitError};
 use noetl_model::Fact;
 use noetl_store::{ExecutionStatus, StoreError};
-use noetl_testkit::{CommitFault, FrailStore};
+use noetl_test_app::{CommitFault, FaultyStore};
 
 use crate::plant::{Gate, Plant, chain, count};
 
@@ -16,7 +16,7 @@ const STEPS: usize = 4;
 async fn any_one_commit_may_fail_in_any_way() {
     for fault in [CommitFault::Refused, CommitFault::Lost, CommitFault::AnswerLost] {
         for number in 2..=8 {
-            let store = Arc::new(FrailStore::default());
+            let store = Arc::new(FaultyStore::default());
             let plant = Plant::open(&store, 4, &Gate::new()).await;
             let catalog = Some(plant.register(&chain(STEPS)).await);
             store.fail_commit(store.commits() + number, fault);
@@ -37,7 +37,7 @@ async fn any_one_commit_may_fail_in_any_way() {
 #[tokio::test(start_paused = true)]
 async fn a_start_whose_answer_is_lost_is_not_started_twice() {
     for fault in [CommitFault::AnswerLost, CommitFault::Lost] {
-        let store = Arc::new(FrailStore::default());
+        let store = Arc::new(FaultyStore::default());
         let plant = Plant::open(&store, 4, &Gate::new()).await;
         let catalog = Some(plant.register(&chain(2)).await);
         store.fail_commit(1, fault);
@@ -54,7 +54,7 @@ async fn a_start_whose_answer_is_lost_is_not_started_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn a_start_that_the_store_refuses_leaves_nothing_behind() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, 4, &Gate::new()).await;
     let catalog = Some(plant.register(&chain(2)).await);
     store.fail_commit(1, CommitFault::Refused);
@@ -73,7 +73,7 @@ async fn a_start_that_the_store_refuses_leaves_nothing_behind() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_is_away_for_a_while_delays_and_loses_nothing() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 4, &gate).await;
     let id = plant
@@ -98,7 +98,7 @@ async fn a_store_that_is_away_for_a_while_delays_and_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn states_that_do_not_fit_into_memory_are_read_back() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let options = Options { slots: 4, cache_bytes: 1, ..Options::default() };
     let plant = Plant::with(&store, options, &Gate::new()).await;
     let mut ids = Vec::new();
@@ -115,7 +115,7 @@ async fn states_that_do_not_fit_into_memory_are_read_back() {
 #[tokio::test(start_paused = true)]
 async fn a_result_is_not_thrown_away_because_its_commit_was_lost() {
     for fault in [CommitFault::Refused, CommitFault::Lost, CommitFault::AnswerLost] {
-        let store = Arc::new(FrailStore::default());
+        let store = Arc::new(FaultyStore::default());
         let gate = Gate::new();
         let plant = Plant::open(&store, 4, &gate).await;
         let id = plant.start("  - {step: a, tool: {kind: shell, command: x}}\n").await;
@@ -133,12 +133,12 @@ async fn a_result_is_not_thrown_away_because_its_commit_was_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_not_given_on_what_was_not_kept() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;
     let id = plant.start("  - {step: a, tool: {kind: shell, command: x}}\n").await;
     gate.begun(1).await;
-    store.hold_commits(true);
+    store.block_commits(true);
     store.fail_commit(store.commits() + 1, CommitFault::Refused);
     let cancel = || {
         let (control, tenant) = (plant.control.clone(), plant.tenant.clone());
@@ -149,7 +149,7 @@ async fn an_answer_is_not_given_on_what_was_not_kept() {
     tokio::time::sleep(Duration::from_millis(1)).await;
     let second = cancel();
     tokio::time::sleep(Duration::from_millis(1)).await;
-    store.hold_commits(false);
+    store.block_commits(false);
     assert!(matches!(first.await.unwrap(), Err(SubmitError::Store(_))));
     // Not "it is cancelled already": it is not.
     assert!(matches!(second.await.unwrap(), Err(SubmitError::Busy)));

@@ -6,7 +6,7 @@ use noetl_control::lower::{Dialect, Found, Lowered, lacking, lower, raised, rais
 use noetl_model::event::{BlobRef, Issued, LoopItem};
 use noetl_model::scope::{CommandScope, IterationScope, ScopeBlob, ScopePart};
 use noetl_model::{CatalogId, ExecutionId, FailureKind, Map, Value};
-use noetl_testkit::twin::render;
+use noetl_test_app::published_worker::render;
 use serde_json::json;
 
 fn map(value: Value) -> Map {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use noetl_control::{Control, Options, SubscriptionError};
 use noetl_model::Tenant;
 use noetl_store::{MemoryStore, StoreClock, SystemClock};
-use noetl_testkit::{FrailStore, SimClock};
+use noetl_test_app::{FaultyStore, SimClock};
 use noetl_tools::{Noop, Registry};
 
 use crate::plant::Plant;
@@ -49,7 +49,7 @@ async fn ids_of_a_clock_that_was_ahead_are_not_minted_again_under_its_number() {
     const LEASE: Duration = Duration::from_secs(30);
     let database = Arc::new(SimClock::default());
     let store = MemoryStore::new().with_clock(StoreClock::new(database.clone()));
-    let store = Arc::new(FrailStore::over(Arc::new(store)));
+    let store = Arc::new(FaultyStore::over(Arc::new(store)));
     store.set_shared();
     let open = async |clock: &Arc<SimClock>| {
         let options = Options { slots: 1, lease: LEASE, ..Options::default() };

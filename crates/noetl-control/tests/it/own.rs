@@ -7,7 +7,7 @@ use noetl_control::StartRequest;
 use noetl_model::event::Parked;
 use noetl_model::{CommandId, ExecutionId, Fact, Seq};
 use noetl_store::{ExecutionFilter, ExecutionRow, ExecutionStatus};
-use noetl_testkit::FrailStore;
+use noetl_test_app::FaultyStore;
 use serde_json::json;
 
 use crate::plant::{Gate, Plant, count};
@@ -62,7 +62,7 @@ async fn parked(plant: &Plant, id: ExecutionId) -> (CommandId, Parked) {
 // Real time: timers go by the store's clock.
 #[tokio::test]
 async fn a_wait_goes_on_after_a_restart() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
     let id = plant
@@ -82,8 +82,8 @@ async fn a_wait_goes_on_after_a_restart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_called_playbook_answers_across_shards() {
-    let cluster = Arc::new(FrailStore::default());
-    let shards: Vec<_> = (0..3).map(|_| Arc::new(FrailStore::default())).collect();
+    let cluster = Arc::new(FaultyStore::default());
+    let shards: Vec<_> = (0..3).map(|_| Arc::new(FaultyStore::default())).collect();
     let gate = Gate::new();
     let plant = Plant::sharded(&cluster, &shards, 4, &gate).await;
     register(&plant, "other/child", CHILD).await;
@@ -106,7 +106,7 @@ async fn a_called_playbook_answers_across_shards() {
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_goes_down_to_what_was_called() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
     register(&plant, "other/held", "  - {step: a, tool: {kind: shell, command: x}}\n").await;
@@ -123,7 +123,7 @@ async fn cancelling_goes_down_to_what_was_called() {
 
 #[tokio::test(start_paused = true)]
 async fn a_playbook_that_is_not_there_fails_the_call() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
     let id = plant
@@ -138,7 +138,7 @@ async fn a_playbook_that_is_not_there_fails_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn only_the_right_token_answers() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
     let id = plant.start("  - {step: a, tool: {kind: approval}}\n").await;
@@ -157,7 +157,7 @@ async fn only_the_right_token_answers() {
 // Real time: timers go by the store's clock.
 #[tokio::test]
 async fn what_takes_too_long_fails_by_a_durable_timer() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
     let id = plant.start("  - {step: a, spec: {timeout: 200ms}, tool: {kind: approval}}\n").await;
@@ -169,7 +169,7 @@ async fn what_takes_too_long_fails_by_a_durable_timer() {
 
 #[tokio::test]
 async fn ten_thousand_items_end_in_order() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 64, &gate).await;
     let catalog = plant

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use noetl_model::{ExecutionId, Fact, Map};
 use noetl_store::ExecutionStatus;
-use noetl_testkit::FrailStore;
+use noetl_test_app::FaultyStore;
 use serde_json::json;
 
 use crate::plant::{Gate, Plant, count};
 
 /// Runs a workflow to its end; how it ended, and what each command answered by step.
 async fn run(workflow: &str) -> (ExecutionStatus, Map, Vec<noetl_model::Event>) {
-    let plant = Plant::open(&Arc::new(FrailStore::default()), 2, &Gate::new()).await;
+    let plant = Plant::open(&Arc::new(FaultyStore::default()), 2, &Gate::new()).await;
     let id: ExecutionId = plant.start(workflow).await;
     let row = plant.finished(id).await;
     let log = plant.log(id).await;

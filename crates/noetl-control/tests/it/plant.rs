@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use noetl_control::{Control, Options, StartRequest};
 use noetl_model::{Event, ExecutionId, Fact, Failure, FailureKind, Map, Seq, Tenant, Value};
 use noetl_store::{ExecutionRow, Sharded, Store, SystemClock};
-use noetl_testkit::{Echo, FrailStore};
+use noetl_test_app::{Echo, FaultyStore};
 use noetl_tools::{Call, Noop, Registry, Tool};
 use noetl_worker::Worker;
 use tokio::sync::Semaphore;
@@ -57,19 +57,19 @@ pub(crate) struct Plant {
 }
 
 impl Plant {
-    pub(crate) async fn open(store: &Arc<FrailStore>, slots: usize, gate: &Gate) -> Self {
+    pub(crate) async fn open(store: &Arc<FaultyStore>, slots: usize, gate: &Gate) -> Self {
         Self::with(store, Options { slots, ..Options::default() }, gate).await
     }
 
-    pub(crate) async fn with(store: &Arc<FrailStore>, options: Options, gate: &Gate) -> Self {
+    pub(crate) async fn with(store: &Arc<FaultyStore>, options: Options, gate: &Gate) -> Self {
         let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
         Self::of(control, gate)
     }
 
     /// On several stores, of which `cluster` keeps what is about no execution.
     pub(crate) async fn sharded(
-        cluster: &Arc<FrailStore>,
-        shards: &[Arc<FrailStore>],
+        cluster: &Arc<FaultyStore>,
+        shards: &[Arc<FaultyStore>],
         slots: usize,
         gate: &Gate,
     ) -> Self {

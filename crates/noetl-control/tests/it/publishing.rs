@@ -9,7 +9,7 @@ use noetl_model::event::Reported;
 use noetl_model::{Clock, Fact, Value};
 use noetl_store::conformance::story::{Story, said, write};
 use noetl_store::{Cursors, Leases, MemoryStore, Store, SystemClock};
-use noetl_testkit::FrailStore;
+use noetl_test_app::FaultyStore;
 use tokio::sync::watch;
 
 const CURSOR: &str = "event_stream_tailer";
@@ -278,7 +278,7 @@ async fn a_deleted_stream_is_made_again() {
 
 #[tokio::test]
 async fn a_store_that_is_away_is_waited_for() {
-    let (store, bus) = (Arc::new(FrailStore::default()), Arc::new(MemoryStream::new()));
+    let (store, bus) = (Arc::new(FaultyStore::default()), Arc::new(MemoryStream::new()));
     store.set_down(true);
     let publishing = start(&options(), &store, &bus);
     tokio::task::yield_now().await;

@@ -16,7 +16,7 @@ use noetl_store::{
     Append, EventLog, NewResult, NewSubscription, ResultStore, ResultSummary, Snapshot, Snapshots,
     Stamp, Subscriptions, Until,
 };
-use noetl_testkit::FrailStore;
+use noetl_test_app::FaultyStore;
 use serde_json::json;
 
 use crate::plant::{Gate, Plant};
@@ -36,7 +36,7 @@ fn all_of(execution: ExecutionId) -> ReplayRequest {
 }
 
 /// A control plane that drives nothing, for logs that a test writes.
-async fn plant(store: &Arc<FrailStore>) -> Plant {
+async fn plant(store: &Arc<FaultyStore>) -> Plant {
     let options = Options { slots: 0, resume: false, ..Options::default() };
     Plant::with(store, options, &Gate::new()).await
 }
@@ -46,14 +46,14 @@ async fn replayed(plant: &Plant, request: &ReplayRequest) -> Replayed {
 }
 
 /// A log of so many rows, and its story.
-async fn long(store: &FrailStore, rows: usize) -> Story {
+async fn long(store: &FaultyStore, rows: usize) -> Story {
     let mut story = Story::new(10);
     write(store, story.start()).await;
     grow(store, &mut story, rows - 3).await;
     story
 }
 
-async fn grow(store: &FrailStore, story: &mut Story, rows: usize) {
+async fn grow(store: &FaultyStore, story: &mut Story, rows: usize) {
     let mut left = rows;
     while left > 0 {
         let portion = left.min(1_000);
@@ -63,7 +63,7 @@ async fn grow(store: &FrailStore, story: &mut Story, rows: usize) {
 }
 
 /// What the engine folds of everything in the store, without pages and kept states.
-async fn folded(store: &FrailStore, id: ExecutionId, until: Until, limit: usize) -> ReplayState {
+async fn folded(store: &FaultyStore, id: ExecutionId, until: Until, limit: usize) -> ReplayState {
     let mut state = ReplayState::new(Scope {
         tenant_id: "default".into(),
         organization_id: "default".into(),
@@ -77,12 +77,12 @@ async fn folded(store: &FrailStore, id: ExecutionId, until: Until, limit: usize)
     state
 }
 
-async fn kept(store: &FrailStore, id: ExecutionId) -> Option<Snapshot> {
+async fn kept(store: &FaultyStore, id: ExecutionId) -> Option<Snapshot> {
     store.snapshot(&Tenant::default(), KEPT, &format!("execution/{id}/all")).await.unwrap()
 }
 
 /// Changes the kept state so that a fold from it can be told from any other.
-async fn mark(store: &FrailStore, id: ExecutionId) {
+async fn mark(store: &FaultyStore, id: ExecutionId) {
     let (tenant, name) = (Tenant::default(), format!("execution/{id}/all"));
     let found = kept(store, id).await.expect("a kept state");
     let mut body: Value = serde_json::from_str(&found.body).unwrap();
@@ -98,7 +98,7 @@ fn is_marked(replayed: &Replayed) -> bool {
 
 #[tokio::test]
 async fn an_execution_of_ours_fills_what_it_has() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, 2, &Gate::new()).await;
     let large = "  - step: make\n    tool: {kind: python, code: x, input: {text: '{{ \"x\" * 70000 }}', n: 7}}\n    \
                  next: {arcs: [{step: end}]}\n  - step: end\n    tool: {kind: noop}\n";
@@ -135,7 +135,7 @@ async fn an_execution_of_ours_fills_what_it_has() {
 
 #[tokio::test]
 async fn a_report_about_a_command_is_found_with_the_command() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
@@ -159,7 +159,7 @@ async fn a_report_about_a_command_is_found_with_the_command() {
 
 #[tokio::test]
 async fn every_cut_is_the_fold_of_what_is_before_it() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let story = long(&store, 12_345).await;
     let id = story.id();
@@ -186,7 +186,7 @@ async fn every_cut_is_the_fold_of_what_is_before_it() {
 
 #[tokio::test]
 async fn a_long_fold_is_kept_and_gone_on_from() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let mut story = long(&store, 9_999).await;
     let id = story.id();
@@ -221,7 +221,7 @@ async fn a_long_fold_is_kept_and_gone_on_from() {
 
 #[tokio::test]
 async fn a_kept_state_is_not_used_where_it_says_too_much() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let story = long(&store, 10_500).await;
     let id = story.id();
@@ -247,7 +247,7 @@ async fn a_kept_state_is_not_used_where_it_says_too_much() {
 
 #[tokio::test]
 async fn a_late_row_with_a_small_id_puts_a_kept_state_out_of_use() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let mut story = long(&store, 10_500).await;
     let id = story.id();
@@ -268,7 +268,7 @@ async fn a_late_row_with_a_small_id_puts_a_kept_state_out_of_use() {
 
 #[tokio::test]
 async fn a_kept_state_that_is_damaged_or_somebody_else_s_is_passed_over() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let story = long(&store, 10_500).await;
     let id = story.id();
@@ -300,7 +300,7 @@ async fn a_kept_state_that_is_damaged_or_somebody_else_s_is_passed_over() {
 /// A state may outlive its execution when both go at the same moment.
 #[tokio::test]
 async fn a_kept_state_of_an_execution_that_is_gone_is_not_used() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let id = long(&store, 10_500).await.id();
     replayed(&plant, &all_of(id)).await;
@@ -317,7 +317,7 @@ async fn a_kept_state_of_an_execution_that_is_gone_is_not_used() {
 
 #[tokio::test]
 async fn another_tenant_s_log_and_one_that_is_not_there_are_empty() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     write(&*store, Story::new(10).of("acme").start()).await;
     let id = ExecutionId::new(10);
@@ -338,7 +338,7 @@ async fn another_tenant_s_log_and_one_that_is_not_there_are_empty() {
 
 #[tokio::test]
 async fn the_life_of_a_subscription_replays_for_its_tenant_only() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let acme = Tenant::new("acme");
     let new = NewSubscription {
@@ -357,7 +357,7 @@ async fn the_life_of_a_subscription_replays_for_its_tenant_only() {
 
 #[tokio::test]
 async fn references_are_looked_up_once_and_what_is_missing_is_said() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let mut story = Story::new(10);
     let data = json!({"rows": [{"b": 1, "a": 2}, {}]});
@@ -460,7 +460,7 @@ async fn references_are_looked_up_once_and_what_is_missing_is_said() {
 
 #[tokio::test]
 async fn a_store_that_is_away_is_an_error() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let story = long(&store, 10).await;
     let replay: Replay = plant.control.replay.clone();

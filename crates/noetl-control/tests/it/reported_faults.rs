@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use noetl_control::{Control, Options};
 use noetl_model::{Event, Fact, Failure, FailureKind, Value};
 use noetl_store::{ExecutionStatus, MemoryStore, StoreClock, SystemClock};
-use noetl_testkit::{CommitFault, FrailStore, SimClock};
+use noetl_test_app::{CommitFault, FaultyStore, SimClock};
 use noetl_tools::{Call, Noop, Registry, Tool};
 
 use crate::own::register;
@@ -36,7 +36,7 @@ fn end(log: &[Event]) -> (Vec<String>, Option<Value>) {
 
 /// How [`WORK`] ends when nothing goes wrong.
 async fn undisturbed() -> (Vec<String>, Option<Value>) {
-    let (store, gate) = (Arc::new(FrailStore::default()), Gate::new());
+    let (store, gate) = (Arc::new(FaultyStore::default()), Gate::new());
     let plant = Plant::open(&store, 2, &gate).await;
     gate.open.add_permits(1);
     let id = plant.start(WORK).await;
@@ -51,7 +51,7 @@ fn expired(log: &[Event]) -> usize {
 }
 
 /// Opens a control plane as a supervisor does: again, until it starts.
-async fn supervised(store: &Arc<FrailStore>, gate: &Gate) -> Plant {
+async fn supervised(store: &Arc<FaultyStore>, gate: &Gate) -> Plant {
     for _ in 0..20 {
         let options = Options { slots: 2, ..Options::default() };
         match Control::open(options, store.clone(), Arc::new(SystemClock)).await {
@@ -72,7 +72,7 @@ async fn a_database_that_restarts_inside_the_recovery_loop() {
     for fault in [CommitFault::Refused, CommitFault::Lost, CommitFault::AnswerLost] {
         // Each commit of the recovery and of what follows it, and the database away from the start.
         for number in 0..=4 {
-            let (store, gate) = (Arc::new(FrailStore::default()), Gate::new());
+            let (store, gate) = (Arc::new(FaultyStore::default()), Gate::new());
             let first = Plant::open(&store, 2, &gate).await;
             let id = first.start(WORK).await;
             gate.begun(1).await;
@@ -92,10 +92,10 @@ async fn a_database_that_restarts_inside_the_recovery_loop() {
 }
 
 /// A store that processes share, whose leases go by a clock that is moved by hand.
-fn shared() -> (Arc<FrailStore>, Arc<SimClock>) {
+fn shared() -> (Arc<FaultyStore>, Arc<SimClock>) {
     let clock = Arc::new(SimClock::default());
     let store = MemoryStore::new().with_clock(StoreClock::new(clock.clone()));
-    let store = Arc::new(FrailStore::over(Arc::new(store)));
+    let store = Arc::new(FaultyStore::over(Arc::new(store)));
     store.set_shared();
     (store, clock)
 }
@@ -112,7 +112,7 @@ async fn two_recoverers_with_a_stale_read() {
     let one = Plant::open(&store, 2, &gate).await;
     let two = Plant::open(&store, 2, &gate).await;
     // Whatever one of them decides now is under way while the other decides on the same log.
-    store.hold_commits(true);
+    store.block_commits(true);
     let before = store.commits();
     for _ in 0..600 {
         if store.commits() >= before + 2 || expired(&one.log(id).await) > 0 {
@@ -120,7 +120,7 @@ async fn two_recoverers_with_a_stale_read() {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    store.hold_commits(false);
+    store.block_commits(false);
     gate.begun(1).await;
     // What the dead one ran may go on without it, and comes first.
     gate.open.add_permits(2);
@@ -171,7 +171,7 @@ impl Tool for Failing {
 async fn a_cancel_during_back_off() {
     const BACKING_OFF: &str = "  - step: a\n    tool: {kind: shell, command: x, spec: {policy: {rules: [\
         {when: \"{{ output.status == 'error' }}\", then: {do: retry, attempts: 5, delay: 3600}}]}}}\n";
-    let (store, failing) = (Arc::new(FrailStore::default()), Failing::default());
+    let (store, failing) = (Arc::new(FaultyStore::default()), Failing::default());
     let options = Options { slots: 1, ..Options::default() };
     let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
     let plant = Plant::equipped(control, Registry::default().with(Noop).with(failing.clone()));
@@ -192,7 +192,7 @@ async fn a_cancel_during_back_off() {
 
 /// A loop of calls, each with a loop inside, with so many slots: how it ends.
 async fn nested(slots: usize) -> (ExecutionStatus, Option<Value>) {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, slots, &Gate::new()).await;
     register(
         &plant,

@@ -4,7 +4,7 @@ use std::time::Duration;
 use noetl_control::{Control, Options, StartRequest};
 use noetl_model::{CommandId, CommandState, ExecutionId, Fact, Value};
 use noetl_store::{Commands as _, ExecutionStatus, LogQuery, LogStream, Logs as _, SystemClock};
-use noetl_testkit::FrailStore;
+use noetl_test_app::FaultyStore;
 
 use crate::plant::{Gate, Plant, count};
 
@@ -13,7 +13,7 @@ const HELD: &str = "  - {step: a, tool: {kind: shell, command: x}, next: {arcs: 
 
 #[tokio::test(start_paused = true)]
 async fn a_command_that_ran_when_the_process_ended_runs_again() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
     let id = plant.start(HELD).await;
@@ -36,7 +36,7 @@ async fn a_command_that_ran_when_the_process_ended_runs_again() {
 
 #[tokio::test(start_paused = true)]
 async fn commands_that_waited_for_a_slot_wait_again() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;
     let mut ids = Vec::new();
@@ -57,7 +57,7 @@ async fn commands_that_waited_for_a_slot_wait_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_start_that_is_told_not_to_resume_leaves_others_alone() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;
     let id = plant.start(HELD).await;
@@ -75,7 +75,7 @@ async fn a_start_that_is_told_not_to_resume_leaves_others_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_playbook_registered_again_does_not_change_what_runs() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 1, &gate).await;
     let id = plant.start(HELD).await;
@@ -93,7 +93,7 @@ async fn a_playbook_registered_again_does_not_change_what_runs() {
 
 #[tokio::test]
 async fn a_document_of_a_kind_nobody_knows_is_not_registered() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, 1, &Gate::new()).await;
     let register = |kind: &str, force| {
         let text = format!("kind: {kind}\nmetadata: {{name: x}}\nworkflow: []\n");
@@ -108,14 +108,14 @@ async fn a_document_of_a_kind_nobody_knows_is_not_registered() {
 }
 
 /// A store that says others share it.
-fn shared() -> Arc<FrailStore> {
-    let store = Arc::new(FrailStore::default());
+fn shared() -> Arc<FaultyStore> {
+    let store = Arc::new(FaultyStore::default());
     store.set_shared();
     store
 }
 
 /// The open commands: how each stands, and which try it is.
-async fn open(store: &FrailStore) -> Vec<(CommandState, u32)> {
+async fn open(store: &FaultyStore) -> Vec<(CommandState, u32)> {
     let rows = store.open_commands(CommandId::new(i64::MIN), 100).await.unwrap();
     rows.into_iter().map(|row| (row.state, row.attempt)).collect()
 }
@@ -164,7 +164,7 @@ async fn what_is_being_claimed_while_a_process_ends_is_handed_back() {
     let plant = Plant::open(&store, 2, &gate).await;
     let catalog = Some(plant.register(HELD).await);
     let before = store.commits();
-    store.hold_commits(true);
+    store.block_commits(true);
     let (control, tenant) = (plant.control.clone(), plant.tenant.clone());
     let started = tokio::spawn(async move {
         let request = StartRequest { catalog, ..StartRequest::default() };
@@ -175,7 +175,7 @@ async fn what_is_being_claimed_while_a_process_ends_is_handed_back() {
     }
     let closing = tokio::spawn(plant.close());
     tokio::time::sleep(Duration::from_secs(1)).await;
-    store.hold_commits(false);
+    store.block_commits(false);
     started.await.unwrap().unwrap();
     closing.await.unwrap();
     assert_eq!(open(&store).await, [(CommandState::Pending, 2)]);
@@ -208,14 +208,14 @@ async fn a_step_does_not_end_for_others_before_what_it_printed_is_kept() {
     let id = plant.start(ONCE).await;
     let local = plant.control.local.clone();
     let assignment = local.next().await.unwrap();
-    store.hold_lines(true);
+    store.block_lines(true);
     local.printer(id, assignment.command)(LogStream::Out, "done\n");
     let reported =
         tokio::spawn(async move { local.report(assignment, Ok(Value::Null).into()).await });
     tokio::time::sleep(Duration::from_secs(1)).await;
     let row = plant.control.executions.get(&plant.tenant, id).await.unwrap().unwrap();
     assert_eq!(row.status, ExecutionStatus::Running);
-    store.hold_lines(false);
+    store.block_lines(false);
     reported.await.unwrap();
     assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
     let query = LogQuery { command: None, after: 0, limit: 10 };

@@ -9,12 +9,12 @@ use noetl_store::{
     Append, Blobs, Cursors, Digest, Leases, MemoryStore, NewVariable, Policy, Retention,
     StoreClock, Transient, VariableKind, Window,
 };
-use noetl_testkit::{FrailStore, SimClock};
+use noetl_test_app::{FaultyStore, SimClock};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Something that a purge by the default policy removes.
-async fn leave_something_old(store: &FrailStore) {
+async fn leave_something_old(store: &FaultyStore) {
     let old = NewVariable {
         name: "old".into(),
         kind: VariableKind::UserDefined,
@@ -27,12 +27,12 @@ async fn leave_something_old(store: &FrailStore) {
     kept.unwrap();
 }
 
-async fn is_there(store: &FrailStore) -> bool {
+async fn is_there(store: &FaultyStore) -> bool {
     store.purge(&Policy::default(), true).await.unwrap().removed.variables > 0
 }
 
 /// Lets the purge come about, however long that takes.
-async fn gone(store: &FrailStore) {
+async fn gone(store: &FaultyStore) {
     let wait = async {
         while is_there(store).await {
             tokio::time::sleep(Duration::from_secs(60)).await;
@@ -42,7 +42,7 @@ async fn gone(store: &FrailStore) {
 }
 
 async fn open(
-    store: &Arc<FrailStore>,
+    store: &Arc<FaultyStore>,
     clock: &Arc<SimClock>,
     retention: Option<Policy>,
 ) -> Control {
@@ -52,7 +52,7 @@ async fn open(
 
 #[tokio::test(start_paused = true)]
 async fn what_is_old_goes_by_itself_once_a_day() {
-    let (store, clock) = (Arc::new(FrailStore::default()), Arc::new(SimClock::default()));
+    let (store, clock) = (Arc::new(FaultyStore::default()), Arc::new(SimClock::default()));
     leave_something_old(&store).await;
     let control = open(&store, &clock, Some(Policy::default())).await;
     gone(&store).await;
@@ -68,7 +68,7 @@ async fn what_is_old_goes_by_itself_once_a_day() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_does_not_make_it_more_often() {
-    let (store, clock) = (Arc::new(FrailStore::default()), Arc::new(SimClock::default()));
+    let (store, clock) = (Arc::new(FaultyStore::default()), Arc::new(SimClock::default()));
     leave_something_old(&store).await;
     let control = open(&store, &clock, Some(Policy::default())).await;
     gone(&store).await;
@@ -82,7 +82,7 @@ async fn a_restart_does_not_make_it_more_often() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_policy_everything_stays() {
-    let (store, clock) = (Arc::new(FrailStore::default()), Arc::new(SimClock::default()));
+    let (store, clock) = (Arc::new(FaultyStore::default()), Arc::new(SimClock::default()));
     leave_something_old(&store).await;
     let control = open(&store, &clock, None).await;
     tokio::time::sleep(3 * DAY).await;
@@ -92,7 +92,7 @@ async fn without_a_policy_everything_stays() {
 
 #[tokio::test(start_paused = true)]
 async fn while_another_process_does_it_this_one_does_not() {
-    let (store, clock) = (Arc::new(FrailStore::default()), Arc::new(SimClock::default()));
+    let (store, clock) = (Arc::new(FaultyStore::default()), Arc::new(SimClock::default()));
     leave_something_old(&store).await;
     let lease = store.acquire("retention", "another", 10 * DAY).await.unwrap().unwrap();
     let control = open(&store, &clock, Some(Policy::default())).await;
@@ -105,7 +105,7 @@ async fn while_another_process_does_it_this_one_does_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_was_away_is_purged_when_it_is_back() {
-    let (store, clock) = (Arc::new(FrailStore::default()), Arc::new(SimClock::default()));
+    let (store, clock) = (Arc::new(FaultyStore::default()), Arc::new(SimClock::default()));
     leave_something_old(&store).await;
     let control = open(&store, &clock, Some(Policy::default())).await;
     store.set_down(true);

@@ -9,7 +9,7 @@ use noetl_store::{
     ExecutionFilter, ExecutionRow, ExecutionStatus, MemoryStore, NewSchedule, ScheduleRow, Store,
     StoreClock,
 };
-use noetl_testkit::SimClock;
+use noetl_test_app::SimClock;
 use serde_json::json;
 
 const PLAYBOOK: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: job, path: jobs/a}\nworkflow:\n  - step: start\n    tool: {kind: shell, cmds: ['true']}\n";
@@ -34,7 +34,7 @@ fn at(text: &str) -> Timestamp {
 
 impl Place {
     async fn at(start: &str) -> Self {
-        let clock = Arc::new(SimClock::at(at(start)));
+        let clock = Arc::new(SimClock::starting_at(at(start)));
         let store = MemoryStore::new().with_clock(StoreClock::new(clock.clone()));
         let store: Arc<dyn Store> = Arc::new(store);
         let control = control(&store, &clock).await;

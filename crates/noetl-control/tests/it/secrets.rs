@@ -9,7 +9,7 @@ use noetl_control::{Asking, Control, CredentialRequest, EncryptionKey, Options, 
 use noetl_model::row::EventRow;
 use noetl_model::{ExecutionId, Fact, Failure, FailureKind, Map, Tenant, Value};
 use noetl_store::{ExecutionFilter, ExecutionStatus, SystemClock};
-use noetl_testkit::{Echo, FrailStore};
+use noetl_test_app::{Echo, FaultyStore};
 use noetl_tools::{Call, Noop, Registry, Secrets, Tool};
 use serde_json::json;
 
@@ -75,8 +75,8 @@ fn forms() -> Vec<String> {
     ]
 }
 
-async fn plant(tool: &Talkative) -> (Plant, Arc<FrailStore>) {
-    let store = Arc::new(FrailStore::default());
+async fn plant(tool: &Talkative) -> (Plant, Arc<FaultyStore>) {
+    let store = Arc::new(FaultyStore::default());
     let options = Options { encryption_key: Some(EncryptionKey::generate()), ..Options::default() };
     let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await.unwrap();
     let tools = Registry::default().with(Noop).with(Echo).with(Secrets).with(tool.clone());

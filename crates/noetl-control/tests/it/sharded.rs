@@ -8,7 +8,7 @@ use noetl_store::{
     BlobRefs, Commands, Digest, Due, EventLog, ExecutionFilter, ExecutionStatus, Executions,
     Outbox, Sharded, Store, StoreError,
 };
-use noetl_testkit::FrailStore;
+use noetl_test_app::FaultyStore;
 
 use crate::plant::{Gate, Plant, chain};
 
@@ -17,11 +17,11 @@ const SHARDS: usize = 3;
 /// A step that waits for the gate.
 const GATED: &str = "  - {step: s, tool: {kind: shell, cmds: [x]}}\n";
 
-fn stores() -> (Arc<FrailStore>, Vec<Arc<FrailStore>>) {
+fn stores() -> (Arc<FaultyStore>, Vec<Arc<FaultyStore>>) {
     (Arc::default(), (0..SHARDS).map(|_| Arc::default()).collect())
 }
 
-fn routed(cluster: &Arc<FrailStore>, shards: &[Arc<FrailStore>]) -> Sharded {
+fn routed(cluster: &Arc<FaultyStore>, shards: &[Arc<FaultyStore>]) -> Sharded {
     let named = shards.iter().enumerate().map(|(number, shard)| {
         let shard: Arc<dyn Store> = shard.clone();
         (format!("shard-{number}"), shard)

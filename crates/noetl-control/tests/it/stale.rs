@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use noetl_control::Options;
 use noetl_model::{ExecutionId, Fact};
 use noetl_store::{Append, Committed, EventLog, ExecutionStatus, Held, StoreError};
-use noetl_testkit::{FrailStore, Line};
+use noetl_test_app::{CallInterceptor, FaultyStore};
 use tokio::sync::watch;
 
 use crate::plant::{Gate, Plant, count};
@@ -18,7 +18,7 @@ const WORK: &str = "  - {step: a, tool: {kind: shell, command: x}}\n";
 
 /// Once this is armed, whoever has asked who is there gets no further commands until it is let go.
 struct Stale {
-    inner: Arc<FrailStore>,
+    inner: Arc<FaultyStore>,
     is_armed: AtomicBool,
     has_asked: AtomicBool,
     /// Whether somebody waits, and whether it is let go.
@@ -26,16 +26,16 @@ struct Stale {
 }
 
 impl Stale {
-    fn over(inner: &Arc<FrailStore>) -> (Arc<FrailStore>, Arc<Self>) {
-        let line = Arc::new(Self {
+    fn over(inner: &Arc<FaultyStore>) -> (Arc<FaultyStore>, Arc<Self>) {
+        let stale = Arc::new(Self {
             inner: inner.clone(),
             is_armed: AtomicBool::default(),
             has_asked: AtomicBool::default(),
             waits: watch::Sender::default(),
         });
-        let store = FrailStore::through(inner.clone(), line.clone());
+        let store = FaultyStore::with_interceptor(inner.clone(), stale.clone());
         store.set_shared();
-        (Arc::new(store), line)
+        (Arc::new(store), stale)
     }
 
     fn arm(&self) {
@@ -52,22 +52,22 @@ impl Stale {
 }
 
 #[async_trait]
-impl Line for Stale {
-    async fn asks(&self, what: &'static str) -> Result<(), StoreError> {
-        if what == "open_commands" && self.has_asked.load(Ordering::SeqCst) {
+impl CallInterceptor for Stale {
+    async fn before_call(&self, method: &'static str) -> Result<(), StoreError> {
+        if method == "open_commands" && self.has_asked.load(Ordering::SeqCst) {
             self.waits.send_modify(|(waits, _)| *waits = true);
             let _ = self.waits.subscribe().wait_for(|(_, goes)| *goes).await;
         }
         Ok(())
     }
 
-    async fn answered(
+    async fn after_call(
         &self,
-        what: &'static str,
+        method: &'static str,
         _: &mut (dyn Any + Send),
     ) -> Result<(), StoreError> {
         let is_armed = self.is_armed.load(Ordering::SeqCst);
-        self.has_asked.fetch_or(is_armed && what == "live", Ordering::SeqCst);
+        self.has_asked.fetch_or(is_armed && method == "live", Ordering::SeqCst);
         Ok(())
     }
 
@@ -92,7 +92,7 @@ async fn ends_undisturbed(plant: &Plant, id: ExecutionId) {
 
 #[tokio::test(start_paused = true)]
 async fn a_process_that_began_while_another_recovers_is_there() {
-    let (shared, gate) = (Arc::new(FrailStore::default()), Gate::new());
+    let (shared, gate) = (Arc::new(FaultyStore::default()), Gate::new());
     shared.set_shared();
     let busy = Plant::open(&shared, 1, &gate).await;
     let first = busy.start(WORK).await;
@@ -116,7 +116,7 @@ async fn a_process_that_began_while_another_recovers_is_there() {
 
 #[tokio::test(start_paused = true)]
 async fn a_process_that_began_while_another_looks_is_there() {
-    let (shared, gate) = (Arc::new(FrailStore::default()), Gate::new());
+    let (shared, gate) = (Arc::new(FaultyStore::default()), Gate::new());
     shared.set_shared();
     let (store, stale) = Stale::over(&shared);
     let options = Options { slots: 1, lease: Duration::from_secs(3), ..Options::default() };

@@ -6,7 +6,7 @@ use noetl_bus::{CommandBus, CommandReader, EventStream, MemoryStream, Message};
 use noetl_control::{SystemReaders, SystemReading};
 use noetl_model::{ExecutionId, Origin, Seq, Tenant, Value};
 use noetl_store::{MemoryStore, Snapshots};
-use noetl_testkit::FrailStore;
+use noetl_test_app::FaultyStore;
 use serde_json::json;
 
 use crate::plant::{Gate, Plant, chain};
@@ -56,7 +56,7 @@ async fn answered(bus: &MemoryStream, reader: &str) {
 
 #[tokio::test]
 async fn rows_from_elsewhere_are_kept_and_what_is_no_row_holds_up_nobody() {
-    let (store, bus) = (Arc::new(FrailStore::over(Arc::new(MemoryStore::new()))), bus());
+    let (store, bus) = (Arc::new(FaultyStore::over(Arc::new(MemoryStore::new()))), bus());
     let plant = Plant::open(&store, 1, &Gate::new()).await;
     let wrong = [json!("not json"), json!({"execution_id": 7}), json!([1])];
     publish(&bus, &wrong).await;
@@ -79,7 +79,7 @@ async fn rows_from_elsewhere_are_kept_and_what_is_no_row_holds_up_nobody() {
 
 #[tokio::test]
 async fn what_a_store_does_not_take_is_read_again() {
-    let (store, bus) = (Arc::new(FrailStore::over(Arc::new(MemoryStore::new()))), bus());
+    let (store, bus) = (Arc::new(FaultyStore::over(Arc::new(MemoryStore::new()))), bus());
     let plant = Plant::open(&store, 1, &Gate::new()).await;
     store.set_down(true);
     let reading = read(MATERIALIZE, &bus, &plant);
@@ -102,7 +102,7 @@ async fn what_a_store_does_not_take_is_read_again() {
 
 #[tokio::test]
 async fn snapshots_follow_what_comes_by() {
-    let (store, bus) = (Arc::new(FrailStore::over(Arc::new(MemoryStore::new()))), bus());
+    let (store, bus) = (Arc::new(FaultyStore::over(Arc::new(MemoryStore::new()))), bus());
     let plant = Plant::open(&store, 1, &Gate::new()).await;
     let id = plant.start(&chain(2)).await;
     plant.finished(id).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_control::{Options, StartRequest};
 use noetl_model::{Fact, Map, Value};
 use noetl_store::{BlobRefs, EventLog, ExecutionStatus, Snapshots};
-use noetl_testkit::FrailStore;
+use noetl_test_app::FaultyStore;
 
 use crate::plant::{Gate, Plant, count};
 
@@ -25,7 +25,7 @@ async fn start(plant: &Plant, workflow: &str, payload: Value) -> noetl_model::Ex
 
 #[tokio::test]
 async fn a_long_execution_has_a_snapshot_that_is_behind_nothing_but_its_tail() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, 1, &Gate::new()).await;
     let id = start(&plant, cycle(), serde_json::json!({"steps": 400})).await;
     let row = plant.finished(id).await;
@@ -50,7 +50,7 @@ async fn a_long_execution_has_a_snapshot_that_is_behind_nothing_but_its_tail() {
 /// With room for one state, every change of execution reads the other back.
 #[tokio::test]
 async fn executions_that_are_put_aside_go_on_where_they_were() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let options = Options { slots: 4, cache_bytes: 1, ..Options::default() };
     let plant = Plant::with(&store, options, &Gate::new()).await;
     let mut ids = Vec::new();
@@ -77,7 +77,7 @@ const LARGE: &str = "  - step: make\n    tool: {kind: python, code: x, input: {t
 #[tokio::test]
 async fn a_value_that_is_not_held_is_read_where_it_is_needed() {
     for cache_bytes in [1, 256 << 20] {
-        let store = Arc::new(FrailStore::default());
+        let store = Arc::new(FaultyStore::default());
         let options = Options { slots: 1, cache_bytes, ..Options::default() };
         let plant = Plant::with(&store, options, &Gate::new()).await;
         let id = plant.start(LARGE).await;
@@ -94,7 +94,7 @@ async fn a_value_that_is_not_held_is_read_where_it_is_needed() {
 
 #[tokio::test]
 async fn a_result_past_the_inline_limit_is_kept_by_reference_and_read_back() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = Plant::open(&store, 1, &Gate::new()).await;
     let id = plant.start(&LARGE.replace("5000", "90000")).await;
     let row = plant.finished(id).await;

@@ -4,21 +4,21 @@ use noetl_control::{Verified, verify};
 use noetl_model::{ExecutionId, Timestamp};
 use noetl_store::conformance::story::{Story, completed, done, imported, issued, said, write};
 use noetl_store::{ExecutionStatus, Policy, Retention, Window};
-use noetl_testkit::FrailStore;
+use noetl_test_app::FaultyStore;
 
 use crate::plant::{Gate, Plant, chain};
 
-async fn all(store: &FrailStore) -> Verified {
+async fn all(store: &FaultyStore) -> Verified {
     verify(store, ExecutionId::new(i64::MIN), 100).await.unwrap()
 }
 
-async fn messages(store: &FrailStore) -> Vec<String> {
+async fn messages(store: &FaultyStore) -> Vec<String> {
     all(store).await.problems.into_iter().map(|problem| problem.message).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_the_journal_wrote_fits_together() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let gate = Gate::new();
     let plant = Plant::open(&store, 2, &gate).await;
     let ended = plant.start(&chain(5)).await;
@@ -34,7 +34,7 @@ async fn what_the_journal_wrote_fits_together() {
 
 #[tokio::test]
 async fn executions_are_checked_in_pages() {
-    let store = FrailStore::default();
+    let store = FaultyStore::default();
     for id in [10, 11, 12] {
         write(&store, Story::new(id).start()).await;
     }
@@ -46,7 +46,7 @@ async fn executions_are_checked_in_pages() {
 
 #[tokio::test]
 async fn a_row_that_ended_without_its_log_is_found() {
-    let store = FrailStore::default();
+    let store = FaultyStore::default();
     let mut story = Story::new(10);
     write(&store, story.start()).await;
     story.row.status = ExecutionStatus::Failed;
@@ -64,7 +64,7 @@ async fn a_row_that_ended_without_its_log_is_found() {
 
 #[tokio::test]
 async fn another_end_in_the_row_than_in_the_log_is_found() {
-    let store = FrailStore::default();
+    let store = FaultyStore::default();
     let mut story = Story::new(10);
     write(&store, story.start()).await;
     let mut end = story.then(vec![completed(story.command_at(3)), done()]);
@@ -75,7 +75,7 @@ async fn another_end_in_the_row_than_in_the_log_is_found() {
 
 #[tokio::test]
 async fn what_retention_took_is_not_missed() {
-    let store = FrailStore::default();
+    let store = FaultyStore::default();
     let mut ended = Story::new(10);
     write(&store, ended.start()).await;
     write(&store, ended.then(vec![completed(ended.command_at(3)), done()])).await;

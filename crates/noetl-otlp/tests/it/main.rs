@@ -6,7 +6,7 @@ use std::time::Duration;
 use noetl_model::trace::{Span, SpanCounts, SpanId, SpanKind, SpanSink, Trace, TraceId};
 use noetl_model::{Timestamp, TraceContext};
 use noetl_otlp::{Settings, SettingsError, open};
-use noetl_testkit::{Answer, Collector, attribute};
+use noetl_test_services::{Collector, CollectorResponse, attribute};
 
 fn span(number: u64) -> Span {
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -36,7 +36,7 @@ fn counts(exported: u64, dropped: u64, failed: u64) -> SpanCounts {
 
 #[tokio::test]
 async fn a_span_arrives_whole() {
-    let mut collector = Collector::start(Answer::Well).await;
+    let mut collector = Collector::start(CollectorResponse::Success).await;
     let settings = Settings {
         headers: vec![("authorization".to_owned(), "Bearer t".to_owned())],
         resource: vec![("service.name".to_owned(), "noetl".to_owned())],
@@ -65,7 +65,7 @@ async fn a_span_arrives_whole() {
 
 #[tokio::test]
 async fn what_waits_is_sent_at_the_end_in_batches() {
-    let collector = Collector::start(Answer::Well).await;
+    let collector = Collector::start(CollectorResponse::Success).await;
     let settings =
         Settings { batch: 4, delay: Duration::from_secs(600), ..quick(&collector.endpoint) };
     let (sink, exporter) = open(settings).expect("an address");
@@ -83,16 +83,16 @@ async fn what_waits_is_sent_at_the_end_in_batches() {
 
 #[tokio::test]
 async fn what_there_is_no_room_for_is_counted_and_nobody_waits() {
-    let mut collector = Collector::start(Answer::Never).await;
+    let mut collector = Collector::start(CollectorResponse::Never).await;
     let timeout = Duration::from_secs(600);
     let settings = Settings { queue: 2, batch: 1, timeout, ..quick(&collector.endpoint) };
     let (sink, exporter) = open(settings).expect("an address");
     sink.offer(span(1));
     // The first is on its way; two more have room.
-    collector.asked(1).await;
+    collector.wait_for_requests(1).await;
     (2..=6).for_each(|number| sink.offer(span(number)));
     assert_eq!(sink.counts(), counts(0, 3, 0));
-    collector.answer(Answer::Well);
+    collector.set_response(CollectorResponse::Success);
     // The request under way is given up soon, and what waits is sent.
     exporter.close().await;
     assert_eq!(sink.counts(), counts(2, 3, 1));
@@ -101,11 +101,11 @@ async fn what_there_is_no_room_for_is_counted_and_nobody_waits() {
 
 #[tokio::test]
 async fn a_collector_that_comes_back_gets_what_it_missed() {
-    let mut collector = Collector::start(Answer::Status(503)).await;
+    let mut collector = Collector::start(CollectorResponse::Status(503)).await;
     let (sink, exporter) = open(quick(&collector.endpoint)).expect("an address");
     sink.offer(span(1));
-    collector.asked(1).await;
-    collector.answer(Answer::Well);
+    collector.wait_for_requests(1).await;
+    collector.set_response(CollectorResponse::Success);
     collector.spans_until(|_| true).await;
     exporter.close().await;
     assert_eq!(sink.counts(), counts(1, 0, 0));
@@ -115,18 +115,18 @@ async fn a_collector_that_comes_back_gets_what_it_missed() {
 #[tokio::test]
 async fn what_a_collector_does_not_want_is_not_sent_again() {
     for (answer, expected) in [
-        (Answer::Status(400), counts(0, 0, 1)),
-        (Answer::Status(302), counts(0, 0, 1)),
-        (Answer::Status(500), counts(0, 0, 1)),
-        (Answer::Rubbish, counts(1, 0, 0)),
-        (Answer::Partly(1), counts(0, 0, 1)),
-        (Answer::Partly(99), counts(0, 0, 1)),
-        (Answer::Partly(-7), counts(1, 0, 0)),
+        (CollectorResponse::Status(400), counts(0, 0, 1)),
+        (CollectorResponse::Status(302), counts(0, 0, 1)),
+        (CollectorResponse::Status(500), counts(0, 0, 1)),
+        (CollectorResponse::Garbage, counts(1, 0, 0)),
+        (CollectorResponse::PartialSuccess(1), counts(0, 0, 1)),
+        (CollectorResponse::PartialSuccess(99), counts(0, 0, 1)),
+        (CollectorResponse::PartialSuccess(-7), counts(1, 0, 0)),
     ] {
         let mut collector = Collector::start(answer).await;
         let (sink, exporter) = open(quick(&collector.endpoint)).expect("an address");
         sink.offer(span(1));
-        collector.asked(1).await;
+        collector.wait_for_requests(1).await;
         exporter.close().await;
         assert_eq!(sink.counts(), expected, "{answer:?}");
         collector.close().await;
@@ -135,7 +135,7 @@ async fn what_a_collector_does_not_want_is_not_sent_again() {
 
 #[tokio::test]
 async fn a_collector_that_is_not_there_costs_spans_alone() {
-    let gone = Collector::start(Answer::Well).await;
+    let gone = Collector::start(CollectorResponse::Success).await;
     let endpoint = gone.endpoint.clone();
     gone.close().await;
     let (sink, exporter) = open(quick(&endpoint)).expect("an address");
@@ -158,7 +158,7 @@ async fn settings_that_cannot_be_used_are_named() {
 
 #[tokio::test]
 async fn a_span_where_a_trace_begins_has_no_parent() {
-    let mut collector = Collector::start(Answer::Well).await;
+    let mut collector = Collector::start(CollectorResponse::Success).await;
     let (sink, exporter) = open(quick(&collector.endpoint)).expect("an address");
     let trace = Arc::new(Trace::new(TraceId::new(9), true));
     sink.offer(Span { trace, parent: None, error: None, ..span(3) });

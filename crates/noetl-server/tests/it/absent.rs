@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use noetl_control::{Role, TokenRequest};
 use noetl_model::Tenant;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::json;
 
 use crate::api::{get, post, shown};

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use reqwest::Method;
 use serde_json::Value;
 

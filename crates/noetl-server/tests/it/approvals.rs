@@ -5,7 +5,7 @@ use noetl_control::{Role, TokenRequest};
 use noetl_model::{ExecutionId, Tenant};
 use noetl_server::{Auth, Options};
 use noetl_store::ExecutionStatus;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::{Value, json};
 
 use crate::api::{get, post, register, report, started};

@@ -16,8 +16,7 @@ use noetl_server::{InternalToken, Options};
 use noetl_store::Store;
 use noetl_store_postgres::PostgresStore;
 use noetl_store_sqlite::SqliteStore;
-use noetl_testkit::TestApp;
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_app::{TestApp, migrated_database};
 use reqwest::{Client, Response};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -219,7 +218,7 @@ async fn group(tag: &str) {
 /// Postgres has limits of its own: what a row, an index or a number can hold. What reaches them has to
 /// be refused before.
 async fn group_on_postgres(tag: &str) {
-    let database = TestDatabase::migrated();
+    let database = migrated_database();
     let options = noetl_store_postgres::Options::new(&database.url()).expect("a URL");
     let store = PostgresStore::open(options).await.expect("a store");
     let mut world = World::on(Arc::new(store), None).await;

@@ -1,7 +1,7 @@
 //! Many starts with one request.
 
 use insta::assert_snapshot;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::{Value, json};
 
 use crate::api::{GREET, get, post};

@@ -1,7 +1,7 @@
 //! Containers that a worker started and did not wait for.
 
 use insta::assert_snapshot;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::{Value, json};
 
 use crate::api::{get, open_command, post, post_as_system, started, system_app};

@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 
 use crate::api::{GREET, post, register, shown};
 

@@ -1,6 +1,6 @@
 use futures::future::join_all;
 use insta::assert_snapshot;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::{Value, json};
 
 use crate::api::{get, open_command, post, started};

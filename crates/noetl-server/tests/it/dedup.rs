@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use noetl_model::{ExecutionId, SubscriptionId, Tenant, Timestamp};
 use noetl_store::{ExecutionFilter, Reserved, Subscriptions};
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::{Value, json};
 
 use crate::api::{GREET, post, register};

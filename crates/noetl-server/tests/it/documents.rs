@@ -1,7 +1,7 @@
 //! The catalog besides registering and reading: batches, checks, versions, removal, forms, suites.
 
 use insta::assert_snapshot;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -6,16 +6,16 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use noetl_model::ExecutionId;
 use noetl_store::{Digest, MemoryStore, StoreClock};
-use noetl_testkit::{FrailStore, SimClock, TestApp};
+use noetl_test_app::{FaultyStore, SimClock, TestApp};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::api::{TOKEN, ask, get, open_command, post, started};
 
-async fn app() -> (TestApp, Arc<SimClock>, Arc<FrailStore>) {
+async fn app() -> (TestApp, Arc<SimClock>, Arc<FaultyStore>) {
     let clock = Arc::new(SimClock::default());
     let store = MemoryStore::new().with_clock(StoreClock::new(clock.clone()));
-    let store = Arc::new(FrailStore::over(Arc::new(store)));
+    let store = Arc::new(FaultyStore::over(Arc::new(store)));
     let app = TestApp::builder().slots(0).store(store.clone()).internal_token(TOKEN);
     (app.start().await, clock, store)
 }

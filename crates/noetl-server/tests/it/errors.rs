@@ -1,6 +1,6 @@
 use insta::assert_snapshot;
 use noetl_server::Options;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use reqwest::Method;
 
 use crate::api::{ask, get, post};

@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::{Value, json};
 
 use crate::api::{GREET, finished, get, open_command, post, register, started};

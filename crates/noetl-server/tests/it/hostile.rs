@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use noetl_server::Options;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 

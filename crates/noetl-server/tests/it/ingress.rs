@@ -1,7 +1,7 @@
 //! What gateways read of listeners, on every store.
 
 use insta::assert_snapshot;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::{Value, json};
 
 use crate::api::{get, post, register, shown};

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use noetl_server::{InternalToken, Options};
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use reqwest::Method;
 
 use crate::api::{TOKEN, ask, get, post, post_as_system, system_app};

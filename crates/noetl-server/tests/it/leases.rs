@@ -7,7 +7,7 @@ use futures::future::join_all;
 use insta::assert_snapshot;
 use noetl_model::{Clock as _, ExecutionId, Tenant};
 use noetl_store::{MemoryStore, Runtimes, StoreClock};
-use noetl_testkit::{FrailStore, SimClock, TestApp};
+use noetl_test_app::{FaultyStore, SimClock, TestApp};
 use serde_json::{Value, json};
 
 use crate::api::{TOKEN, get, open_command, post, post_as_system, started};
@@ -16,7 +16,7 @@ use crate::api::{TOKEN, get, open_command, post, post_as_system, started};
 async fn app() -> (TestApp, Arc<SimClock>) {
     let clock = Arc::new(SimClock::default());
     let store = MemoryStore::new().with_clock(StoreClock::new(clock.clone()));
-    let store = Arc::new(FrailStore::over(Arc::new(store)));
+    let store = Arc::new(FaultyStore::over(Arc::new(store)));
     let app = TestApp::builder().slots(0).store(store).internal_token(TOKEN).start().await;
     (app, clock)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use noetl_control::Role;
 use noetl_server::{Auth, Options};
 use noetl_store_sqlite::SqliteStore;
-use noetl_testkit::{SimClock, TestApp};
+use noetl_test_app::{SimClock, TestApp};
 use reqwest::Response;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -26,7 +26,7 @@ async fn with_quotas(quotas: &str, slots: usize) -> (TestApp, Database, TempDir)
     (app, Database::open(&file), directory)
 }
 
-fn on_file(file: &Path) -> noetl_testkit::TestAppBuilder {
+fn on_file(file: &Path) -> noetl_test_app::TestAppBuilder {
     let store = SqliteStore::open(noetl_store_sqlite::Options::file(file)).expect("a store");
     TestApp::builder().over(Arc::new(store)).encryption_key(key())
 }

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use noetl_control::LogStream;
 use noetl_model::{CommandId, ExecutionId};
 use noetl_store::LogQuery;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use noetl_tools::{Options, Registry, Shell};
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
 use noetl_server::Options;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 
 use crate::api::{get, post, post_as_system, started, system_app};
 

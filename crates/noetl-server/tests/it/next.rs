@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use noetl_model::ExecutionId;
 use noetl_store::{MemoryStore, StoreClock};
-use noetl_testkit::{SimClock, TestApp};
+use noetl_test_app::{SimClock, TestApp};
 use serde_json::{Value, json};
 
 use crate::api::{open_command, post, started};

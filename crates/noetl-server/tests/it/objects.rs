@@ -1,7 +1,7 @@
 //! Objects, modules and cells, on every store.
 
 use insta::assert_snapshot;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use reqwest::Method;
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use noetl_control::{Role, TokenRequest};
 use noetl_model::Tenant;
 use noetl_server::{Auth, Oidc, OidcSettings, Options};
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -22,10 +22,8 @@ struct Provider {
 }
 
 impl Provider {
-    #[expect(clippy::print_stdout, reason = "a test that did not run says why")]
     async fn start() -> Option<Self> {
-        if std::env::var_os("NOETL_TEST_SERVICES").is_some_and(|value| value == "off") {
-            println!("skipped: NOETL_TEST_SERVICES=off, so no identity provider is started");
+        if noetl_test_services::services_off("OpenID Connect provider") {
             return None;
         }
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/services/oidc.sh");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_model::{ExecutionId, Tenant, Timestamp};
 use noetl_server::{Auth, InternalToken, Options};
 use noetl_store_sqlite::SqliteStore;
-use noetl_testkit::{TestApp, TestAppBuilder};
+use noetl_test_app::{TestApp, TestAppBuilder};
 use serde_json::{Value, json};
 
 use crate::api::{TOKEN, post};

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use noetl_control::{Role, TokenRequest};
 use noetl_model::Tenant;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::{Value, json};
 
 use crate::api::{GREET, get, post};

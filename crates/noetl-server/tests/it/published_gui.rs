@@ -1,7 +1,7 @@
 //! The calls of the published web page, in the shape its browser sends them, and every field it
 //! shows.
 
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noetl_server::{InternalToken, Options};
 use noetl_store::OutboxOptions;
 use noetl_store_sqlite::SqliteStore;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use reqwest::Method;
 use serde_json::{Value, json};
 

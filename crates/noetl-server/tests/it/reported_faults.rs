@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use noetl_model::ExecutionId;
 use noetl_store::{MemoryStore, StoreClock};
-use noetl_testkit::{FrailStore, SimClock, TestApp};
+use noetl_test_app::{FaultyStore, SimClock, TestApp};
 use serde_json::{Value, json};
 
 use crate::api::{get, post, started};
@@ -16,7 +16,7 @@ use crate::api::{get, post, started};
 async fn app() -> (TestApp, Arc<SimClock>) {
     let clock = Arc::new(SimClock::default());
     let store = MemoryStore::new().with_clock(StoreClock::new(clock.clone()));
-    let store = Arc::new(FrailStore::over(Arc::new(store)));
+    let store = Arc::new(FaultyStore::over(Arc::new(store)));
     (TestApp::builder().slots(0).store(store).start().await, clock)
 }
 

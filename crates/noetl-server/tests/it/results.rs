@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use noetl_store::Blobs as _;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use noetl_control::{Role, TokenRequest};
 use noetl_model::Tenant;
 use noetl_server::{Auth, Options};
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::{Value, json};
 
 use crate::api::{get, post, register};

@@ -8,8 +8,7 @@ use noetl_control::{Control, Options, ScheduleWanted};
 use noetl_model::{ExecutionId, ScheduleId, Tenant, Timestamp};
 use noetl_store::{ExecutionFilter, Store, SystemClock};
 use noetl_store_postgres::PostgresStore;
-use noetl_testkit::TestApp;
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_app::{TestApp, migrated_database};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -191,7 +190,7 @@ async fn runs(store: &dyn Store, id: ScheduleId) -> Vec<ExecutionId> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn control_planes_that_are_killed_start_every_tick_once_on_one_postgres() {
-    let database = TestDatabase::migrated();
+    let database = migrated_database();
     let mut controls = Vec::new();
     let mut stores: Vec<Arc<dyn Store>> = Vec::new();
     for _ in 0..2 {

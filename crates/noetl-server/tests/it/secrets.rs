@@ -10,7 +10,7 @@ use noetl_control::{EncryptionKey, Role, TokenRequest};
 use noetl_model::{RuntimeId, Tenant};
 use noetl_server::{Auth, Options};
 use noetl_store::{NewRuntime, RuntimeKind, Store};
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -389,7 +389,7 @@ async fn no_other_route_shows_a_secret() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_encryption_key_is_changed_while_everything_can_be_read() {
-    let store = std::sync::Arc::new(noetl_testkit::FrailStore::default());
+    let store = std::sync::Arc::new(noetl_test_app::FaultyStore::default());
     let app = TestApp::builder().slots(0).store(store.clone()).encryption_key(key()).start().await;
     for name in ["a", "b", "c"] {
         keep(&app, name).await;
@@ -464,7 +464,7 @@ async fn the_encryption_key_is_changed_while_everything_can_be_read() {
 
 #[tokio::test]
 async fn what_neither_key_opens_is_named_and_left_alone() {
-    let store = std::sync::Arc::new(noetl_testkit::FrailStore::default());
+    let store = std::sync::Arc::new(noetl_test_app::FaultyStore::default());
     let lost = EncryptionKey::generate();
     let app = TestApp::builder().slots(0).store(store.clone()).encryption_key(lost).start().await;
     keep(&app, "lost").await;

@@ -7,8 +7,7 @@ use noetl_server::{InternalToken, Options};
 use noetl_store::Store;
 use noetl_store_postgres::PostgresStore;
 use noetl_store_sqlite::SqliteStore;
-use noetl_testkit::postgres::TestDatabase;
-use noetl_testkit::{TestApp, TestAppBuilder};
+use noetl_test_app::{TestApp, TestAppBuilder, migrated_database};
 
 /// A key for tests.
 pub(crate) fn key() -> EncryptionKey {
@@ -38,7 +37,7 @@ pub(crate) async fn on_every_store(test: impl AsyncFn(&TestApp)) {
     let directory = tempfile::TempDir::new().expect("a directory");
     let options = noetl_store_sqlite::Options::file(directory.path().join("noetl.db"));
     on(Arc::new(SqliteStore::open(options).expect("a store")), &test).await;
-    let database = TestDatabase::migrated();
+    let database = migrated_database();
     let options = noetl_store_postgres::Options::new(&database.url()).expect("a URL");
     on(Arc::new(PostgresStore::open(options).await.expect("a store")), &test).await;
 }

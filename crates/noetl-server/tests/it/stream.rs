@@ -1,4 +1,4 @@
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 
 use crate::api::{finished, get, post, report, started};
 

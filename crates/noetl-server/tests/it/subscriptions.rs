@@ -1,7 +1,7 @@
 //! Subscriptions over HTTP, on every store.
 
 use insta::assert_snapshot;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::{Value, json};
 
 use crate::api::{GREET, ask, get, http, post, register, shown, started};

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use noetl_control::Role;
 use noetl_server::{Auth, InternalToken, Options};
 use noetl_store_sqlite::SqliteStore;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use reqwest::Method;
 use serde_json::Value;
 use tempfile::TempDir;

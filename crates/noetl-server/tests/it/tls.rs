@@ -1,7 +1,7 @@
 //! Connections over TLS, with and without certificates of clients.
 
 use noetl_server::{App, Options, Tls, TlsError};
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;

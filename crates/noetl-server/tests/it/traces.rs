@@ -9,7 +9,8 @@ use noetl_control::Traces;
 use noetl_model::trace::{Sampler, SpanSink as _};
 use noetl_model::{ExecutionId, Tenant};
 use noetl_otlp::{Exporter, Otlp, Settings};
-use noetl_testkit::{Answer, Collector, Echo, Noop, TestApp, attribute};
+use noetl_test_app::{Echo, Noop, TestApp};
+use noetl_test_services::{Collector, CollectorResponse, attribute};
 use noetl_tools::{Http, Registry};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -77,7 +78,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn one_trace_goes_from_the_caller_through_everything() {
-    let mut collector = Collector::start(Answer::Well).await;
+    let mut collector = Collector::start(CollectorResponse::Success).await;
     let (app, _, exporter) = recording(&collector.endpoint).await;
     let (url, mut asked) = far_side().await;
     register(&app, GREET).await;
@@ -139,7 +140,9 @@ workflow:
 
 #[tokio::test]
 async fn a_collector_that_is_away_slow_or_mad_changes_nothing() {
-    for answer in [Answer::Status(500), Answer::Rubbish, Answer::Never] {
+    for answer in
+        [CollectorResponse::Status(500), CollectorResponse::Garbage, CollectorResponse::Never]
+    {
         let collector = Collector::start(answer).await;
         let endpoint = collector.endpoint.clone();
         let (app, sink, exporter) = recording(&endpoint).await;
@@ -150,7 +153,7 @@ async fn a_collector_that_is_away_slow_or_mad_changes_nothing() {
         exporter.close().await;
         let counts = sink.counts();
         let lost = counts.failed + counts.dropped;
-        assert_eq!(lost == 0, answer == Answer::Rubbish, "{answer:?}: {counts:?}");
+        assert_eq!(lost == 0, answer == CollectorResponse::Garbage, "{answer:?}: {counts:?}");
         collector.close().await;
     }
 }
@@ -264,7 +267,7 @@ async fn what_is_run_again_belongs_to_whoever_asks_for_it() {
 
 #[tokio::test]
 async fn nothing_is_told_of_a_trace_that_its_caller_does_not_record() {
-    let mut collector = Collector::start(Answer::Well).await;
+    let mut collector = Collector::start(CollectorResponse::Success).await;
     let (app, _, exporter) = recording(&collector.endpoint).await;
     register(&app, GREET).await;
     let unsampled = PARENT.replace("-01", "-00");

@@ -1,7 +1,7 @@
 //! The web UI as browsers get it.
 
 use noetl_server::{Options, Site, SiteFile};
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use reqwest::Method;
 
 use crate::api::{Ask, ask, get};

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hmac::{Hmac, Mac as _};
 use insta::assert_snapshot;
-use noetl_testkit::{SimClock, TestApp};
+use noetl_test_app::{SimClock, TestApp};
 use serde_json::{Value, json};
 use sha2::Sha256;
 

@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::json;
 
 use crate::api::{finished, get, post, register, report, started};

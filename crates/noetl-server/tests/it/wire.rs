@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::Value;
 
 use crate::api::get;

@@ -35,7 +35,7 @@ async fn messages_become_executions_one_to_one_through_pauses_and_kills() {
     let stage = Stage::with_stream().await;
     let nats = stage.nats.context().await;
     // What a killed runtime held comes again soon.
-    stage.nats.make_consumer("ORDERS", CONSUMER, Duration::from_secs(2)).await;
+    stage.nats.create_consumer("ORDERS", CONSUMER, Duration::from_secs(2)).await;
     let more = "  dedup: {enabled: true, window_secs: 86400}\n  runtime: {batch: 20}\n  \
                 limits: {max_in_flight: 40}\n";
     stage.document("sub/orders", more).await;

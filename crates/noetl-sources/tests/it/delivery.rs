@@ -171,8 +171,8 @@ async fn a_message_of_ten_megabytes_is_kept_aside_whole() {
     let config = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(config.path(), "max_payload: 16MB\n").unwrap();
     let path = config.path().to_str().unwrap().to_owned();
-    let nats = noetl_testkit::nats::TestNats::start_with(&["--config", &path]);
-    let stage = Stage::with(nats, noetl_testkit::TestApp::start(4).await).await;
+    let nats = noetl_test_services::nats::TestNats::start_with(&["--config", &path]);
+    let stage = Stage::with(nats, noetl_test_app::TestApp::start(4).await).await;
     stage.make_stream().await;
     stage.document("sub/orders", DEDUP).await;
     let id = stage.subscribe("sub/orders").await;
@@ -199,8 +199,8 @@ async fn a_larger_message_is_dispatched_where_the_document_allows_it() {
     let config = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(config.path(), "max_payload: 32MB\n").unwrap();
     let path = config.path().to_str().unwrap().to_owned();
-    let nats = noetl_testkit::nats::TestNats::start_with(&["--config", &path]);
-    let stage = Stage::with(nats, noetl_testkit::TestApp::start(4).await).await;
+    let nats = noetl_test_services::nats::TestNats::start_with(&["--config", &path]);
+    let stage = Stage::with(nats, noetl_test_app::TestApp::start(4).await).await;
     stage.make_stream().await;
     stage.document("sub/orders", "  limits: {max_message_bytes: 11000000}\n").await;
     let id = stage.subscribe("sub/orders").await;

@@ -9,7 +9,7 @@ use noetl_model::row::EventRow;
 use noetl_model::{ExecutionId, SubscriptionId, Tenant, Value};
 use noetl_sources::{Local, Options, Plane, Remote, Runtime, Sources};
 use noetl_store::{ExecutionFilter, SubscriptionAction, SubscriptionState};
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 
 /// How often, and how long apart, it is looked whether something has come about.
 const LOOKS: u32 = 3000;

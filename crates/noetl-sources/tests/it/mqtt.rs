@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use noetl_sources::SourceError;
-use noetl_testkit::service::TestService;
+use noetl_test_services::service::TestService;
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::PublishProperties;
 use rumqttc::v5::{AsyncClient, Event, Incoming, MqttOptions};
@@ -78,7 +78,7 @@ macro_rules! venue {
             }
 
             fn start(&mut self) {
-                self.0.0.start_again();
+                self.0.0.restart();
             }
         }
     };

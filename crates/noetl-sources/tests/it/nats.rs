@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use noetl_testkit::nats::TestNats;
+use noetl_test_services::nats::TestNats;
 
 use crate::suite::{Venue, suite};
 
@@ -36,8 +36,8 @@ impl Venue for Stream {
 
     async fn new(_alone: bool) -> Option<Self> {
         let server = Server::begin();
-        server.nats.make_stream("ORDERS", "orders.>").await;
-        server.nats.make_consumer("ORDERS", "c", Duration::from_secs(1)).await;
+        server.nats.create_stream("ORDERS", "orders.>").await;
+        server.nats.create_consumer("ORDERS", "c", Duration::from_secs(1)).await;
         Some(Self(server))
     }
 
@@ -57,7 +57,7 @@ impl Venue for Stream {
     }
 
     fn start(&mut self) {
-        self.0.nats.start_again();
+        self.0.nats.restart();
     }
 }
 
@@ -84,7 +84,7 @@ impl Venue for Subject {
     }
 
     fn start(&mut self) {
-        self.0.nats.start_again();
+        self.0.nats.restart();
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use noetl_sources::SourceError;
-use noetl_testkit::postgres::{TestDatabase, TestServer};
+use noetl_test_services::postgres::{TestDatabase, TestServer};
 use tokio_postgres::{Client, NoTls};
 
 use crate::suite::{Venue, fetched, open, suite};
@@ -60,7 +60,7 @@ impl At {
 
     fn start(&mut self) {
         if let Self::Alone(server) = self {
-            server.start_again();
+            server.restart();
         }
     }
 }

@@ -238,14 +238,13 @@ impl Venue for Service {
 
 suite!(pulled_messages, Service);
 
-/// A key as it stands in a key file; none, with a printed reason, where nobody can make one.
-#[expect(clippy::print_stdout, reason = "who runs the test should know that it was left out")]
+/// Returns a new private key in PEM form, or `None` and records the skip without openssl.
 fn made_key() -> Option<String> {
     let options = ["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
     match std::process::Command::new("openssl").args(options).output() {
         Ok(made) if made.status.success() => Some(String::from_utf8(made.stdout).unwrap()),
         _ => {
-            println!("skipped: no openssl to make a key with");
+            noetl_test_services::missing("openssl", "apt-get install openssl");
             None
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use noetl_sources::SourceError;
-use noetl_testkit::service::TestService;
+use noetl_test_services::service::TestService;
 use redis::aio::MultiplexedConnection;
 
 use crate::suite::{Venue, fetched, open, suite};
@@ -57,7 +57,7 @@ impl Venue for Stream {
     }
 
     fn start(&mut self) {
-        self.0.start_again();
+        self.0.restart();
     }
 }
 

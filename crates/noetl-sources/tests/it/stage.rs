@@ -5,8 +5,8 @@ use std::ops::Deref;
 use async_nats::HeaderMap;
 use async_nats::jetstream::Context;
 use noetl_sources::Runtime;
-use noetl_testkit::TestApp;
-use noetl_testkit::nats::TestNats;
+use noetl_test_app::TestApp;
+use noetl_test_services::nats::TestNats;
 
 use crate::hall::Hall;
 pub(crate) use crate::hall::{options, until};
@@ -44,7 +44,7 @@ impl Stage {
     }
 
     pub(crate) async fn make_stream(&self) {
-        self.nats.make_stream("ORDERS", "orders.>").await;
+        self.nats.create_stream("ORDERS", "orders.>").await;
     }
 
     /// Registers a document with these further keys of its `spec`.
@@ -68,7 +68,7 @@ impl Stage {
 
     /// How much waits at a consumer, what was handed out included.
     pub(crate) async fn waiting(&self, consumer: &str) -> u64 {
-        self.nats.waiting("ORDERS", consumer).await
+        self.nats.unacked("ORDERS", consumer).await
     }
 
     pub(crate) async fn close(self, runtimes: impl IntoIterator<Item = Runtime>) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use noetl_fence::Fence;
 use noetl_playbook::check_subscription;
 use noetl_sources::{Delivery, Source, SourceError, Sources};
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::json;
 
 use crate::hall::{Hall, until};

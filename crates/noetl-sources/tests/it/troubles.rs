@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use noetl_store::SubscriptionState;
-use noetl_testkit::TestApp;
-use noetl_testkit::nats::TestNats;
+use noetl_test_app::TestApp;
+use noetl_test_services::nats::TestNats;
 
 use crate::stage::{CONSUMER, Stage, message_id, publish, until};
 
@@ -19,13 +19,13 @@ async fn hears(stage: &Stage, id: noetl_model::SubscriptionId, event: &str, coun
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_that_is_not_there_at_the_start_is_waited_for() {
-    let mut stage = Stage::with(TestNats::absent(), TestApp::start(4).await).await;
+    let mut stage = Stage::with(TestNats::stopped(), TestApp::start(4).await).await;
     stage.document("sub/orders", DEDUP).await;
     let id = stage.subscribe("sub/orders").await;
     let runtime = stage.runtime();
     hears(&stage, id, "subscription.source.unavailable", 1).await;
     assert_eq!(stage.state(id).await, SubscriptionState::Active);
-    stage.nats.start_again();
+    stage.nats.restart();
     stage.make_stream().await;
     stage.publish(5).await;
     stage.started(id, 5).await;
@@ -36,7 +36,7 @@ async fn a_source_that_is_not_there_at_the_start_is_waited_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_that_goes_away_in_the_middle_loses_and_repeats_nothing() {
     let mut stage = Stage::with_stream().await;
-    stage.nats.make_consumer("ORDERS", CONSUMER, Duration::from_secs(2)).await;
+    stage.nats.create_consumer("ORDERS", CONSUMER, Duration::from_secs(2)).await;
     stage.document("sub/orders", DEDUP).await;
     let id = stage.subscribe("sub/orders").await;
     let runtime = stage.runtime();
@@ -44,7 +44,7 @@ async fn a_source_that_goes_away_in_the_middle_loses_and_repeats_nothing() {
     stage.started(id, 50).await;
     stage.nats.kill();
     hears(&stage, id, "subscription.source.unavailable", 1).await;
-    stage.nats.start_again();
+    stage.nats.restart();
     publish(&stage.nats.context().await, 200..300).await;
     stage.started(id, 300).await;
     hears(&stage, id, "subscription.source.connected", 2).await;

@@ -1,16 +1,13 @@
 //! A database that another NoETL made is taken over with everything in it.
 
-use std::sync::Arc;
-
-use noetl_control::{Control, Options as ControlOptions, StartRequest};
 use noetl_model::{EventId, ExecutionId, Fact, Seq, Tenant};
 use noetl_store::conformance::{Subject, outbox_on, twin};
 use noetl_store::{
-    Commands, Credentials, Cursors, EventLog, ExecutionFilter, ExecutionStatus, Executions,
-    MemoryStore, Stamp, SubscriptionAction, SubscriptionState, Subscriptions, SystemClock,
+    Credentials, Cursors, EventLog, ExecutionFilter, ExecutionStatus, Executions, MemoryStore,
+    Stamp, SubscriptionAction, SubscriptionState, Subscriptions,
 };
 use noetl_store_postgres::{Options, PostgresStore};
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::postgres::TestDatabase;
 
 const ENDED: i64 = 280_000_000_000_000_001;
 const ENDED_TWICE: i64 = 280_000_000_000_000_002;
@@ -67,50 +64,6 @@ async fn its_executions_are_listed_and_their_logs_read() {
     assert_eq!(tail.len(), 1, "places stay once they are given");
     let found = store.find_event(ExecutionId::new(UNFINISHED), EventId::new(ids[1])).await;
     assert_eq!(found.expect("a read"), Some(Seq(2)));
-}
-
-#[tokio::test]
-async fn what_it_had_unfinished_is_never_driven() {
-    let database = old_database();
-    let store = Arc::new(adopt(&database).await);
-    let unfinished = store.unfinished(ExecutionId::new(i64::MIN), 10).await.expect("a list");
-    assert!(unfinished.is_empty());
-    let open = store.open_commands(noetl_model::CommandId::new(i64::MIN), 10).await;
-    assert!(open.expect("a list").is_empty());
-    let control =
-        Control::open(ControlOptions::default(), store.clone(), Arc::new(SystemClock)).await;
-    let control = control.expect("a control plane");
-    assert_eq!(control.resumed, 0);
-    let cancelled =
-        control.executions.cancel(&Tenant::default(), ExecutionId::new(UNFINISHED), None).await;
-    assert!(cancelled.is_err());
-    control.close().await;
-    assert_eq!(database.psql("select count(*) from noetl.event"), "13", "nothing was added");
-}
-
-#[tokio::test]
-async fn new_executions_run_in_it() {
-    let database = old_database();
-    let store = Arc::new(adopt(&database).await);
-    let control =
-        Control::open(ControlOptions::default(), store.clone(), Arc::new(SystemClock)).await;
-    let control = Arc::new(control.expect("a control plane"));
-    let worker = noetl_testkit::worker(&control);
-    let tenant = Tenant::default();
-    let text = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: n, path: old/etl}\nworkflow:\n  \
-                - {step: a, tool: {kind: noop, result: \"a\\0b\"}, next: {arcs: [{step: b}]}}\n  \
-                - {step: b, tool: {kind: noop}}\n";
-    let registered = control.catalog.register(&tenant, text.into(), "playbook", false).await;
-    let (entry, _) = registered.expect("a playbook");
-    assert_eq!(entry.version, 3, "after the versions it had");
-    let request = StartRequest { catalog: Some(entry.id), ..StartRequest::default() };
-    let id = control.executions.start(&tenant, request).await.expect("a start").execution;
-    let ended = control.executions.finished(&tenant, id).await.expect("a read").expect("a row");
-    assert_eq!(ended.status, ExecutionStatus::Completed, "{:?}", ended.error);
-    crate::verify::verify(&database, &*store, id).await;
-    control.drain();
-    worker.await.expect("a worker that ends");
-    control.close().await;
 }
 
 #[tokio::test]

@@ -3,10 +3,9 @@
 use noetl_store::conformance::{Subject, outbox_on, twin};
 use noetl_store::{MemoryStore, conformance_suite};
 use noetl_store_postgres::{Options, PostgresStore};
-use noetl_testkit::postgres::TestDatabase;
 
 async fn subject() -> Subject {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let options = Options::new(&database.url()).expect("a URL").outbox(outbox_on());
     let store = PostgresStore::open(options).await.expect("a new store");
     Subject::keeping(store, database)

@@ -3,7 +3,7 @@
 use noetl_model::Value;
 use noetl_store::{Database, Sql, SqlError};
 use noetl_store_postgres::{Options, PostgresStore};
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::postgres::TestDatabase;
 use serde_json::json;
 
 async fn open(database: &TestDatabase) -> PostgresStore {

@@ -11,7 +11,7 @@ use noetl_store::{
     ResultStore, ResultSummary, Sealed, Transient, VariableKind, collect,
 };
 use noetl_store_postgres::{Options, PostgresStore};
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::postgres::TestDatabase;
 use serde_json::json;
 
 async fn open(database: &TestDatabase) -> Arc<PostgresStore> {
@@ -65,7 +65,7 @@ fn result(id: i64, data: serde_json::Value) -> NewResult {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_use_of_two_stores_is_counted() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let (one, other) = (open(&database).await, open(&database).await);
     let (tenant, execution) = (Tenant::default(), ExecutionId::new(1));
     one.put_keychain_entry(&tenant, entry("k")).await.expect("an entry");
@@ -89,7 +89,7 @@ async fn every_use_of_two_stores_is_counted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn callers_that_put_the_same_variables_in_any_order_all_succeed() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let store = open(&database).await;
     let execution = ExecutionId::new(1);
     let names: Vec<String> = (0..40).map(|number| format!("v{number}")).collect();
@@ -110,7 +110,7 @@ async fn callers_that_put_the_same_variables_in_any_order_all_succeed() {
 
 #[tokio::test]
 async fn a_character_that_jsonb_refuses_is_kept() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let store = open(&database).await;
     let (tenant, execution) = (Tenant::default(), ExecutionId::new(1));
     let value = json!({"text": "a\0b"});
@@ -126,7 +126,7 @@ async fn a_character_that_jsonb_refuses_is_kept() {
 
 #[tokio::test]
 async fn a_time_without_end_is_no_error() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let store = open(&database).await;
     let tenant = Tenant::default();
     for (key, micros, is_given) in [("late", i64::MAX, true), ("early", i64::MIN, false)] {
@@ -145,7 +145,7 @@ async fn a_time_without_end_is_no_error() {
 
 #[tokio::test]
 async fn damaged_content_is_noticed_and_made_whole_by_the_next_put() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let store = open(&database).await;
     let bytes = vec![7; 100_000];
     let blob = store.put_blob(bytes.clone(), "text/plain").await.expect("content");
@@ -158,7 +158,7 @@ async fn damaged_content_is_noticed_and_made_whole_by_the_next_put() {
 
 #[tokio::test]
 async fn rows_that_make_no_sense_are_refused() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let store = open(&database).await;
     let pool = sqlx::postgres::PgPool::connect(&database.url()).await.expect("a connection");
     for (constraint, sql) in [

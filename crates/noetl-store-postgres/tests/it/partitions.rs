@@ -2,7 +2,7 @@
 
 use noetl_store::retention::{Policy, Retention, Window};
 use noetl_store_postgres::{Options, PostgresStore};
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::postgres::TestDatabase;
 
 async fn open(database: &TestDatabase) -> PostgresStore {
     let options = Options::new(&database.url()).expect("a URL");

@@ -1,11 +1,9 @@
 //! Behind a proxy that pools by transaction: no two statements meet the same connection.
 
 use noetl_store::conformance::{Subject, outbox_on, twin};
-use noetl_store::{EventLog, MemoryStore, conformance_suite};
+use noetl_store::{MemoryStore, conformance_suite};
 use noetl_store_postgres::{Options, PostgresStore};
-use noetl_testkit::postgres::TestDatabase;
-
-use crate::faults::plane::Plane;
+use noetl_test_services::postgres::TestDatabase;
 
 /// `None` where there is no such proxy.
 fn options(database: &TestDatabase) -> Option<Options> {
@@ -31,20 +29,4 @@ async fn random_histories_read_the_same_as_in_memory() {
         let memory = Subject::new(MemoryStore::new().with_outbox(outbox_on()));
         twin::compare(seed, 60, memory.store(), pooled.store()).await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn executions_run_and_others_are_heard_past_the_proxy() {
-    let database = TestDatabase::new();
-    // A database in another time zone shows whether that is asked for through the proxy.
-    let name = database.url().rsplit('/').next().expect("a name").to_owned();
-    database.psql(&format!("alter database {name} set timezone = 'Asia/Kolkata'"));
-    let Some(options) = options(&database) else { return };
-    let plane = Plane::with(options.direct_url(&database.url()).expect("a URL")).await;
-    while !plane.store.hears_others() {
-        tokio::task::yield_now().await;
-    }
-    let load = plane.load(20).await;
-    load.ends_whole(&plane, &database).await;
-    plane.close().await;
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use noetl_store::conformance::story::{Story, said, write};
 use noetl_store::tail::{PAGE_BYTES, Tail, TailRow};
 use noetl_store_postgres::{Options, PostgresStore};
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::postgres::TestDatabase;
 use tokio::task::JoinSet;
 
 async fn open(database: &TestDatabase, lane: u16) -> Arc<PostgresStore> {
@@ -28,7 +28,7 @@ async fn look(store: &PostgresStore, at: &mut BTreeMap<u16, i64>, seen: &mut Vec
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_follower_misses_nothing_that_several_writers_commit_out_of_the_order_of_ids() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     // Two in one lane, so that they wait for each other, and one in another.
     let stores = [open(&database, 3).await, open(&database, 3).await, open(&database, 9).await];
     let mut writing = JoinSet::new();

@@ -15,7 +15,7 @@ use noetl_store::{
     SubscriptionAction, SubscriptionState, Subscriptions,
 };
 use noetl_store_postgres::{Options, PostgresStore};
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::postgres::TestDatabase;
 use serde_json::json;
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -37,7 +37,7 @@ fn due(id: i64, target: ExecutionId) -> NewDue {
 
 #[tokio::test]
 async fn nothing_goes_out_unless_asked_for() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let options = Options::new(&database.url()).expect("a URL");
     let store = PostgresStore::open(options).await.expect("a store");
     write(&store, Story::new(10).start()).await;
@@ -46,7 +46,7 @@ async fn nothing_goes_out_unless_asked_for() {
 
 #[tokio::test]
 async fn what_is_appended_while_an_execution_is_held_goes_out_too() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let store = open(&database).await;
     let mut story = Story::new(10).of("acme");
     write(&*store, story.start()).await;
@@ -61,7 +61,7 @@ async fn what_is_appended_while_an_execution_is_held_goes_out_too() {
 
 #[tokio::test]
 async fn a_start_and_what_follows_in_one_batch_all_go_out() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let store = open(&database).await;
     let mut story = Story::new(10).of("acme");
     let batch = vec![story.start(), story.then(vec![said("x")]), story.then(vec![said("y")])];
@@ -74,7 +74,7 @@ async fn a_start_and_what_follows_in_one_batch_all_go_out() {
 
 #[tokio::test]
 async fn a_character_that_jsonb_refuses_goes_out() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let store = open(&database).await;
     let mut story = Story::new(10);
     write(&*store, story.start()).await;
@@ -85,7 +85,7 @@ async fn a_character_that_jsonb_refuses_goes_out() {
 
 #[tokio::test]
 async fn operators_see_timers_in_a_view() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let store = open(&database).await;
     let mut story = Story::new(10);
     let sent = vec![due(1, story.id()), due(2, ExecutionId::new(99))];
@@ -96,7 +96,7 @@ async fn operators_see_timers_in_a_view() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn eight_takers_of_two_stores_never_get_one_row_twice() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let (one, other) = (open(&database).await, open(&database).await);
     let mut story = Story::new(10);
     let rows = (0..400).map(|number| due(number, story.id())).collect();
@@ -122,7 +122,7 @@ async fn eight_takers_of_two_stores_never_get_one_row_twice() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn eight_publishers_of_two_stores_never_claim_one_row_twice() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let (one, other) = (open(&database).await, open(&database).await);
     let starts = (0..100).map(|id| Story::new(10 + id).start()).collect();
     one.commit(starts).await.expect("a commit");
@@ -147,7 +147,7 @@ async fn eight_publishers_of_two_stores_never_claim_one_row_twice() {
 
 #[tokio::test]
 async fn a_row_that_another_transaction_has_is_passed_over() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let store = open(&database).await;
     let mut story = Story::new(10);
     let rows = vec![due(1, story.id()), due(2, story.id())];
@@ -168,7 +168,7 @@ async fn a_row_that_another_transaction_has_is_passed_over() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_reader_whose_lease_is_being_taken_over_waits_and_is_fenced() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let store = open(&database).await;
     let lease = store.acquire("t", "a", LONG).await.expect("an answer").expect("a lease");
     let pool = sqlx::postgres::PgPool::connect(&database.url()).await.expect("a connection");
@@ -193,7 +193,7 @@ async fn a_reader_whose_lease_is_being_taken_over_waits_and_is_fenced() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_subscription_that_comes_back_and_its_successor_are_never_both_live() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let (one, other) = (open(&database).await, open(&database).await);
     let tenant = Tenant::default();
     let stamp = |event| Stamp { event: EventId::new(event), at: Timestamp::from_micros(event) };
@@ -222,7 +222,7 @@ async fn a_subscription_that_comes_back_and_its_successor_are_never_both_live() 
 
 #[tokio::test]
 async fn a_key_of_any_length_is_seen_once() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let store = open(&database).await;
     let (tenant, scope) = (Tenant::default(), SubscriptionId::new(1));
     let long: String = (0..20_000).map(|n| char::from(b'a' + (n * n % 23) as u8)).collect();
@@ -241,7 +241,7 @@ async fn a_key_of_any_length_is_seen_once() {
 
 #[tokio::test]
 async fn times_without_end_are_cut_and_not_refused() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let store = open(&database).await;
     let lease = store.acquire("t", "a", Duration::MAX).await.expect("an answer").expect("a lease");
     assert!(store.renew(&lease, Duration::MAX).await.expect("an answer"));
@@ -264,7 +264,7 @@ async fn times_without_end_are_cut_and_not_refused() {
 
 #[tokio::test]
 async fn rows_that_make_no_sense_are_refused() {
-    let database = TestDatabase::migrated();
+    let database = crate::migrated_database();
     let store = open(&database).await;
     let pool = sqlx::postgres::PgPool::connect(&database.url()).await.expect("a connection");
     for (constraint, sql) in [

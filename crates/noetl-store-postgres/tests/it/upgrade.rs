@@ -1,129 +1,18 @@
-//! Databases of every earlier schema with executions under way: brought up to date, they finish.
+//! A schema newer than the program. Upgrades with executions in flight are tests of `noetl-test-app`.
 
-use std::sync::Arc;
-
-use noetl_control::{Control, Options as ControlOptions, StartRequest};
-use noetl_model::{ExecutionId, Tenant};
-use noetl_store::{ExecutionStatus, SystemClock};
 use noetl_store_postgres::{OpenError, Options, PostgresStore};
-use noetl_testkit::postgres::TestDatabase;
 
-use crate::verify::verify_log;
-
-const HEAD: &str =
-    "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: t, path: t}\nworkflow:\n";
-
-/// Ends without any timer.
-const CHAIN: &str = "  - {step: a, tool: {kind: noop, result: 1}, next: {arcs: [{step: b}]}}\n  \
-                     - {step: b, tool: {kind: noop, result: \"{{ a }}\"}}\n";
-
-/// Waits for a while, and so has a row that wakes it.
-const WAITING: &str = "  - {step: a, tool: {kind: wait, seconds: 0.5}, next: {arcs: [{step: b}]}}\n  \
-                       - {step: b, tool: {kind: noop, result: 1}}\n";
-
-/// The first one takes over a published server's tables, where there are any: nothing of ours is
-/// under way before the second.
-const FIRST: usize = 2;
-
-/// What an execution under way has, parents before children.
-const TABLES: [&str; 5] = ["catalog", "execution", "event", "command", "due"];
-
-/// The migrations in their order, as they are in the files.
-fn migrations() -> Vec<String> {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/migrations");
-    let files = std::fs::read_dir(directory).expect("a directory");
-    let mut files: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
-    files.sort();
-    // The last is no migration: it is run after each.
-    let is_numbered = |path: &std::path::PathBuf| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('0'))
-    };
-    let files = files.into_iter().filter(is_numbered);
-    files.map(|file| std::fs::read_to_string(file).expect("a text")).collect()
-}
-
-async fn open(database: &TestDatabase, slots: usize) -> (Arc<Control>, Arc<PostgresStore>) {
-    let options = Options::new(&database.url()).expect("a URL");
-    let store = Arc::new(PostgresStore::open(options).await.expect("a store"));
-    let options = ControlOptions { slots, ..ControlOptions::default() };
-    let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await;
-    (Arc::new(control.expect("a control plane")), store)
-}
-
-async fn start(control: &Control, steps: &str) -> ExecutionId {
-    let (tenant, text) = (Tenant::default(), format!("{HEAD}{steps}"));
-    let entry = control.catalog.register(&tenant, text, "playbook", false).await;
-    let catalog = Some(entry.expect("a playbook").0.id);
-    let request = StartRequest { catalog, ..StartRequest::default() };
-    control.executions.start(&tenant, request).await.expect("a start").execution
-}
-
-/// A database as a program of this version left it: with the tables and columns there were.
-fn as_of(version: usize, newest: &TestDatabase) -> TestDatabase {
-    let database = TestDatabase::new();
-    database.psql(
-        "create schema noetl; create table noetl.schema_migration (version integer primary key, \
-         name text not null, applied_at timestamptz not null default now())",
-    );
-    for (index, migration) in migrations().iter().take(version).enumerate() {
-        database.psql(&format!("begin; {migration}; commit"));
-        let number = index + 1;
-        let note = format!("insert into noetl.schema_migration values ({number}, 'm{number}')");
-        database.psql(&note);
-    }
-    for table in TABLES {
-        let columns = format!(
-            "select string_agg(quote_ident(column_name), ', ') from information_schema.columns \
-             where table_schema = 'noetl' and table_name = '{table}' and is_generated = 'NEVER'"
-        );
-        let columns = database.psql(&columns);
-        if columns.is_empty() {
-            continue;
-        }
-        let rows = format!("select coalesce(json_agg(t), '[]') from noetl.{table} t");
-        let rows = newest.psql(&rows).replace('\'', "''");
-        database.psql(&format!(
-            "insert into noetl.{table} ({columns}) overriding system value select {columns} \
-             from json_populate_recordset(null::noetl.{table}, '{rows}')"
-        ));
-    }
-    database
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_earlier_schema_is_brought_up_to_date_with_executions_under_way() {
-    let newest = TestDatabase::new();
-    let (control, store) = open(&newest, 0).await;
-    let (taken_by_nobody, waits) = (start(&control, CHAIN).await, start(&control, WAITING).await);
-    control.close().await;
-    drop((control, store));
-    for version in FIRST..=migrations().len() {
-        let database = as_of(version, &newest);
-        let has_timers = database.psql("select to_regclass('noetl.due') is not null") == "t";
-        let (control, store) = open(&database, 4).await;
-        let worker = noetl_testkit::worker(&control);
-        // What waits for a timer cannot have begun before there were any.
-        for id in [Some(taken_by_nobody), has_timers.then_some(waits)].into_iter().flatten() {
-            let row = control.executions.finished(&Tenant::default(), id).await;
-            let row = row.expect("an answer").expect("an execution");
-            assert_eq!(row.status, ExecutionStatus::Completed, "{version}: {:?}", row.error);
-            verify_log(&*store, id).await;
-        }
-        // It is as good as new: what begins on it ends.
-        let id = start(&control, CHAIN).await;
-        let row = control.executions.finished(&Tenant::default(), id).await;
-        let row = row.expect("an answer").expect("an execution");
-        assert_eq!(row.status, ExecutionStatus::Completed, "{version}: {:?}", row.error);
-        control.drain();
-        worker.await.expect("a worker that ends");
-        control.close().await;
-    }
+/// Returns the number of migrations. The file without a number runs after each of them.
+fn migrations() -> usize {
+    let files = std::fs::read_dir(crate::MIGRATIONS).expect("a directory");
+    let names = files.map(|file| file.expect("a file").file_name());
+    names.filter(|name| name.to_string_lossy().starts_with('0')).count()
 }
 
 #[tokio::test]
-async fn a_schema_of_a_later_program_is_refused_and_left_alone() {
-    let database = TestDatabase::migrated();
-    let version = migrations().len() + 1;
+async fn a_newer_schema_is_rejected_and_left_unchanged() {
+    let database = crate::migrated_database();
+    let version = migrations() + 1;
     database.psql(&format!("insert into noetl.schema_migration values ({version}, 'later')"));
     for migrates in [true, false] {
         let options = Options::new(&database.url()).expect("a URL").migrate(migrates);

@@ -1,14 +1,10 @@
 //! The embedded store, from outside.
 
-mod audit;
 mod conformance;
 mod durability;
 mod opening;
-mod replay;
 mod retention;
 mod traffic;
-mod upgrade;
-mod verify;
 
 use noetl_store_sqlite::{Options, SqliteStore};
 use tempfile::TempDir;

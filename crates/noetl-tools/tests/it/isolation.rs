@@ -1,9 +1,10 @@
-//! What isolated steps can and cannot do, on real processes. Who is not root sees what a plain user's
-//! worker can promise; a machine that does not allow it says so and skips.
+//! Limits of isolated steps, on real processes. Without root the tests check the limits of a plain
+//! user's worker; a machine that does not allow isolation records the skip.
 
 use std::path::PathBuf;
 
 use noetl_model::{FailureKind, Value};
+use noetl_test_services::{missing, unsupported};
 use noetl_tools::{Isolation, Options, Registry, User};
 use serde_json::json;
 
@@ -11,6 +12,9 @@ use crate::harness::{call, detail};
 
 /// Nobody's numbers on every Linux.
 const NOBODY: User = User { uid: 65534, gid: 65534 };
+
+/// Remedy for tests that only root can run.
+const ROOT: &str = "run the tests as root";
 
 /// What is asked for besides: root has to give its steps another user.
 fn asked(isolation: Isolation) -> Isolation {
@@ -26,10 +30,7 @@ async fn options(isolation: Isolation) -> Option<Options> {
     match options.isolation.prove(&options.work_dir).await {
         Ok(()) => Some(options),
         Err(error) => {
-            let _ = std::io::Write::write_fmt(
-                &mut std::io::stderr(),
-                format_args!("skipped: {}\n", error.message),
-            );
+            unsupported("isolation of steps", &error.message);
             None
         }
     }
@@ -49,6 +50,7 @@ async fn printed(options: &Options, command: &str) -> String {
 /// What a Python step answers, where there is a Python that every user can run.
 async fn answered(options: &Options, code: &str) -> Option<Value> {
     if !options.python.exists() {
+        missing("/usr/bin/python3", "apt-get install python3");
         return None;
     }
     Some(run(options, "python", json!({ "code": code })).await.unwrap())
@@ -57,7 +59,7 @@ async fn answered(options: &Options, code: &str) -> Option<Value> {
 #[tokio::test]
 async fn a_step_runs_as_another_user_in_a_directory_of_its_own() {
     if !rustix::process::geteuid().is_root() {
-        return;
+        return unsupported("another user for steps", ROOT);
     }
     let Some(options) = options(Isolation::default()).await else { return };
     let seen = printed(&options, "id -u; id -g; id -G; touch mine && stat -c %u . mine").await;
@@ -155,7 +157,7 @@ async fn a_step_cannot_start_more_processes_than_its_user_may_have() {
         return;
     };
     if !is_root {
-        return;
+        return unsupported("another user for steps", ROOT);
     }
     let command = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do cat /dev/zero >/dev/null & done; wait";
     let failure = run(&options, "shell", json!({ "command": command })).await.unwrap_err();
@@ -167,11 +169,11 @@ async fn a_step_cannot_start_more_processes_than_its_user_may_have() {
 async fn a_step_is_put_into_its_control_group() {
     let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map(PathBuf::from);
     let Some(root) = roots.into_iter().find(|root| root.join("cgroup.procs").exists()) else {
-        return;
+        return unsupported("control groups of version 2", "mount cgroup2 on /sys/fs/cgroup");
     };
     let group = root.join(format!("noetl-test-{}", std::process::id()));
     if std::fs::create_dir(&group).is_err() {
-        return;
+        return unsupported("a writable control group", ROOT);
     }
     let isolation = Isolation { cgroup: Some(group.clone()), ..Isolation::default() };
     let options = options(isolation).await;
@@ -195,6 +197,7 @@ async fn an_isolated_step_is_stopped_like_any_other() {
         ("python", json!({"code": "import time\ntime.sleep(600)", "timeout": 1})),
     ] {
         if kind == "python" && !options.python.exists() {
+            missing("/usr/bin/python3", "apt-get install python3");
             continue;
         }
         let failure = run(&options, kind, config).await.unwrap_err();

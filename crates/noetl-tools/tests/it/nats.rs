@@ -1,6 +1,6 @@
 use futures::StreamExt;
 use noetl_model::{Failure, FailureKind, Value};
-use noetl_testkit::nats::TestNats;
+use noetl_test_services::nats::TestNats;
 use noetl_tools::{Limits, Options, Registry};
 use serde_json::json;
 
@@ -45,7 +45,7 @@ async fn a_message_is_acknowledged_by_the_stream_that_listens() {
         })
     );
     assert_eq!(fixture.run("publish", message).await.unwrap()["duplicate"], true);
-    let kept = fixture.nats.kept("ORDERS").await;
+    let kept = fixture.nats.messages("ORDERS").await;
     assert_eq!(kept.len(), 1);
     assert_eq!((kept[0].id.as_str(), kept[0].payload.as_slice()), ("m1", b"{\"id\":1}".as_slice()));
 }
@@ -172,7 +172,7 @@ async fn a_server_that_is_gone_is_a_failure_in_time() {
     fixture.nats.stop();
     let failure = fixture.run("publish", message.clone()).await.unwrap_err();
     assert!(failure.retryable, "{failure}");
-    fixture.nats.start_again();
+    fixture.nats.restart();
     let message = json!({"subject": "a", "data": 1});
     fixture.run("publish", message).await.unwrap();
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use noetl_model::{Failure, FailureKind, Value};
-use noetl_testkit::postgres::{TestDatabase, TestServer};
+use noetl_test_services::postgres::{TestDatabase, TestServer};
 use noetl_tools::{Limits, Options, Registry};
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use noetl_model::{Failure, FailureKind, Value};
-use noetl_testkit::postgres::TestServer;
+use noetl_test_services::postgres::TestServer;
 use serde_json::json;
 
 use crate::harness::{call, registry};

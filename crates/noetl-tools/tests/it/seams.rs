@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use noetl_model::{Failure, FailureKind, Map, Value};
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::postgres::TestDatabase;
 use noetl_tools::{Artifacts, Call, Credential, CredentialSource};
 use serde_json::json;
 

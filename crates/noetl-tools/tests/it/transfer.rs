@@ -1,7 +1,7 @@
 use axum::Router;
 use axum::routing::get;
 use noetl_model::{Failure, FailureKind, Value};
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::postgres::TestDatabase;
 use noetl_tools::Registry;
 use serde_json::json;
 

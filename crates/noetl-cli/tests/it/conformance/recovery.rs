@@ -4,7 +4,7 @@ use noetl_api::execute::{Dedup, ExecuteRequest};
 use noetl_control::ReplayRequest;
 use noetl_model::{ExecutionId, Fact, Map};
 use noetl_store::{ExecutionStatus, Until};
-use noetl_testkit::TestApp;
+use noetl_test_app::TestApp;
 use serde_json::json;
 
 use super::hand::Hand;

@@ -1,7 +1,7 @@
 //! Verbs as the published command line has them.
 
 use insta::assert_snapshot;
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::postgres::TestDatabase;
 
 use super::Site;
 use crate::noetl::{one_step, playbook};

@@ -1,7 +1,7 @@
 //! Workers that hear of commands on a bus, and what becomes of them without it.
 
-use noetl_testkit::nats::TestNats;
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::nats::TestNats;
+use noetl_test_services::postgres::TestDatabase;
 use rustix::process::Signal;
 
 use super::{Site, WorkerProcess, count, log};
@@ -63,7 +63,7 @@ async fn a_worker_of_one_server_hears_of_commands_of_another() {
     assert!(worker.number("noetl_worker_announcements_total") >= 1, "it was woken");
     assert!(worker.ask("/health").contains(r#""bus":"ok""#));
     until("every announcement to be answered for", async || {
-        nats.waiting(STREAM, READER).await == 0
+        nats.unacked(STREAM, READER).await == 0
     })
     .await;
 }
@@ -80,7 +80,7 @@ async fn without_the_bus_a_worker_works_on_and_hears_it_when_it_is_back() {
         assert!(worker.ask("/health").contains(r#""bus":"away""#));
         runs(&site.server, 3).await;
         let heard = worker.number("noetl_worker_announcements_total");
-        tokio::task::block_in_place(|| nats.start_again());
+        tokio::task::block_in_place(|| nats.restart());
         hears(&worker, 1).await;
         runs(&site.server, 3).await;
         until("announcements to be heard again", async || {
@@ -109,7 +109,7 @@ async fn a_worker_does_without_a_stream_that_was_deleted() {
     let nats = TestNats::start();
     let site = Site::new(&[("NOETL_NATS_URL", nats.url())]);
     let worker = listening(&site.server, &nats, &[]).await;
-    nats.delete(STREAM).await;
+    nats.delete_stream(STREAM).await;
     runs(&site.server, 3).await;
     // The server makes it again when it has something to announce, and the worker finds it.
     until("the worker to hear of commands again", async || {
@@ -152,7 +152,7 @@ async fn an_announcement_is_answered_for_once_the_server_has_answered() {
     .await;
     assert_eq!(unanswered(&nats).await, 1);
     let _server = DevProcess::start_alone(&home.path().join("data"), &port, &[]);
-    until("it to be answered for", async || nats.waiting(STREAM, READER).await == 0).await;
+    until("it to be answered for", async || nats.unacked(STREAM, READER).await == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

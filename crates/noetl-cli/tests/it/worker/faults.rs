@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use noetl_api::calls;
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::postgres::TestDatabase;
 use rustix::process::Signal;
 
 use super::{SHORT, Site, WorkerProcess, claims, count, log};

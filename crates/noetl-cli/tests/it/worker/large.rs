@@ -3,7 +3,7 @@
 use std::fs;
 
 use noetl_api::Client;
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::postgres::TestDatabase;
 
 use super::{Site, WorkerProcess, answer, log};
 use crate::dev_process::DevProcess;

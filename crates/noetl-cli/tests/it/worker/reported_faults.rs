@@ -2,7 +2,7 @@
 //! it does without the fault. Others are in the modules of this name in `noetl-control`,
 //! `noetl-server` and `noetl-store-postgres`.
 
-use noetl_testkit::nats::TestNats;
+use noetl_test_services::nats::TestNats;
 
 use super::{SHORT, Site, WorkerProcess, claims, count, log};
 use crate::noetl::{playbook, until};
@@ -22,7 +22,7 @@ async fn a_stream_that_reconnects_while_a_task_runs() {
     for _ in 0..2 {
         tokio::task::block_in_place(|| nats.kill());
         hears(0).await;
-        tokio::task::block_in_place(|| nats.start_again());
+        tokio::task::block_in_place(|| nats.restart());
         hears(1).await;
     }
     assert_eq!(worker.number("noetl_worker_commands_running"), 1, "it runs on");

@@ -7,7 +7,7 @@ use noetl_api::catalog::RegisterRequest;
 use noetl_api::credentials::PutCredential;
 use noetl_api::execute::ExecuteRequest;
 use noetl_model::ExecutionId;
-use noetl_testkit::postgres::TestDatabase;
+use noetl_test_services::postgres::TestDatabase;
 use serde_json::{Value, json};
 
 use super::{Site, WorkerProcess, answer, claims, log};

@@ -8,7 +8,7 @@ use super::*;
 /// An execution that is purged and comes again has another log.
 #[tokio::test]
 async fn a_kept_state_of_a_longer_log_is_not_used() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let id = long(&store, 10_500).await.id();
     replayed(&plant, &all_of(id)).await;
@@ -41,7 +41,7 @@ fn imported(event: i64, row: Imported) -> Import {
 
 #[tokio::test]
 async fn large_rows_are_read_in_small_pages_to_the_end() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let text = json!("x".repeat(PAGE_BYTES / 4));
     for event in 1..=12 {
@@ -61,7 +61,7 @@ async fn large_rows_are_read_in_small_pages_to_the_end() {
 
 #[tokio::test]
 async fn rows_of_others_are_passed_over_in_large_pages() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let lab = json!({"organization_id": "lab"});
     let theirs = Imported { more: lab.as_object().cloned().unwrap(), ..Imported::default() };
@@ -79,7 +79,7 @@ async fn rows_of_others_are_passed_over_in_large_pages() {
 /// Nothing would ever remove it.
 #[tokio::test]
 async fn the_state_of_a_subscription_is_not_kept() {
-    let store = Arc::new(FrailStore::default());
+    let store = Arc::new(FaultyStore::default());
     let plant = plant(&store).await;
     let (tenant, id) = (Tenant::default(), SubscriptionId::new(50));
     let stamp = |event| Stamp { event: EventId::new(event), at: Timestamp::from_micros(event) };

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use noetl_testkit::service::TestService;
+use noetl_test_services::service::TestService;
 
 use crate::suite::{fetched, open};
 

@@ -1,9 +1,0 @@
-//! What happens to executions under way when the database, or the way to it, fails.
-
-mod connection_lost;
-mod disk_full;
-mod outcome_unknown;
-pub(crate) mod plane;
-mod restart;
-mod slow_disk;
-mod undone;

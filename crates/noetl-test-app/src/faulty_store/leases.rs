@@ -1,0 +1,78 @@
+//! Command leases and the database of a [`FaultyStore`].
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::{CommandId, Map, Tenant};
+use noetl_store::{
+    CommandRow, Connections, Database, HeldCommand, Holdings, Sql, SqlError, StoreError,
+};
+
+use super::FaultyStore;
+
+#[async_trait]
+impl Holdings for FaultyStore {
+    async fn renew_held(
+        &self,
+        scope: Option<&Tenant>,
+        worker: &str,
+        commands: &[CommandId],
+        lasts: Duration,
+    ) -> Result<Vec<CommandId>, StoreError> {
+        self.before_call("renew_held").await?;
+        let mut response = self.inner.renew_held(scope, worker, commands, lasts).await?;
+        self.after_call("renew_held", &mut response).await?;
+        Ok(response)
+    }
+
+    async fn heard_of(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+        self.before_call("heard_of").await?;
+        let mut response = self.inner.heard_of(scope, worker).await?;
+        self.after_call("heard_of", &mut response).await?;
+        Ok(response)
+    }
+
+    async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
+        self.before_call("end_held").await?;
+        let mut response = self.inner.end_held(scope, worker).await?;
+        self.after_call("end_held", &mut response).await?;
+        Ok(response)
+    }
+
+    async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
+        self.before_call("held").await?;
+        let mut response = self.inner.held(commands).await?;
+        self.after_call("held", &mut response).await?;
+        Ok(response)
+    }
+
+    async fn take_ended(
+        &self,
+        limit: usize,
+        again: Duration,
+    ) -> Result<Vec<CommandRow>, StoreError> {
+        self.before_call("take_ended").await?;
+        let mut response = self.inner.take_ended(limit, again).await?;
+        self.after_call("take_ended", &mut response).await?;
+        Ok(response)
+    }
+}
+
+#[async_trait]
+impl Database for FaultyStore {
+    async fn run_sql(&self, sql: &Sql) -> Result<Vec<Map>, SqlError> {
+        self.check_up().map_err(SqlError::Store)?;
+        self.inner.run_sql(sql).await
+    }
+
+    async fn table_names(&self) -> Result<Vec<String>, StoreError> {
+        self.before_call("table_names").await?;
+        let mut response = self.inner.table_names().await?;
+        self.after_call("table_names", &mut response).await?;
+        Ok(response)
+    }
+
+    fn connections(&self) -> Option<Connections> {
+        self.inner.connections()
+    }
+}

@@ -1,0 +1,50 @@
+//! Executions, commands, and the catalog of a [`FaultyStore`].
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use noetl_model::{CatalogId, CommandId, ExecutionId, Tenant, Timestamp};
+use noetl_store::{
+    Catalog, CatalogEntry, CatalogHead, CatalogSize, CatalogVersion, CommandRow, Commands,
+    ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, Import, ImportOutcome, Imports,
+    NewEntry, Started, StoreError, Stretches, Wanted,
+};
+
+use super::FaultyStore;
+use super::interceptor::forward;
+
+forward! { Imports {
+    fn import(rows: Vec<Import>) -> Vec<ImportOutcome>;
+    fn imported(executions: &[ExecutionId]) -> HashSet<ExecutionId>;
+} }
+
+forward! { Executions {
+    fn execution(tenant: &Tenant, id: ExecutionId) -> Option<ExecutionRow>;
+    fn tenant_of(id: ExecutionId) -> Option<Tenant>;
+    fn executions(tenant: &Tenant, filter: &ExecutionFilter) -> Vec<ExecutionRow>;
+    fn executions_by_status(tenant: &Tenant) -> Vec<(ExecutionStatus, u64)>;
+    fn executions_by_start(tenant: &Tenant, stretch: Stretches) -> Vec<Started>;
+    fn every_execution(after: ExecutionId, limit: usize) -> Vec<(Tenant, ExecutionRow)>;
+    fn unfinished(after: ExecutionId, limit: usize) -> Vec<ExecutionId>;
+} }
+
+forward! { Commands {
+    fn command(id: CommandId) -> Option<CommandRow>;
+    fn open_commands(after: CommandId, limit: usize) -> Vec<CommandRow>;
+    fn pending_commands(wanted: &Wanted, limit: usize) -> Vec<CommandRow>;
+    fn pending_by_pool() -> Vec<(Arc<str>, u64)>;
+} }
+
+forward! { Catalog {
+    fn catalog_size(tenant: &Tenant) -> CatalogSize;
+    fn register(tenant: &Tenant, entry: NewEntry) -> CatalogEntry;
+    fn entry(tenant: &Tenant, id: CatalogId) -> Option<CatalogEntry>;
+    fn entry_at(tenant: &Tenant, path: &str, version: Option<u32>) -> Option<CatalogEntry>;
+    fn entries(tenant: &Tenant, kind: Option<&str>) -> Vec<CatalogEntry>;
+    fn newest_of(tenant: &Tenant, kind: &str) -> Vec<CatalogHead>;
+    fn versions(tenant: &Tenant, path: &str) -> Vec<CatalogVersion>;
+    fn set_deleted(
+        tenant: &Tenant, path: &str, version: Option<u32>, at: Option<Timestamp>,
+    ) -> Vec<CatalogVersion>;
+} }

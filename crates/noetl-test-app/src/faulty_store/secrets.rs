@@ -1,0 +1,102 @@
+//! Sealed rows, the audit of secrets, and tokens of a [`FaultyStore`].
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_model::Tenant;
+use noetl_store::{
+    AuditChain, AuditFilter, AuditLink, NewToken, Sealed, SealedPlace, SealedRow, SealedRows,
+    SecretAudit, SecretUse, StoreError, Token, Tokens,
+};
+
+use super::FaultyStore;
+
+#[async_trait]
+impl SealedRows for FaultyStore {
+    async fn sealed_rows(
+        &self,
+        after: Option<&SealedPlace>,
+        limit: usize,
+    ) -> Result<Vec<SealedRow>, StoreError> {
+        self.check_up()?;
+        self.inner.sealed_rows(after, limit).await
+    }
+
+    async fn reseal(
+        &self,
+        place: &SealedPlace,
+        was: &Sealed,
+        now: &Sealed,
+    ) -> Result<bool, StoreError> {
+        self.check_up()?;
+        self.inner.reseal(place, was, now).await
+    }
+}
+
+#[async_trait]
+impl SecretAudit for FaultyStore {
+    async fn audit_secret(&self, tenant: &Tenant, used: SecretUse) -> Result<bool, StoreError> {
+        self.check_up()?;
+        if self.no_audit.load(Ordering::SeqCst) {
+            return Err(StoreError::backend("record the use of a secret", "told to fail"));
+        }
+        self.inner.audit_secret(tenant, used).await
+    }
+
+    async fn secret_uses(
+        &self,
+        tenant: &Tenant,
+        filter: &AuditFilter,
+    ) -> Result<Vec<SecretUse>, StoreError> {
+        self.check_up()?;
+        self.inner.secret_uses(tenant, filter).await
+    }
+
+    async fn audit_chain(&self) -> Result<AuditChain, StoreError> {
+        self.check_up()?;
+        self.inner.audit_chain().await
+    }
+
+    async fn audit_links(&self, after: i64, limit: usize) -> Result<Vec<AuditLink>, StoreError> {
+        self.check_up()?;
+        self.inner.audit_links(after, limit).await
+    }
+
+    async fn purge_secret_uses(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
+        self.check_up()?;
+        self.inner.purge_secret_uses(age, limit).await
+    }
+}
+
+#[async_trait]
+impl Tokens for FaultyStore {
+    async fn put_token(&self, tenant: &Tenant, new: NewToken) -> Result<Token, StoreError> {
+        self.check_up()?;
+        self.inner.put_token(tenant, new).await
+    }
+
+    async fn put_first_token(
+        &self,
+        tenant: &Tenant,
+        new: NewToken,
+    ) -> Result<Option<Token>, StoreError> {
+        self.check_up()?;
+        self.inner.put_first_token(tenant, new).await
+    }
+
+    async fn token(&self, id: &str) -> Result<Option<Token>, StoreError> {
+        self.check_up()?;
+        self.inner.token(id).await
+    }
+
+    async fn tokens(&self, tenant: &Tenant) -> Result<Vec<Token>, StoreError> {
+        self.check_up()?;
+        self.inner.tokens(tenant).await
+    }
+
+    async fn revoke_token(&self, tenant: &Tenant, id: &str) -> Result<bool, StoreError> {
+        self.check_up()?;
+        self.inner.revoke_token(tenant, id).await
+    }
+}

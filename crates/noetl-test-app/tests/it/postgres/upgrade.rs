@@ -1,0 +1,120 @@
+//! Databases of every earlier schema with executions in flight: after the upgrade they finish.
+
+use std::sync::Arc;
+
+use noetl_control::{Control, Options as ControlOptions, StartRequest};
+use noetl_model::{ExecutionId, Tenant};
+use noetl_store::{ExecutionStatus, SystemClock};
+use noetl_store_postgres::{Options, PostgresStore};
+use noetl_test_services::postgres::TestDatabase;
+
+use crate::postgres::verify::verify_log;
+
+const HEAD: &str =
+    "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: t, path: t}\nworkflow:\n";
+
+/// Finishes without a timer.
+const CHAIN: &str = "  - {step: a, tool: {kind: noop, result: 1}, next: {arcs: [{step: b}]}}\n  \
+                     - {step: b, tool: {kind: noop, result: \"{{ a }}\"}}\n";
+
+/// Sleeps, and so has a timer.
+const WAITING: &str = "  - {step: a, tool: {kind: wait, seconds: 0.5}, next: {arcs: [{step: b}]}}\n  \
+                       - {step: b, tool: {kind: noop, result: 1}}\n";
+
+/// First version with executions: the first migration adopts the tables of a published server.
+const FIRST: usize = 2;
+
+/// Tables of an execution in flight, parents before children.
+const TABLES: [&str; 5] = ["catalog", "execution", "event", "command", "due"];
+
+/// Returns the migrations in order.
+fn migrations() -> Vec<String> {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../noetl-store-postgres/migrations");
+    let files = std::fs::read_dir(directory).expect("a directory");
+    let mut files: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    files.sort();
+    // The file without a number runs after each migration.
+    let is_numbered = |path: &std::path::PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('0'))
+    };
+    let files = files.into_iter().filter(is_numbered);
+    files.map(|file| std::fs::read_to_string(file).expect("a text")).collect()
+}
+
+async fn open(database: &TestDatabase, slots: usize) -> (Arc<Control>, Arc<PostgresStore>) {
+    let options = Options::new(&database.url()).expect("a URL");
+    let store = Arc::new(PostgresStore::open(options).await.expect("a store"));
+    let options = ControlOptions { slots, ..ControlOptions::default() };
+    let control = Control::open(options, store.clone(), Arc::new(SystemClock)).await;
+    (Arc::new(control.expect("a control plane")), store)
+}
+
+async fn start(control: &Control, steps: &str) -> ExecutionId {
+    let (tenant, text) = (Tenant::default(), format!("{HEAD}{steps}"));
+    let entry = control.catalog.register(&tenant, text, "playbook", false).await;
+    let catalog = Some(entry.expect("a playbook").0.id);
+    let request = StartRequest { catalog, ..StartRequest::default() };
+    control.executions.start(&tenant, request).await.expect("a start").execution
+}
+
+/// Returns a database with the tables and columns of an earlier version.
+fn as_of(version: usize, newest: &TestDatabase) -> TestDatabase {
+    let database = TestDatabase::new();
+    database.psql(
+        "create schema noetl; create table noetl.schema_migration (version integer primary key, \
+         name text not null, applied_at timestamptz not null default now())",
+    );
+    for (index, migration) in migrations().iter().take(version).enumerate() {
+        database.psql(&format!("begin; {migration}; commit"));
+        let number = index + 1;
+        let note = format!("insert into noetl.schema_migration values ({number}, 'm{number}')");
+        database.psql(&note);
+    }
+    for table in TABLES {
+        let columns = format!(
+            "select string_agg(quote_ident(column_name), ', ') from information_schema.columns \
+             where table_schema = 'noetl' and table_name = '{table}' and is_generated = 'NEVER'"
+        );
+        let columns = database.psql(&columns);
+        if columns.is_empty() {
+            continue;
+        }
+        let rows = format!("select coalesce(json_agg(t), '[]') from noetl.{table} t");
+        let rows = newest.psql(&rows).replace('\'', "''");
+        database.psql(&format!(
+            "insert into noetl.{table} ({columns}) overriding system value select {columns} \
+             from json_populate_recordset(null::noetl.{table}, '{rows}')"
+        ));
+    }
+    database
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_earlier_schema_is_upgraded_with_executions_in_flight() {
+    let newest = TestDatabase::new();
+    let (control, store) = open(&newest, 0).await;
+    let (unclaimed, waits) = (start(&control, CHAIN).await, start(&control, WAITING).await);
+    control.close().await;
+    drop((control, store));
+    for version in FIRST..=migrations().len() {
+        let database = as_of(version, &newest);
+        let has_timers = database.psql("select to_regclass('noetl.due') is not null") == "t";
+        let (control, store) = open(&database, 4).await;
+        let worker = noetl_test_app::worker(&control);
+        // Executions with a timer cannot be older than timers.
+        for id in [Some(unclaimed), has_timers.then_some(waits)].into_iter().flatten() {
+            let row = control.executions.finished(&Tenant::default(), id).await;
+            let row = row.expect("an answer").expect("an execution");
+            assert_eq!(row.status, ExecutionStatus::Completed, "{version}: {:?}", row.error);
+            verify_log(&*store, id).await;
+        }
+        // New executions finish too.
+        let id = start(&control, CHAIN).await;
+        let row = control.executions.finished(&Tenant::default(), id).await;
+        let row = row.expect("an answer").expect("an execution");
+        assert_eq!(row.status, ExecutionStatus::Completed, "{version}: {:?}", row.error);
+        control.drain();
+        worker.await.expect("a worker that ends");
+        control.close().await;
+    }
+}

@@ -1,0 +1,88 @@
+//! `verify_audit`, which `noetl audit verify` runs, finds changes made without the store.
+
+use noetl_control::verify_audit;
+use noetl_model::{AuditId, Tenant, Timestamp};
+use noetl_store::{SecretAudit, SecretUse};
+use noetl_store_sqlite::SqliteStore;
+use rusqlite::Connection;
+
+use crate::sqlite::temporary;
+
+fn used(id: i64) -> SecretUse {
+    SecretUse {
+        id: AuditId::new(id),
+        at: Timestamp::from_millis(1_767_225_600_000 + id),
+        credential: format!("c{id}"),
+        operation: "resolve".to_owned(),
+        outcome: "ok".to_owned(),
+        worker: Some("w".to_owned()),
+        execution: None,
+        parent: None,
+        server_region: None,
+        broker_region: None,
+        key_version: Some("v1".to_owned()),
+        notes: None,
+    }
+}
+
+/// Records five uses, runs this SQL, and returns the problems found with and without the earlier head.
+async fn found_after(sql: &str) -> [Vec<String>; 2] {
+    let (store, directory) = temporary();
+    let path = directory.path().join("noetl.db");
+    for id in 1..=5 {
+        store.audit_secret(&Tenant::default(), used(id)).await.expect("recorded");
+    }
+    let since = Timestamp::from_micros(i64::MIN);
+    let head = verify_audit(&store, None, since).await.expect("a look").head;
+    store.close().await;
+    let file = Connection::open(&path).expect("the file");
+    file.execute_batch(sql).expect("a change");
+    file.close().expect("a closed file");
+    let store = SqliteStore::look_at(path).expect("a look");
+    let mut found = Vec::new();
+    for head in [Some(head), None] {
+        found.push(verify_audit(&store, head, since).await.expect("a look").problems);
+    }
+    let found: [Vec<_>; 2] = found.try_into().expect("two looks");
+    found.map(|problems| problems.iter().map(ToString::to_string).collect())
+}
+
+#[tokio::test]
+async fn an_unchanged_audit_has_no_problems() {
+    assert_eq!(found_after("").await, [[""; 0]; 2]);
+}
+
+#[tokio::test]
+async fn every_change_to_a_use_is_found() {
+    for sql in [
+        "update secret_audit set credential = 'other' where audit_id = 3",
+        "update secret_audit set outcome = 'denied' where audit_id = 3",
+        "update secret_audit set worker_id = null where audit_id = 3",
+        "update secret_audit set tenant_id = 'other' where audit_id = 3",
+        "update secret_audit set occurred_at = occurred_at + 1 where audit_id = 3",
+        "delete from secret_audit where audit_id = 3",
+        "delete from secret_audit where audit_id = 5",
+        // Two uses swapped.
+        "update secret_audit set chain_seq = -1 where chain_seq = 2; \
+         update secret_audit set chain_seq = 2 where chain_seq = 3; \
+         update secret_audit set chain_seq = 3 where chain_seq = -1",
+        "delete from secret_audit where audit_id = 3; delete from audit_link where seq = 3",
+        "delete from secret_audit where audit_id = 5; delete from audit_link where seq = 5",
+        "update audit_link set content_hash = zeroblob(32) where seq = 3",
+        "update audit_link set link_hash = zeroblob(32) where seq = 5",
+        "update audit_head set seq = 4, link_hash = (select link_hash from audit_link where seq = 4)",
+    ] {
+        let [with_head, without] = found_after(sql).await;
+        assert!(!with_head.is_empty(), "{sql}");
+        assert!(!without.is_empty(), "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_truncated_audit_is_found_by_the_saved_head() {
+    let sql = "delete from secret_audit where chain_seq = 5; delete from audit_link where seq = 5; \
+               update audit_head set seq = 4, link_hash = (select link_hash from audit_link where seq = 4)";
+    let [with_head, without] = found_after(sql).await;
+    assert!(!with_head.is_empty(), "the head tells");
+    assert_eq!(without, [""; 0], "and nothing else can");
+}

@@ -1,0 +1,97 @@
+//! `verify` finds damage in the file that no store method can cause.
+
+use noetl_control::verify;
+use noetl_model::ExecutionId;
+use noetl_store::conformance::story::{Story, completed, done, said, write};
+use noetl_store_sqlite::SqliteStore;
+use rusqlite::Connection;
+
+use crate::sqlite::temporary;
+
+/// Writes a finished and a running execution, runs this SQL, and returns the problems found.
+async fn found_after(sql: &str) -> Vec<(i64, String)> {
+    let (store, directory) = temporary();
+    let path = directory.path().join("noetl.db");
+    let (mut ended, mut runs) = (Story::new(10), Story::new(11));
+    write(&store, ended.start()).await;
+    write(&store, ended.then(vec![completed(ended.command_at(3)), done()])).await;
+    write(&store, runs.start()).await;
+    write(&store, runs.then(vec![said("a"), said("b"), said("c")])).await;
+    store.close().await;
+    let file = Connection::open(&path).expect("the file");
+    file.execute_batch(sql).expect("a change");
+    file.close().expect("a closed file");
+    let store = SqliteStore::look_at(path).expect("a look");
+    let verified = verify(&store, ExecutionId::new(i64::MIN), 10).await.expect("a look at all");
+    let problems = verified.problems.into_iter();
+    problems.map(|problem| (problem.execution.get(), problem.message)).collect()
+}
+
+#[tokio::test]
+async fn a_sound_file_has_no_problems() {
+    assert_eq!(found_after("").await, []);
+}
+
+#[tokio::test]
+async fn a_gap_in_a_log_is_found() {
+    let found = found_after("delete from event where execution_id = 11 and seq = 5").await;
+    assert_eq!(found, [(11, "the log goes from place 4 to 6".to_owned())]);
+    // Without its first row, a whole append is unreadable.
+    let found = found_after("delete from event where execution_id = 11 and seq = 4").await;
+    let short = "its row is at version 6, and its log ends at 3";
+    assert!(found.contains(&(11, short.to_owned())), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_log_that_lost_its_end_is_found() {
+    let found = found_after("delete from event where execution_id = 10 and seq = 5").await;
+    let wrong = [
+        "its row is at version 5, and its log ends at 4",
+        "its row says COMPLETED, and its log RUNNING",
+    ];
+    assert_eq!(found, wrong.map(|text| (10, text.to_owned())));
+}
+
+#[tokio::test]
+async fn a_second_end_is_found() {
+    let found = found_after(
+        "drop index event_end;
+         update event set (event_type, node_type, status, context, result, meta, origin) = (
+             select event_type, node_type, status, context, result, meta, origin from event
+             where execution_id = 10 and seq = 5
+         ) where execution_id = 10 and seq = 4;
+         delete from command where execution_id = 10",
+    );
+    let found = found.await;
+    assert!(found.contains(&(10, "it ended 2 times".to_owned())), "{found:?}");
+}
+
+#[tokio::test]
+async fn an_open_command_that_its_log_ended_is_found() {
+    let sql = "update command set state = 'PENDING', worker_id = null, ended_at = null
+        where execution_id = 10";
+    let found = found_after(sql).await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].1.ends_with("is PENDING and differs from the log, COMPLETED"), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_missing_command_of_a_running_execution_is_found() {
+    let found = found_after("delete from command where execution_id = 11").await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].1.ends_with("has no row"), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_store_opened_for_inspection_rejects_changes() {
+    let (store, directory) = temporary();
+    write(&store, Story::new(10).start()).await;
+    // Beside the process that owns the file.
+    let look = SqliteStore::look_at(directory.path().join("noetl.db")).expect("a look");
+    let verified = verify(&look, ExecutionId::new(i64::MIN), 10).await.expect("a look at all");
+    assert_eq!((verified.executions, verified.problems), (1, vec![]));
+    use noetl_store::EventLog;
+    look.commit(vec![Story::new(11).start()]).await.expect_err("not its file");
+    assert_eq!(look.check().await.expect("a check"), [] as [&str; 0]);
+    write(&store, Story::new(12).start()).await;
+}

@@ -1,0 +1,206 @@
+//! Remote workers: they lease commands, renew their leases, and report completions.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use noetl_control::{End, EndTaken, Ended, LeaseRequest, Leased};
+use noetl_model::event::BlobRef;
+use noetl_model::{CommandId, ExecutionId, Tenant};
+use noetl_tools::Registry;
+use noetl_worker::{Command, LoadError, Performer, Values};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::fault::Fault;
+use super::scene::Scene;
+use super::tool::Scripted;
+
+/// Timeout of a report.
+const TIMEOUT: Duration = Duration::from_secs(12);
+
+/// Interval between heartbeats.
+const HEARTBEAT: Duration = Duration::from_secs(6);
+
+/// Fails every load: the simulated commands reference no blobs.
+struct NoValues;
+
+#[async_trait]
+impl Values for NoValues {
+    async fn load(&self, reference: &BlobRef) -> Result<Vec<u8>, LoadError> {
+        Err(LoadError { message: format!("no {}", reference.digest), is_passing: false })
+    }
+}
+
+/// Runs workers one after another.
+pub(crate) async fn run(scene: Arc<Scene>, number: usize) {
+    for generation in 1.. {
+        let name = format!("w{number}-{generation}");
+        RemoteWorker { scene: scene.clone(), name }.work().await;
+        tokio::time::sleep(scene.millis(100, 15_000)).await;
+    }
+}
+
+struct RemoteWorker {
+    scene: Arc<Scene>,
+    name: String,
+}
+
+impl RemoteWorker {
+    /// Works until the worker dies.
+    async fn work(self) {
+        let me = Arc::new(self);
+        me.scene.note(&me.name, "a worker starts");
+        let mut running: JoinSet<(CommandId, Option<Leased>)> = JoinSet::new();
+        let mut held: BTreeMap<CommandId, CancellationToken> = BTreeMap::new();
+        loop {
+            if me.scene.fault_in(&me.name, &[Fault::WorkerDied], 40).is_some() {
+                // Its running commands are dropped with it.
+                return;
+            }
+            let mut taken = Vec::new();
+            while let Some(Ok((ended, next))) = running.try_join_next() {
+                held.remove(&ended);
+                taken.extend(next);
+            }
+            me.begin(taken, &mut held, &mut running);
+            me.heartbeat(&held).await;
+            let free = 3_usize.saturating_sub(held.len());
+            if free == 0 {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                continue;
+            }
+            let taken = me.lease(free).await;
+            me.begin(taken, &mut held, &mut running);
+        }
+    }
+
+    /// Starts leased commands, unless they run already: a response may arrive twice.
+    fn begin(
+        self: &Arc<Self>,
+        taken: Vec<Leased>,
+        held: &mut BTreeMap<CommandId, CancellationToken>,
+        running: &mut JoinSet<(CommandId, Option<Leased>)>,
+    ) {
+        for leased in taken {
+            if let Entry::Vacant(place) = held.entry(leased.row.id) {
+                let cancel = place.insert(CancellationToken::new()).clone();
+                running.spawn(self.clone().perform(leased, cancel));
+            }
+        }
+    }
+
+    /// Renews the leases, and stops cancelled and lost commands.
+    async fn heartbeat(&self, held: &BTreeMap<CommandId, CancellationToken>) {
+        let Some((_, control)) = self.scene.some_control() else {
+            tokio::time::sleep(Duration::from_millis(700)).await;
+            return;
+        };
+        let ids: Vec<CommandId> = held.keys().copied().collect();
+        let tenant = Tenant::default();
+        let asked = control.leasing.renew(&tenant, &None, &self.name, &ids);
+        let Ok(Ok(renewed)) = tokio::time::timeout(HEARTBEAT / 2, asked).await else { return };
+        for id in renewed.cancel.iter().chain(&renewed.lost) {
+            if let Some(cancel) = held.get(id) {
+                cancel.cancel();
+            }
+        }
+    }
+
+    async fn lease(&self, max: usize) -> Vec<Leased> {
+        let Some((_, control)) = self.scene.some_control() else { return Vec::new() };
+        let request = LeaseRequest {
+            worker: self.name.clone(),
+            pool: None,
+            kinds: None,
+            max,
+            wait: HEARTBEAT / 2,
+            public_key: None,
+        };
+        let tenant = Tenant::default();
+        let asked = control.leasing.lease(&tenant, &None, request);
+        let leased = match tokio::time::timeout(HEARTBEAT, asked).await {
+            Ok(Ok(leased)) => leased,
+            Ok(Err(_)) | Err(_) => {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                return Vec::new();
+            }
+        };
+        if !leased.is_empty() && self.scene.fault_in(&self.name, &[Fault::WorkerCut], 15).is_some()
+        {
+            // The commands are leased, but the response is lost.
+            return Vec::new();
+        }
+        leased
+    }
+
+    async fn perform(
+        self: Arc<Self>,
+        leased: Leased,
+        cancel: CancellationToken,
+    ) -> (CommandId, Option<Leased>) {
+        let (execution, id) = (leased.row.execution, leased.row.id);
+        let scripted = Scripted { scene: self.scene.clone(), life: None };
+        let clock = self.scene.clock.clone();
+        let performer =
+            Performer::new(Registry::default().with(scripted), Arc::new(NoValues), clock);
+        let command = Command { execution, id, issued: leased.issued, cancel: cancel.clone() };
+        let ended = performer.perform(&command).await;
+        let next = self.report(execution, id, &ended, &cancel).await;
+        if self.scene.fault_in(&self.name, &[Fault::WorkerRepeats], 8).is_some() {
+            tokio::time::sleep(self.scene.millis(0, 20_000)).await;
+            self.send(execution, id, &ended, false).await;
+        }
+        (id, next)
+    }
+
+    /// Reports a completion until it is accepted, and returns the handoff.
+    async fn report(
+        &self,
+        execution: ExecutionId,
+        id: CommandId,
+        ended: &Ended,
+        cancel: &CancellationToken,
+    ) -> Option<Leased> {
+        loop {
+            // Some reports ask for a handoff, others leave it to the next poll.
+            let takes_next = self.scene.between(0, 1) == 1;
+            let send = || self.send(execution, id, ended, takes_next);
+            // A load balancer resends a report to a second server, and both process it.
+            let said = match self.scene.fault_in(&self.name, &[Fault::WorkerRepeats], 4) {
+                Some(_) => {
+                    let (one, other) = tokio::join!(send(), send());
+                    one.or(other)
+                }
+                None => send().await,
+            };
+            match said {
+                Some(taken) => return taken.next,
+                None if cancel.is_cancelled() => return None,
+                None => tokio::time::sleep(self.scene.millis(100, 2_000)).await,
+            }
+        }
+    }
+
+    /// Sends a completion once. Returns `None` without a response.
+    async fn send(
+        &self,
+        execution: ExecutionId,
+        command: CommandId,
+        ended: &Ended,
+        takes_next: bool,
+    ) -> Option<EndTaken> {
+        let (_, control) = self.scene.some_control()?;
+        let outcome = ended.outcome.clone();
+        let (ctx, step) = (ended.ctx.clone(), ended.step.clone());
+        let ended = Ended { outcome, ctx, step };
+        let end = End { execution, command, ended, reference: None };
+        let next = takes_next.then(|| control.leasing.takes_next(&None, &self.name, None, None));
+        let next = next.transpose().expect("a worker's name");
+        let said = control.reports.take_end(&None, &self.name, end, next.as_ref());
+        let taken = tokio::time::timeout(TIMEOUT, said).await.ok()?.ok()?;
+        self.scene.fault_in(&self.name, &[Fault::WorkerCut], 15).is_none().then_some(taken)
+    }
+}
