@@ -6,6 +6,8 @@ mod durability;
 mod opening;
 mod replay;
 mod retention;
+#[cfg(target_os = "linux")]
+mod syncs;
 mod traffic;
 mod upgrade;
 mod verify;
