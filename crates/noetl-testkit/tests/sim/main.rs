@@ -7,12 +7,16 @@ use std::process::{Command, Output};
 
 use noetl_testkit::world::Planted;
 
-/// Worlds that every run of the tests lives through; `NOETL_SIM_SEEDS` asks for others.
-const SEEDS: &str = "0..40";
+/// How many worlds every run of the tests simulates. They start at the seed `NOETL_TEST_SEED`, or at 0
+/// without it; `NOETL_SIM_SEEDS` names another range.
+const SEEDS: u64 = 40;
 
 /// Within how many seeds a planted defect has to be found. Most are by the ninth. Two processes seldom
 /// decide differently on the same execution at once, and a conflict that is hidden shows by the sixtieth.
 const FOUND_WITHIN: u64 = 100;
+
+/// Within how many seeds a defect of the stream has to be found: every world compares each message.
+const FOUND_ON_STREAM_WITHIN: u64 = 10;
 
 fn sim(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_noetl-sim")).args(arguments).output().unwrap()
@@ -25,7 +29,10 @@ fn said(output: &Output) -> String {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "how the test is told to run longer")]
 fn every_world_comes_to_its_end() {
-    let seeds = std::env::var("NOETL_SIM_SEEDS").unwrap_or_else(|_| SEEDS.to_owned());
+    let first = std::env::var("NOETL_TEST_SEED")
+        .map_or(0, |text| text.parse::<u64>().expect("NOETL_TEST_SEED is a number"));
+    let seeds = std::env::var("NOETL_SIM_SEEDS");
+    let seeds = seeds.unwrap_or_else(|_| format!("{first}..{}", first.saturating_add(SEEDS)));
     let output = sim(&["--seeds", &seeds]);
     assert!(output.status.success(), "{}", said(&output));
 }
@@ -73,28 +80,29 @@ fn what_cannot_be_understood_is_said() {
 }
 
 /// Lives through worlds with this defect until one is wrong.
-fn is_found(planted: Planted) {
+fn is_found(planted: Planted, within: u64) {
     let name = planted.as_str();
-    for seed in 0..FOUND_WITHIN {
+    for seed in 0..within {
         let output = sim(&["one", "--seed", &seed.to_string(), "--planted", name]);
         if !output.status.success() {
             assert!(said(&output).contains("\"wrong\":\""), "{}", said(&output));
             return;
         }
     }
-    panic!("{name} was not found within {FOUND_WITHIN} seeds");
+    panic!("{name} was not found within {within} seeds");
 }
 
 macro_rules! defects {
-    ($($test:ident: $planted:ident;)*) => {$(
+    (within $seeds:expr; $($test:ident: $planted:ident;)*) => {$(
         #[test]
         fn $test() {
-            is_found(Planted::$planted);
+            is_found(Planted::$planted, $seeds);
         }
     )*};
 }
 
 defects! {
+    within FOUND_WITHIN;
     a_due_row_that_is_dropped_is_found: DueDropped;
     a_key_that_is_forgotten_is_found: KeyForgotten;
     a_commit_that_is_answered_and_lost_is_found: CommitLost;
@@ -106,4 +114,12 @@ defects! {
     a_dead_process_that_is_taken_for_alive_is_found: DeadAlive;
     a_timer_that_is_early_is_found: TimerEarly;
     a_row_that_differs_from_its_log_is_found: RowWrong;
+}
+
+defects! {
+    within FOUND_ON_STREAM_WITHIN;
+    an_event_that_the_stream_drops_is_found: StreamDropped;
+    an_event_that_the_stream_stores_twice_is_found: StreamDoubled;
+    events_that_the_stream_reorders_are_found: StreamReordered;
+    a_stream_that_is_emptied_without_a_fault_is_found: StreamWiped;
 }
