@@ -14,6 +14,7 @@ pub mod service;
 mod store;
 mod tools;
 pub mod twin;
+pub mod upgrade;
 pub mod world;
 
 pub use app::{TestApp, TestAppBuilder, worker};
