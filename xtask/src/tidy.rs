@@ -13,6 +13,7 @@ mod exceptions;
 mod links;
 mod manifests;
 mod scan;
+mod snapshots;
 mod sql;
 mod supply;
 mod tree;
@@ -69,6 +70,7 @@ pub(crate) fn run(root: &Path) -> Result<Report, String> {
     findings.extend(dependencies::check(&workspace, &tree));
     findings.extend(manifests::check(&tree));
     findings.extend(unused::check(&tree));
+    findings.extend(snapshots::check(&tree));
     findings.extend(sql::check(&tree, &exceptions));
     findings.extend(ceiling::check(&tree, &exceptions));
     findings.extend(words::check(&tree));

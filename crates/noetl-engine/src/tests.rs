@@ -5,6 +5,7 @@ mod cycles;
 mod data;
 mod failures;
 mod forks;
+mod generated;
 mod harness;
 mod history;
 mod joins;

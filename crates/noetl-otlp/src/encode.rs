@@ -23,10 +23,8 @@ pub(crate) fn request(resource: &Resource, spans: &[Span]) -> Vec<u8> {
     };
     let spans = spans.iter().map(message).collect();
     let of_scope = ScopeSpans { scope: Some(scope), spans };
-    let of_resource = ResourceSpans {
-        resource: Some(resource.clone()),
-        scope_spans: vec![of_scope],
-    };
+    let of_resource =
+        ResourceSpans { resource: Some(resource.clone()), scope_spans: vec![of_scope] };
     ExportTraceServiceRequest { resource_spans: vec![of_resource] }.encode_to_vec()
 }
 

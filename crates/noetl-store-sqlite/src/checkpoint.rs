@@ -49,8 +49,7 @@ impl Checkpoints {
             counter.store(u32::try_from(count).unwrap_or(0), Ordering::Relaxed);
             Ok(())
         }))?;
-        let copier = connection::open(Some(path))?;
-        connection::set_up_writer(&copier, synchronous)?;
+        let copier = copier(path, synchronous)?;
         let page_size = writer.pragma_query_value(None, "page_size", |row| row.get(0))?;
         let room = (synchronous == Synchronous::Full).then(|| Room::new(path, page_size));
         let rest_due = Arc::new(AtomicBool::new(false));
@@ -93,6 +92,13 @@ impl Checkpoints {
         }
         checkpoint(writer, "truncate");
     }
+}
+
+/// Opens the connection of the checkpoint thread.
+fn copier(path: &Path, synchronous: Synchronous) -> rusqlite::Result<Connection> {
+    let connection = connection::open(Some(path))?;
+    connection::set_up_writer(&connection, synchronous)?;
+    Ok(connection)
 }
 
 fn copy_bulk(copier: &Connection, begun: &Receiver<()>, done: &AtomicBool) {
@@ -138,6 +144,17 @@ mod tests {
         writer.execute("insert into t values (zeroblob(9000) || 'x')", []).expect("a row");
         checkpoints.look(writer);
         checkpoints.seen
+    }
+
+    #[test]
+    fn the_copying_connection_syncs_as_the_writer_does() {
+        let directory = TempDir::new().expect("a temporary directory");
+        for (synchronous, level) in [(Synchronous::Full, 2), (Synchronous::Normal, 1)] {
+            let path = directory.path().join(format!("{level}.db"));
+            let copier = super::copier(&path, synchronous).expect("a connection");
+            let found = copier.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0));
+            assert_eq!(found, Ok(level));
+        }
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub mod runtimes;
 pub mod schedules;
 pub mod sealed_rows;
 pub mod secret_audit;
+mod seed;
 pub mod snapshots;
 pub mod story;
 mod subject;
@@ -45,6 +46,7 @@ pub mod transient;
 pub mod twin;
 pub mod twin_keeping;
 
+pub use seed::seeds;
 pub use subject::{Subject, outbox_on};
 
 /// Makes one test of every case, in a module of this name, each with a [`Subject`] of its own.

@@ -36,6 +36,7 @@ pub use self::plan::SimConfig;
 pub use self::planted::Planted;
 use self::scene::Scene;
 pub use self::shrink::shrink;
+use self::stream::Difference;
 
 /// Most simulated time for all executions to finish once faults stop.
 const CALM_MAX: Duration = Duration::from_secs(2 * 3600);
@@ -177,41 +178,25 @@ async fn wait_until_finished(scene: &Scene, mut clients: JoinSet<()>) -> Outcome
         }
     }
     wait_until_published(scene).await;
-    if let Some(problem) = out_of_order(scene) {
-        scene.wrong(problem);
-    }
     check_final_state(scene).await
 }
 
-/// Waits until every event is on the stream.
+/// Waits until the stream has every event, and checks that it has nothing else and the right order.
 async fn wait_until_published(scene: &Scene) {
     let mut waited = Duration::ZERO;
     loop {
-        let events = scene.lock().observer.events;
-        let published = scene.stream.count();
-        if published >= events {
-            return;
-        }
-        if waited > STREAM_MAX + scene.plan.trouble {
-            scene.wrong(format!("{published} of {events} events are on the stream"));
-            return;
+        let logs = scene.lock().observer.logs(&scene.store);
+        let problem = match stream::difference(&scene.stream.streams(), &logs) {
+            None => return,
+            Some(Difference::Missing(_)) if waited <= STREAM_MAX + scene.plan.trouble => None,
+            Some(Difference::Missing(problem) | Difference::Wrong(problem)) => Some(problem),
+        };
+        if let Some(problem) = problem {
+            return scene.wrong(problem);
         }
         tokio::time::sleep(CHECK_INTERVAL).await;
         waited += CHECK_INTERVAL;
     }
-}
-
-/// Returns a violation if an event was published before an earlier one of its execution.
-fn out_of_order(scene: &Scene) -> Option<String> {
-    let mut last: BTreeMap<ExecutionId, u64> = BTreeMap::new();
-    for id in scene.stream.order() {
-        let (execution, seq) = scene.lock().observer.place_of(&id)?;
-        let before = last.insert(execution, seq).unwrap_or_default();
-        if seq < before {
-            return Some(format!("event {seq} was published after event {before}"));
-        }
-    }
-    None
 }
 
 /// Verifies every log, and returns the outcomes of starts that depend on the playbook alone.

@@ -1,6 +1,6 @@
 //! Looks at every append, and at the world it leaves behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
 use noetl_engine::{DueKind, Execution, Status, outstanding};
@@ -10,7 +10,10 @@ use noetl_model::{
     CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Origin, Seq, Tenant,
     Timestamp,
 };
+use noetl_store::tail::message_id;
 use noetl_store::{Append, Due, DueRow, EventLog, ExecutionStatus, Executions, MemoryStore};
+
+use super::stream::Logs;
 
 /// What is known of one execution from what was appended to it.
 struct Seen {
@@ -26,7 +29,7 @@ struct Seen {
 #[derive(Default)]
 pub(crate) struct Observer {
     seen: BTreeMap<ExecutionId, Seen>,
-    ids: BTreeMap<EventId, (ExecutionId, u64)>,
+    ids: BTreeSet<EventId>,
     labels: BTreeMap<ExecutionId, usize>,
     /// How many events were appended.
     pub(crate) events: u64,
@@ -64,7 +67,7 @@ impl Observer {
         for event in &append.events {
             words.push_str(&in_words(event));
             self.events += 1;
-            if self.ids.insert(event.id, (execution, event.seq.0)).is_some() {
+            if !self.ids.insert(event.id) {
                 self.wrong(format!("{label}: the id of event {} is used twice", event.seq.0));
             }
             for problem in seen.take(event, now) {
@@ -95,10 +98,13 @@ impl Observer {
         }
     }
 
-    /// Where the event of a message on the stream is.
-    pub(crate) fn place_of(&self, message: &str) -> Option<(ExecutionId, u64)> {
-        let id = message.split(':').next()?.parse().ok()?;
-        self.ids.get(&EventId::new(id)).copied()
+    /// Returns the message IDs of the events of every log.
+    pub(crate) fn logs(&self, store: &MemoryStore) -> Logs {
+        let ids = |execution| {
+            let log = log_of(execution, store);
+            log.iter().map(|event| message_id(&EventRow::from(event))).collect()
+        };
+        self.seen.keys().map(|execution| (*execution, ids(*execution))).collect()
     }
 
     /// What is still under way, in words.

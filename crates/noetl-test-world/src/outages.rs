@@ -29,7 +29,7 @@ pub(crate) async fn run(scene: Arc<Scene>) {
                 tokio::time::sleep(scene.millis(500, 30_000)).await;
                 scene.bus.set_connected(true);
             }
-            Some(Fault::BusWiped) => scene.bus.delete(),
+            Some(Fault::BusWiped) => scene.stream.delete(),
             Some(_) | None => {}
         }
     }

@@ -6,8 +6,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use noetl_bus::Message;
 use noetl_model::{CommandId, Event, EventId, Seq, Timestamp};
 use noetl_store::{Append, CommandRow, Committed, Lease, Reserved};
+use serde_json::Value;
 
 use super::chance::Chance;
 
@@ -36,11 +38,19 @@ pub enum Planted {
     TimerEarly,
     /// A row says something else than its log.
     RowWrong,
+    /// The bus confirms an event and does not store it.
+    StreamDropped,
+    /// The bus stores an event twice, under two message IDs.
+    StreamDoubled,
+    /// The bus stores two events of one execution in the wrong order.
+    StreamReordered,
+    /// The bus loses its stream without any fault.
+    StreamWiped,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::DueDropped,
         Self::KeyForgotten,
         Self::CommitLost,
@@ -52,6 +62,10 @@ impl Planted {
         Self::DeadAlive,
         Self::TimerEarly,
         Self::RowWrong,
+        Self::StreamDropped,
+        Self::StreamDoubled,
+        Self::StreamReordered,
+        Self::StreamWiped,
     ];
 
     /// Its name.
@@ -68,6 +82,10 @@ impl Planted {
             Self::DeadAlive => "dead-alive",
             Self::TimerEarly => "timer-early",
             Self::RowWrong => "row-wrong",
+            Self::StreamDropped => "stream-dropped",
+            Self::StreamDoubled => "stream-doubled",
+            Self::StreamReordered => "stream-reordered",
+            Self::StreamWiped => "stream-wiped",
         }
     }
 
@@ -76,7 +94,12 @@ impl Planted {
         match self {
             Self::LeaseEternal | Self::DeadAlive | Self::ConflictHidden | Self::KeyForgotten => 1,
             Self::EndLost | Self::TimerEarly => 2,
-            Self::DueDropped | Self::CommandHidden => 6,
+            Self::DueDropped
+            | Self::CommandHidden
+            | Self::StreamDropped
+            | Self::StreamDoubled
+            | Self::StreamReordered
+            | Self::StreamWiped => 6,
             Self::CommitLost | Self::EventsTwice | Self::RowWrong => 12,
         }
     }
@@ -210,4 +233,65 @@ impl Defect {
             _ => {}
         }
     }
+}
+
+/// A defect of the bus at work.
+pub(crate) struct StreamDefect {
+    what: Planted,
+    chance: Chance,
+}
+
+/// A wrong treatment of one batch, by indexes into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BatchDefect {
+    /// Confirms this message without storing it.
+    Drop(usize),
+    /// Stores this message a second time, under another message ID.
+    Double(usize),
+    /// Stores these two messages in each other's position.
+    Swap(usize, usize),
+    /// Deletes the stream after the batch.
+    Wipe,
+}
+
+impl StreamDefect {
+    /// Returns the defect, or `None` if it is not one of the bus.
+    pub(crate) fn new(what: Planted, seed: u64) -> Option<Self> {
+        let is_stream = matches!(
+            what,
+            Planted::StreamDropped
+                | Planted::StreamDoubled
+                | Planted::StreamReordered
+                | Planted::StreamWiped
+        );
+        is_stream.then(|| Self { what, chance: Chance::new(seed, "stream") })
+    }
+
+    /// Draws how the next batch is treated, most often as it should be.
+    pub(crate) fn batch(&mut self, batch: &[Message]) -> Option<BatchDefect> {
+        if !self.chance.one_in(self.what.cases()) || batch.is_empty() {
+            return None;
+        }
+        let count = u64::try_from(batch.len()).unwrap_or_default();
+        let index = usize::try_from(self.chance.below(count)).unwrap_or_default();
+        match self.what {
+            Planted::StreamDropped => Some(BatchDefect::Drop(index)),
+            Planted::StreamDoubled => Some(BatchDefect::Double(index)),
+            Planted::StreamReordered => {
+                let wanted = execution(&batch[index])?;
+                let mut after = batch.iter().skip(index + 1);
+                let other =
+                    after.position(|message| execution(message).as_ref() == Some(&wanted))?;
+                Some(BatchDefect::Swap(index, index + 1 + other))
+            }
+            Planted::StreamWiped => Some(BatchDefect::Wipe),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the execution that a message names in its payload.
+fn execution(message: &Message) -> Option<Value> {
+    let mut payload: Value = serde_json::from_slice(&message.payload).ok()?;
+    payload.get_mut("execution_id").map(Value::take)
 }

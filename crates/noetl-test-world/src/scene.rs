@@ -17,7 +17,7 @@ use super::chance::Chance;
 use super::fault::Fault;
 use super::observer::Observer;
 use super::plan::Plan;
-use super::planted::Defect;
+use super::planted::{Defect, StreamDefect};
 use super::stream::Stream;
 
 /// Start of simulated time in milliseconds: late enough for every ID layout.
@@ -112,10 +112,11 @@ impl Scene {
             cancelled: BTreeSet::new(),
         };
         let bus = Arc::new(MemoryStream::new());
+        let defect = plan.wish.planted.and_then(|planted| StreamDefect::new(planted, seed));
         Self {
             plan,
             store: Arc::new(store),
-            stream: Arc::new(Stream::new(bus.clone())),
+            stream: Arc::new(Stream::new(bus.clone(), defect)),
             bus,
             clock,
             began,

@@ -1,41 +1,49 @@
-//! The bus of a world: what was published on it, in the order in which it first was.
+//! The bus of a world, and its comparison with the event logs.
+//!
+//! Publishing is at least once: an event may be published repeatedly, under one message ID, and the
+//! stream stores it once. The first publications of an execution's events follow its log. A stream that
+//! the weather deletes may get repeats of events that only the deleted one stored.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use noetl_bus::{
     BusError, EventStream, MemoryStream, Message, PublishError, Stored, StreamSettings,
 };
+use noetl_model::ExecutionId;
 
+use super::planted::{BatchDefect, StreamDefect};
 use super::scene::lock;
 
-/// A bus that remembers what it ever took, also when everything on it was lost since.
+/// A bus that remembers which messages the streams had that were deleted from it.
 pub(crate) struct Stream {
     inner: Arc<MemoryStream>,
-    taken: Mutex<Taken>,
-}
-
-#[derive(Default)]
-struct Taken {
-    known: BTreeSet<String>,
-    /// Their ids in the order in which they first came.
-    order: Vec<String>,
+    /// Message IDs of deleted streams, oldest stream first.
+    deleted: Mutex<Vec<Vec<String>>>,
+    defect: Option<Mutex<StreamDefect>>,
 }
 
 impl Stream {
-    pub(crate) fn new(inner: Arc<MemoryStream>) -> Self {
-        Self { inner, taken: Mutex::default() }
+    pub(crate) fn new(inner: Arc<MemoryStream>, defect: Option<StreamDefect>) -> Self {
+        Self { inner, deleted: Mutex::default(), defect: defect.map(Mutex::new) }
     }
 
-    /// How many messages it ever took, repeats not counted.
-    pub(crate) fn count(&self) -> u64 {
-        u64::try_from(lock(&self.taken).known.len()).unwrap_or_default()
+    /// Deletes everything on the bus.
+    pub(crate) fn delete(&self) {
+        lock(&self.deleted).push(self.stored());
+        self.inner.delete();
     }
 
-    /// All ids it ever took, each once, in the order in which they first came.
-    pub(crate) fn order(&self) -> Vec<String> {
-        lock(&self.taken).order.clone()
+    /// Returns the message IDs of every stream there ever was, oldest stream first, in stored order.
+    pub(crate) fn streams(&self) -> Vec<Vec<String>> {
+        let mut streams = lock(&self.deleted).clone();
+        streams.push(self.stored());
+        streams
+    }
+
+    fn stored(&self) -> Vec<String> {
+        self.inner.kept().into_iter().map(|message| message.id).collect()
     }
 }
 
@@ -45,16 +53,37 @@ impl EventStream for Stream {
         self.inner.ensure(settings).await
     }
 
-    async fn publish(&self, batch: Vec<Message>) -> Vec<Result<Stored, PublishError>> {
-        let ids: Vec<String> = batch.iter().map(|message| message.id.clone()).collect();
-        let answers = self.inner.publish(batch).await;
-        let mut taken = lock(&self.taken);
-        for (id, answer) in ids.into_iter().zip(&answers) {
-            if answer.is_ok() && taken.known.insert(id.clone()) {
-                taken.order.push(id);
+    async fn publish(&self, mut batch: Vec<Message>) -> Vec<Result<Stored, PublishError>> {
+        let is_connected = self.inner.is_connected();
+        let defect = self.defect.as_ref().filter(|_| is_connected);
+        match defect.and_then(|defect| lock(defect).batch(&batch)) {
+            None => self.inner.publish(batch).await,
+            Some(BatchDefect::Drop(index)) => {
+                batch.remove(index);
+                let mut answers = self.inner.publish(batch).await;
+                answers.insert(index, Ok(Stored::New));
+                answers
+            }
+            Some(BatchDefect::Double(index)) => {
+                let mut copy = batch[index].clone();
+                copy.id.push_str(":2");
+                batch.push(copy);
+                let mut answers = self.inner.publish(batch).await;
+                answers.pop();
+                answers
+            }
+            Some(BatchDefect::Swap(one, other)) => {
+                batch.swap(one, other);
+                let mut answers = self.inner.publish(batch).await;
+                answers.swap(one, other);
+                answers
+            }
+            Some(BatchDefect::Wipe) => {
+                let answers = self.inner.publish(batch).await;
+                self.inner.delete();
+                answers
             }
         }
-        answers
     }
 
     fn payload_max(&self) -> Option<usize> {
@@ -67,5 +96,98 @@ impl EventStream for Stream {
 
     async fn connected(&self) {
         self.inner.connected().await;
+    }
+}
+
+/// Message IDs of the events of each execution, in the order of its log.
+pub(crate) type Logs = BTreeMap<ExecutionId, Vec<String>>;
+
+/// How streams differ from the event logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Difference {
+    /// Events at the end of logs are not published; they may still be.
+    Missing(String),
+    /// Nothing that is published later makes the streams right.
+    Wrong(String),
+}
+
+/// Returns how streams, oldest first, differ from the event logs, or `None` if they hold each event
+/// under its message ID, once per stream, and first in the order of its log.
+pub(crate) fn difference(streams: &[Vec<String>], logs: &Logs) -> Option<Difference> {
+    let mut expected: BTreeMap<&str, (ExecutionId, usize)> = BTreeMap::new();
+    for (execution, ids) in logs {
+        expected.extend(ids.iter().zip(1..).map(|(id, seq)| (id.as_str(), (*execution, seq))));
+    }
+    let mut published: BTreeSet<&str> = BTreeSet::new();
+    let mut last: BTreeMap<ExecutionId, usize> = BTreeMap::new();
+    for stream in streams {
+        let mut stored = BTreeSet::new();
+        for id in stream {
+            let wrong = |problem: String| Some(Difference::Wrong(problem));
+            let Some((execution, seq)) = expected.get(id.as_str()).copied() else {
+                return wrong(format!("message {id} is of no event in a log"));
+            };
+            if !stored.insert(id) {
+                return wrong(format!("event {seq} of {execution} is on the stream twice"));
+            }
+            if !published.insert(id) {
+                continue;
+            }
+            let before = last.insert(execution, seq).unwrap_or_default();
+            if seq != before + 1 {
+                return wrong(format!("event {seq} was published after event {before}"));
+            }
+        }
+    }
+    let (found, all) = (published.len(), expected.len());
+    (found < all).then(|| Difference::Missing(format!("{found} of {all} events are on the stream")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn logs() -> Logs {
+        let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
+        BTreeMap::from([
+            (ExecutionId::new(1), ids(&["10", "12:1", "13"])),
+            (ExecutionId::new(2), ids(&["11", "14"])),
+        ])
+    }
+
+    fn found(streams: &[&[&str]]) -> Option<Difference> {
+        let owned = |stream: &&[&str]| stream.iter().map(|id| (*id).to_owned()).collect();
+        difference(&streams.iter().map(owned).collect::<Vec<_>>(), &logs())
+    }
+
+    fn is_wrong(streams: &[&[&str]]) -> bool {
+        matches!(found(streams), Some(Difference::Wrong(_)))
+    }
+
+    #[test]
+    fn executions_may_be_published_in_any_order_and_their_events_in_one() {
+        assert_eq!(found(&[&["10", "12:1", "11", "13", "14"]]), None);
+        assert_eq!(found(&[&["11", "14", "10", "12:1", "13"]]), None);
+        assert!(is_wrong(&[&["12:1", "10", "13", "11", "14"]]));
+    }
+
+    #[test]
+    fn a_stream_after_a_deleted_one_may_repeat_its_events() {
+        assert_eq!(found(&[&["10", "12:1"], &["10", "13", "11", "14"]]), None);
+        assert!(is_wrong(&[&["10", "12:1", "12:1"]]), "one stream may not");
+    }
+
+    #[test]
+    fn missing_events_are_found() {
+        assert!(matches!(found(&[&["10", "12:1"]]), Some(Difference::Missing(_))));
+        assert!(matches!(found(&[]), Some(Difference::Missing(_))));
+        assert!(is_wrong(&[&["10", "13"]]), "a gap is never filled");
+    }
+
+    #[test]
+    fn messages_of_unknown_events_and_under_other_ids_are_found() {
+        for id in ["15", "x", "", "10:1", "12", "12:2"] {
+            assert!(is_wrong(&[&[id]]), "{id}");
+        }
     }
 }

@@ -200,10 +200,9 @@ fn kills() -> u32 {
     setting("NOETL_KILLS").and_then(|text| text.parse().ok()).unwrap_or(KILLS)
 }
 
-/// A new seed for each run; `NOETL_SEED` repeats one.
+/// Returns the seed of the moments at which the process is killed: `NOETL_TEST_SEED`, or 0 without it.
 fn seed() -> u64 {
-    let given = setting("NOETL_SEED").and_then(|text| text.parse().ok());
-    given.unwrap_or_else(|| u64::from(std::process::id()))
+    setting("NOETL_TEST_SEED").map_or(0, |text| text.parse().expect("NOETL_TEST_SEED is a number"))
 }
 
 #[expect(clippy::disallowed_methods, reason = "how the test is told to run longer")]

@@ -236,6 +236,7 @@ fn plans() -> impl Strategy<Value = Vec<PlannedStep>> {
 }
 
 proptest! {
+    // A default: `proptest!` reads `PROPTEST_CASES` after this, so the variable wins.
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// The harness checks besides that a need changes nothing, never asks twice for the same, and

@@ -1,6 +1,6 @@
 //! The suite every store has to pass, and the same random histories for this store and memory.
 
-use noetl_store::conformance::{Subject, outbox_on, twin};
+use noetl_store::conformance::{Subject, outbox_on, seeds, twin};
 use noetl_store::{MemoryStore, conformance_suite};
 use noetl_store_postgres::{Options, PostgresStore};
 
@@ -15,7 +15,7 @@ conformance_suite!(postgres, async || subject().await);
 
 #[tokio::test]
 async fn random_histories_read_the_same_as_in_memory() {
-    for seed in 0..10 {
+    for seed in seeds(0, 10) {
         let postgres = subject().await;
         let memory = Subject::new(MemoryStore::new().with_outbox(outbox_on()));
         twin::compare(seed, 60, memory.store(), postgres.store()).await;

@@ -1,6 +1,6 @@
 //! Behind a proxy that pools by transaction: no two statements meet the same connection.
 
-use noetl_store::conformance::{Subject, outbox_on, twin};
+use noetl_store::conformance::{Subject, outbox_on, seeds, twin};
 use noetl_store::{MemoryStore, conformance_suite};
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_services::postgres::TestDatabase;
@@ -24,7 +24,7 @@ conformance_suite!(postgres, async || subject().await);
 
 #[tokio::test]
 async fn random_histories_read_the_same_as_in_memory() {
-    for seed in 200..203 {
+    for seed in seeds(200, 3) {
         let pooled = subject().await;
         let memory = Subject::new(MemoryStore::new().with_outbox(outbox_on()));
         twin::compare(seed, 60, memory.store(), pooled.store()).await;

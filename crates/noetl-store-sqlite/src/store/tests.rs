@@ -25,6 +25,18 @@ async fn room(store: &SqliteStore, pages: u32) {
     limited.await.expect("a limit");
 }
 
+#[tokio::test]
+async fn a_store_opened_with_the_default_options_writes_with_full_syncs() {
+    let (store, _directory) = temporary();
+    let found = store.writer().run(|connection| {
+        let level = connection.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0));
+        let mode = connection.pragma_query_value(None, "journal_mode", |row| row.get(0));
+        Ok((level, mode))
+    });
+    let (level, mode) = found.await.expect("settings");
+    assert_eq!((level, mode), (Ok(2), Ok("wal".to_owned())));
+}
+
 fn large(id: i64) -> NewEntry {
     NewEntry {
         id: noetl_model::CatalogId::new(id),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use noetl_store::conformance::clock::HandClock;
 use noetl_store::conformance::story::{Story, write};
-use noetl_store::conformance::{Subject, outbox_on, twin, twin_keeping};
+use noetl_store::conformance::{Subject, outbox_on, seeds, twin, twin_keeping};
 use noetl_store::{
     MemoryStore, Outbox, Sharded, Store, StoreClock, conformance_suite, lapse_suite,
 };
@@ -59,7 +59,7 @@ async fn nothing_goes_out_unless_asked_for() {
 
 #[tokio::test]
 async fn random_histories_read_the_same_as_in_memory() {
-    for seed in 0..20 {
+    for seed in seeds(0, 20) {
         let memory = Subject::new(MemoryStore::new().with_outbox(outbox_on()));
         // What is compared is what is read, not what a power cut leaves; thousands of waits for
         // the disk would add nothing.
@@ -70,12 +70,12 @@ async fn random_histories_read_the_same_as_in_memory() {
 
 #[tokio::test]
 async fn random_keeping_reads_the_same_as_in_memory() {
-    for seed in 0..12 {
+    for (number, seed) in seeds(0, 12).enumerate() {
         let clock = Arc::new(HandClock::default());
         let shared = StoreClock::new(clock.clone());
         // Most run without a file: what they are about is not the disk, and it would wait for it.
         let options = |options| Options { clock: shared.clone(), ..options };
-        let sqlite = match seed {
+        let sqlite = match number {
             0 => {
                 let (store, directory) = temporary_with(options);
                 Subject::keeping(store, directory)

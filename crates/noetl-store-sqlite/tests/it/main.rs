@@ -4,6 +4,8 @@ mod conformance;
 mod durability;
 mod opening;
 mod retention;
+#[cfg(target_os = "linux")]
+mod syncs;
 mod traffic;
 
 use noetl_store_sqlite::{Options, SqliteStore};

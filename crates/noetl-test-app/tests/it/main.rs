@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod fixture;
 mod postgres;
 mod published_worker;
 mod sqlite;

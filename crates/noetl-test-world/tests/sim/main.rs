@@ -7,12 +7,17 @@ use std::process::{Command, Output};
 
 use noetl_test_world::Planted;
 
-/// Seeds of every test run, unless `NOETL_SIM_SEEDS` names others.
-const SEEDS: &str = "0..40";
+/// Number of simulations in every test run. Seeds start at the seed `NOETL_TEST_SEED`, or at 0
+/// without it; `NOETL_SIM_SEEDS` names another range.
+const SEEDS: u64 = 40;
 
 /// Number of seeds within which a planted defect has to show. Most show by the ninth. Two processes
 /// seldom decide differently on one execution at once, so a hidden conflict shows by the sixtieth.
 const FOUND_WITHIN: u64 = 100;
+
+/// Number of seeds within which a defect of the stream has to show: every simulation compares each
+/// message.
+const FOUND_ON_STREAM_WITHIN: u64 = 10;
 
 fn sim(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_noetl-sim")).args(arguments).output().unwrap()
@@ -25,7 +30,10 @@ fn stdout(output: &Output) -> String {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "how the test is told to run longer")]
 fn every_simulation_finishes_without_a_violation() {
-    let seeds = std::env::var("NOETL_SIM_SEEDS").unwrap_or_else(|_| SEEDS.to_owned());
+    let first = std::env::var("NOETL_TEST_SEED")
+        .map_or(0, |text| text.parse::<u64>().expect("NOETL_TEST_SEED is a number"));
+    let seeds = std::env::var("NOETL_SIM_SEEDS");
+    let seeds = seeds.unwrap_or_else(|_| format!("{first}..{}", first.saturating_add(SEEDS)));
     let output = sim(&["--seeds", &seeds]);
     assert!(output.status.success(), "{}", stdout(&output));
 }
@@ -73,28 +81,29 @@ fn invalid_arguments_print_the_usage() {
 }
 
 /// Runs simulations with this defect until one fails.
-fn assert_found(planted: Planted) {
+fn assert_found(planted: Planted, within: u64) {
     let name = planted.as_str();
-    for seed in 0..FOUND_WITHIN {
+    for seed in 0..within {
         let output = sim(&["one", "--seed", &seed.to_string(), "--planted", name]);
         if !output.status.success() {
             assert!(stdout(&output).contains("\"wrong\":\""), "{}", stdout(&output));
             return;
         }
     }
-    panic!("{name} did not show within {FOUND_WITHIN} seeds");
+    panic!("{name} did not show within {within} seeds");
 }
 
 macro_rules! defects {
-    ($($test:ident: $planted:ident;)*) => {$(
+    (within $seeds:expr; $($test:ident: $planted:ident;)*) => {$(
         #[test]
         fn $test() {
-            assert_found(Planted::$planted);
+            assert_found(Planted::$planted, $seeds);
         }
     )*};
 }
 
 defects! {
+    within FOUND_WITHIN;
     a_dropped_timer_is_found: DueDropped;
     a_forgotten_dedup_key_is_found: KeyForgotten;
     an_acknowledged_commit_that_is_lost_is_found: CommitLost;
@@ -106,4 +115,12 @@ defects! {
     a_dead_process_counted_as_alive_is_found: DeadAlive;
     a_timer_that_fires_early_is_found: TimerEarly;
     a_row_that_differs_from_its_log_is_found: RowWrong;
+}
+
+defects! {
+    within FOUND_ON_STREAM_WITHIN;
+    an_event_that_the_stream_drops_is_found: StreamDropped;
+    an_event_that_the_stream_stores_twice_is_found: StreamDoubled;
+    events_that_the_stream_reorders_are_found: StreamReordered;
+    a_stream_that_is_emptied_without_a_fault_is_found: StreamWiped;
 }

@@ -1,5 +1,7 @@
 //! Databases of every earlier schema with executions in flight: after the upgrade they finish.
 
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use noetl_control::{Control, Options as ControlOptions, StartRequest};
@@ -8,6 +10,7 @@ use noetl_store::{ExecutionStatus, SystemClock};
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_services::postgres::TestDatabase;
 
+use crate::fixture::Fixture;
 use crate::postgres::verify::verify_log;
 
 const HEAD: &str =
@@ -117,4 +120,58 @@ async fn every_earlier_schema_is_upgraded_with_executions_in_flight() {
         worker.await.expect("a worker that ends");
         control.close().await;
     }
+}
+
+fn fixtures() -> Vec<Fixture> {
+    Fixture::all(Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../noetl-store-postgres/tests/fixtures"
+    )))
+}
+
+/// Makes the database of a fixture.
+fn loaded(fixture: &Fixture) -> TestDatabase {
+    let database = TestDatabase::new();
+    let output = Command::new("psql")
+        .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-f"])
+        .arg(&fixture.sql)
+        .arg(database.url())
+        .output()
+        .expect("psql is installed with the server");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let version = database.psql("select max(version) from noetl.schema_migration");
+    assert_eq!(version, fixture.schema().to_string());
+    database
+}
+
+async fn opened(database: &TestDatabase) -> Arc<PostgresStore> {
+    let options = Options::new(&database.url()).expect("a URL");
+    Arc::new(PostgresStore::open(options).await.expect("a store"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn databases_of_earlier_programs_are_upgraded_and_their_executions_finish() {
+    for fixture in fixtures() {
+        let database = loaded(&fixture);
+        fixture.check(opened(&database).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_that_loses_an_event_is_noticed() {
+    for fixture in fixtures() {
+        let database = loaded(&fixture);
+        let store = opened(&database).await;
+        let last = "select max(event_id) from noetl.event";
+        database.psql(&format!("delete from noetl.event where event_id = ({last})"));
+        let checked = tokio::spawn(async move { fixture.check(store).await }).await;
+        assert!(checked.expect_err("a failed check").is_panic());
+    }
+}
+
+#[test]
+fn the_newest_schema_has_a_fixture() {
+    let newest = fixtures().last().map(Fixture::schema);
+    let reason = "add one with scripts/upgrade-fixture.sh";
+    assert_eq!(newest, Some(migrations().len()), "{reason}");
 }

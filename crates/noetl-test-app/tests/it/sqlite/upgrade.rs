@@ -1,6 +1,6 @@
 //! Files of every earlier schema with executions in flight: after the upgrade they finish.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use noetl_control::{Control, Options as ControlOptions, StartRequest, verify};
@@ -9,6 +9,8 @@ use noetl_store::{ExecutionStatus, SystemClock};
 use noetl_store_sqlite::{OpenError, Options, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
+
+use crate::fixture::Fixture;
 
 const HEAD: &str =
     "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: t, path: t}\nworkflow:\n";
@@ -130,4 +132,56 @@ async fn a_newer_schema_is_rejected_and_left_unchanged() {
     let OpenError::Newer { found, known, .. } = &refused else { panic!("{refused:?}") };
     assert_eq!((*found, *known + 1), (version as i64, version as i64));
     assert_eq!(std::fs::read(&path).expect("bytes"), before, "nothing was written");
+}
+
+fn fixtures() -> Vec<Fixture> {
+    Fixture::all(Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../noetl-store-sqlite/tests/fixtures"
+    )))
+}
+
+/// Makes the database of a fixture in this directory, and returns its path.
+fn loaded(fixture: &Fixture, directory: &TempDir) -> PathBuf {
+    let name = fixture.sql.with_extension("db");
+    let path = directory.path().join(name.file_name().expect("a name"));
+    let file = Connection::open(&path).expect("a file");
+    let sql = std::fs::read_to_string(&fixture.sql).expect("a fixture");
+    file.execute_batch(&sql).expect("its rows");
+    let version = file.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+    assert_eq!(version, Ok(fixture.schema() as i64));
+    path
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn databases_of_earlier_programs_are_upgraded_and_their_executions_finish() {
+    let directory = TempDir::new().expect("a directory");
+    for fixture in fixtures() {
+        let path = loaded(&fixture, &directory);
+        let store = SqliteStore::open(Options::file(path)).expect("a store");
+        fixture.check(Arc::new(store)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_that_loses_an_event_is_noticed() {
+    for fixture in fixtures() {
+        let directory = TempDir::new().expect("a directory");
+        let path = loaded(&fixture, &directory);
+        drop(SqliteStore::open(Options::file(&path)).expect("a store"));
+        let file = Connection::open(&path).expect("a file");
+        let sql = "delete from event where rowid = (select max(rowid) from event)";
+        assert_eq!(file.execute(sql, []), Ok(1));
+        drop(file);
+        let store = SqliteStore::open(Options::file(path)).expect("a store");
+        let checked = tokio::spawn(async move { fixture.check(Arc::new(store)).await }).await;
+        assert!(checked.expect_err("a failed check").is_panic());
+    }
+}
+
+#[test]
+fn the_newest_schema_has_a_fixture() {
+    let newest = fixtures().last().map(Fixture::schema);
+    let reason = "add one with scripts/upgrade-fixture.sh";
+    assert_eq!(newest, Some(migrations().len()), "{reason}");
 }
