@@ -21,10 +21,10 @@ const KILLS: usize = 5;
 
 /// Messages of each of two equal rounds whose memory is compared. The first fills the caches: the
 /// largest holds 64 MiB of database pages.
-const ROUND: usize = 1200;
+const ROUND: usize = 600;
 
 /// Bytes of a message body in these rounds.
-const BODY_BYTES: usize = 60 * 1024;
+const BODY_BYTES: usize = 120 * 1024;
 
 /// MiB by which the second round may raise the peak memory of the process: some batches in flight. A
 /// process that retained every body would need 70 more.
@@ -255,6 +255,8 @@ async fn messages_that_wait_for_a_subscription_are_not_retained_in_memory() {
     let data = tempfile::tempdir().unwrap();
     let nats = TestNats::start();
     nats.create_stream("ORDERS", "orders").await;
+    // Messages that a pause gives back are redelivered soon.
+    nats.make_consumer("ORDERS", "orders", Duration::from_secs(5)).await;
     let process = DevProcess::start(data.path());
     let subscription = register(&process, &nats).await;
     crate::noetl::until("the subscription to be active", async || {
