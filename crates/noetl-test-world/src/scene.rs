@@ -112,7 +112,7 @@ impl Scene {
             cancelled: BTreeSet::new(),
         };
         let bus = Arc::new(MemoryStream::new());
-        let defect = plan.wish.planted.and_then(|planted| StreamDefect::new(planted, seed));
+        let defect = plan.config.planted.and_then(|planted| StreamDefect::new(planted, seed));
         Self {
             plan,
             store: Arc::new(store),

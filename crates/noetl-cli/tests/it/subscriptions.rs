@@ -256,7 +256,7 @@ async fn messages_that_wait_for_a_subscription_are_not_retained_in_memory() {
     let nats = TestNats::start();
     nats.create_stream("ORDERS", "orders").await;
     // Messages that a pause gives back are redelivered soon.
-    nats.make_consumer("ORDERS", "orders", Duration::from_secs(5)).await;
+    nats.create_consumer("ORDERS", "orders", Duration::from_secs(5)).await;
     let process = DevProcess::start(data.path());
     let subscription = register(&process, &nats).await;
     crate::noetl::until("the subscription to be active", async || {
