@@ -8,8 +8,8 @@
 FLAKES_MAX=2
 FEATURES=()
 REAL_TIME=$(grep -v '^#' .config/real-time.filter)
-# Tests that hold snapshots and need no service.
-SNAPSHOTS='package(noetl-playbook) | (binary_id(noetl-cli::it) & test(/^help::/)) | (binary_id(noetl-server::it) & test(/^(wire|bad_input)::/))'
+# Deterministic tests of crates that hold snapshots.
+SNAPSHOTS="(package(noetl-playbook) | package(noetl-server) | (package(noetl-cli) & test(/^(check|help|payload|run)::/))) & not ($REAL_TIME)"
 
 has_services() { [ "${NOETL_TEST_SERVICES:-}" != off ]; }
 

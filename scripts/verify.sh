@@ -19,6 +19,19 @@ verify_scripts() {
   python3 -m unittest discover -q -s bench/report
 }
 
+# Files that a script derives from the code and that are committed.
+verify_generated() {
+  if ! has node; then
+    skip node "install Node 20.19 or newer" "the check of the editor's word list"
+    return
+  fi
+  npm --prefix web run --silent words
+  git diff --exit-code web/src/pages/editor/words.json >&2 || {
+    say "The editor's word list is out of date. Commit what 'npm --prefix web run words' wrote."
+    return 1
+  }
+}
+
 verify_docs() {
   RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings" cargo doc --locked --workspace --no-deps --quiet
 }
@@ -32,6 +45,7 @@ fi
 
 stage "format" cargo fmt --all --check
 stage "scripts" verify_scripts
+stage "generated files" verify_generated
 stage "tidy" cargo run --locked --quiet --package xtask -- tidy
 stage "dependencies" scripts/deny.sh
 stage "clippy" cargo clippy --locked --workspace --all-targets "${FEATURES[@]}" --quiet -- -D warnings

@@ -56,6 +56,13 @@ build_if_possible() {
   build || skip "web UI" "make web, once its packages can be installed" "the web UI in the program"
 }
 
+# Cargo compares the files with the time at which the waiting build script started, so they get an earlier one;
+# otherwise the next build would embed them again.
+build_beside() {
+  build_if_possible
+  find web/dist -exec touch -r "$LOCK" {} +
+}
+
 missing=$(hindrance)
 case ${1:-} in
   '' | install)
@@ -74,7 +81,7 @@ case ${1:-} in
       exec 8>"$LOCK"
       flock 8
       touch "$LOCK"
-      build_if_possible &
+      build_beside &
       exec 8>&-
       "${@:2}"
       wait $!

@@ -76,7 +76,8 @@ async fn an_event_type_that_somebody_made_up_is_no_label() {
     let said = format!(r#"{{"execution_id":{id},"step":"a","event_type":"made.up.4711"}}"#);
     assert_eq!(post(&app, "/api/events", said).answer().await.0, 200);
     let page = page(&app).await;
-    assert!(!page.contains("4711"), "{page}");
+    // By its text: digits of it can be part of a measured time.
+    assert!(!page.contains("made.up"), "{page}");
     let line = "noetl_events_ingested_total{event_type=\"other\",status=\"ok\"} 1";
     assert!(page.lines().any(|found| found == line), "{page}");
     app.close().await;
