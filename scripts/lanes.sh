@@ -5,8 +5,10 @@
 # brokers) run a few at a time and have two; each that needed the second is a flake, and more than two flakes fail
 # the run. `.config/real-time.filter` says which test is in which lane, `.config/nextest.toml` how a lane runs.
 
+[ -n "${NOETL_LANES:-}" ] && return
+NOETL_LANES=1
+
 FLAKES_MAX=2
-FEATURES=()
 REAL_TIME=$(grep -v '^#' .config/real-time.filter)
 # Deterministic tests of crates that hold snapshots.
 SNAPSHOTS="(package(noetl-playbook) | package(noetl-server) | (package(noetl-cli) & test(/^(check|help|payload|run)::/))) & not ($REAL_TIME)"
@@ -35,13 +37,16 @@ finish_gate() {
   scripts/services/postgres.sh remove-shared || true
 }
 
-# Builds every test with the DuckDB tool where its library is installed, so that no crate is built both ways.
-use_duckdb() {
+# The tests of the DuckDB tool, which only programs built for it have. They need one crate of the workspace.
+lane_duckdb() {
   local library
-  if ! has npm; then return; fi
+  if ! has npm; then
+    skip npm "install Node 20.19 or newer" "the tests of the DuckDB tool"
+    return
+  fi
   library=$(scripts/duckdb.sh install)
-  export DUCKDB_LIB_DIR=$library LD_LIBRARY_PATH=$library${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  FEATURES=(--features noetl-tools/duckdb)
+  DUCKDB_LIB_DIR=$library LD_LIBRARY_PATH=$library${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+    cargo nextest run --locked --package noetl-tools --features duckdb --profile deterministic -E 'test(duckdb)'
 }
 
 # Starts the database that tests share, so that not every test has to look for it.
@@ -53,7 +58,7 @@ share_postgres() {
 
 # tests <profile> [option..]
 tests() {
-  cargo nextest run --locked --workspace "${FEATURES[@]}" --profile "$@"
+  cargo nextest run --locked --workspace --profile "$@"
 }
 
 # A stale snapshot fails; none is written.

@@ -10,7 +10,6 @@ set -euo pipefail
 start_gate
 all_flakes=$(mktemp)
 stage "setup" scripts/setup.sh
-use_duckdb
 stage "shared database" share_postgres
 for run in $(seq "${RUNS:-10}"); do
   : >"$NOETL_FLAKES_FILE"

@@ -18,11 +18,11 @@ export NOETL_MESSAGES=${NOETL_MESSAGES:-50000}
 say "Seeds: PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED NOETL_TEST_SEED=$NOETL_TEST_SEED"
 
 stage "setup" scripts/setup.sh
-use_duckdb
 stage "shared database" share_postgres
 stage "tests with $NOETL_KILLS kills and $PROPTEST_CASES cases" tests long
 stage "routes on SQLite" lane_routes sqlite
 if has_services; then stage "routes on Postgres" lane_routes postgres; fi
+stage "DuckDB" lane_duckdb
 stage "release build" scripts/build.sh
 stage "smoke" scripts/smoke.sh bin/noetl
 stage "backup drill" scripts/backup-drill.sh bin/noetl

@@ -7,5 +7,4 @@ set -euo pipefail
 # shellcheck source=scripts/lanes.sh
 . scripts/lanes.sh
 
-use_duckdb
 lane_routes "$@"

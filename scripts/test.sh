@@ -15,11 +15,10 @@ start_gate
 # The programs that later stages run, together with the tests: another selection of packages would change the
 # features of shared libraries and build them again.
 build_all() {
-  scripts/web.sh beside cargo build --locked --workspace --bins --tests "${FEATURES[@]}"
+  scripts/web.sh beside cargo build --locked --workspace --bins --tests
 }
 
 stage "setup" scripts/setup.sh
-use_duckdb
 # shellcheck source=scripts/verify.sh
 . scripts/verify.sh
 stage "build" build_all
@@ -32,6 +31,7 @@ stage "simulation" "$PROGRAMS/noetl-sim" --seeds "${SEEDS:-1000}"
 heart=(internal intake projection outbox cleanup replay subscriptions ingress events commands executions runtime metrics dedup batches)
 stage "routes on SQLite" lane_routes sqlite "${heart[@]}"
 if has_services; then stage "routes on Postgres" lane_routes postgres "${heart[@]}"; fi
+stage "DuckDB" lane_duckdb
 stage "real-time tests" lane_real_time
 stage "smoke" scripts/smoke.sh "$PROGRAMS/noetl"
 stage "backup drill" scripts/backup-drill.sh "$PROGRAMS/noetl"

@@ -4,8 +4,6 @@
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
-# shellcheck source=scripts/lanes.sh
-. scripts/lanes.sh
 
 verify_scripts() {
   local scripts=(.ci/run .githooks/* scripts/*.sh scripts/services/*.sh)
@@ -40,13 +38,12 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
   NOETL_SKIPS_FILE=$(mktemp)
   export NOETL_SKIPS_FILE
   trap 'summary; rm -f "$NOETL_SKIPS_FILE"' EXIT
-  use_duckdb
-fi
+  fi
 
 stage "format" cargo fmt --all --check
 stage "scripts" verify_scripts
 stage "generated files" verify_generated
 stage "tidy" cargo run --locked --quiet --package xtask -- tidy
 stage "dependencies" scripts/deny.sh
-stage "clippy" cargo clippy --locked --workspace --all-targets "${FEATURES[@]}" --quiet -- -D warnings
+stage "clippy" cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
 stage "docs" verify_docs
