@@ -10,6 +10,8 @@ NOETL_LANES=1
 
 FLAKES_MAX=2
 REAL_TIME=$(grep -v '^#' .config/real-time.filter)
+# The whole suite of the store through a connection pooler is for `make test-long`.
+LONG='test(/^pooled::postgres::/)'
 # Deterministic tests of crates that hold snapshots.
 SNAPSHOTS="(package(noetl-playbook) | package(noetl-server) | (package(noetl-cli) & test(/^(check|help|payload|run)::/))) & not ($REAL_TIME)"
 
@@ -73,7 +75,8 @@ lane_deterministic() {
 lane_real_time() {
   local log code=0
   log=$(mktemp)
-  tests real-time --test-threads "$(test_threads)" -E "$REAL_TIME" 2> >(tee "$log" >&2) || code=$?
+  # Most of the time these wait for timers, leases, and processes.
+  tests real-time --test-threads $(($(nproc) * 4)) -E "($REAL_TIME) & not $LONG" 2> >(tee "$log" >&2) || code=$?
   # Lines such as "   FLAKY 2/2 [   1.234s] noetl-cli::it dev::stops".
   sed 's/\x1b\[[0-9;]*m//g' "$log" | awk '$1 == "FLAKY" { sub(/^.*\] */, ""); print }' | sort -u >>"$NOETL_FLAKES_FILE"
   rm -f "$log"
