@@ -80,7 +80,7 @@ start() {
   until_true healthy || fail "no server at $url"
 }
 
-# Ends both as a power cut would.
+# Kills both without any notice.
 kill_all() {
   kill -KILL "$server" "$worker" 2>/dev/null || true
   wait "$server" "$worker" 2>/dev/null || true

@@ -63,8 +63,8 @@ fn directory(path: &Path) -> Result<Arc<dyn ObjectStore>, OpenError> {
     let opened = LocalFileSystem::new_with_prefix(path);
     let opened =
         opened.map_err(|source| OpenError::Place { place: path.display().to_string(), source })?;
-    // With this, what is answered for survives a power cut: the file and every directory on the
-    // way to it are synced, and a name appears only when its file is whole.
+    // The file and every directory on the way to it are synced before a write is acknowledged, and a
+    // name appears only when its file is complete.
     Ok(Arc::new(opened.with_fsync(true).with_automatic_cleanup(true)))
 }
 

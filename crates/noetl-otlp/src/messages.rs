@@ -61,7 +61,7 @@ pub(crate) struct InstrumentationScope {
     pub(crate) version: String,
 }
 
-/// One operation with start, end, and parent.
+/// An operation with start, end, and parent.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Span {
     #[prost(bytes = "vec", tag = "1")]

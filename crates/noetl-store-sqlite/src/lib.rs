@@ -1,7 +1,7 @@
 //! The embedded store: one SQLite file, one owning process.
 //!
 //! One thread writes, through one connection, and commits whatever is queued in one transaction; a
-//! few read-only connections read beside it. A commit that was answered survives a power cut
+//! few read-only connections read beside it. Every commit is synced before it is acknowledged
 //! ([`Synchronous::Full`]), and a process killed at any moment leaves a readable file. The schema is
 //! in `migrations/`, queries are in `queries/`; nothing outside this crate knows a table.
 

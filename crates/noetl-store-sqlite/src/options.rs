@@ -55,11 +55,11 @@ pub enum Location {
 /// What a commit waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Synchronous {
-    /// For the disk: a commit that was answered survives a power cut.
+    /// For the disk: the write-ahead log is synced before a commit is acknowledged.
     #[default]
     Full,
-    /// For the operating system: a power cut may take the last commits, never the file's order. A
-    /// crash of this process takes nothing.
+    /// For the operating system: the log is synced at checkpoints only, so a power cut may lose the
+    /// last commits. A crash of this process loses nothing.
     Normal,
 }
 

@@ -232,7 +232,7 @@ pub trait EventLog: Send + Sync {
     ///
     /// An item is written whole, with its command, execution and due rows and its references to
     /// content, or not at all, and never fails another. When this returns `Ok`, every `Appended`
-    /// item survives a power cut. When it returns an error other than [`StoreError::Unknown`],
+    /// item is on durable storage. When it returns an error other than [`StoreError::Unknown`],
     /// nothing of the batch was kept.
     ///
     /// An item that no log could take ([`Malformed`]) is a bug of the caller, not an outcome: it

@@ -124,7 +124,7 @@ impl DevProcess {
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
     }
 
-    /// Ends it as a power cut would, as far as this process is concerned.
+    /// Kills the process without any notice.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

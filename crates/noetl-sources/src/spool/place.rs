@@ -44,7 +44,7 @@ impl Place {
                 std::fs::create_dir_all(path).map_err(|error| unusable(&error))?;
                 let opened = LocalFileSystem::new_with_prefix(path);
                 let opened = opened.map_err(|error| unusable(&error))?;
-                // What is acknowledged survives a power cut.
+                // A message is synced before it is acknowledged.
                 Ok(Self::Objects(Arc::new(opened.with_fsync(true))))
             }
             Some(SpoolBackend::S3) => {
