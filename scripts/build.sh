@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the release program: bin/noetl, fully optimized and stripped, and bin/noetl.debug with its symbols and
-# line tables. Backtraces and debuggers find the second file beside the first.
+# line tables. Debuggers look for the second file beside the first.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
