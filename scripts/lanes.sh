@@ -17,6 +17,24 @@ SNAPSHOTS="(package(noetl-playbook) | package(noetl-server) | (package(noetl-cli
 
 has_services() { [ "${NOETL_TEST_SERVICES:-}" != off ]; }
 
+# Binaries that passed a whole run in this clone and have not changed since. No lane runs them again, unless CI or
+# ALL is set; find_unchanged fills it.
+UNCHANGED='none()'
+PASSED=$(target_dir)/passed-tests.json
+
+find_unchanged() {
+  if [ -z "${CI:-}${ALL:-}" ]; then UNCHANGED=$(scripts/unchanged-tests.py filter "$PASSED"); fi
+  say "  $(grep -o 'binary_id' <<<"$UNCHANGED" | wc -l) test binaries passed before and have not changed; ALL=1 runs them too."
+}
+
+# Returns true if this binary passed before and has not changed since.
+is_unchanged() { [[ " $UNCHANGED " == *" binary_id(=$1) "* ]]; }
+
+# A run that skipped a check must not hide it from the next one.
+record_passed() {
+  if [ ! -s "$NOETL_SKIPS_FILE" ]; then scripts/unchanged-tests.py record "$PASSED"; fi
+}
+
 # Prepares a run of several lanes: files for skips and flakes, a fixed seed for generated cases, and the removal
 # of shared servers at the end.
 start_gate() {
@@ -42,6 +60,7 @@ finish_gate() {
 # The tests of the DuckDB tool, which only programs built for it have. They need one crate of the workspace.
 lane_duckdb() {
   local library
+  if is_unchanged noetl-tools::it; then return; fi
   if ! has npm; then
     skip npm "install Node 20.19 or newer" "the tests of the DuckDB tool"
     return
@@ -58,25 +77,29 @@ share_postgres() {
   export NOETL_TEST_POSTGRES
 }
 
-# tests <profile> [option..]
+# tests <profile> <filter> [option..]
 tests() {
-  cargo nextest run --locked --workspace --profile "$@"
+  local profile=$1 filter=$2 none=fail
+  shift 2
+  # A lane may be empty only because nothing in it changed.
+  if [ "$UNCHANGED" != 'none()' ]; then none=pass; fi
+  cargo nextest run --locked --workspace --no-tests "$none" --profile "$profile" "$@" -E "($filter) & not ($UNCHANGED)"
 }
 
 # A stale snapshot fails; none is written.
 lane_snapshots() {
-  INSTA_UPDATE=no tests deterministic --test-threads "$(test_threads)" -E "$SNAPSHOTS"
+  INSTA_UPDATE=no tests deterministic "$SNAPSHOTS" --test-threads "$(test_threads)"
 }
 
 lane_deterministic() {
-  tests deterministic --test-threads "$(test_threads)" -E "not ($REAL_TIME) & not ($SNAPSHOTS)"
+  tests deterministic "not ($REAL_TIME) & not ($SNAPSHOTS)" --test-threads "$(test_threads)"
 }
 
 lane_real_time() {
   local log code=0
   log=$(mktemp)
   # Most of the time these wait for timers, leases, and processes.
-  tests real-time --test-threads $(($(nproc) * 4)) -E "($REAL_TIME) & not $LONG" 2> >(tee "$log" >&2) || code=$?
+  tests real-time "($REAL_TIME) & not $LONG" --test-threads $(($(nproc) * 4)) 2> >(tee "$log" >&2) || code=$?
   # Lines such as "   FLAKY 2/2 [   1.234s] noetl-cli::it dev::stops".
   sed 's/\x1b\[[0-9;]*m//g' "$log" | awk '$1 == "FLAKY" { sub(/^.*\] */, ""); print }' | sort -u >>"$NOETL_FLAKES_FILE"
   rm -f "$log"
@@ -93,5 +116,5 @@ lane_routes() {
   local store=$1
   shift
   if [ $# -gt 0 ]; then wanted+=" & test(/^($(IFS='|' && echo "$*"))::/)"; fi
-  NOETL_TEST_STORE=$store tests deterministic --test-threads "$(test_threads)" -E "$wanted"
+  NOETL_TEST_STORE=$store tests deterministic "$wanted" --test-threads "$(test_threads)"
 }

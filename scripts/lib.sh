@@ -88,6 +88,67 @@ stage() {
   STAGE=
 }
 
+# Stages that run beside others: process group, name, start, and output of each.
+BESIDE=()
+
+# beside <name> <command...>: starts a stage in the background, for one that mostly waits or may take what the others
+# leave. await_beside waits for it, and prints its output if it failed.
+beside() {
+  local name=$1 output
+  shift
+  output=$(mktemp)
+  say "==> $name (beside the next stages)"
+  # Job control gives the stage a process group of its own, so that all of it ends with the script.
+  set -m
+  # No `&&` here: it would switch off `set -e` inside the command.
+  (
+    set -e
+    "$@"
+    : >"$output.ok"
+  ) >"$output" 2>&1 </dev/null &
+  BESIDE+=("$!|$name|$SECONDS|$output")
+  set +m
+}
+
+# at_idle <command...>: runs it only while the processors have nothing else to do.
+at_idle() {
+  if has chrt; then chrt --idle --pid 0 "$BASHPID" 2>/dev/null || true; fi
+  "$@"
+}
+
+# Waits for every stage that runs beside the others, in the order they were started.
+await_beside() {
+  local row group name since output failed=
+  for row in "${BESIDE[@]}"; do
+    IFS='|' read -r group name since output <<<"$row"
+    wait "$group" || true
+    if [ -e "$output.ok" ]; then
+      STAGES+=("$(printf '  ok     %5ds  %s (beside others)' $((SECONDS - since)) "$name")")
+      say "    $name ended after $((SECONDS - since)) s"
+    else
+      failed=1
+      STAGES+=("$(printf '  FAILED %5ds  %s (beside others)' $((SECONDS - since)) "$name")")
+      say "==> Output of \"$name\", which failed:"
+      cat "$output" >&2
+    fi
+    rm -f "$output" "$output.ok"
+  done
+  BESIDE=()
+  if [ -n "$failed" ]; then return 1; fi
+}
+
+# Ends the stages that still run beside others, after a failure.
+end_beside() {
+  local row group rest
+  for row in "${BESIDE[@]}"; do
+    IFS='|' read -r group rest <<<"$row"
+    kill -TERM -- "-$group" 2>/dev/null || true
+    wait "$group" 2>/dev/null || true
+    rm -f "${rest##*|}" "${rest##*|}.ok"
+  done
+  BESIDE=()
+}
+
 # Prints each missing part once, with how many checks it left out and the command that installs it.
 list_skips() {
   # A bare return in an exit trap has the status of the failed command, which would end the trap.
@@ -102,6 +163,7 @@ list_skips() {
 
 summary() {
   local code=$?
+  end_beside
   if [ -n "$STAGE" ]; then
     STAGES+=("$(printf '  FAILED %5ds  %s' $((SECONDS - STAGE_SINCE)) "$STAGE")")
   fi

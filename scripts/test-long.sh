@@ -19,7 +19,7 @@ say "Seeds: PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED NOETL_TEST_SEED=$NOETL_TEST_SEE
 
 stage "setup" scripts/setup.sh
 stage "shared database" share_postgres
-stage "tests with $NOETL_KILLS kills and $PROPTEST_CASES cases" tests long
+stage "tests with $NOETL_KILLS kills and $PROPTEST_CASES cases" tests long 'all()'
 stage "routes on SQLite" lane_routes sqlite
 if has_services; then stage "routes on Postgres" lane_routes postgres; fi
 stage "DuckDB" lane_duckdb
