@@ -4,18 +4,27 @@ use std::time::Duration;
 
 use noetl_sources::SourceError;
 use noetl_test_services::service::TestService;
+use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
 
 use crate::suite::{Venue, fetched, open, suite};
 
 const WAIT: Duration = Duration::from_millis(200);
 
+/// Longest wait for a reply of the server. No test expects it to pass.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 struct Stream(TestService);
 
 impl Stream {
     async fn client(&self) -> MultiplexedConnection {
         let client = redis::Client::open(self.0.url()).unwrap();
-        client.get_multiplexed_async_connection().await.unwrap()
+        // The crate waits half a second by default. The server syncs every write, which takes longer
+        // on a busy disk.
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE));
+        client.get_multiplexed_async_connection_with_config(&config).await.unwrap()
     }
 
     async fn add(&self, fields: &[(&str, &[u8])]) -> String {
