@@ -152,6 +152,9 @@ fn caps() -> Result<Caps, Failure> {
         loop_items: most("NOETL_LOOP_ITEMS_MAX", 1..=10_000_000, defaults.loop_items)?,
         in_flight: most("NOETL_LOOP_IN_FLIGHT", 1..=100_000, defaults.in_flight)?,
         depth: most("NOETL_PLAYBOOK_DEPTH_MAX", 1..=1000, defaults.depth)?,
+        events: number("NOETL_EVENTS_MAX", 100..=i64::MAX)?
+            .and_then(|number| u64::try_from(number).ok())
+            .unwrap_or(defaults.events),
     })
 }
 
