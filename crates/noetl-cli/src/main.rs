@@ -9,6 +9,7 @@ mod arguments;
 mod bus;
 mod commands;
 mod contexts;
+mod data_directory;
 mod database;
 mod edge;
 mod failure;
