@@ -79,6 +79,7 @@ impl Runtime {
             lease: lease()?,
             worker_lease: worker_lease()?,
             caps: caps()?,
+            replay_window: replay_window()?,
             quotas: quotas()?,
             notices: notices::notices(tools.clone())?,
             traces,
@@ -156,6 +157,13 @@ fn caps() -> Result<Caps, Failure> {
             .and_then(|number| u64::try_from(number).ok())
             .unwrap_or(defaults.events),
     })
+}
+
+/// How long the signature of a message counts once; 0 for no limit.
+fn replay_window() -> Result<Duration, Failure> {
+    let seconds = number("NOETL_WEBHOOK_REPLAY_SECS", 0..=7 * 24 * 3600)?;
+    let seconds = seconds.and_then(|number| u64::try_from(number).ok());
+    Ok(seconds.map_or(Options::default().replay_window, Duration::from_secs))
 }
 
 /// How much each tenant may take up.
