@@ -17,6 +17,7 @@ mod fence;
 mod isolation;
 mod keys;
 mod leading;
+mod limits;
 mod notices;
 mod output;
 mod policy;

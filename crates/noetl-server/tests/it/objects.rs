@@ -204,3 +204,23 @@ async fn objects_that_name_their_tenant_are_read_by_it_and_by_system_pools() {
     }
     app.close().await;
 }
+
+#[tokio::test]
+async fn a_stored_page_is_neither_run_nor_stored_by_a_browser() {
+    let app = app().await;
+    let path = "/api/internal/objects/page.html?media_type=text/html";
+    let page = b"<script>fetch('/api/credentials')</script>";
+    assert_eq!(send(&app, Method::PUT, path, page).await.0, 200);
+    let module = "/api/internal/plugins/page?media_type=text/html";
+    assert_eq!(send(&app, Method::POST, module, page).await.0, 200);
+    for path in [path, module] {
+        let response = get(&app, path).send().await;
+        let header = |name: &str| response.headers()[name].to_str().expect("text").to_owned();
+        assert_eq!(header("content-type"), "text/html", "{path}");
+        assert_eq!(header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(header("cache-control"), "no-store", "{path}");
+        let policy = header("content-security-policy");
+        assert!(policy.contains("default-src 'none'") && policy.contains("sandbox"), "{policy}");
+    }
+    app.close().await;
+}
