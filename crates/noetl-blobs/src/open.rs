@@ -1,5 +1,7 @@
 //! Making a place from what a program was told.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +60,8 @@ pub fn open(
 }
 
 fn directory(path: &Path) -> Result<Arc<dyn ObjectStore>, OpenError> {
-    let made = std::fs::create_dir_all(path);
+    // Results are as private as the database that refers to them.
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|source| OpenError::Directory { path: path.to_owned(), source })?;
     let opened = LocalFileSystem::new_with_prefix(path);
     let opened =

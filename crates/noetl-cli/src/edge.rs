@@ -10,7 +10,8 @@ use noetl_server::{
 
 use crate::failure::{Failure, Kind};
 use crate::fence::fence;
-use crate::settings::{number, setting, switch};
+use crate::limits;
+use crate::settings::{setting, switch};
 
 /// A file that holds the token of the internal routes, where a secret is mounted rather than set.
 const TOKEN_FILE: &str = "NOETL_INTERNAL_API_TOKEN_FILE";
@@ -28,19 +29,10 @@ const CLIENT_CA: &str = "NOETL_TLS_CLIENT_CA";
 /// What the environment says of the edge.
 pub(crate) fn options() -> Result<Options, Failure> {
     let auth = auth()?;
-    let defaults = Options::default();
-    let requests = number("NOETL_REQUESTS_MAX", 1..=1_000_000)?;
-    let seconds = number("NOETL_REQUEST_TIMEOUT_SECS", 1..=3600)?;
-    let whole = |number: i64| u64::try_from(number).unwrap_or_default();
+    let defaults = limits::edge(Options::default())?;
     Ok(Options {
         allow_any_host: !matches!(auth, Auth::Open),
         auth,
-        requests_max: requests.map_or(defaults.requests_max, |number| {
-            usize::try_from(number).unwrap_or(defaults.requests_max)
-        }),
-        request_timeout: seconds
-            .map_or(defaults.request_timeout, |number| Duration::from_secs(whole(number))),
-        rate_limit: number("NOETL_RATE_LIMIT", 1..=1_000_000)?.map(|number| number as f64),
         cors_origins: cors_origins()?,
         fence: fence()?,
         internal_token: InternalToken::read_by(token()),

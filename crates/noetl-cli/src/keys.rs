@@ -1,8 +1,8 @@
 //! The key credentials are encrypted with: a setting, or for `dev` a file of its data directory.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use noetl_control::{
@@ -62,7 +62,7 @@ pub(crate) fn is_in(directory: &Path) -> bool {
 
 /// Makes the file, whole or not at all. One that another process made meanwhile stays.
 fn make(data: &Path, file: &Path) -> io::Result<()> {
-    fs::create_dir_all(data)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(data)?;
     let draft = data.join(format!("{FILE}.{}", std::process::id()));
     // One that a process of the same number left behind holds a key that nobody used.
     match fs::remove_file(&draft) {

@@ -4,12 +4,13 @@
 
 pub(crate) mod answers;
 pub(crate) mod diagnostics;
+pub(crate) mod escape;
 pub(crate) mod progress;
 pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod yaml;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 use serde_json::Value;
 
@@ -19,14 +20,22 @@ use crate::failure::{Failure, Kind};
 pub(crate) fn result(value: &Value) -> Result<(), Failure> {
     match value {
         Value::Null => Ok(()),
-        Value::String(text) => data(format!("{text}\n").as_bytes()),
+        Value::String(text) => shown(&format!("{text}\n")),
         other => json(other),
     }
 }
 
 /// Prints one JSON document.
 pub(crate) fn json(value: &Value) -> Result<(), Failure> {
-    data(format!("{value:#}\n").as_bytes())
+    shown(&format!("{value:#}\n"))
+}
+
+/// Writes text of others: as it is, but for a terminal with nothing in it that acts on one.
+pub(crate) fn shown(text: &str) -> Result<(), Failure> {
+    match io::stdout().is_terminal() {
+        true => data(escape::escaped(text).as_bytes()),
+        false => data(text.as_bytes()),
+    }
 }
 
 /// Writes data as it is.
@@ -49,8 +58,8 @@ pub(crate) fn note(text: &str) {
 /// Prints why a command could not do its work.
 pub(crate) fn failure(failure: &Failure) {
     let style = style::of_stderr();
-    note(&format!("{}: {}", style.bad("error"), failure.text()));
+    note(&format!("{}: {}", style.bad("error"), escape::escaped(&failure.text())));
     if let Some(hint) = failure.hint_text() {
-        note(&format!("  {}: {hint}", style.faint("help")));
+        note(&format!("  {}: {}", style.faint("help"), escape::escaped(hint)));
     }
 }

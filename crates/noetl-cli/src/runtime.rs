@@ -79,6 +79,7 @@ impl Runtime {
             lease: lease()?,
             worker_lease: worker_lease()?,
             caps: caps()?,
+            replay_window: replay_window()?,
             quotas: quotas()?,
             notices: notices::notices(tools.clone())?,
             traces,
@@ -152,7 +153,17 @@ fn caps() -> Result<Caps, Failure> {
         loop_items: most("NOETL_LOOP_ITEMS_MAX", 1..=10_000_000, defaults.loop_items)?,
         in_flight: most("NOETL_LOOP_IN_FLIGHT", 1..=100_000, defaults.in_flight)?,
         depth: most("NOETL_PLAYBOOK_DEPTH_MAX", 1..=1000, defaults.depth)?,
+        events: number("NOETL_EVENTS_MAX", 100..=i64::MAX)?
+            .and_then(|number| u64::try_from(number).ok())
+            .unwrap_or(defaults.events),
     })
+}
+
+/// How long the signature of a message counts once; 0 for no limit.
+fn replay_window() -> Result<Duration, Failure> {
+    let seconds = number("NOETL_WEBHOOK_REPLAY_SECS", 0..=7 * 24 * 3600)?;
+    let seconds = seconds.and_then(|number| u64::try_from(number).ok());
+    Ok(seconds.map_or(Options::default().replay_window, Duration::from_secs))
 }
 
 /// How much each tenant may take up.

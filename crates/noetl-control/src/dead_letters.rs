@@ -6,7 +6,7 @@
 use noetl_model::{Map, SubscriptionId, Tenant, Value};
 use noetl_store::BlobRef;
 
-use crate::objects::{ObjectError, Objects};
+use crate::objects::{DEAD_LETTERS, ObjectError, Objects};
 use crate::reports::{Report, ReportError, Reports};
 use crate::subscriptions::{SubscriptionError, Subscriptions};
 
@@ -73,9 +73,10 @@ impl DeadLetters {
         let known = self.subscriptions.get(tenant, id).await;
         known.map_err(DeadLetterError::Subscription)?;
         let named = BlobRef::to(letter.message.as_bytes(), "text/plain").digest;
-        let key = format!("dead-letters/{tenant}/{id}/{named}");
+        let key = format!("{DEAD_LETTERS}{tenant}/{id}/{named}");
         let bytes = letter.body.len();
-        let kept = self.objects.put(None, &key, "application/octet-stream", letter.body).await;
+        let kept =
+            self.objects.put(Some(tenant), &key, "application/octet-stream", letter.body).await;
         let digest = kept.map_err(DeadLetterError::Object)?.digest;
         let told = [
             ("subscription_id", Value::from(id.to_string())),

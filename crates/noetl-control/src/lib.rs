@@ -89,7 +89,7 @@ pub use keychain::settings as keychain_settings;
 pub use keychain::{KeychainFound, KeychainPlace, KeychainRequest, Keychains, Revealed};
 pub use leasing::{BATCH_MAX, LEASE, LeaseError, LeaseRequest, Leased, Leasing, Renewed, WAIT_MAX};
 pub use listeners::{
-    Ingress, Listener, ListenerError, ListenerVerify, Listeners, Message, MessageError,
+    Dedup, Ingress, Listener, ListenerError, ListenerVerify, Listeners, Message, MessageError,
     ReceiveError, TakenIn,
 };
 pub use local::{Assignment, Ended, LOCAL_WORKER, LoadError, LocalCommands};
@@ -129,7 +129,9 @@ pub use stretches::{Stretch, Stretches};
 pub use subscription_metrics::{MessageCounts, SubscriptionMetrics};
 pub use subscriptions::{SubscriptionError, SubscriptionWhy, Subscriptions};
 pub use system::{SystemReaders, SystemReading};
-pub use tokens::{Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole};
+pub use tokens::{
+    BELIEVED as TOKEN_BELIEVED, Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole,
+};
 pub use traces::{Received, TraceOf, Traces};
 pub use variables::{KeepError, Variables};
 pub use verify::{Problem, Verified, verify};

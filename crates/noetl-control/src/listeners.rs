@@ -26,7 +26,7 @@ use crate::subscriptions::{KIND, SubscriptionError, Subscriptions};
 
 pub use message::{Message, MessageError};
 pub use receive::{Ingress, ReceiveError, TakenIn};
-pub use settings::{Listener, ListenerVerify};
+pub use settings::{Dedup, Listener, ListenerVerify};
 
 /// Fields of a credential that may hold its secret, the first that does.
 const SECRET_FIELDS: [&str; 5] = ["secret", "token", "value", "key", "password"];

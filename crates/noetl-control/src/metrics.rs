@@ -104,6 +104,8 @@ pub struct Metrics {
     pub rows_purged: IntCounterVec,
     /// Starts, by entry and outcome.
     pub execute_outcomes: IntCounterVec,
+    /// Messages to listeners that repeated a signature.
+    pub webhook_replays: IntCounter,
     /// Starts asked for in one request.
     pub execute_batch_size: Histogram,
     /// Results handed in apart from reports, by `ok` or `error`.
@@ -212,6 +214,10 @@ impl Metrics {
                 "noetl_execute_outcomes_total",
                 "Requests to start an execution",
                 &["entry", "outcome"],
+            ),
+            webhook_replays: made.counter(
+                "noetl_webhook_replays_total",
+                "Messages to listeners that repeated a signature and started nothing",
             ),
             execute_batch_size: made
                 .sizes("noetl_execute_batch_size", "Starts asked for in one request"),

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// Keys that are ours: callers neither read nor write them by their own.
 const RESERVED: &str = ".noetl/";
 
+/// Keys of dead letters, which name their tenant next.
+pub(crate) const DEAD_LETTERS: &str = "dead-letters/";
+
 /// The longest key or path.
 const KEY_MAX: usize = 1024;
 
@@ -77,8 +80,8 @@ impl Objects {
         Self { store, clock }
     }
 
-    /// Keeps an object in the place of any with its key. With a tenant, only if the key does not
-    /// name another.
+    /// Stores an object in the place of any with its key among those of its tenant. With a tenant,
+    /// only if the key does not name another.
     pub async fn put(
         &self,
         whose: Option<&Tenant>,
@@ -88,15 +91,26 @@ impl Objects {
     ) -> Result<ObjectSummary, ObjectError> {
         check(key)?;
         check_owner(whose, key)?;
-        self.store.put_object(key, media_type, bytes).await.map_err(ObjectError::Store)
+        let put = self.store.put_object(&stored_key(whose, key), media_type, bytes).await;
+        let summary = put.map_err(ObjectError::Store)?;
+        Ok(ObjectSummary { key: key.to_owned(), ..summary })
     }
 
-    /// The object with this key. With a tenant, only if the key does not name another.
+    /// Returns the object with this key among those of its tenant. With a tenant, only if the key
+    /// does not name another.
     pub async fn get(&self, whose: Option<&Tenant>, key: &str) -> Result<Object, ObjectError> {
         check(key)?;
         check_owner(whose, key)?;
-        let found = self.store.object(key).await.map_err(ObjectError::Store)?;
-        found.ok_or_else(|| ObjectError::NotFound { what: "object", key: key.to_owned() })
+        let stored = stored_key(whose, key);
+        let mut found = self.store.object(&stored).await.map_err(ObjectError::Store)?;
+        // Dead letters of earlier versions name their tenant in another way.
+        if found.is_none() && stored != key && is_dead_letter_of(whose, key) {
+            found = self.store.object(key).await.map_err(ObjectError::Store)?;
+        }
+        let missing = || ObjectError::NotFound { what: "object", key: key.to_owned() };
+        let object = found.ok_or_else(missing)?;
+        let summary = ObjectSummary { key: key.to_owned(), ..object.summary };
+        Ok(Object { summary, ..object })
     }
 
     /// Keeps a module in the place of any with its path and version.
@@ -178,18 +192,61 @@ fn check_owner(whose: Option<&Tenant>, key: &str) -> Result<(), ObjectError> {
     }
 }
 
-/// Whether a key may be a tenant's: one that names a tenant is that one's only.
-pub(crate) fn is_of(key: &str, tenant: &Tenant) -> bool {
-    !key.starts_with(RESERVED) && owner(key).is_none_or(|named| named == tenant.as_str())
+/// Returns `true` if a tenant may use a key: one that names a tenant belongs to that one only.
+fn is_of(key: &str, tenant: &Tenant) -> bool {
+    let tenant = tenant.as_str();
+    let letter = key.strip_prefix(DEAD_LETTERS);
+    let is_own = |rest: &str| rest.strip_prefix(tenant).is_some_and(|rest| rest.starts_with('/'));
+    !key.starts_with(RESERVED)
+        && owner(key).is_none_or(|named| named == tenant)
+        && letter.is_none_or(is_own)
 }
 
-/// Whose object it is, as far as its key says.
+/// Returns `true` if the store has an object of a tenant under this key.
+pub(crate) fn is_stored_for(key: &str, tenant: &Tenant) -> bool {
+    match owner(key) {
+        _ if key.starts_with(RESERVED) => key.starts_with(&scope(tenant)),
+        Some(named) => named == tenant.as_str(),
+        None => *tenant == Tenant::default(),
+    }
+}
+
+/// Returns the tenant that a key names.
 pub(crate) fn owner(key: &str) -> Option<&str> {
     key.split('/').find_map(|part| part.strip_prefix("tenant="))
 }
 
-/// Objects are nobody's, so the key of a suite says whose it is. A tenant's name may hold anything;
-/// its length keeps two of them apart.
+/// Returns the key under which the store has an object. A key that names its tenant is unique, and
+/// so are those of the default tenant; those of other tenants are made so. System pools and admins
+/// of the default tenant address what a key names, else the default tenant's.
+fn stored_key(whose: Option<&Tenant>, key: &str) -> String {
+    match whose {
+        Some(tenant) if owner(key).is_none() && *tenant != Tenant::default() => {
+            format!("{}{key}", scope(tenant))
+        }
+        Some(_) | None => key.to_owned(),
+    }
+}
+
+/// Returns the beginning of all keys of a tenant. A name may hold anything; its length keeps two of
+/// them apart.
+fn scope(tenant: &Tenant) -> String {
+    let tenant = tenant.as_str();
+    format!("{RESERVED}objects/{}:{tenant}/", tenant.len())
+}
+
+/// Returns `true` if a key is one that dead letters of this tenant had before keys were scoped:
+/// `dead-letters/<tenant>/<subscription>/<digest>`, with nothing more between.
+fn is_dead_letter_of(whose: Option<&Tenant>, key: &str) -> bool {
+    let rest = whose.and_then(|tenant| {
+        key.strip_prefix(DEAD_LETTERS)?.strip_prefix(tenant.as_str())?.strip_prefix('/')
+    });
+    let parts = rest.and_then(|rest| rest.split_once('/'));
+    parts.is_some_and(|(id, digest)| id.parse::<i64>().is_ok() && !digest.contains('/'))
+}
+
+/// Returns the key of a suite, which names its tenant. A name may hold anything; its length keeps
+/// two of them apart.
 fn suite_key(tenant: &Tenant, id: &str) -> String {
     let tenant = tenant.as_str();
     format!("{RESERVED}suites/{}:{tenant}/{id}.json", tenant.len())
@@ -213,6 +270,40 @@ mod tests {
         assert!(is_of("noetl/execution=1/results/a", &tenant));
         assert!(!is_of("noetl/tenant=other/execution=1/results/a", &tenant));
         assert!(!is_of("noetl/tenant=acme2/execution=1/results/a", &tenant));
+        assert!(is_of("dead-letters/acme/1/d", &tenant));
+        assert!(!is_of("dead-letters/other/1/d", &tenant));
+        assert!(!is_of("dead-letters/acme2/1/d", &tenant));
+    }
+
+    #[test]
+    fn keys_of_two_tenants_never_meet_in_the_store() {
+        let (default, acme) = (Tenant::default(), Tenant::new("acme"));
+        let (slashed, other) = (Tenant::new("acme/x"), Tenant::new("other"));
+        let tenants = [&default, &acme, &slashed, &other];
+        let keys = ["a", "x/a", "noetl/execution=1/results/a"];
+        let mut stored = std::collections::BTreeSet::new();
+        for tenant in tenants {
+            for key in keys {
+                let key = stored_key(Some(tenant), key);
+                for whose in tenants {
+                    assert_eq!(is_stored_for(&key, whose), whose == tenant, "{key} {whose}");
+                }
+                assert!(stored.insert(key.clone()), "{key}");
+            }
+        }
+        assert_eq!(stored_key(None, "a"), stored_key(Some(&default), "a"));
+        let named = "noetl/tenant=acme/a";
+        assert_eq!(stored_key(None, named), stored_key(Some(&acme), named));
+    }
+
+    #[test]
+    fn dead_letters_of_earlier_versions_are_read_by_their_tenant_only() {
+        let (acme, slashed) = (Tenant::new("acme"), Tenant::new("acme/7"));
+        assert!(is_dead_letter_of(Some(&acme), "dead-letters/acme/7/d1"));
+        assert!(!is_dead_letter_of(Some(&acme), "dead-letters/acme/7/8/d1"));
+        assert!(is_dead_letter_of(Some(&slashed), "dead-letters/acme/7/8/d1"));
+        assert!(!is_dead_letter_of(Some(&acme), "dead-letters/other/7/d1"));
+        assert!(!is_dead_letter_of(None, "dead-letters/acme/7/d1"));
     }
 
     #[test]

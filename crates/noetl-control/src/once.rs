@@ -35,6 +35,8 @@ pub struct Once {
     pub key: String,
     /// For how long a repeat is one.
     pub window: Duration,
+    /// Whether the log of the subscription says of each repeat that it was left out.
+    pub is_noted: bool,
 }
 
 /// What became of a start.
@@ -76,7 +78,7 @@ impl Starts {
         self.executions.admit(tenant).await?;
         self.ids.leased().map_err(StartError::Store)?;
         let mine = self.ids.execution();
-        let Once { scope, key, window } = &once;
+        let Once { scope, key, window, .. } = &once;
         let reserved = self.store.reserve(tenant, *scope, key, mine, *window).await;
         let (execution, is_mine) = match reserved.map_err(StartError::Store)? {
             Reserved::New => (mine, true),
@@ -152,7 +154,8 @@ impl Starts {
             worker: None,
             key: None,
         };
-        if once.scope.get() != 0
+        if once.is_noted
+            && once.scope.get() != 0
             && let Err(error) = self.subscriptions.note(tenant, once.scope, said, None).await
         {
             warn!(%error, "a repeat is not noted");

@@ -44,6 +44,9 @@ pub struct Options {
     pub caps: Caps,
     /// How much each tenant may take up. Default: as much as it likes.
     pub quotas: QuotaSettings,
+    /// How long the signature of a message counts once where its listener says nothing of repeats
+    /// and signs no time; zero for no limit. Default: 5 minutes.
+    pub replay_window: Duration,
     /// How people are told of executions; nobody is when `None`.
     pub notices: Notices,
     /// How long what is kept, applied once a day; everything stays when `None`.
@@ -68,6 +71,7 @@ impl Default for Options {
             audit_required: false,
             caps: Caps::default(),
             quotas: QuotaSettings::default(),
+            replay_window: Duration::from_secs(300),
             notices: Notices::default(),
             retention: None,
             traces: Traces::default(),

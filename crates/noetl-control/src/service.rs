@@ -329,6 +329,7 @@ impl Control {
                 executions.clone(),
                 starts.clone(),
                 clock.clone(),
+                options.replay_window,
             ),
             starts,
             executions,

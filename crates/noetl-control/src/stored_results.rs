@@ -8,7 +8,7 @@ use noetl_playbook::template::blob_of_ref;
 use noetl_store::{Digest, NewResult, ResultSummary, Store, StoreError};
 
 use crate::ids::Ids;
-use crate::objects::{is_of, owner};
+use crate::objects::{is_stored_for, owner};
 use crate::redaction::{Redaction, unmark};
 use crate::results::Results;
 use crate::variables::{KeepError, check_name};
@@ -156,12 +156,12 @@ impl StoredResults {
         known.map(|_| ()).ok_or(ResolveError::NotFound)
     }
 
-    /// An object by the end of its key: one whose key says that it is the tenant's, or else one
-    /// whose key does not say whose it is.
+    /// Returns an object of the tenant by the end of its key: one whose key names the tenant, else
+    /// one of its other keys.
     async fn object(&self, tenant: &Tenant, end: &str) -> Result<Vec<u8>, ResolveError> {
         let found = self.store.objects_ending(end, ENDS_MAX).await.map_err(ResolveError::Store)?;
         let mut mine: Vec<_> =
-            found.into_iter().filter(|summary| is_of(&summary.key, tenant)).collect();
+            found.into_iter().filter(|summary| is_stored_for(&summary.key, tenant)).collect();
         mine.sort_by_key(|summary| owner(&summary.key).is_none());
         let key = mine.into_iter().next().ok_or(ResolveError::NotFound)?.key;
         let object = self.store.object(&key).await.map_err(ResolveError::Store)?;

@@ -22,8 +22,9 @@ use subtle::ConstantTimeEq as _;
 /// What every token begins with, so that one is known when it lies about.
 const PREFIX: &str = "noetl_";
 
-/// How long what the store said of a token is believed: a revoked one may be used so long.
-const BELIEVED: Duration = Duration::from_secs(5);
+/// Time for which the answer of the store about a token is believed: a token that another process
+/// revoked may be used so long.
+pub const BELIEVED: Duration = Duration::from_secs(5);
 
 /// Tokens of which the store's word is remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(4096).expect("not zero");

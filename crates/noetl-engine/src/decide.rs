@@ -23,7 +23,7 @@ mod wake;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use noetl_model::{Event, EventId, Fact, Timestamp};
+use noetl_model::{Event, EventId, Fact, Failure, FailureKind, Timestamp};
 use noetl_playbook::Playbook;
 use noetl_playbook::template::{Entropy, Place};
 
@@ -93,11 +93,14 @@ pub struct Caps {
     pub in_flight: u32,
     /// Executions that start one another, one below the other.
     pub depth: u32,
+    /// Events of one execution. A running one that has as many fails; a finished one takes no more
+    /// reports.
+    pub events: u64,
 }
 
 impl Default for Caps {
     fn default() -> Self {
-        Self { loop_items: 100_000, in_flight: 64, depth: 32 }
+        Self { loop_items: 100_000, in_flight: 64, depth: 32, events: 10_000_000 }
     }
 }
 
@@ -129,6 +132,7 @@ pub fn decide(
         Input::Timeout(input) => timeout::decide(&mut draft, &input)?,
         Input::Finalize(input) => finalize::decide(&mut draft, input)?,
     }
+    draft.bound_events();
     draft.finish()
 }
 
@@ -234,6 +238,23 @@ impl<'a, 'm> Draft<'a, 'm> {
     /// Refuses what an absent execution cannot be asked.
     fn known(&self) -> Result<(), Refusal> {
         if self.state.status == Status::Absent { Err(Refusal::NotFound) } else { Ok(()) }
+    }
+
+    /// Fails an execution whose log has as many events as it may have. Terminal at once, because
+    /// waiting for what runs would add more.
+    fn bound_events(&mut self) {
+        let most = self.moment.caps.events;
+        if self.state.status != Status::Running || self.state.version.0 < most {
+            return;
+        }
+        self.cancel_commands(|_| true);
+        let step = self.state.current_step.clone().unwrap_or_default();
+        let message = format!(
+            "the execution has {} events, and may have {most} (NOETL_EVENTS_MAX)",
+            self.state.version.0
+        );
+        let failure = Failure::new(FailureKind::OutputLimit, message);
+        self.record(Fact::PlaybookFailed { step, failure });
     }
 
     /// Refuses what a finished or absent execution cannot be asked.

@@ -22,7 +22,7 @@ use serde_json::json;
 const INPUTS_MAX: usize = 96;
 
 /// Few of everything, so that one run is short.
-const CAPS: Caps = Caps { loop_items: 50, in_flight: 8, depth: 4 };
+const CAPS: Caps = Caps { loop_items: 50, in_flight: 8, depth: 4, events: 1000 };
 
 /// Playbooks to choose from by the first byte. Any other byte stands before the text of one.
 const EXAMPLES: &[&str] = &[

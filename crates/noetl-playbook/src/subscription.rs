@@ -270,6 +270,8 @@ pub struct Headers {
     pub baggage_allowlist: Vec<String>,
     /// Where the headers themselves go.
     pub passthrough: Option<String>,
+    /// Whether headers decide that the signature of a message does not cover. Default: no.
+    pub unsigned: bool,
     /// All of it as written, for the gateway; nothing when there is no such section.
     pub written: Option<Value>,
 }

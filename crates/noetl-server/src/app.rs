@@ -12,7 +12,10 @@ use noetl_web::Site;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::http::address::Network;
+use crate::http::limits::Places;
 use crate::http::rate::Requests;
+use crate::http::streams::Streams;
 use crate::oidc::{Issuers, Oidc};
 
 /// The largest request body that is taken when nothing else is said: the wire's own limit.
@@ -21,14 +24,41 @@ const BODY_LIMIT: usize = 2 << 20;
 /// Requests answered at a time when nothing else is said.
 const REQUESTS_MAX: usize = 1024;
 
+/// Requests of callers without a token that are answered at a time when nothing else is said: a
+/// quarter of the others, so that they cannot keep those from their share of the machine.
+const ANONYMOUS_MAX: usize = 256;
+
+/// How long bodies of callers without a token may take when nothing else is said. Messages to
+/// listeners have two megabytes at most, and their senders good lines.
+const BODY_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Bytes a second that a body arrives at when nothing else is said: slower than any modem.
+const BODY_MIN_RATE: u64 = 1024;
+
+/// Requests a second without a good token from one address when nothing else is said: more than
+/// people and senders of messages make, and few enough to leave room for others.
+const ADDRESS_RATE_LIMIT: f64 = 1000.0;
+
+/// Messages a second to one listener from one address when nothing else is said.
+const LISTENER_RATE_LIMIT: f64 = 500.0;
+
+/// Connections at a time when nothing else is said.
+const CONNECTIONS_MAX: usize = 16_384;
+
 /// How long a request may take when nothing else is said. A report may be held for 20 s while the
 /// journal is busy.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// How many streams are open at a time: each holds a connection, and some memory for what its reader
-/// has not taken yet.
-pub(crate) const STREAMS_MAX: usize = 256;
+/// Streams open at a time when nothing else is said: each holds a connection, and some memory for
+/// what its reader has not taken yet.
+const STREAMS_MAX: usize = 1024;
+
+/// Streams of one tenant at a time when nothing else is said: a quarter of all.
+const TENANT_STREAMS_MAX: usize = 256;
+
+/// Large results that are carried at a time.
+pub(crate) const TRANSFERS_MAX: usize = 256;
 
 /// Which web pages may call, besides those of this machine and of the server itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,10 +136,32 @@ pub struct Options {
     pub internal_token: InternalToken,
     /// Whether `GET /metrics` answers. Default: yes.
     pub has_metrics: bool,
-    /// Requests answered at a time. Default: 1024.
+    /// Requests answered at a time, besides those on routes that ask for no token. Default: 1024.
     pub requests_max: usize,
+    /// Requests answered at a time on routes that ask for no token; half of them may have a body.
+    /// Default: 256.
+    pub anonymous_max: usize,
+    /// Longest wait for a body on routes that ask for no token. On others `request_timeout` is the
+    /// limit. Default: 15 seconds.
+    pub body_timeout: Duration,
+    /// Bytes a second that a body arrives at after its first five seconds. 0: no minimum.
+    /// Default: 1024.
+    pub body_min_rate: u64,
+    /// Streams open at a time. Default: 1024.
+    pub streams_max: usize,
+    /// Streams of one tenant at a time. Default: 256.
+    pub tenant_streams_max: usize,
+    /// Connections at a time. Above it, the oldest one that is idle and never showed a token is
+    /// closed. Default: 16,384.
+    pub connections_max: usize,
     /// Requests a second that each tenant may make. Default: as many as it likes.
     pub rate_limit: Option<f64>,
+    /// Requests a second without a good token from one address. Default: 1000.
+    pub address_rate_limit: Option<f64>,
+    /// Messages a second to one listener from one address. Default: 500.
+    pub listener_rate_limit: Option<f64>,
+    /// Proxies whose `X-Forwarded-For` names the address of a caller. Default: none.
+    pub trusted_proxies: Vec<Network>,
     /// How long one may take. Default: a minute.
     pub request_timeout: Duration,
     /// How long a connection may say nothing, before its first request and between two. Default: a
@@ -132,7 +184,16 @@ impl Default for Options {
             internal_token: InternalToken::default(),
             has_metrics: true,
             requests_max: REQUESTS_MAX,
+            anonymous_max: ANONYMOUS_MAX,
+            body_timeout: BODY_TIMEOUT,
+            body_min_rate: BODY_MIN_RATE,
+            streams_max: STREAMS_MAX,
+            tenant_streams_max: TENANT_STREAMS_MAX,
+            connections_max: CONNECTIONS_MAX,
             rate_limit: None,
+            address_rate_limit: Some(ADDRESS_RATE_LIMIT),
+            listener_rate_limit: Some(LISTENER_RATE_LIMIT),
+            trusted_proxies: Vec::new(),
             request_timeout: REQUEST_TIMEOUT,
             silence: SILENCE,
             site: Site::default(),
@@ -149,11 +210,13 @@ pub struct App {
     pub(crate) tenant: Tenant,
     pub(crate) bus: Option<Arc<dyn EventStream>>,
     /// One for each request that is answered.
-    pub(crate) places: Arc<Semaphore>,
+    pub(crate) places: Places,
     /// How many requests came lately.
     pub(crate) requests: Requests,
-    /// Streams that may still be opened.
-    pub(crate) streams: Arc<Semaphore>,
+    /// Streams that are open.
+    pub(crate) streams: Streams,
+    /// Large results that may still be carried.
+    pub(crate) transfers: Arc<Semaphore>,
     /// Ends streams, which would never end by themselves, when the server stops.
     pub(crate) stopping: CancellationToken,
     /// Identity providers of listeners.
@@ -165,9 +228,10 @@ impl App {
     /// Puts an HTTP edge in front of a control plane.
     pub fn new(control: Arc<Control>, options: Options) -> Self {
         let tenant = Tenant::default();
-        let places = Arc::new(Semaphore::new(options.requests_max.min(Semaphore::MAX_PERMITS)));
+        let places = Places::new(&options);
         let options = Arc::new(options);
-        let (streams, stopping) = (Arc::new(Semaphore::new(STREAMS_MAX)), CancellationToken::new());
+        let (streams, stopping) = (Streams::default(), CancellationToken::new());
+        let transfers = Arc::new(Semaphore::new(TRANSFERS_MAX));
         let (since, requests) = (Instant::now(), Requests::default());
         let issuers = Issuers::behind(options.fence.clone());
         Self {
@@ -178,6 +242,7 @@ impl App {
             places,
             requests,
             streams,
+            transfers,
             stopping,
             issuers,
             since,

@@ -1,14 +1,19 @@
 //! What every request passes through: who may ask, how a request is read, what a panic becomes.
 
 pub(crate) mod access;
+pub(crate) mod address;
 pub(crate) mod authorize;
 pub(crate) mod caller;
 pub(crate) mod counted;
+pub(crate) mod credential;
 pub(crate) mod document;
 pub(crate) mod extract;
+pub(crate) mod headers;
 pub(crate) mod internal;
 pub(crate) mod limits;
+pub(crate) mod pace;
 pub(crate) mod panics;
 pub(crate) mod rate;
 pub(crate) mod roles;
+pub(crate) mod streams;
 pub(crate) mod traced;

@@ -6,6 +6,7 @@
 //! Nothing here decides, stores or names a database.
 
 mod app;
+mod connections;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -21,6 +22,7 @@ mod tls;
 pub use app::{App, Auth, CorsOrigins, InternalToken, Options};
 pub use noetl_web::{File as SiteFile, Site};
 
+pub use http::address::{Network, NetworkError};
 pub use http::internal::TOKEN_VARIABLE;
 pub use oidc::{Oidc, OidcSettings};
 pub use router::router;

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -12,10 +11,10 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tracing::warn;
 
 use crate::app::App;
+use crate::connections::{Connections, Routed};
 use crate::router::router;
 use crate::tls::Tls;
 
@@ -24,8 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// How long to rest when a connection cannot be taken: most likely there are no more files to be
 /// had, and asking at once again would only burn time.
 const REST: Duration = Duration::from_millis(200);
-/// Connections at a time.
-const CONNECTIONS_MAX: usize = 16_384;
 
 /// Serves on `listener` until `shutdown` resolves. Requests under way are answered before this
 /// returns; no new ones are taken.
@@ -36,18 +33,14 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let (stopping, silence) = (app.stopping.clone(), app.options.silence);
-    let service = TowerToHyperService::new(router(app));
+    let connections = Connections::new(app.options.connections_max);
+    let router = router(app);
     let graceful = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut shutdown = pin!(shutdown);
     loop {
-        let place = tokio::select! {
-            place = places.clone().acquire_owned() => place.map_err(io::Error::other)?,
-            () = &mut shutdown => break,
-        };
-        let stream = tokio::select! {
+        let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(accepted) => accepted,
                 Err(error) => {
                     warn!(%error, "a connection could not be taken");
                     tokio::time::sleep(REST).await;
@@ -56,20 +49,32 @@ pub async fn serve(
             },
             () = &mut shutdown => break,
         };
+        let seat = tokio::select! {
+            seat = connections.seat(peer.ip().to_canonical()) => seat,
+            () = &mut shutdown => break,
+        };
+        let Some(seat) = seat else { break };
         // Answers are small and waited for.
         let _ = stream.set_nodelay(true);
-        let (service, watcher, tls) = (service.clone(), graceful.watcher(), tls.clone());
+        let routed = Routed { router: router.clone(), connection: seat.connection.clone() };
+        let service = TowerToHyperService::new(routed);
+        let (watcher, tls) = (graceful.watcher(), tls.clone());
         tokio::spawn(async move {
-            match tls {
-                None => answer(stream, service, watcher, silence).await,
-                Some(tls) => {
-                    let agreed = tokio::time::timeout(PATIENCE, tls.acceptor.accept(stream)).await;
-                    if let Ok(Ok(stream)) = agreed {
-                        answer(stream, service, watcher, silence).await;
+            let answered = async {
+                match tls {
+                    None => answer(stream, service, watcher, silence).await,
+                    Some(tls) => {
+                        let agreed = tls.acceptor.accept(stream);
+                        if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, agreed).await {
+                            answer(stream, service, watcher, silence).await;
+                        }
                     }
                 }
+            };
+            tokio::select! {
+                () = answered => {}
+                () = seat.connection.closing() => {}
             }
-            drop(place);
         });
     }
     drop(listener);
@@ -81,7 +86,7 @@ pub async fn serve(
 /// Answers the requests of one connection.
 async fn answer<S>(
     stream: S,
-    service: TowerToHyperService<axum::Router>,
+    service: TowerToHyperService<Routed>,
     watcher: Watcher,
     silence: Duration,
 ) where

@@ -59,7 +59,7 @@ impl Local {
             }
             Some((key, window)) => {
                 let window = window.min(WINDOW_MAX);
-                let once = Once { scope: start.subscription, key, window };
+                let once = Once { scope: start.subscription, key, window, is_noted: true };
                 let started = self.control.starts.once(&self.tenant, request, once).await;
                 started.map(|started| match started {
                     StartedOnce::New(started) => Started::New(started.execution),

@@ -6,6 +6,7 @@
 
 mod ids;
 mod settings;
+mod tunnel;
 mod v4;
 mod v5;
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use crate::{OpenError, connection, migrate};
+use crate::{OpenError, connection, migrate, private};
 
 /// Pages copied in one go: a few megabytes, so that progress shows.
 const PAGES: i32 = 1000;
@@ -45,6 +45,7 @@ pub fn backup(
         }
         Ok(()) | Err(_) => {}
     }
+    private::make_file(&partial).map_err(|error| unwritable(&partial, error))?;
     let copied = copy(&source, &partial, &mut progress).map_err(|error| match error {
         CopyError::Driver(error) => OpenError::from_driver(&partial, error),
         CopyError::Damaged(detail) => OpenError::Corrupt { path: from.to_owned(), detail },

@@ -34,6 +34,7 @@ mod open;
 mod options;
 mod outbox;
 mod places;
+mod private;
 mod readers;
 mod result_store;
 mod retention;

@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::lock::{LeftBehind, LockFile};
-use crate::{OpenError, Synchronous, connection, migrate};
+use crate::{OpenError, Synchronous, connection, migrate, private};
 
 /// Bytes up to which a file that was left open is read through before it is used. The write-ahead
 /// log makes a crash harmless; this is for disks and people, and must not delay a start.
@@ -40,6 +40,11 @@ fn open_locked(
     left: LeftBehind,
 ) -> Result<Connection, OpenError> {
     let failed = |error| OpenError::from_driver(path, error);
+    private::make_file(path).map_err(|source| OpenError::Io {
+        action: "open",
+        path: path.to_owned(),
+        source,
+    })?;
     let mut connection = connection::open(Some(path)).map_err(failed)?;
     let had = migrate::version(&connection, path)?;
     if had > 0 && left == LeftBehind::Open && length < CHECKED_BYTES_MAX {
@@ -66,7 +71,7 @@ fn make_directory(path: &Path) -> Result<(), OpenError> {
     let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else {
         return Ok(());
     };
-    std::fs::create_dir_all(directory).map_err(|source| OpenError::Io {
+    private::make_directory(directory).map_err(|source| OpenError::Io {
         action: "make the directory",
         path: directory.to_owned(),
         source,

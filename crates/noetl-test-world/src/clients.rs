@@ -54,6 +54,7 @@ async fn start(scene: &Scene, number: usize, asked: &Asked) -> bool {
         scope: SubscriptionId::new(0),
         key: format!("start-{number}"),
         window: Duration::from_secs(24 * 3600),
+        is_noted: true,
     };
     let execution = match control.starts.once(&Tenant::default(), request, once).await {
         Ok(StartedOnce::New(started)) => started.execution,

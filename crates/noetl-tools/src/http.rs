@@ -6,6 +6,7 @@
 //! details. Credentials are headers or parameters by the time it runs. Cancel and timeout drop the
 //! request, which closes its connection.
 
+mod redirect;
 mod request;
 mod response;
 
@@ -15,7 +16,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_fence::{Fence, Fenced};
 use noetl_model::{Failure, FailureKind, Value};
-use reqwest::{Client, redirect};
+use reqwest::Client;
+use reqwest::redirect::Policy;
 
 use crate::{Call, Options, Tool};
 
@@ -26,56 +28,46 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// How long a connection may take to open. Three lost SYN packets take seven seconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many redirects are followed, as browsers and other clients do roughly.
-const REDIRECTS_MAX: usize = 10;
-
 /// The `http` tool.
 #[derive(Debug, Clone)]
 pub struct Http {
     options: Arc<Options>,
     /// Made at first use, because loading the certificate store takes a while and may fail.
-    clients: Arc<OnceLock<Clients>>,
-}
-
-/// One connection pool for each way of treating redirects, which is a client's property.
-#[derive(Debug)]
-struct Clients {
-    following: Client,
-    staying: Client,
+    client: Arc<OnceLock<Client>>,
 }
 
 impl Http {
     /// An HTTP tool with these settings.
     pub fn new(options: Arc<Options>) -> Self {
-        Self { options, clients: Arc::default() }
+        Self { options, client: Arc::default() }
     }
 
-    fn clients(&self) -> Result<&Clients, Failure> {
-        if let Some(clients) = self.clients.get() {
-            return Ok(clients);
+    fn client(&self) -> Result<&Client, Failure> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
         }
-        let made = Clients::new(&self.options.fence).map_err(|error| {
+        let made = client(&self.options.fence).map_err(|error| {
             Failure::new(
                 FailureKind::ToolMissing,
                 format!("the HTTP client could not be set up: {}", root_cause(&error)),
             )
         })?;
-        Ok(self.clients.get_or_init(|| made))
+        Ok(self.client.get_or_init(|| made))
     }
 
     async fn exchange(&self, call: &Call) -> Result<Value, Failure> {
-        let clients = self.clients()?;
-        let client = if request::follows_redirects(&call.config)? {
-            &clients.following
-        } else {
-            &clients.staying
-        };
+        let client = self.client()?;
+        let follows = request::follows_redirects(&call.config)?;
         let request = request::build(call)?;
         let want = response::Want::read(&call.config)?;
         let target = request.url().host_str().unwrap_or_default().to_owned();
         self.options.fence.check(request.url()).map_err(|error| fenced(&error))?;
-        let response =
-            client.execute(request).await.map_err(|error| not_answered(&error, &target))?;
+        let response = match follows {
+            true => redirect::send(client, &self.options.fence, request).await?,
+            false => {
+                client.execute(request).await.map_err(|error| not_answered(&error, &target))?
+            }
+        };
         response::read(response, want, self.options.limits.http_response).await.map_err(|error| {
             match error {
                 response::ReadError::Refused(failure) => failure,
@@ -96,22 +88,15 @@ impl Tool for Http {
     }
 }
 
-impl Clients {
-    fn new(fence: &Fence) -> reqwest::Result<Self> {
-        // Fails only when another part of the program chose a provider before, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = |redirects| {
-            let client = Client::builder()
-                .user_agent(concat!("noetl/", env!("CARGO_PKG_VERSION")))
-                .connect_timeout(CONNECT_TIMEOUT)
-                .redirect(redirects);
-            fence.around(client).build()
-        };
-        Ok(Self {
-            following: client(fence.redirects(REDIRECTS_MAX))?,
-            staying: client(redirect::Policy::none())?,
-        })
-    }
+/// Returns a client that follows no redirects: [`redirect`] does, with fewer headers.
+fn client(fence: &Fence) -> reqwest::Result<Client> {
+    // Fails only when another part of the program chose a provider before, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::builder()
+        .user_agent(concat!("noetl/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .redirect(Policy::none());
+    fence.around(client).build()
 }
 
 /// The failure of a request that got no whole answer.
@@ -126,12 +111,6 @@ fn not_answered(error: &reqwest::Error, host: &str) -> Failure {
         return Failure::new(
             FailureKind::Config,
             format!("the request could not be built: {cause}"),
-        );
-    }
-    if error.is_redirect() {
-        return Failure::new(
-            FailureKind::ClientError,
-            format!("{host} redirected more than {REDIRECTS_MAX} times"),
         );
     }
     let what = if error.is_connect() { "could not be reached" } else { "did not answer" };

@@ -15,6 +15,7 @@ use crate::arguments::{Form, LogsArguments};
 use crate::failure::Failure;
 use crate::output;
 use crate::output::answers::{show, show_item};
+use crate::output::escape::escaped;
 use crate::remote::{self, Remote};
 
 /// Lines asked for at a time: as many as a server gives.
@@ -78,17 +79,14 @@ fn line(remote: &Remote, item: &Value) -> Result<LineView, Failure> {
     LineView::deserialize(item).map_err(|error| remote.failure(&ClientError::Shape(error.into())))
 }
 
-/// Prints a line where the step printed it. At a terminal, without what would move its cursor.
+/// Prints a line where the step printed it. At a terminal, nothing in it acts on the terminal.
 fn print(line: &LineView) -> Result<(), Failure> {
-    let shown = |is_terminal: bool| match is_terminal {
-        true => {
-            line.text.chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect()
-        }
-        false => line.text.clone(),
-    };
-    if line.stream == "stderr" {
-        output::note(&shown(io::stderr().is_terminal()));
-        return Ok(());
+    if line.stream != "stderr" {
+        return output::shown(&format!("{}\n", line.text));
     }
-    output::data(format!("{}\n", shown(io::stdout().is_terminal())).as_bytes())
+    match io::stderr().is_terminal() {
+        true => output::note(&escaped(&line.text)),
+        false => output::note(&line.text),
+    }
+    Ok(())
 }

@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::arguments::{BusArguments, PolicyArguments};
+use crate::data_directory;
 use crate::edge;
 use crate::failure::{Failure, Kind};
 use crate::keys;
@@ -76,7 +77,10 @@ impl Serve {
         })?;
         let address = listener.local_addr().unwrap_or(address);
         let encryption_key = match &self.key_directory {
-            Some(directory) => Some(keys::of_directory(directory)?),
+            Some(directory) => {
+                data_directory::prepare(directory)?;
+                Some(keys::of_directory(directory)?)
+            }
             None => keys::from_settings()?,
         };
         let name = self.place.name();

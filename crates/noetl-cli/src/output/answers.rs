@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::style::{self, Style};
-use super::{data, json, yaml};
+use super::{data, json, shown, yaml};
 use crate::arguments::Form;
 use crate::failure::Failure;
 
@@ -16,7 +16,7 @@ pub(crate) fn show(
     match form {
         Form::Table => data(table(style::of_stdout()).as_bytes()),
         Form::Json => json(body),
-        Form::Yaml => data(yaml::document(body).as_bytes()),
+        Form::Yaml => shown(&yaml::document(body)),
     }
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn show_item(
 ) -> Result<(), Failure> {
     match form {
         Form::Table => data(line(style::of_stdout()).as_bytes()),
-        Form::Json => data(format!("{body}\n").as_bytes()),
-        Form::Yaml => data(format!("---\n{}", yaml::document(body)).as_bytes()),
+        Form::Json => shown(&format!("{body}\n")),
+        Form::Yaml => shown(&format!("---\n{}", yaml::document(body))),
     }
 }

@@ -2,9 +2,11 @@
 
 use std::io::IsTerminal;
 
+use super::escape::is_acting;
+
 /// Text of others on one line, without what would move a terminal's cursor or change its colours.
 pub(crate) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_acting(c) { ' ' } else { c }).collect()
 }
 
 /// How to emphasise.

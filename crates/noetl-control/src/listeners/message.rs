@@ -27,7 +27,7 @@ pub struct Message {
     pub headers: BTreeMap<String, String>,
     /// Its body as it came.
     pub body: Vec<u8>,
-    /// What was signed with a time, in short: the same bytes with the same time have the same.
+    /// Signature that was verified, in hex: the same bytes with the same time have the same one.
     pub signature: Option<String>,
 }
 
@@ -150,8 +150,8 @@ impl Message {
         let (data, text) = decoded(&self.body, said, &mut metadata)?;
         let named = NAMES.iter().find_map(|name| self.headers.get(*name));
         let named = named.map(|name| name.trim()).filter(|name| !name.is_empty());
-        // Where the time is signed, names are not: whoever sends the same again could change them.
-        let id = match named.filter(|_| listener.verify.signed_at.is_none()) {
+        // A signature does not cover names: whoever repeats a message could change them.
+        let id = match named.filter(|_| listener.trusts_headers()) {
             Some(name) => name.to_owned(),
             None => format!("sha256:{}", hex(&Sha256::digest(&self.body))),
         };

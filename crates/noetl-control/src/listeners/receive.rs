@@ -18,7 +18,7 @@ use tracing::warn;
 use super::directives::decide;
 use super::limits::Limits;
 use super::message::{Message, MessageError};
-use super::settings::Listener;
+use super::settings::{Dedup, Listener};
 use crate::executions::{Executions, StartError, StartRequest};
 use crate::once::{Once, StartedOnce, Starts};
 use crate::subscriptions::{SubscriptionError, Subscriptions};
@@ -36,6 +36,8 @@ pub struct TakenIn {
     pub subscription: SubscriptionId,
     /// Whether it had been one before.
     pub is_duplicate: bool,
+    /// Whether it repeats a signature that counted before.
+    pub is_replay: bool,
 }
 
 /// Why a message became nothing.
@@ -83,6 +85,8 @@ pub struct Ingress {
     starts: Starts,
     clock: Arc<dyn Clock>,
     limits: Limits,
+    /// How long a signature without a time counts once; not limited when zero.
+    replay_window: Duration,
     known: Arc<Mutex<LruCache<(Tenant, String), SubscriptionId>>>,
 }
 
@@ -92,10 +96,12 @@ impl Ingress {
         executions: Executions,
         starts: Starts,
         clock: Arc<dyn Clock>,
+        replay_window: Duration,
     ) -> Self {
         let most = NonZeroUsize::new(KNOWN_MAX).expect("more than none");
         let known = Arc::new(Mutex::new(LruCache::new(most)));
-        Self { subscriptions, executions, starts, clock, limits: Limits::default(), known }
+        let limits = Limits::default();
+        Self { subscriptions, executions, starts, clock, limits, replay_window, known }
     }
 
     /// Makes an execution of a message whose sender is known. It goes on with the sender's trace
@@ -109,7 +115,8 @@ impl Ingress {
     ) -> Result<TakenIn, ReceiveError> {
         let subscription = self.taking(tenant, &listener.path).await?;
         let now = self.clock.now();
-        let decided = decide(listener.headers.as_ref(), &message.headers);
+        let section = listener.headers.as_ref().filter(|_| listener.trusts_headers());
+        let decided = decide(section, &message.headers);
         let shaped = message.shape(listener, &decided, now).map_err(ReceiveError::Message)?;
         let most = (listener.max_in_flight, listener.max_per_sec);
         let _place = match self.limits.enter(subscription, most.0, most.1, now) {
@@ -130,8 +137,16 @@ impl Ingress {
             trace: if propagates(listener) { trace } else { TraceOf::Unsaid },
             ..StartRequest::default()
         };
-        let once = once(listener, message, decided.idempotency_key.unwrap_or(shaped.id));
-        let once = once.map(|(key, window)| Once { scope: subscription, key, window });
+        let key = decided.idempotency_key.unwrap_or(shaped.id);
+        let repeat = repeat(listener, message, key, self.replay_window);
+        let is_signature = repeat.as_ref().is_some_and(|repeat| repeat.is_signature);
+        let once = repeat.map(|Repeat { key, window, is_signature }| Once {
+            scope: subscription,
+            key,
+            window,
+            // Whoever captured one message could fill the log of the subscription with it.
+            is_noted: !is_signature,
+        });
         let started = match once {
             None => self.executions.start(tenant, request).await.map(StartedOnce::New),
             Some(once) => self.starts.once(tenant, request, once).await,
@@ -141,7 +156,8 @@ impl Ingress {
             Ok(StartedOnce::Duplicate(execution)) => (execution, true),
             Err(cause) => return Err(ReceiveError::Start { playbook, cause }),
         };
-        Ok(TakenIn { execution, subscription, is_duplicate })
+        let is_replay = is_duplicate && is_signature;
+        Ok(TakenIn { execution, subscription, is_duplicate, is_replay })
     }
 
     /// The subscription at a path, if it takes messages. One that was never registered is; one that
@@ -197,13 +213,121 @@ impl Ingress {
     }
 }
 
-/// What a repeat has the same, and for how long. A signature with a time is taken once even where
-/// nothing is said of repeats: it counts for as long as its time does, on either side of ours.
-fn once(listener: &Listener, message: &Message, key: String) -> Option<(String, Duration)> {
-    if let Some(window) = listener.dedup {
-        return Some((key, window));
+/// How a repeat of a message is recognized.
+struct Repeat {
+    /// Dedup key of the message.
+    key: String,
+    /// How long the key counts once.
+    window: Duration,
+    /// Whether the key is the signature.
+    is_signature: bool,
+}
+
+/// Returns how a repeat of a message is recognized. A signature counts once where nothing is
+/// said of repeats: one with a time for as long as its time does, on either side of ours, and
+/// one without for the default window. Where signatures are verified they are the key, because
+/// every name of a message is a header that anybody can change.
+fn repeat(
+    listener: &Listener,
+    message: &Message,
+    key: String,
+    replay_window: Duration,
+) -> Option<Repeat> {
+    let signed_at = listener.verify.signed_at.as_ref();
+    let counts = signed_at.map(|signed_at| Duration::from_secs(signed_at.tolerance_secs * 2 + 1));
+    let signature = message.signature.as_ref().map(|mac| format!("signature:{mac}"));
+    match (signature, listener.dedup) {
+        (Some(key), Dedup::Within(window)) if !listener.trusts_headers() => {
+            // A window shorter than the time counts would let the same signature in again.
+            let window = counts.map_or(window, |counts| window.max(counts));
+            Some(Repeat { key, window, is_signature: true })
+        }
+        (_, Dedup::Within(window)) => Some(Repeat { key, window, is_signature: false }),
+        (Some(key), Dedup::Unsaid | Dedup::Off) if counts.is_some() => {
+            counts.map(|window| Repeat { key, window, is_signature: true })
+        }
+        (Some(key), Dedup::Unsaid) if !replay_window.is_zero() => {
+            Some(Repeat { key, window: replay_window, is_signature: true })
+        }
+        (_, Dedup::Unsaid | Dedup::Off) => None,
     }
-    let (signed_at, signature) = (listener.verify.signed_at.as_ref()?, message.signature.as_ref()?);
-    let window = Duration::from_secs(signed_at.tolerance_secs * 2 + 1);
-    Some((format!("signature:{signature}"), window))
+}
+
+#[cfg(test)]
+mod tests {
+    use noetl_playbook::subscription::{SIGNED, SignedAt, VerifyKind};
+    use serde_json::Value;
+
+    use super::*;
+    use crate::listeners::settings::ListenerVerify;
+
+    const WINDOW: Duration = Duration::from_secs(300);
+
+    fn listener(kind: VerifyKind, timed: bool, dedup: Dedup, unsigned: bool) -> Listener {
+        let header = "x-time".to_owned();
+        let signed_at = SignedAt { header, tolerance_secs: 60, signed: SIGNED.to_owned() };
+        let verify = ListenerVerify {
+            kind,
+            header: None,
+            secret: None,
+            audience: None,
+            service_account: None,
+            prefix: None,
+            signed_at: timed.then_some(signed_at),
+            issuer: String::new(),
+        };
+        Listener {
+            name: String::new(),
+            path: String::new(),
+            source: String::new(),
+            is_push: true,
+            verify,
+            max_bytes: None,
+            playbook: String::new(),
+            payload_from: String::new(),
+            execution_pool: None,
+            dedup,
+            max_in_flight: None,
+            max_per_sec: None,
+            headers: Some(json!({ "unsigned": Value::Bool(unsigned) })),
+        }
+    }
+
+    /// How a repeat is recognized: the key and the seconds.
+    fn recognized(listener: &Listener, window: Duration) -> Option<(String, u64)> {
+        let is_signed = listener.verify.kind == VerifyKind::HmacSha256;
+        let signature = is_signed.then(|| "mac".to_owned());
+        let message = Message { signature, ..Message::default() };
+        let found = repeat(listener, &message, "key".to_owned(), window)?;
+        assert_eq!(found.is_signature, found.key == "signature:mac");
+        Some((found.key, found.window.as_secs()))
+    }
+
+    #[test]
+    fn a_signature_counts_once_unless_the_document_says_otherwise() {
+        use VerifyKind::{Bearer, HmacSha256};
+        let within = |seconds| Dedup::Within(Duration::from_secs(seconds));
+        let signature = |seconds| Some(("signature:mac".to_owned(), seconds));
+        let key = |seconds| Some(("key".to_owned(), seconds));
+        for (kind, timed, dedup, unsigned, expected) in [
+            (HmacSha256, false, Dedup::Unsaid, false, signature(300)),
+            (HmacSha256, false, Dedup::Unsaid, true, signature(300)),
+            (HmacSha256, false, Dedup::Off, false, None),
+            (HmacSha256, false, within(7), false, signature(7)),
+            (HmacSha256, false, within(7), true, key(7)),
+            (HmacSha256, true, Dedup::Unsaid, false, signature(121)),
+            (HmacSha256, true, Dedup::Off, false, signature(121)),
+            (HmacSha256, true, within(7), false, signature(121)),
+            (HmacSha256, true, within(500), false, signature(500)),
+            (Bearer, false, Dedup::Unsaid, false, None),
+            (Bearer, false, within(7), false, key(7)),
+        ] {
+            let listener = listener(kind, timed, dedup, unsigned);
+            let found = recognized(&listener, WINDOW);
+            assert_eq!(found, expected, "{kind:?} {timed} {dedup:?} {unsigned}");
+        }
+        let untimed = listener(HmacSha256, false, Dedup::Unsaid, false);
+        assert_eq!(recognized(&untimed, Duration::ZERO), None, "the setting is off");
+        assert_eq!(crate::Options::default().replay_window, WINDOW);
+    }
 }

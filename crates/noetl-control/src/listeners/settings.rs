@@ -38,14 +38,35 @@ pub struct Listener {
     pub payload_from: String,
     /// Which pool runs it.
     pub execution_pool: Option<String>,
-    /// For how long a repeat of a message is known; not at all when `None`.
-    pub dedup: Option<Duration>,
+    /// How repeats of a message are recognized.
+    pub dedup: Dedup,
     /// How many messages are dealt with at a time.
     pub max_in_flight: Option<u64>,
     /// How many are begun within a second.
     pub max_per_sec: Option<f64>,
     /// What headers may decide, as the document has it.
     pub headers: Option<Value>,
+}
+
+/// How repeats of a message are recognized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dedup {
+    /// The document does not say: signatures count once within the default window.
+    Unsaid,
+    /// The document says that every message counts, whatever came before it.
+    Off,
+    /// The same message counts once within this window.
+    Within(Duration),
+}
+
+impl Listener {
+    /// Returns `true` if headers may decide what becomes of a message. A signature covers the body
+    /// and its time, so whoever repeats a message can send any other header with it; the document
+    /// has to allow that.
+    pub(super) fn trusts_headers(&self) -> bool {
+        let allowed = self.headers.as_ref().and_then(|headers| headers.get("unsigned"));
+        self.verify.kind != VerifyKind::HmacSha256 || allowed == Some(&Value::Bool(true))
+    }
 }
 
 /// How senders are known, with the secret.
@@ -175,16 +196,16 @@ impl Document<'_> {
         Ok(Some(SignedAt { header: header.to_lowercase(), tolerance_secs, signed }))
     }
 
-    fn dedup(&self) -> Result<Option<Duration>, ListenerError> {
+    fn dedup(&self) -> Result<Dedup, ListenerError> {
         let dedup = self.section("dedup");
-        let enabled = match dedup.get("enabled") {
-            None | Some(Value::Null) => false,
-            Some(Value::Bool(enabled)) => *enabled,
-            Some(_) => return Err(self.incomplete("dedup.enabled")),
-        };
         let window = self.count(dedup, "window_secs", "dedup.window_secs")?;
         let window = Duration::from_secs(window.unwrap_or(DEDUP_WINDOW_SECS));
-        Ok(enabled.then(|| window.min(WINDOW_MAX)))
+        match dedup.get("enabled") {
+            None | Some(Value::Null) => Ok(Dedup::Unsaid),
+            Some(Value::Bool(true)) => Ok(Dedup::Within(window.min(WINDOW_MAX))),
+            Some(Value::Bool(false)) => Ok(Dedup::Off),
+            Some(_) => Err(self.incomplete("dedup.enabled")),
+        }
     }
 
     fn rate(&self) -> Result<Option<f64>, ListenerError> {
@@ -259,7 +280,7 @@ mod tests {
         );
         assert_eq!(
             (listener.verify.signed_at, listener.dedup, listener.is_push),
-            (None, None, true)
+            (None, Dedup::Unsaid, true)
         );
         for (field, value) in [
             ("timestamp_header", json!(7)),
@@ -297,7 +318,9 @@ mod tests {
         whole["dedup"] = json!({"enabled": true, "window_secs": u64::MAX});
         whole["limits"] = json!({"max_in_flight": 3, "max_dispatch_per_sec": 0.5});
         let (listener, _) = read(&whole).expect("a listener");
-        assert_eq!((listener.dedup, listener.is_push), (Some(WINDOW_MAX), false));
+        assert_eq!((listener.dedup, listener.is_push), (Dedup::Within(WINDOW_MAX), false));
+        whole["dedup"] = json!({"enabled": false});
+        assert_eq!(read(&whole).expect("a listener").0.dedup, Dedup::Off);
         assert_eq!((listener.max_in_flight, listener.max_per_sec), (Some(3), Some(0.5)));
         for (section, wrong) in [
             ("dedup", json!({"enabled": "yes"})),

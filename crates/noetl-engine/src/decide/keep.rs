@@ -7,6 +7,10 @@ use super::{Draft, Keep, Refusal};
 
 pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Keep) -> Result<(), Refusal> {
     draft.known()?;
+    // Whoever reports to a finished execution must not make its log grow for ever.
+    if draft.state.status.is_final() && draft.state.version.0 >= draft.moment.caps.events {
+        return Err(Refusal::AlreadyFinished(draft.state.status));
+    }
     let id = input.id.unwrap_or_else(|| (draft.moment.ids)());
     let said = Reported { key: input.key.or(input.said.key), ..input.said };
     draft.record_as(id, Fact::Reported(Box::new(said)));

@@ -46,6 +46,7 @@ pub(super) struct Run {
     pub(super) asked: Vec<Vec<Place>>,
     /// Whether the checks after each decision, which replay the whole log, are left out.
     pub(super) quick: bool,
+    pub(super) caps: crate::Caps,
 }
 
 impl Run {
@@ -57,7 +58,8 @@ impl Run {
     pub(super) fn within(playbook: Playbook, limits: Limits) -> Self {
         let state = Execution::within(ExecutionId::new(1), limits);
         let (log, blobs, asked) = (Vec::new(), BTreeMap::new(), Vec::new());
-        Self { playbook, state, log, blobs, preload: false, asked, quick: false }
+        let caps = crate::Caps::default();
+        Self { playbook, state, log, blobs, preload: false, asked, quick: false, caps }
     }
 
     /// Starts an execution of these steps.
@@ -110,7 +112,7 @@ impl Run {
             entropy: entropy.clone(),
             env: Arc::new(BTreeMap::new()),
             loaded,
-            caps: crate::Caps::default(),
+            caps: self.caps,
         };
         let (before, bytes) = match self.quick {
             true => (Execution::absent(self.state.id()), Vec::new()),

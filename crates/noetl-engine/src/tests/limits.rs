@@ -1,9 +1,10 @@
 //! Limits that are known only when a step is entered.
 
+use noetl_model::event::Reported;
 use serde_json::json;
 
 use super::harness::{Run, playbook, start_with};
-use crate::{DueKind, Limits, Status};
+use crate::{DueKind, Input, Keep, Limits, Refusal, Status};
 
 fn started(workflow: &str, payload: serde_json::Value, limits: Limits) -> Run {
     let mut run = Run::within(playbook(workflow), limits);
@@ -172,4 +173,41 @@ fn what_is_no_size_of_a_frame_fails_the_step() {
             )
         );
     }
+}
+
+#[test]
+fn an_execution_with_too_many_events_fails_and_takes_no_more_reports() {
+    const CYCLE: &str = "\
+- step: a
+  tool: {kind: noop}
+  next: {arcs: [{step: b}]}
+- step: b
+  tool: {kind: noop}
+  next: {arcs: [{step: a}]}
+";
+    let mut run = Run::new(playbook(CYCLE));
+    run.caps.events = 60;
+    run.input(super::harness::start()).unwrap();
+    for step in ["a", "b"].into_iter().cycle().take(60) {
+        if run.state.status() != Status::Running {
+            break;
+        }
+        run.complete(step, json!({}));
+    }
+    assert_eq!(run.state.status(), Status::Failed);
+    let error = run.state.summary().error.unwrap();
+    assert!(error.contains("may have 60 (NOETL_EVENTS_MAX)"), "{error}");
+    assert!(run.log.len() < 80, "{}", run.log.len());
+    assert_eq!(run.state.open_commands().count(), 0, "nothing runs on");
+    let said = Reported {
+        event_type: "note".to_owned(),
+        step: "a".into(),
+        status: "OK".to_owned(),
+        payload: None,
+        meta: None,
+        worker: None,
+        key: None,
+    };
+    let refused = run.input(Input::Keep(Box::new(Keep { said, id: None, key: None })));
+    assert_eq!(refused.unwrap_err(), Refusal::AlreadyFinished(Status::Failed));
 }

@@ -6,8 +6,14 @@ use axum::http::StatusCode;
 use noetl_control::OverQuota;
 
 use super::ApiError;
+use crate::http::pace::TooSlow;
 
 impl ApiError {
+    /// A body whose sender was too slow.
+    pub(crate) fn too_slow(slow: &TooSlow) -> Self {
+        Self::refused(StatusCode::REQUEST_TIMEOUT, "body_too_slow", slow.to_string())
+    }
+
     /// Something that may be asked again after a while.
     pub(crate) fn too_many(code: &'static str, message: String, after: Duration) -> Self {
         let refused = Self::refused(StatusCode::TOO_MANY_REQUESTS, code, message);

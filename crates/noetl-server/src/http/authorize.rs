@@ -10,44 +10,80 @@ use noetl_control::Holder;
 use noetl_model::Tenant;
 
 use super::caller::Caller;
-use super::roles::{Needs, Roles, needs};
-use super::{internal, rate};
+use super::credential::Credential;
+use super::roles::{Needs, Roles, needs, needs_of_verbs};
+use super::{internal, limits, rate};
 use crate::app::{App, Auth};
+use crate::connections::Connection;
 use crate::error::ApiError;
 use crate::oidc::OidcError;
 use crate::routes::fallback::wrong_verb;
 
 /// The header in which published clients repeat their token.
-const SESSION: &str = "x-session-token";
+pub(super) const SESSION: &str = "x-session-token";
 
-/// Lets a request through whose caller has a role the route needs.
+/// Lets a request through whose caller has a role the route needs, as soon as there is a place.
 pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    match admitted(&app, &parts).await {
-        Ok(caller) => {
+    let path = parts.extensions.get::<MatchedPath>().cloned();
+    let path = path.as_ref().map_or("", MatchedPath::as_str);
+    let admitted = match admitted(&app, &parts, path).await {
+        Ok((caller, needs)) => {
+            limits::admit(&app, path, needs, &body).map(|place| (caller, needs, place))
+        }
+        Err(refusal) => Err(refusal),
+    };
+    match admitted {
+        Ok((caller, needs, _place)) => {
+            if let Some(connection) = parts.extensions.get::<Connection>()
+                && needs != Needs::Nothing
+            {
+                connection.set_known();
+            }
+            let credential = Credential::new(&parts, needs);
+            parts.extensions.insert(credential);
             parts.extensions.insert(caller);
+            let body = limits::paced(&app, path, needs, body);
             next.run(Request::from_parts(parts, body)).await
         }
         Err(refusal) => refusal.into_response(),
     }
 }
 
-async fn admitted(app: &App, request: &Parts) -> Result<Caller, ApiError> {
-    let path = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+async fn admitted(app: &App, request: &Parts, path: &str) -> Result<(Caller, Needs), ApiError> {
     let method = &request.method;
-    let needs = needs(method, path).ok_or_else(|| wrong_verb(method, &request.uri, path))?;
+    let Some(needs) = needs(method, path) else {
+        if let Some(needs) = needs_of_verbs(path) {
+            known(app, request, path, needs).await?;
+        }
+        return Err(wrong_verb(method, &request.uri, path));
+    };
+    Ok((known(app, request, path, needs).await?, needs))
+}
+
+/// Returns the caller if it has a role that is needed, and counts the request either way.
+async fn known(app: &App, request: &Parts, path: &str, needs: Needs) -> Result<Caller, ApiError> {
+    if needs == Needs::Nothing {
+        rate::count_address(app, path, request)?;
+    }
     let caller = caller(app, &request.headers, needs).await;
     match caller {
         Ok(caller) => rate::count(app, path, needs, &caller).map(|()| caller),
         // Who guesses tokens is not known either.
         Err(refusal) => {
+            rate::count_address(app, path, request)?;
             rate::count(app, path, Needs::Nothing, &Caller::nobody())?;
             Err(refusal)
         }
     }
 }
 
-async fn caller(app: &App, headers: &HeaderMap, needs: Needs) -> Result<Caller, ApiError> {
+/// Returns the caller that these headers show, if it has a role that is needed.
+pub(super) async fn caller(
+    app: &App,
+    headers: &HeaderMap,
+    needs: Needs,
+) -> Result<Caller, ApiError> {
     if needs == Needs::Nothing {
         return Ok(Caller::nobody());
     }
@@ -62,9 +98,14 @@ async fn caller(app: &App, headers: &HeaderMap, needs: Needs) -> Result<Caller, 
     let caller = match &app.options.auth {
         Auth::Open => Caller::anybody(),
         _ if is_internal => Caller::internal(),
-        Auth::Token => by_token(app, shown(headers)?).await?,
+        Auth::Token => {
+            let shown = shown(headers)?;
+            let _check = app.places.check().await;
+            by_token(app, shown).await?
+        }
         Auth::Oidc(provider) => {
             let shown = shown(headers)?;
+            let _check = app.places.check().await;
             match shown.starts_with("noetl_") {
                 true => by_token(app, shown).await?,
                 false => provider.caller(shown).await.map_err(not_known)?,

@@ -11,6 +11,7 @@ use noetl_api::IdForm;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::pace::too_slow;
 use crate::error::ApiError;
 
 /// A JSON body, read or written.
@@ -192,6 +193,9 @@ impl<T: Serialize> IntoResponse for Json<T> {
 
 async fn body_of<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
     Bytes::from_request(request, state).await.map_err(|error: BytesRejection| {
+        if let Some(slow) = too_slow(&error) {
+            return ApiError::too_slow(slow);
+        }
         let code = match error.status() {
             StatusCode::PAYLOAD_TOO_LARGE => "body_too_large",
             _ => "unreadable_body",

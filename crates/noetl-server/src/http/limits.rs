@@ -1,42 +1,125 @@
-//! How many requests are answered at a time, and for how long.
+//! How many requests are answered at a time, by whom, and for how long.
+//!
+//! Callers without a token have places of their own, and their bodies fewer: senders of slow
+//! bodies keep each other out, and neither callers with a token nor the health routes. A
+//! credential is checked before a place is taken, so there is a bound on checks as well.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-use crate::app::App;
+use super::pace::Pace;
+use super::roles::Needs;
+use crate::app::{App, Options};
 use crate::error::ApiError;
 
 /// Requests that wait for something to happen, and cost nothing while they do; and those that take as
 /// long as a line needs for what they carry, of which there is a number of its own.
-const WAITING: [&str; 2] = ["/api/worker/lease", "/api/worker/content/{digest}"];
+const WAITING: [&str; 2] = ["/api/worker/lease", CONTENT];
+
+/// Large results, whose bodies take as long as they keep to the minimum rate.
+const CONTENT: &str = "/api/worker/content/{digest}";
 
 /// What says how the process is. Under load it is asked for most, and a refusal would have it
 /// restarted.
 const ALWAYS: [&str; 2] = ["/health", "/metrics"];
 
-/// Refuses what would be one too many, and gives up on what takes too long. What a request that was
-/// given up on has started goes on or not as if its caller had hung up.
+/// Health of the control plane with its store: reserved places, because it asks the store.
+const HEALTH: &str = "/api/health";
+const HEALTH_MAX: usize = 64;
+
+/// Credentials checked at a time. A check takes one look at the store at most, so a bound well
+/// below the connections of a store pool delays nobody that is known.
+const CHECKS_MAX: usize = 64;
+
+/// Places of requests. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Places {
+    /// Callers that showed a token, and everybody where none is needed.
+    known: Arc<Semaphore>,
+    /// Callers of routes that ask for no token.
+    anonymous: Arc<Semaphore>,
+    /// Those of them that send a body.
+    anonymous_bodies: Arc<Semaphore>,
+    health: Arc<Semaphore>,
+    checks: Arc<Semaphore>,
+}
+
+/// The right to be answered.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    _request: Option<OwnedSemaphorePermit>,
+    _body: Option<OwnedSemaphorePermit>,
+}
+
+impl Places {
+    pub(crate) fn new(options: &Options) -> Self {
+        let room = |most: usize| Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
+        Self {
+            known: room(options.requests_max),
+            anonymous: room(options.anonymous_max),
+            anonymous_bodies: room(options.anonymous_max.div_ceil(2)),
+            health: room(HEALTH_MAX),
+            checks: room(CHECKS_MAX),
+        }
+    }
+
+    /// Waits for the right to check a credential.
+    pub(super) async fn check(&self) -> Option<SemaphorePermit<'_>> {
+        self.checks.acquire().await.ok()
+    }
+}
+
+/// Gives up on what takes too long. What a request that was given up on has started goes on or not
+/// as if its caller had hung up.
 pub(crate) async fn bound(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    let is_waiting = WAITING.contains(&path);
-    let _place = match (is_waiting || ALWAYS.contains(&path), app.places.try_acquire()) {
-        (true, _) => None,
-        (false, Ok(place)) => Some(place),
-        (false, Err(_)) => {
-            let most = app.options.requests_max;
-            let message = format!("{most} requests are being answered; come again in a moment");
-            return ApiError::unavailable("too_many_requests", message).into_response();
-        }
-    };
-    let waits = if is_waiting { noetl_control::WAIT_MAX } else { Duration::ZERO };
+    let waits = if WAITING.contains(&path) { noetl_control::WAIT_MAX } else { Duration::ZERO };
     let limit = app.options.request_timeout + waits;
     match tokio::time::timeout(limit, next.run(request)).await {
         Ok(response) => response,
         Err(_) => gave_up(limit).into_response(),
     }
+}
+
+/// Takes a place for a request whose caller was let through, or refuses what would be one too many.
+pub(super) fn admit(app: &App, path: &str, needs: Needs, body: &Body) -> Result<Place, ApiError> {
+    if WAITING.contains(&path) || ALWAYS.contains(&path) {
+        return Ok(Place::default());
+    }
+    let Places { known, anonymous, anonymous_bodies, health, .. } = &app.places;
+    let taken = |room: &Arc<Semaphore>, most: usize| {
+        room.clone().try_acquire_owned().map(Some).map_err(|_| too_many(most))
+    };
+    let most = app.options.anonymous_max;
+    let (_request, _body) = match needs {
+        _ if path == HEALTH => (taken(health, HEALTH_MAX)?, None),
+        Needs::One(_) | Needs::Whole(_) => (taken(known, app.options.requests_max)?, None),
+        Needs::Nothing if body.is_end_stream() => (taken(anonymous, most)?, None),
+        Needs::Nothing => (taken(anonymous, most)?, taken(anonymous_bodies, most.div_ceil(2))?),
+    };
+    Ok(Place { _request, _body })
+}
+
+/// Returns the body of a request with limits on how slowly it may arrive.
+pub(super) fn paced(app: &App, path: &str, needs: Needs, body: Body) -> Body {
+    let options = &app.options;
+    let deadline = match needs {
+        Needs::Nothing => options.body_timeout.min(options.request_timeout),
+        Needs::One(_) | Needs::Whole(_) if path == CONTENT => Duration::MAX,
+        Needs::One(_) | Needs::Whole(_) => options.request_timeout,
+    };
+    Pace::new(deadline, options.body_min_rate).apply(body)
+}
+
+fn too_many(most: usize) -> ApiError {
+    let message = format!("{most} requests are being answered; retry after 1 second");
+    ApiError::unavailable("too_many_requests", message)
 }
 
 fn gave_up(limit: Duration) -> ApiError {

@@ -1,10 +1,15 @@
-//! How many requests a second each tenant may make, and those who are not known together.
+//! How many requests a second each tenant may make, those who are not known together, and each
+//! address of theirs.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use axum::http::request::Parts;
 use noetl_control::Rates;
 use noetl_model::Tenant;
+use noetl_store::Digest;
 
+use super::address;
 use super::caller::Caller;
 use super::roles::Needs;
 use crate::app::App;
@@ -21,9 +26,44 @@ const WORK: [&str; 7] = [
     "/metrics",
 ];
 
+/// Routes of listeners.
+const INGRESS: &str = "/ingress/";
+
 /// Counts of requests. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Requests(Arc<Rates<Option<Tenant>>>);
+pub(crate) struct Requests {
+    tenants: Arc<Rates<Option<Tenant>>>,
+    /// Requests without a good token.
+    addresses: Arc<Rates<IpAddr>>,
+    /// Messages, by the digest of the listener's path: its name may be long.
+    listeners: Arc<Rates<(Digest, IpAddr)>>,
+}
+
+/// Counts a request without a good token by the address it comes from, and a message by its
+/// listener as well. Refuses what comes too fast.
+pub(super) fn count_address(app: &App, path: &str, request: &Parts) -> Result<(), ApiError> {
+    if WORK.iter().any(|work| path.starts_with(work)) {
+        return Ok(());
+    }
+    let Some(address) = address::counted(app, request) else { return Ok(()) };
+    let now = app.control.now();
+    let refused = |rate: f64, what: &str| {
+        let message = format!("{address}: {rate} {what} a second are answered; send fewer");
+        move |after| ApiError::too_many("rate_limited", message, after)
+    };
+    if let Some(rate) = app.options.address_rate_limit {
+        let taken = app.requests.addresses.take(address, rate, now);
+        taken.map_err(refused(rate, "requests without a token"))?;
+    }
+    if let Some(rate) = app.options.listener_rate_limit
+        && path.starts_with(INGRESS)
+    {
+        let listener = Digest::of(request.uri.path().as_bytes());
+        let taken = app.requests.listeners.take((listener, address), rate, now);
+        taken.map_err(refused(rate, "messages to one listener"))?;
+    }
+    Ok(())
+}
 
 /// Counts a request, and refuses what comes too fast.
 pub(super) fn count(app: &App, path: &str, needs: Needs, caller: &Caller) -> Result<(), ApiError> {
@@ -33,7 +73,7 @@ pub(super) fn count(app: &App, path: &str, needs: Needs, caller: &Caller) -> Res
     }
     let who = (needs != Needs::Nothing).then(|| caller.tenant.clone());
     let name = who.as_ref().map_or("those who show no token", Tenant::as_str).to_owned();
-    app.requests.0.take(who, rate, app.control.now()).map_err(|after| {
+    app.requests.tenants.take(who, rate, app.control.now()).map_err(|after| {
         let message = format!("{name}: {rate} requests a second are answered");
         ApiError::too_many("rate_limited", message, after)
     })

@@ -106,6 +106,9 @@ const WORK: Needs = Needs::One(Roles::WORKER);
 const ADMIN: Needs = Needs::One(Roles::ADMIN);
 const INTERNAL: Needs = Needs::One(Roles::INTERNAL);
 
+/// Paths of routes that check the caller before they answer anything.
+const INTERNAL_PREFIX: &str = "/api/internal/";
+
 const GET: Method = Method::GET;
 const POST: Method = Method::POST;
 const PUT: Method = Method::PUT;
@@ -298,8 +301,22 @@ pub(crate) fn needs(method: &Method, path: &str) -> Option<Needs> {
     let method = if *method == Method::HEAD { &GET } else { method };
     let found = ROUTES.iter().find(|(verb, known, _)| verb == method && *known == path);
     let absent = || ABSENT.iter().any(|(verb, known, _)| verb == method && *known == path);
-    // What is not there says so to everybody.
-    found.map(|(_, _, needs)| *needs).or_else(|| absent().then_some(Needs::Nothing))
+    found.map(|(_, _, needs)| *needs).or_else(|| absent().then(|| absent_needs(path)))
+}
+
+/// Returns who may learn that a route is not built: everybody, except for internal routes.
+fn absent_needs(path: &str) -> Needs {
+    if path.starts_with(INTERNAL_PREFIX) { INTERNAL } else { Needs::Nothing }
+}
+
+/// Returns who may learn which verbs an internal path has: callers that may use one of them.
+/// `None` for other paths, whose verbs are public.
+pub(crate) fn needs_of_verbs(path: &str) -> Option<Needs> {
+    if !path.starts_with(INTERNAL_PREFIX) {
+        return None;
+    }
+    let listed = ROUTES.iter().find(|(_, known, _)| *known == path);
+    Some(listed.map_or(INTERNAL, |(_, _, needs)| *needs))
 }
 
 /// The verbs a route has, for `Allow`.

@@ -12,12 +12,13 @@ use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
 use utoipa::IntoParams;
 
-use super::following::permit;
-use crate::app::App;
+use crate::app::{App, TRANSFERS_MAX};
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
+use crate::http::headers::stored;
+use crate::http::pace::too_slow;
 
 /// How long a sender may be silent before it is given up.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
@@ -55,7 +56,10 @@ pub(crate) async fn put(
         let next = tokio::time::timeout(SILENCE_MAX, pieces.next()).await;
         let next = next.map_err(|_| broken("nothing came for half a minute"))?;
         let Some(piece) = next else { break };
-        let piece = piece.map_err(|_| broken("the body ended before it was whole"))?;
+        let piece = piece.map_err(|error| match too_slow(&error) {
+            Some(slow) => ApiError::too_slow(slow),
+            None => broken("the body ended before it was whole"),
+        })?;
         upload.add(&piece).await?;
     }
     let (digest, bytes) = upload.finish().await?;
@@ -83,7 +87,7 @@ pub(crate) async fn get(
     let first = app.control.content.part(&digest, bytes, 0).await?;
     let headers =
         [(CONTENT_TYPE, "application/json".to_owned()), (CONTENT_LENGTH, bytes.to_string())];
-    Ok((headers, parts(&app, digest, bytes, first, permit)).into_response())
+    Ok(stored((headers, parts(&app, digest, bytes, first, permit)).into_response()))
 }
 
 /// Content part by part. One that cannot be read ends the answer before its time, so that whoever
@@ -138,6 +142,14 @@ impl Reader {
             }
         }
     }
+}
+
+/// The right to carry one more large result.
+fn permit(app: &App) -> Result<OwnedSemaphorePermit, ApiError> {
+    app.transfers.clone().try_acquire_owned().map_err(|_| {
+        let message = format!("{TRANSFERS_MAX} large results are in flight; retry after 1 second");
+        ApiError::unavailable("too_many_streams", message)
+    })
 }
 
 fn broken(message: &str) -> ApiError {

@@ -107,7 +107,7 @@ fn once(dedup: Dedup, request: &StartRequest) -> Result<Once, ApiError> {
         return Err(ApiError::invalid("invalid_dedup", message));
     }
     let scope = SubscriptionId::new(request.parent.map_or(0, ExecutionId::get));
-    Ok(Once { scope, key: dedup.key, window })
+    Ok(Once { scope, key: dedup.key, window, is_noted: true })
 }
 
 fn wanted(traced: &Traced, request: ExecuteRequest) -> Result<StartRequest, ApiError> {

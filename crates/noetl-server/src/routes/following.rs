@@ -18,10 +18,12 @@ use noetl_control::Follow;
 use noetl_model::ExecutionId;
 use noetl_store::ExecutionRow;
 use serde::Serialize;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::app::{App, STREAMS_MAX};
+use crate::app::App;
 use crate::error::ApiError;
+use crate::http::credential::Credential;
+use crate::http::streams::StreamPermit;
 use crate::routes::executions::query::count;
 
 /// How often a reader looks for what other processes wrote.
@@ -38,8 +40,24 @@ pub(super) struct Follower {
     /// Whether nothing more is to be read.
     pub(super) is_over: bool,
     follow: Follow,
-    /// Given back when the stream ends, however it does.
-    _permit: OwnedSemaphorePermit,
+    open: OpenStream,
+}
+
+/// A stream that was let through. Dropping it gives back the right to it.
+pub(in crate::routes) struct OpenStream {
+    /// Cancelled when the reader's credential counts no more.
+    pub(in crate::routes) ended: CancellationToken,
+    _watching: DropGuard,
+    _permit: StreamPermit,
+}
+
+impl OpenStream {
+    /// Opens one more stream of the app's tenant, for as long as the credential counts.
+    pub(in crate::routes) fn new(app: &App, credential: Credential) -> Result<Self, ApiError> {
+        let permit = app.streams.open(app)?;
+        let (ended, watching) = credential.watch(app);
+        Ok(Self { ended, _watching: watching, _permit: permit })
+    }
 }
 
 /// How one who follows reads on.
@@ -64,6 +82,9 @@ pub(super) trait Reader: Send + Sized + 'static {
 async fn next<R: Reader>(reader: &mut R) -> Option<Message> {
     loop {
         let follower = reader.follower();
+        if follower.open.ended.is_cancelled() {
+            return None;
+        }
         if let Some(next) = follower.ready.pop_front() {
             return Some(next);
         }
@@ -81,11 +102,16 @@ async fn next<R: Reader>(reader: &mut R) -> Option<Message> {
 
 impl Follower {
     /// One who follows this execution from now on.
-    pub(super) fn new(app: App, id: ExecutionId, ids: IdForm) -> Result<Self, ApiError> {
-        let permit = permit(&app)?;
+    pub(super) fn new(
+        app: App,
+        id: ExecutionId,
+        ids: IdForm,
+        credential: Credential,
+    ) -> Result<Self, ApiError> {
+        let open = OpenStream::new(&app, credential)?;
         let follow = app.control.watch.follow(id);
         let ready = VecDeque::new();
-        Ok(Self { app, ids, ready, is_over: false, follow, _permit: permit })
+        Ok(Self { app, ids, ready, is_over: false, follow, open })
     }
 
     /// Says how the execution ended, and that this is all.
@@ -106,16 +132,9 @@ impl Follower {
             () = self.follow.moved() => {}
             () = tokio::time::sleep(LOOK_EVERY) => {}
             () = self.app.stopping.cancelled() => {}
+            () = self.open.ended.cancelled() => {}
         }
     }
-}
-
-/// The right to one more stream.
-pub(super) fn permit(app: &App) -> Result<OwnedSemaphorePermit, ApiError> {
-    app.streams.clone().try_acquire_owned().map_err(|_| {
-        let message = format!("{STREAMS_MAX} streams are open already; come again");
-        ApiError::unavailable("too_many_streams", message)
-    })
 }
 
 /// The place a reader was at, by the header of one that comes again or by the query.

@@ -2,8 +2,8 @@
 
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
+use noetl_api::Id;
 use noetl_api::logs::{GapView, LineGiven, LineView, LogAccepted, LogEvent, LogReply, LogRequest};
-use noetl_api::{Id, IdForm};
 use noetl_control::{LINES_MAX, LogError};
 use noetl_model::{CommandId, ExecutionId};
 use noetl_store::{LogGap, LogLine, LogQuery, LogStream, NewLine};
@@ -11,9 +11,9 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::following::{Follower, Reader, message, place};
-use crate::app::App;
 use crate::error::{ApiError, unknown_execution};
 use crate::http::caller::{Caller, Scoped};
+use crate::http::credential::Credential;
 use crate::http::document::Failures;
 use crate::http::extract::{Ids, Json, Path, Query};
 use crate::reads;
@@ -63,6 +63,7 @@ pub(crate) async fn read(
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
     Query(query): Query<LogsQuery>,
+    credential: Credential,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let command = given(query.command.as_deref()).map(command_named).transpose()?;
@@ -70,7 +71,9 @@ pub(crate) async fn read(
     let after = place(&headers, query.after.as_deref())?;
     reads::row(&app, id).await?;
     if flag("follow", query.follow.as_deref())? {
-        return follow(app, id, command, after, ids);
+        let query = LogQuery { command, after, limit: PAGE };
+        let follower = Follower::new(app, id, ids, credential)?;
+        return Ok(LineReader { follower, id, query, is_last: false }.messages().into_response());
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let lines = app.control.logs.read(id, LogQuery { command, after, limit }).await?;
@@ -159,19 +162,6 @@ fn line_view(LogLine { n, line }: &LogLine) -> LineView {
 fn gap_view(gap: &LogGap) -> GapView {
     let LogGap { command, after, lines, bytes } = *gap;
     GapView { command_id: Id::text(command.get()), after, lines, bytes }
-}
-
-/// Lines as they come.
-fn follow(
-    app: App,
-    id: ExecutionId,
-    command: Option<CommandId>,
-    after: u64,
-    ids: IdForm,
-) -> Result<Response, ApiError> {
-    let query = LogQuery { command, after, limit: PAGE };
-    let follower = Follower::new(app, id, ids)?;
-    Ok(LineReader { follower, id, query, is_last: false }.messages().into_response())
 }
 
 /// One who follows lines.

@@ -14,6 +14,7 @@ use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query, Raw};
+use crate::http::headers::stored;
 use crate::http::roles::Roles;
 
 /// The largest body of the routes here.
@@ -194,5 +195,5 @@ fn bytes(digest: Digest, media_type: &str, bytes: Vec<u8>) -> Response {
     let is_fit = media_type.parse::<axum::http::HeaderValue>().is_ok() && !media_type.is_empty();
     let media_type = if is_fit { media_type } else { BYTES };
     let headers = [(ETAG, format!("\"{digest}\"")), (CONTENT_TYPE, media_type.to_owned())];
-    (headers, Bytes::from(bytes)).into_response()
+    stored((headers, Bytes::from(bytes)).into_response())
 }

@@ -14,6 +14,7 @@ use utoipa::IntoParams;
 use super::following::{Follower, Reader, message, place};
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
+use crate::http::credential::Credential;
 use crate::http::document::Failures;
 use crate::http::extract::{Ids, Path, Query};
 use crate::reads::{self, brief};
@@ -56,12 +57,13 @@ pub(crate) async fn stream(
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
     Query(query): Query<StreamQuery>,
+    credential: Credential,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiError> {
     let after = place(&headers, query.after.as_deref())?;
     let is_brief = flag("brief", query.brief.as_deref())?;
     let row = reads::row(&app, id).await?;
-    let follower = Follower::new(app, id, ids)?;
+    let follower = Follower::new(app, id, ids, credential)?;
     Ok(EventReader { follower, row, after, is_brief }.messages())
 }
 

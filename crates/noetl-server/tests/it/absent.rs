@@ -26,9 +26,6 @@ async fn what_is_not_built_says_what_to_do_instead() {
         "/api/catalog/playbooks/explain/ai",
         "/api/executions/1/analyze",
         "/api/executions/1/analyze/ai",
-        "/api/internal/result-tier/gc",
-        "/api/internal/registry/register",
-        "/api/internal/cross-region/resolve",
         "/api/auth/login",
         "/api/auth/check-playbook-access",
     ] {
@@ -41,12 +38,7 @@ async fn what_is_not_built_says_what_to_do_instead() {
             "{path}"
         );
     }
-    for path in [
-        "/api/internal/registry/list",
-        "/api/internal/registry/resolve?ref=a",
-        "/api/ehdb/events",
-        "/api/ehdb/tiers/kv",
-    ] {
+    for path in ["/api/ehdb/events", "/api/ehdb/tiers/kv"] {
         let (status, body) = get(&app, path).answer().await;
         assert_eq!((status, &body["code"]), (501, &"not_built".into()), "{path}");
     }

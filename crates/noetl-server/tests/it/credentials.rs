@@ -212,3 +212,22 @@ async fn what_was_encrypted_under_another_key_is_not_shown() {
     assert!(!body.to_string().contains("s3cret"), "{body}");
     app.close().await;
 }
+
+#[tokio::test]
+async fn responses_with_secrets_are_stored_by_nobody() {
+    let app = app().await;
+    let kept = r#"{"name":"pg","type":"postgres","data":{"password":"s3cret"}}"#;
+    assert_eq!(post(&app, "/api/credentials", kept).answer().await.0, 200);
+    let token = r#"{"name":"ci","role":"viewer"}"#;
+    for (asked, secret) in [
+        (get(&app, "/api/credentials/pg?include_data=true"), "s3cret"),
+        (post(&app, "/api/tokens", token), "noetl_"),
+    ] {
+        let response = asked.send().await;
+        assert_eq!(response.headers()["cache-control"], "no-store");
+        assert_eq!(response.headers()["x-content-type-options"], "nosniff");
+        let text = response.text().await.expect("a body");
+        assert!(text.contains(secret), "{text}");
+    }
+    app.close().await;
+}

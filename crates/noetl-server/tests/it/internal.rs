@@ -6,6 +6,15 @@ use reqwest::Method;
 
 use crate::api::{TOKEN, ask, get, post, post_as_system, system_app};
 
+/// Internal routes of published control planes that answer 501 here.
+const ABSENT: [(&str, &str); 5] = [
+    ("POST", "/api/internal/result-tier/gc"),
+    ("POST", "/api/internal/registry/register"),
+    ("GET", "/api/internal/registry/list"),
+    ("GET", "/api/internal/registry/resolve?ref=a"),
+    ("POST", "/api/internal/cross-region/resolve"),
+];
+
 /// Every internal route with its verb.
 const ROUTES: [(&str, &str); 10] = [
     ("POST", "/api/internal/outbox/claim"),
@@ -50,6 +59,41 @@ async fn the_gate_comes_before_the_body_and_its_type() {
 }
 
 #[tokio::test]
+async fn internal_routes_that_are_not_built_check_the_token_first() {
+    let app = system_app().await;
+    let right = format!("Bearer {TOKEN}");
+    for (verb, path) in ABSENT {
+        let verb = Method::from_bytes(verb.as_bytes()).expect("a verb");
+        let send = |token: Option<&str>| {
+            let sent = ask(&app, verb.clone(), path).body("{}");
+            match token {
+                Some(token) => sent.header("authorization", token),
+                None => sent,
+            }
+        };
+        let (status, body) = send(None).answer().await;
+        assert_eq!((status, &body["code"]), (403, &"internal_token_missing".into()), "{path}");
+        let (status, body) = send(Some("Bearer other")).answer().await;
+        assert_eq!((status, &body["code"]), (403, &"internal_token_wrong".into()), "{path}");
+        let (status, body) = send(Some(&right)).answer().await;
+        assert_eq!((status, &body["code"]), (501, &"not_built".into()), "{path}");
+    }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_wrong_verb_on_an_internal_route_is_named_to_token_holders_only() {
+    let app = system_app().await;
+    for path in ["/api/internal/outbox/claim", "/api/internal/result-tier/gc"] {
+        let (status, body) = get(&app, path).answer().await;
+        assert_eq!((status, &body["code"]), (403, &"internal_token_missing".into()), "{path}");
+        let sent = get(&app, path).header("authorization", &format!("Bearer {TOKEN}"));
+        assert_eq!(sent.send().await.status(), 405, "{path}");
+    }
+    app.close().await;
+}
+
+#[tokio::test]
 async fn the_token_can_change_while_the_server_runs() {
     let token = Arc::new(Mutex::new("one".to_owned()));
     let read = token.clone();
@@ -68,10 +112,8 @@ async fn the_token_can_change_while_the_server_runs() {
 }
 
 #[tokio::test]
-async fn a_wrong_verb_is_said_so_and_other_routes_need_no_token() {
+async fn routes_that_are_not_internal_need_no_internal_token() {
     let app = system_app().await;
-    let (status, _) = get(&app, "/api/internal/outbox/claim").answer().await;
-    assert_eq!(status, 405);
     assert_eq!(get(&app, "/api/executions").answer().await.0, 200);
     assert_eq!(post_as_system(&app, "/api/internal/nothing", "{}").answer().await.0, 404);
     app.close().await;

@@ -283,3 +283,64 @@ async fn work_under_way_is_answered_however_fast_it_is() {
     assert_eq!(status["status"], "COMPLETED", "{status}");
     app.close().await;
 }
+
+#[tokio::test]
+async fn one_address_sends_no_more_than_its_rate_without_a_token() {
+    let clock = Arc::new(SimClock::default());
+    let options = Options {
+        auth: Auth::Token,
+        allow_any_host: true,
+        address_rate_limit: Some(2.0),
+        trusted_proxies: vec!["127.0.0.1".parse().expect("a network")],
+        ..Options::default()
+    };
+    let app = TestApp::builder().slots(0).clock(clock.clone()).options(options).start().await;
+    let from = |address: &str| get(&app, "/api/auth/mode").header("x-forwarded-for", address);
+    let guessed = |address: &str| {
+        get(&app, "/api/executions")
+            .header("authorization", "Bearer noetl_0000000000000000_x")
+            .header("x-forwarded-for", address)
+    };
+    assert_eq!(from("192.0.2.1").send().await.status(), 200);
+    assert_eq!(guessed("192.0.2.1").send().await.status(), 401);
+    for asked in [from("192.0.2.1"), guessed("192.0.2.1")] {
+        assert_eq!(refusal(asked.send().await).await, ("rate_limited".to_owned(), 1));
+    }
+    assert_eq!(from("192.0.2.2").send().await.status(), 200, "another address");
+    let known = token(&app, "acme", Role::Viewer).await;
+    let list = get(&app, "/api/executions").header("x-forwarded-for", "192.0.2.1");
+    assert_eq!(list.header("authorization", &known).send().await.status(), 200);
+    assert_eq!(get(&app, "/health").send().await.status(), 200);
+    clock.advance(Duration::from_millis(500));
+    assert_eq!(from("192.0.2.1").send().await.status(), 200);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn one_address_sends_no_more_than_its_rate_to_one_listener() {
+    let clock = Arc::new(SimClock::default());
+    let options = Options {
+        listener_rate_limit: Some(1.0),
+        trusted_proxies: vec!["127.0.0.1".parse().expect("a network")],
+        ..Options::default()
+    };
+    let app = TestApp::builder().slots(0).encryption_key(crate::stores::key());
+    let app = app.clock(clock.clone()).options(options).start().await;
+    for listener in ["orders", "refunds"] {
+        webhooks::set_up(&app, &webhooks::document(listener, webhooks::BEARER, "")).await;
+    }
+    let send = |listener: &str, address: &str| {
+        let request = http().post(format!("{}/ingress/{listener}", app.base)).body("{}");
+        request.bearer_auth(webhooks::SECRET).header("x-forwarded-for", address).send()
+    };
+    let status = async |listener: &str, address: &str| {
+        send(listener, address).await.expect("a response").status().as_u16()
+    };
+    assert_eq!(status("orders", "192.0.2.1").await, 202);
+    assert_eq!(status("orders", "192.0.2.1").await, 429);
+    assert_eq!(status("refunds", "192.0.2.1").await, 202, "another listener");
+    assert_eq!(status("orders", "192.0.2.2").await, 202, "another address");
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(status("orders", "192.0.2.1").await, 202);
+    app.close().await;
+}

@@ -49,6 +49,7 @@ mod running;
 mod runtime;
 mod schedules;
 mod secrets;
+mod slow;
 mod steer;
 mod stores;
 mod stream;

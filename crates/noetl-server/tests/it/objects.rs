@@ -1,11 +1,14 @@
 //! Objects, modules and cells, on every store.
 
 use insta::assert_snapshot;
+use noetl_control::Role;
+use noetl_server::{Auth, Options};
 use noetl_test_app::TestApp;
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::api::{ask, get, http, shown};
+use crate::api::{TOKEN, ask, get, http, shown};
+use crate::roles::token;
 use crate::stores::{app, on_every_store};
 
 async fn send(app: &TestApp, verb: Method, path: &str, bytes: &[u8]) -> (u16, Value) {
@@ -150,5 +153,74 @@ async fn there_is_one_cell() {
       ]
     }
     "#);
+    app.close().await;
+}
+
+/// An app that knows callers by tokens, with a worker of each tenant.
+async fn with_workers() -> (TestApp, [String; 3]) {
+    let options = Options { auth: Auth::Token, allow_any_host: true, ..Options::default() };
+    let app = TestApp::builder().slots(0).options(options).internal_token(TOKEN).start().await;
+    let mut workers = Vec::new();
+    for tenant in ["default", "acme", "other"] {
+        workers.push(token(&app, tenant, Role::Worker).await);
+    }
+    (app, workers.try_into().expect("three of them"))
+}
+
+#[tokio::test]
+async fn objects_of_one_key_are_kept_apart_by_tenant() {
+    let (app, workers) = with_workers().await;
+    for key in ["shared/a.json", "noetl/execution=1/results/a/0/0/1.json", "dead/letters"] {
+        let path = format!("/api/internal/objects/{key}");
+        let object =
+            |verb: Method, bearer: &str| ask(&app, verb, &path).header("authorization", bearer);
+        for (at, worker) in workers.iter().enumerate() {
+            let (status, body) = object(Method::GET, worker).answer().await;
+            assert_eq!((status, &body["code"]), (404, &"object_not_found".into()), "{key}");
+            let put = object(Method::PUT, worker).body(format!("of {at}"));
+            let (status, kept) = put.answer().await;
+            assert_eq!((status, &kept["key"]), (200, &key.into()), "{kept}");
+        }
+        for (at, worker) in workers.iter().enumerate() {
+            let found = object(Method::GET, worker).send().await;
+            assert_eq!(found.text().await.expect("a body"), format!("of {at}"), "{key}");
+        }
+        let system = object(Method::GET, &format!("Bearer {TOKEN}")).send().await;
+        assert_eq!(system.text().await.expect("a body"), "of 0", "the default tenant's");
+    }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn objects_that_name_their_tenant_are_read_by_it_and_by_system_pools() {
+    let (app, [default, acme, other]) = with_workers().await;
+    let path = "/api/internal/objects/noetl/tenant=acme/a.json";
+    let system = format!("Bearer {TOKEN}");
+    let put = ask(&app, Method::PUT, path).header("authorization", &system).body("theirs");
+    assert_eq!(put.answer().await.0, 200);
+    for (bearer, status) in [(&acme, 200), (&system, 200), (&default, 403), (&other, 403)] {
+        let found = get(&app, path).header("authorization", bearer).send().await;
+        assert_eq!(found.status(), status);
+    }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_stored_page_is_neither_run_nor_stored_by_a_browser() {
+    let app = app().await;
+    let path = "/api/internal/objects/page.html?media_type=text/html";
+    let page = b"<script>fetch('/api/credentials')</script>";
+    assert_eq!(send(&app, Method::PUT, path, page).await.0, 200);
+    let module = "/api/internal/plugins/page?media_type=text/html";
+    assert_eq!(send(&app, Method::POST, module, page).await.0, 200);
+    for path in [path, module] {
+        let response = get(&app, path).send().await;
+        let header = |name: &str| response.headers()[name].to_str().expect("text").to_owned();
+        assert_eq!(header("content-type"), "text/html", "{path}");
+        assert_eq!(header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(header("cache-control"), "no-store", "{path}");
+        let policy = header("content-security-policy");
+        assert!(policy.contains("default-src 'none'") && policy.contains("sandbox"), "{policy}");
+    }
     app.close().await;
 }

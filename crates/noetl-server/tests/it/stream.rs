@@ -1,6 +1,13 @@
-use noetl_test_app::TestApp;
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_control::{Role, TokenRequest};
+use noetl_model::Tenant;
+use noetl_server::{Auth, Options};
+use noetl_test_app::{SimClock, TestApp};
 
 use crate::api::{finished, get, post, report, started};
+use crate::roles::token;
 
 /// Ids and names of the messages of a stream that has ended.
 fn messages(text: &str) -> Vec<(Option<u64>, Option<String>)> {
@@ -153,11 +160,12 @@ async fn a_server_that_stops_ends_its_streams() {
 
 #[tokio::test]
 async fn streams_are_counted() {
-    let app = TestApp::start(0).await;
+    let options = Options { streams_max: 16, ..Options::default() };
+    let app = TestApp::builder().slots(0).options(options).start().await;
     let id = started(&app).await;
     let path = format!("/api/executions/{id}/stream");
     let mut open = Vec::new();
-    for _ in 0..256 {
+    for _ in 0..16 {
         let answer = get(&app, &path).send().await;
         assert_eq!(answer.status(), 200);
         open.push(answer);
@@ -165,5 +173,70 @@ async fn streams_are_counted() {
     let (status, body) = get(&app, &path).answer().await;
     assert_eq!((status, &body["code"]), (503, &"too_many_streams".into()), "{body}");
     drop(open);
+    app.close().await;
+}
+
+/// An app that knows callers by tokens.
+async fn guarded(options: Options, clock: Arc<SimClock>) -> TestApp {
+    let options = Options { auth: Auth::Token, allow_any_host: true, ..options };
+    TestApp::builder().slots(0).clock(clock).options(options).start().await
+}
+
+const LIST: &str = "/api/executions/stream";
+
+#[tokio::test]
+async fn a_tenant_at_its_cap_of_streams_is_refused_and_others_are_not() {
+    let options = Options { tenant_streams_max: 2, ..Options::default() };
+    let app = guarded(options, Arc::default()).await;
+    let (acme, other) =
+        (token(&app, "acme", Role::Viewer).await, token(&app, "other", Role::Viewer).await);
+    let list = |bearer: &str| get(&app, LIST).header("authorization", bearer);
+    let (first, _second) = (list(&acme).send().await, list(&acme).send().await);
+    assert_eq!(first.status(), 200);
+    let (status, body) = list(&acme).answer().await;
+    assert_eq!((status, &body["code"]), (429, &"tenant_streams_exceeded".into()), "{body}");
+    let message = body["error"].as_str().expect("a message");
+    assert!(message.contains("NOETL_TENANT_STREAMS_MAX"), "{message}");
+    assert_eq!(list(&other).send().await.status(), 200);
+    drop(first);
+    while list(&acme).send().await.status() != 200 {
+        tokio::task::yield_now().await;
+    }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_revoked_token_ends_its_streams_and_no_others() {
+    let app = guarded(Options::default(), Arc::default()).await;
+    let (acme, other) =
+        (token(&app, "acme", Role::Viewer).await, token(&app, "acme", Role::Viewer).await);
+    let mut ended = get(&app, LIST).header("authorization", &acme).send().await;
+    let mut stays = get(&app, LIST).header("authorization", &other).send().await;
+    for stream in [&mut ended, &mut stays] {
+        assert!(stream.chunk().await.expect("a stream").is_some());
+    }
+    let id = acme.split('_').nth(1).expect("the ID of the token");
+    assert!(app.control.tokens.revoke(&Tenant::new("acme"), id).await.expect("an answer"));
+    // Without an end this reads for as long as the test may run.
+    while ended.chunk().await.expect("an end").is_some() {}
+    let still = get(&app, "/api/whoami").header("authorization", &other);
+    assert_eq!(still.send().await.status(), 200);
+    let next = tokio::time::timeout(Duration::from_millis(1), stays.chunk()).await;
+    assert!(!matches!(next, Ok(Ok(None) | Err(_))), "a stream of another token ended");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn an_expired_token_ends_its_streams() {
+    let clock = Arc::new(SimClock::default());
+    let app = guarded(Options::default(), clock.clone()).await;
+    let lasts = Some(Duration::from_secs(60));
+    let request = TokenRequest { name: "brief".into(), role: Role::Viewer, lasts };
+    let made = app.control.tokens.create(&Tenant::default(), request).await.expect("a token");
+    let bearer = format!("Bearer {}", made.1);
+    let mut stream = get(&app, LIST).header("authorization", &bearer).send().await;
+    assert!(stream.chunk().await.expect("a stream").is_some());
+    clock.advance(Duration::from_secs(61));
+    while stream.chunk().await.expect("an end").is_some() {}
     app.close().await;
 }

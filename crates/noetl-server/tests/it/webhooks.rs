@@ -26,6 +26,8 @@ pub(crate) fn document(listener: &str, verify: &str, more: &str) -> String {
 
 const HMAC: &str = "{type: hmac_sha256, header: X-Signature, secret: hook}";
 const TIMED: &str = "{type: hmac_sha256, header: X-Signature, secret: hook, timestamp_header: X-Time, tolerance_secs: 60}";
+/// Every message counts, also one that repeats another.
+const EVERY: &str = "  dedup: {enabled: false}\n";
 pub(crate) const BEARER: &str = "{type: bearer, secret: hook}";
 pub(crate) const SECRET: &str = "s3cret";
 
@@ -94,7 +96,7 @@ async fn workload(app: &TestApp, answer: &Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signed_message_becomes_an_execution_with_its_parts() {
     on_every_store(async |app| {
-        let more = "  headers:\n    passthrough: seen\n    directives:\n      - {header: X-Key, controls: idempotency_key}\n";
+        let more = "  dedup: {enabled: false}\n  headers:\n    unsigned: true\n    passthrough: seen\n    directives:\n      - {header: X-Key, controls: idempotency_key}\n";
         set_up(app, &document("orders", HMAC, more)).await;
         let body = r#"{"who": "Ada", "message": "mine", "n": 1}"#;
         let right = mac(SECRET, body.as_bytes());
@@ -276,7 +278,7 @@ async fn a_signature_with_a_time_counts_once_and_within_its_window() {
             headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         changed.push(("webhook-id", "another"));
         let (status, again) = send(app, "orders", &changed, "{}").await;
-        assert_eq!((status, &again["status"]), (202, &json!("duplicate")));
+        assert_eq!((status, &again["status"]), (200, &json!("duplicate")));
         assert_eq!(again["execution_id"], first["execution_id"]);
         // Another time is another message, as nothing was said of repeats.
         let (_, other) = send_timed(app, now - 1, "{}").await;
@@ -308,6 +310,82 @@ async fn a_signature_with_a_time_counts_once_and_within_its_window() {
             "#);
         }
         assert_eq!(executions(app).await, 2);
+    })
+    .await;
+}
+
+/// A subscription of which headers decide the playbook and the key.
+const DIRECTED: &str = "  headers:\n    directives:\n      \
+    - {header: X-Route, controls: dispatch.playbook, allowed: [tests/other]}\n      \
+    - {header: X-Key, controls: idempotency_key}\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_signature_starts_nothing_whatever_other_headers_say() {
+    on_every_store(async |app| {
+        for (listener, more) in [
+            ("orders", DIRECTED.to_owned()),
+            ("deduped", format!("  dedup: {{enabled: true, window_secs: 60}}\n{DIRECTED}")),
+        ] {
+            set_up(app, &document(listener, HMAC, &more)).await;
+            let body = json!({ "for": listener }).to_string();
+            let signature = hex(&mac(SECRET, body.as_bytes()));
+            let (status, first) =
+                send(app, listener, &[("x-signature", &*signature)], &*body).await;
+            assert_eq!((status, &first["status"]), (202, &json!("accepted")), "{first}");
+            let others = [
+                vec![],
+                vec![("webhook-id", "another")],
+                vec![("x-key", "another"), ("idempotency-key", "another")],
+                vec![("x-route", "tests/other")],
+            ];
+            for other in others {
+                let headers: Vec<_> =
+                    [("x-signature", &*signature)].into_iter().chain(other).collect();
+                let (status, again) = send(app, listener, &headers, &*body).await;
+                assert_eq!((status, &again["status"]), (200, &json!("duplicate")), "{again}");
+                assert_eq!(again["execution_id"], first["execution_id"]);
+            }
+            // Another body is another message.
+            assert_eq!(signed(app, listener, r#"{"n":2}"#).await.0, 202);
+            let id = first["subscription_id"].as_str().and_then(|id| id.parse().ok());
+            let log = app.read_log(noetl_model::ExecutionId::new(id.expect("an ID"))).await;
+            assert!(log.len() < 4, "repeats fill no log: {}", log.len());
+        }
+        assert_eq!(executions(app).await, 4);
+        let page = app.control.metrics.text();
+        assert!(page.lines().any(|line| line == "noetl_webhook_replays_total 8"), "{page}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_that_are_not_signed_decide_nothing_unless_the_document_allows_it() {
+    on_every_store(async |app| {
+        let trusting = DIRECTED.replace("headers:\n", "headers:\n    unsigned: true\n");
+        for (listener, more, path, id) in [
+            ("orders", DIRECTED, "tests/greet", None),
+            ("trusting", &*trusting, "tests/other", Some("m1")),
+        ] {
+            set_up(app, &document(listener, HMAC, more)).await;
+            register(app, &GREET.replace("tests/greet", "tests/other")).await;
+            let body = "{}";
+            let signature = hex(&mac(SECRET, body.as_bytes()));
+            let headers = [
+                ("x-signature", &*signature),
+                ("x-route", "tests/other"),
+                ("x-key", "k"),
+                ("webhook-id", "m1"),
+            ];
+            let (status, answer) = send(app, listener, &headers, body).await;
+            assert_eq!(status, 202, "{answer}");
+            let execution = answer["execution_id"].as_str().expect("an ID");
+            let (_, row) = get(app, &format!("/api/executions/{execution}")).answer().await;
+            assert_eq!(row["path"], path);
+            let seen = workload(app, &answer).await;
+            assert_eq!(seen["idempotency_key"] == "k", id.is_some(), "{seen}");
+            assert_eq!(seen["message"]["id"] == "m1", id.is_some(), "{seen}");
+            assert_eq!(seen["message"]["headers"]["webhook-id"], "m1", "they are shown");
+        }
     })
     .await;
 }
@@ -387,7 +465,7 @@ async fn repeats_within_the_window_are_the_first_execution() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscription_that_is_not_to_take_messages_takes_none() {
     on_every_store(async |app| {
-        set_up(app, &document("orders", HMAC, "")).await;
+        set_up(app, &document("orders", HMAC, EVERY)).await;
         let (_, first) = signed(app, "orders", "{}").await;
         let id = first["subscription_id"].as_str().expect("an id").to_owned();
         let act = async |action: &str| {
@@ -551,7 +629,8 @@ async fn what_the_listener_lacks_is_not_told_to_senders() {
 async fn no_more_messages_are_taken_than_a_second_may_have() {
     let clock = Arc::new(SimClock::default());
     let app = TestApp::builder().slots(0).encryption_key(key()).clock(clock.clone()).start().await;
-    set_up(&app, &document("orders", HMAC, "  limits: {max_dispatch_per_sec: 2}\n")).await;
+    let more = format!("{EVERY}  limits: {{max_dispatch_per_sec: 2}}\n");
+    set_up(&app, &document("orders", HMAC, &more)).await;
     let mut answers = Vec::new();
     for _ in 0..5 {
         answers.push(signed(&app, "orders", "{}").await);

@@ -1,11 +1,9 @@
 //! Where the broker is, who asks, and for what.
 
-use std::sync::Arc;
-
 use noetl_model::{Map, Value};
-use rumqttc::{QoS, TlsConfiguration, Transport};
-use rustls::{ClientConfig, RootCertStore};
+use rumqttc::{QoS, Transport};
 
+use super::tunnel;
 use crate::source::{SourceError, name_of, number, text};
 
 /// How long a broker keeps the session of who is not connected, unless the document says otherwise:
@@ -84,16 +82,13 @@ impl Settings {
         })
     }
 
-    pub(super) fn transport(&self) -> Result<Transport, SourceError> {
+    /// Returns how the client reaches the broker: the address it connects to, and over what.
+    pub(super) async fn way(&self) -> Result<(String, Transport), SourceError> {
         if !self.is_encrypted {
-            return Ok(Transport::tcp());
+            return Ok((self.host.clone(), Transport::tcp()));
         }
-        // Fails only when another part of the program chose a provider before, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-        Ok(Transport::tls_with_config(TlsConfiguration::Rustls(Arc::new(config))))
+        let path = tunnel::open(&self.host, self.port).await?;
+        Ok((tunnel::address(&path), Transport::unix()))
     }
 }
 

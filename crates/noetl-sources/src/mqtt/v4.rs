@@ -18,9 +18,10 @@ const REQUESTS: usize = 1024;
 
 /// A client whose session is there and whose topics are subscribed to.
 pub(super) async fn open(settings: &Settings, line: Line) -> Result<AsyncClient, SourceError> {
-    let mut options = MqttOptions::new(&settings.client_id, &settings.host, settings.port);
+    let (address, transport) = settings.way().await?;
+    let mut options = MqttOptions::new(&settings.client_id, address, settings.port);
     options
-        .set_transport(settings.transport()?)
+        .set_transport(transport)
         .set_clean_session(false)
         .set_manual_acks(true)
         .set_keep_alive(std::time::Duration::from_secs(15))

@@ -27,9 +27,10 @@ const REQUESTS: usize = 1024;
 
 /// A client whose session is there and whose topics are subscribed to.
 pub(super) async fn open(settings: &Settings, line: Line) -> Result<AsyncClient, SourceError> {
-    let mut options = MqttOptions::new(&settings.client_id, &settings.host, settings.port);
+    let (address, transport) = settings.way().await?;
+    let mut options = MqttOptions::new(&settings.client_id, address, settings.port);
     options
-        .set_transport(settings.transport()?)
+        .set_transport(transport)
         .set_clean_start(false)
         .set_session_expiry_interval(Some(settings.session_secs))
         .set_receive_maximum(Some(UNDER_WAY_MAX))

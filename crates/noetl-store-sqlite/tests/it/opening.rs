@@ -1,6 +1,7 @@
 //! What can be in the way of opening, and what the caller is told.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use noetl_store::conformance::story::{Story, log, write};
@@ -50,6 +51,34 @@ async fn a_reopened_store_has_everything() {
     store.close().await;
     let store = open(&path).expect("the same store");
     assert_eq!(log(&store, story.id()).await.len(), 4);
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("a file").permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn a_database_its_directory_and_its_backup_are_for_their_owner_alone() {
+    let (path, _directory) = place();
+    let path = path.with_file_name("data").join("noetl.db");
+    let store = open(&path).expect("a new store");
+    write(&store, Story::new(10).start()).await;
+    let copy = path.with_file_name("copy.db");
+    noetl_store_sqlite::backup(&path, &copy, |_, _| {}).expect("a copy");
+    assert_eq!(mode(path.parent().expect("a directory")), 0o700);
+    for file in [path.clone(), path.with_extension("db-wal"), path.with_extension("db-shm"), copy] {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_database_that_others_could_read_is_closed_to_them_when_it_is_opened() {
+    let (path, _directory) = place();
+    filled(&path).await;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o664)).expect("another mode");
+    open(&path).expect("the same store").close().await;
+    assert_eq!(mode(&path), 0o600);
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ async fn serve() -> String {
         .route("/empty", get(|| async { StatusCode::NO_CONTENT }))
         .route("/twice", get(|| async { AppendHeaders([("x-a", "1"), ("x-a", "2")]) }))
         .route("/redirect", get(|| async { Redirect::to("/text") }))
+        .route("/to/{code}", any(to))
         .route("/loop", get(|| async { Redirect::to("/loop") }))
         .route("/slow", get(std::future::pending::<()>))
         .route("/huge", get(|| async { vec![b'x'; 17 * 1024 * 1024] }))
@@ -41,8 +42,18 @@ async fn echo(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> impl
         "type": header("content-type"),
         "auth": header("authorization"),
         "custom": header("x-custom"),
+        "key": header("x-api-key"),
+        "cookie": header("cookie"),
+        "referer": header("referer"),
+        "accept": header("accept"),
         "body": String::from_utf8(body.to_vec()).unwrap(),
     }))
+}
+
+/// Redirects with a status to the address in the query.
+async fn to(axum::extract::Path(code): axum::extract::Path<u16>, uri: Uri) -> impl IntoResponse {
+    let address = uri.query().unwrap_or_default().to_owned();
+    (StatusCode::from_u16(code).unwrap(), [(header::LOCATION, address)])
 }
 
 /// A few kilobytes that unpack to 64 mebibytes.
@@ -153,6 +164,62 @@ async fn redirects_are_followed_unless_refused() {
     );
     let failure = run("http", json!({"url": format!("{base}/loop")})).await.unwrap_err();
     assert_eq!(failure.message, "127.0.0.1 redirected more than 10 times");
+}
+
+/// Settings with secrets in headers of several names.
+fn with_secrets(url: String) -> Value {
+    json!({
+        "url": url,
+        "auth": {"type": "api_key", "value": "k3y"},
+        "headers": {
+            "Authorization": "Bearer t0ken",
+            "Cookie": "session=1",
+            "X-Custom": "s3cret",
+            "Accept": "application/json",
+        },
+    })
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_origin_carries_no_credential_and_no_referer() {
+    let (here, there) = (serve().await, serve().await);
+    for code in [301, 302, 303, 307, 308] {
+        let away = format!("{here}/to/{code}?{there}/echo");
+        let seen = &run("http", with_secrets(away)).await.unwrap()["data"];
+        for secret in ["auth", "key", "cookie", "custom", "referer"] {
+            assert_eq!(seen[secret], Value::Null, "{code}: {secret}");
+        }
+        assert_eq!(seen["accept"], "application/json", "{code}");
+    }
+    // There and back is another origin twice: what was dropped does not return.
+    let around = format!("{here}/to/302?{there}/to/302?{here}/echo");
+    let seen = &run("http", with_secrets(around)).await.unwrap()["data"];
+    assert_eq!((&seen["auth"], &seen["key"]), (&Value::Null, &Value::Null));
+    let near = format!("{here}/to/302?/echo");
+    let seen = &run("http", with_secrets(near)).await.unwrap()["data"];
+    assert_eq!((&seen["auth"], &seen["key"]), (&json!("Bearer t0ken"), &json!("k3y")));
+    assert_eq!(seen["referer"], Value::Null, "of the same origin");
+}
+
+#[tokio::test]
+async fn a_body_is_not_sent_again_to_another_origin() {
+    let (here, there) = (serve().await, serve().await);
+    let post = |url: String| json!({"url": url, "method": "POST", "json": {"password": "s3cret"}});
+    for code in [307, 308] {
+        let away = post(format!("{here}/to/{code}?{there}/echo"));
+        let failure = run("http", away).await.unwrap_err();
+        assert_eq!(failure.kind, FailureKind::ClientError, "{failure:?}");
+        assert!(failure.message.contains("another origin"), "{failure:?}");
+        let near = run("http", post(format!("{here}/to/{code}?/echo"))).await.unwrap();
+        let seen = (&near["data"]["method"], &near["data"]["body"]);
+        assert_eq!(seen, (&json!("POST"), &json!(r#"{"password":"s3cret"}"#)));
+    }
+    for code in [301, 302, 303] {
+        let seen = run("http", post(format!("{here}/to/{code}?{there}/echo"))).await.unwrap();
+        let seen = &seen["data"];
+        assert_eq!((&seen["method"], &seen["body"]), (&json!("GET"), &json!("")), "{code}");
+        assert_eq!(seen["type"], Value::Null, "{code}");
+    }
 }
 
 #[tokio::test]

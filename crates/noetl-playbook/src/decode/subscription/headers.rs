@@ -8,7 +8,7 @@ use crate::decode::cursor::Cursor;
 use crate::decode::{keys, suggest, value};
 use crate::subscription::{Directive, Headers, Propagate};
 
-const KEYS: &[&str] = &["normalize", "directives", "trace", "passthrough"];
+const KEYS: &[&str] = &["normalize", "directives", "trace", "passthrough", "unsigned"];
 const DIRECTIVE_KEYS: &[&str] = &["header", "controls", "allowed", "map"];
 const TRACE_KEYS: &[&str] = &["propagate", "baggage_allowlist"];
 
@@ -29,12 +29,14 @@ pub(super) fn decode(cx: &mut Context<'_>, spec: &Cursor<'_>) -> Headers {
         propagate: Propagate::W3c,
         baggage_allowlist: Vec::new(),
         passthrough: None,
+        unsigned: false,
         written: None,
     };
     let Some(at) = section(cx, spec, "headers", KEYS) else { return headers };
     headers.written = Some(value::literal(cx, &at));
     headers.normalize = flag(cx, &at, "normalize").unwrap_or(true);
     headers.passthrough = text(cx, &at, "passthrough");
+    headers.unsigned = flag(cx, &at, "unsigned").unwrap_or(false);
     if let Some(trace) = section(cx, &at, "trace", TRACE_KEYS) {
         let propagate = word(cx, &trace, "propagate", Propagate::WORDS);
         headers.propagate = propagate.and_then(Propagate::from_text).unwrap_or(Propagate::W3c);

@@ -15,16 +15,17 @@ use noetl_api::executions::ListChange;
 use noetl_api::{Id, IdForm};
 use noetl_model::ExecutionId;
 use noetl_store::{ExecutionFilter, ExecutionRow};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::query::ListQuery;
 use crate::app::App;
 use crate::error::ApiError;
 use crate::http::caller::Scoped;
+use crate::http::credential::Credential;
 use crate::http::document::Failures;
 use crate::http::extract::{Ids, Query};
-use crate::routes::following::{message, permit};
+use crate::routes::following::{OpenStream, message};
 use crate::shape;
 
 /// How often a stream looks for what other processes committed.
@@ -53,21 +54,14 @@ pub(crate) async fn watch(
     Scoped(app): Scoped,
     Ids(ids): Ids,
     Query(query): Query<ListQuery>,
+    credential: Credential,
 ) -> Result<impl IntoResponse, ApiError> {
     let filter = query.filter()?;
-    let permit = permit(&app)?;
+    let open = OpenStream::new(&app, credential)?;
     let commits = app.control.watch.commits();
     let looked = Instant::now() - REST;
-    let reader = Reader {
-        app,
-        ids,
-        filter,
-        sent: HashMap::new(),
-        is_first: true,
-        commits,
-        looked,
-        _permit: permit,
-    };
+    let reader =
+        Reader { app, ids, filter, sent: HashMap::new(), is_first: true, commits, looked, open };
     let messages = unfold(reader, |mut reader| async move {
         let next = reader.next().await?;
         Some((Ok::<_, Infallible>(next), reader))
@@ -86,15 +80,14 @@ struct Reader {
     is_first: bool,
     commits: watch::Receiver<()>,
     looked: Instant,
-    /// Given back when the stream ends, however it does.
-    _permit: OwnedSemaphorePermit,
+    open: OpenStream,
 }
 
 impl Reader {
     /// The next message; none when the server stops or cannot read: whoever follows comes again.
     async fn next(&mut self) -> Option<Message> {
         loop {
-            if self.app.stopping.is_cancelled() {
+            if self.app.stopping.is_cancelled() || self.open.ended.is_cancelled() {
                 return None;
             }
             self.commits.mark_unchanged();
@@ -135,6 +128,7 @@ impl Reader {
             () = moved => {}
             () = tokio::time::sleep(LOOK_EVERY) => {}
             () = self.app.stopping.cancelled() => {}
+            () = self.open.ended.cancelled() => {}
         }
     }
 }

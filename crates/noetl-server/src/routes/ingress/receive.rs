@@ -28,6 +28,7 @@ use crate::oidc::OidcError;
 /// The body is taken as it comes. How the sender is known is said by the listener's subscription: a
 /// signature of the body, a token, or the identity of a push service. When this answers with 202,
 /// the execution is durable; a repeat within the window of repeats is answered with the first one's.
+/// A repeated signature is answered with 200 and the first one's.
 #[utoipa::path(
     post,
     path = "/ingress/{listener}",
@@ -36,6 +37,7 @@ use crate::oidc::OidcError;
     params(("listener" = String, Path)),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
+        (status = 200, body = IngressReply, description = "The signature was used before"),
         (status = 202, body = IngressReply),
         (status = 429, body = noetl_api::ErrorBody, description = "The subscription's limits are reached"),
         Failures,
@@ -60,6 +62,7 @@ pub(crate) async fn receive(
     params(("tenant" = String, Path), ("listener" = String, Path)),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
+        (status = 200, body = IngressReply, description = "The signature was used before"),
         (status = 202, body = IngressReply),
         (status = 429, body = noetl_api::ErrorBody, description = "The subscription's limits are reached"),
         Failures,
@@ -86,12 +89,17 @@ async fn answer(
     };
     app.control.metrics.execute_outcomes.with_label_values(&["ingress", label]).inc();
     let received = outcome?;
+    if received.is_replay {
+        app.control.metrics.webhook_replays.inc();
+    }
     let reply = IngressReply {
         status: if received.is_duplicate { "duplicate" } else { "accepted" }.to_owned(),
         execution_id: Id::text(received.execution.get()),
         subscription_id: Id::text(received.subscription.get()),
     };
-    Ok((StatusCode::ACCEPTED, Json(reply)))
+    // A repeated signature starts nothing, and its sender need not try again.
+    let status = if received.is_replay { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok((status, Json(reply)))
 }
 
 async fn taken(app: &App, name: &str, request: Request) -> Result<TakenIn, ApiError> {
@@ -238,7 +246,7 @@ fn not_received(failure: ReceiveError) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use noetl_control::ListenerVerify;
+    use noetl_control::{Dedup, ListenerVerify};
     use serde_json::json;
 
     use super::*;
@@ -264,7 +272,7 @@ mod tests {
             playbook: String::new(),
             payload_from: String::new(),
             execution_pool: None,
-            dedup: None,
+            dedup: Dedup::Unsaid,
             max_in_flight: None,
             max_per_sec: None,
             headers: None,

@@ -1,0 +1,54 @@
+//! Text of others on a terminal.
+//!
+//! What a step prints may hold sequences that move a cursor, change colors, set a title, or turn the
+//! direction of text around, so that a terminal shows something else than what is there.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Returns `true` for a character that acts on a terminal instead of showing on it.
+pub(crate) fn is_acting(c: char) -> bool {
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || turns
+}
+
+/// Returns text with acting characters as `\uXXXX`, other than line breaks and tabs. JSON and
+/// double-quoted YAML stay what they are.
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    let is_shown = |c: char| matches!(c, '\n' | '\t') || !is_acting(c);
+    if text.chars().all(is_shown) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match is_shown(c) {
+            true => safe.push(c),
+            false => {
+                let _ = write!(safe, "\\u{:04x}", u32::from(c));
+            }
+        }
+    }
+    Cow::Owned(safe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_shown_and_not_obeyed() {
+        let hostile = "a\u{1b}[31mred\u{1b}]0;title\u{7}\u{9b}2J\r\u{8}\u{7f}\u{202e}b\tc\nd é";
+        let safe = r"a\u001b[31mred\u001b]0;title\u0007\u009b2J\u000d\u0008\u007f\u202eb";
+        assert_eq!(escaped(hostile), format!("{safe}\tc\nd é"));
+        assert!(matches!(escaped("plain é\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn escaped_json_is_the_same_json() {
+        let value = serde_json::json!({"a\u{9b}": ["\u{1b}[2J", "\u{7f}\u{202e}"]});
+        let shown = escaped(&format!("{value:#}")).into_owned();
+        assert!(!shown.chars().any(|c| is_acting(c) && c != '\n'), "{shown}");
+        let read: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+        assert_eq!(read, value);
+    }
+}

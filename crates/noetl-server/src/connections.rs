@@ -1,0 +1,174 @@
+//! Connections at a time.
+//!
+//! Clients that connect and send nothing, or a byte now and then, must not keep others out. When
+//! there is no room left, a new connection takes the place of the oldest one that has no request in
+//! flight and has never made a request as a known caller. Connections of known callers stay.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::Request;
+use axum::response::Response;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tower_service::Service;
+
+/// How long a new connection waits for room before another idle one is looked for.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Connections of one listener. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Connections {
+    room: Arc<Semaphore>,
+    open: Arc<Mutex<Open>>,
+}
+
+/// Open connections by their number, oldest first.
+#[derive(Default)]
+struct Open {
+    last: u64,
+    connections: BTreeMap<u64, Connection>,
+}
+
+/// A connection as its requests see it. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Connection(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// Address of the other end.
+    peer: IpAddr,
+    /// Whether a known caller made a request.
+    is_known: AtomicBool,
+    /// Whether a request is being answered.
+    is_busy: AtomicBool,
+    closing: CancellationToken,
+}
+
+/// Room for one connection, released when dropped.
+pub(crate) struct Seat {
+    pub(crate) connection: Connection,
+    number: u64,
+    connections: Connections,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Connections {
+    pub(crate) fn new(most: usize) -> Self {
+        let room = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
+        Self { room, open: Arc::default() }
+    }
+
+    /// Waits for room for a connection from `peer`, and closes an idle one if there is none.
+    /// Returns `None` only if the listener is gone.
+    pub(crate) async fn seat(&self, peer: IpAddr) -> Option<Seat> {
+        let mut room = self.room.clone().try_acquire_owned().ok();
+        while room.is_none() {
+            self.close_idle();
+            // Every connection may be busy now and one of them idle soon.
+            let freed = tokio::time::timeout(LOOK_AGAIN, self.room.clone().acquire_owned()).await;
+            room = freed.ok().transpose().ok()?;
+        }
+        let room = room?;
+        let connection = Connection(Arc::new(Inner {
+            peer,
+            is_known: AtomicBool::new(false),
+            is_busy: AtomicBool::new(false),
+            closing: CancellationToken::new(),
+        }));
+        let mut open = self.open();
+        open.last += 1;
+        let number = open.last;
+        open.connections.insert(number, connection.clone());
+        drop(open);
+        Some(Seat { connection, number, connections: self.clone(), _room: room })
+    }
+
+    /// Closes the oldest connection that is idle and not of a known caller.
+    fn close_idle(&self) {
+        let open = self.open();
+        if let Some(oldest) = open.connections.values().find(|connection| connection.is_idle()) {
+            oldest.close();
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        // Each entry is written whole, so a poisoned lock still guards sound ones.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.connections.open().connections.remove(&self.number);
+    }
+}
+
+impl Connection {
+    /// Returns the address of the other end.
+    pub(crate) fn peer(&self) -> IpAddr {
+        self.0.peer
+    }
+
+    /// Records that a known caller made a request.
+    pub(crate) fn set_known(&self) {
+        self.0.is_known.store(true, Ordering::Relaxed);
+    }
+
+    /// Closes the connection, whatever is being sent on it.
+    pub(crate) fn close(&self) {
+        self.0.closing.cancel();
+    }
+
+    /// Waits until the connection is to be closed.
+    pub(crate) async fn closing(&self) {
+        self.0.closing.cancelled().await;
+    }
+
+    fn is_idle(&self) -> bool {
+        let Inner { is_known, is_busy, closing, .. } = &*self.0;
+        !is_known.load(Ordering::Relaxed)
+            && !is_busy.load(Ordering::Relaxed)
+            && !closing.is_cancelled()
+    }
+}
+
+/// Routes as one connection sees them: each request carries its [`Connection`].
+#[derive(Clone)]
+pub(crate) struct Routed {
+    pub(crate) router: Router,
+    pub(crate) connection: Connection,
+}
+
+impl<B> Service<Request<B>> for Routed
+where
+    Router: Service<Request<B>, Response = Response>,
+    <Router as Service<Request<B>>>::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = <Router as Service<Request<B>>>::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.router.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let connection = self.connection.clone();
+        connection.0.is_busy.store(true, Ordering::Relaxed);
+        request.extensions_mut().insert(connection.clone());
+        let answer = self.router.call(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            connection.0.is_busy.store(false, Ordering::Relaxed);
+            answer
+        })
+    }
+}

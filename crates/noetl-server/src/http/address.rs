@@ -1,0 +1,134 @@
+//! The address a request comes from.
+//!
+//! It is the other end of the connection, unless that is a proxy the operator named: then it is the
+//! last address in `X-Forwarded-For` that is no such proxy. What anybody else writes there counts
+//! for nothing.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
+
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+
+use crate::app::App;
+use crate::connections::Connection;
+
+const FORWARDED: &str = "x-forwarded-for";
+
+/// A network, as `10.0.0.0/8`, or one address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    prefix: u8,
+}
+
+/// A text that is no network.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is neither an address nor a network as 10.0.0.0/8")]
+pub struct NetworkError(String);
+
+impl FromStr for Network {
+    type Err = NetworkError;
+
+    fn from_str(text: &str) -> Result<Self, NetworkError> {
+        let wrong = || NetworkError(text.chars().take(80).collect());
+        let (address, prefix) = match text.trim().split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text.trim(), None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let prefix = match prefix {
+            Some(prefix) => prefix.parse().ok().filter(|prefix| *prefix <= most),
+            None => Some(most),
+        };
+        Ok(Self { address, prefix: prefix.ok_or_else(wrong)? })
+    }
+}
+
+impl Network {
+    fn holds(self, address: IpAddr) -> bool {
+        let same = |ours: u128, theirs: u128, bits: u32| {
+            let rest = bits - u32::from(self.prefix);
+            rest == bits || (ours >> rest) == (theirs >> rest)
+        };
+        match (self.address, address) {
+            (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
+                same(ours.to_bits().into(), theirs.to_bits().into(), 32)
+            }
+            (IpAddr::V6(ours), IpAddr::V6(theirs)) => same(ours.to_bits(), theirs.to_bits(), 128),
+            _ => false,
+        }
+    }
+}
+
+/// Returns the address that a request is counted under. Of an IPv6 address the network of its host
+/// counts: one host has all of them.
+pub(super) fn counted(app: &App, request: &Parts) -> Option<IpAddr> {
+    let peer = request.extensions.get::<Connection>()?.peer();
+    let address = forwarded(&app.options.trusted_proxies, peer, &request.headers);
+    Some(match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(whole) => Ipv6Addr::from_bits(whole.to_bits() & (u128::MAX << 64)).into(),
+    })
+}
+
+fn forwarded(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    let is_proxy = |address: IpAddr| proxies.iter().any(|proxy| proxy.holds(address));
+    let mut found = peer;
+    // From the last hop to the first, as far as each was written by a proxy that is trusted.
+    let values = headers.get_all(FORWARDED).iter().rev();
+    let hops = values.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
+    for hop in hops {
+        if !is_proxy(found) {
+            break;
+        }
+        match hop.trim().parse::<IpAddr>() {
+            Ok(address) => found = address.to_canonical(),
+            Err(_) => break,
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn networks_are_read_and_hold_their_addresses() {
+        let holds = |network: &str, address: &str| {
+            network.parse::<Network>().expect(network).holds(ip(address))
+        };
+        assert!(holds("10.0.0.0/8", "10.255.0.1") && !holds("10.0.0.0/8", "11.0.0.1"));
+        assert!(holds("10.1.2.3", "10.1.2.3") && !holds("10.1.2.3", "10.1.2.4"));
+        assert!(holds("0.0.0.0/0", "1.2.3.4") && !holds("0.0.0.0/0", "::1"));
+        assert!(holds("fd00::/8", "fd12::1") && !holds("fd00::/8", "fe80::1"));
+        for wrong in ["", "10.0.0.0/33", "10.0.0/8", "a", "10.0.0.0/-1", "::/129"] {
+            assert!(wrong.parse::<Network>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_says_for_whom_it_asks() {
+        let proxies = ["10.0.0.0/8".parse().expect("a network")];
+        let from = |peer: &str, said: &[&'static str]| {
+            let said = said
+                .iter()
+                .map(|value| (FORWARDED.parse().expect("a name"), HeaderValue::from_static(value)));
+            forwarded(&proxies, ip(peer), &said.collect()).to_string()
+        };
+        assert_eq!(from("1.1.1.1", &["2.2.2.2"]), "1.1.1.1", "anybody can write a header");
+        assert_eq!(from("10.0.0.1", &[]), "10.0.0.1");
+        assert_eq!(from("10.0.0.1", &["2.2.2.2"]), "2.2.2.2");
+        assert_eq!(from("10.0.0.1", &["9.9.9.9, 2.2.2.2, 10.0.0.2"]), "2.2.2.2");
+        assert_eq!(from("10.0.0.1", &["9.9.9.9", "2.2.2.2, 10.0.0.2"]), "2.2.2.2");
+        assert_eq!(from("10.0.0.1", &["9.9.9.9, nonsense"]), "10.0.0.1");
+    }
+}

@@ -1,0 +1,65 @@
+//! Streams that are open at a time, in all and of each tenant.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use noetl_model::Tenant;
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// When to retry for a stream: readers leave at any time.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
+
+/// Open streams by tenant. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Streams(Arc<Mutex<HashMap<Tenant, usize>>>);
+
+/// The right to a stream, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct StreamPermit {
+    tenant: Tenant,
+    streams: Streams,
+}
+
+impl Streams {
+    /// Takes the right to one more stream of the app's tenant.
+    pub(crate) fn open(&self, app: &App) -> Result<StreamPermit, ApiError> {
+        let (most, most_of_one) = (app.options.streams_max, app.options.tenant_streams_max);
+        let mut open = self.counts();
+        if open.values().sum::<usize>() >= most {
+            let message = format!("{most} streams are open; retry after 1 second");
+            return Err(ApiError::unavailable("too_many_streams", message));
+        }
+        let count = open.entry(app.tenant.clone()).or_default();
+        if *count >= most_of_one {
+            let message = format!(
+                "tenant '{}' has {most_of_one} streams open, which is as many as it may have: close \
+                 one, read /api/executions/{{id}}/events instead, or raise \
+                 NOETL_TENANT_STREAMS_MAX",
+                app.tenant.as_str()
+            );
+            return Err(ApiError::too_many("tenant_streams_exceeded", message, RETRY_AFTER));
+        }
+        *count += 1;
+        Ok(StreamPermit { tenant: app.tenant.clone(), streams: self.clone() })
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<Tenant, usize>> {
+        // Counts are written whole, so a poisoned lock still guards sound ones.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for StreamPermit {
+    fn drop(&mut self) {
+        let mut open = self.streams.counts();
+        if let Some(count) = open.get_mut(&self.tenant) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.tenant);
+            }
+        }
+    }
+}
