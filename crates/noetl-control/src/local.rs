@@ -12,7 +12,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::credentials::{CredentialError, LocalSecrets, OpenCredential};
+use crate::credentials::{CredentialError, LocalSecrets, OpenCredential, Resolved};
 use crate::dispatch::{Dispatch, Slot};
 use crate::journal::{Journal, RETRY_MAX, RETRY_MIN, SubmitError};
 use crate::logs::LogLines;
@@ -160,6 +160,15 @@ impl LocalCommands {
         self.parts.secrets.note(execution, alias, data).await
     }
 
+    /// Returns the value that a placeholder stands for in an execution.
+    pub async fn resolve(
+        &self,
+        execution: ExecutionId,
+        text: &str,
+    ) -> Result<Resolved, CredentialError> {
+        self.parts.secrets.resolve(execution, text).await
+    }
+
     /// The value a reference stands for.
     pub async fn artifact(&self, reference: &str) -> Result<Value, Failure> {
         let wrong = |message: String| Failure::new(FailureKind::NotFound, message);
@@ -239,7 +248,7 @@ impl LocalCommands {
         self.parts.dispatch.ended(command);
     }
 
-    /// Replaces secrets by their marks; whether that could be done before this closes.
+    /// Replaces secrets by placeholders. Returns `true` if that was done before this closes.
     async fn redact(&self, execution: ExecutionId, ended: &mut Ended) -> bool {
         if self.parts.secrets.redaction.is_empty() {
             return true;
@@ -248,7 +257,9 @@ impl LocalCommands {
         loop {
             match self.parts.secrets.tenant(execution).await {
                 Ok(tenant) => {
-                    self.parts.secrets.redaction.ended(&tenant, ended);
+                    let minter = self.parts.secrets.minter(&tenant, execution);
+                    let mint = |alias: &str, field: &str| minter.as_ref()?.mint(alias, field);
+                    self.parts.secrets.redaction.ended(&tenant, ended, Some(&mint));
                     return true;
                 }
                 Err(error) => warn!(%error, "an execution's tenant is not known yet"),

@@ -9,6 +9,7 @@ pub(crate) mod extract;
 pub(crate) mod internal;
 pub(crate) mod limits;
 pub(crate) mod panics;
+pub(crate) mod placeholders;
 pub(crate) mod rate;
 pub(crate) mod roles;
 pub(crate) mod traced;
