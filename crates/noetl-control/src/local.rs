@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use noetl_engine::{Complete, Fail, Input};
 use noetl_model::event::{BlobRef, Issued};
+use noetl_model::placeholder::without_tags;
 use noetl_model::{Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Value};
 use noetl_playbook::template::{blob_of_ref, result_ref};
 use noetl_store::{LogStream, StoreError};
@@ -219,6 +220,8 @@ impl LocalCommands {
         }
         self.parts.logs.flush_of(command).await;
         if let Err(failure) = &ended.outcome {
+            let failure = failure.to_string();
+            let failure = without_tags(&failure);
             debug!(execution.id = %execution, step = %issued.step, %failure, "a command failed");
         }
         let Ended { outcome, ctx, step } = ended;

@@ -89,7 +89,9 @@ fn open_at(bytes: &[u8]) -> usize {
     let pairs = || bytes[from..].windows(2).enumerate().rev();
     let last = |what: [u8; 2]| pairs().find(|(_, pair)| *pair == what).map(|(at, _)| from + at);
     let cut = match (last(QUOTE), last(END)) {
-        (Some(begin), end) if end.is_none_or(|end| end < begin) => begin,
+        (Some(begin), end) if end.is_none_or(|end| end < begin) && may_begin(&bytes[begin..]) => {
+            begin
+        }
         _ => bytes.len(),
     };
     // The first byte of a quote, or a character cut in two, belongs to the next piece.
@@ -109,6 +111,14 @@ fn open_at(bytes: &[u8]) -> usize {
         }
     }
     cut
+}
+
+/// Returns `true` if what follows a quote may become a placeholder. A line end is in none, so that a
+/// message of a stream is never held back.
+fn may_begin(bytes: &[u8]) -> bool {
+    const BEGIN: &[u8] = "«secret:".as_bytes();
+    let length = bytes.len().min(BEGIN.len());
+    bytes[..length].eq_ignore_ascii_case(&BEGIN[..length]) && !bytes.contains(&b'\n')
 }
 
 #[cfg(test)]
@@ -157,6 +167,19 @@ mod tests {
             let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
             assert_eq!(std::str::from_utf8(&bytes), Ok(expected), "pieces of {size}");
         }
+    }
+
+    #[test]
+    fn only_the_beginning_of_a_placeholder_waits_for_the_next_piece() {
+        for whole in ["data: « bonjour\n\n", "data: «secret:a.b\n\n", "«secret:a.b»", "", "ä"]
+        {
+            assert_eq!(open_at(whole.as_bytes()), whole.len(), "{whole}");
+        }
+        for held in ["«", "«sec", "«SECRET:a", "«secret:a.b~1.AAAA"] {
+            let whole = format!("x{held}");
+            assert_eq!(open_at(whole.as_bytes()), 1, "{held}");
+        }
+        assert_eq!(open_at(&"xä".as_bytes()[..2]), 1, "half a character");
     }
 
     #[tokio::test]
