@@ -80,6 +80,17 @@ impl fmt::Debug for CredentialView {
     }
 }
 
+/// A credential as a worker opens it.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct OpenedCredential {
+    /// The credential.
+    #[serde(flatten)]
+    pub credential: CredentialView,
+    /// Placeholders of its fields in the worker's execution, by field.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub placeholders: BTreeMap<String, String>,
+}
+
 /// The reply of `GET /api/credentials`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CredentialList {

@@ -12,6 +12,7 @@ pub(crate) mod yaml;
 
 use std::io::{self, IsTerminal as _, Write};
 
+use noetl_model::placeholder::without_tags;
 use serde_json::Value;
 
 use crate::failure::{Failure, Kind};
@@ -38,8 +39,10 @@ pub(crate) fn shown(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes data as it is.
+/// Writes data as it is, but for the tags of placeholders, which only the event log holds.
 pub(crate) fn data(bytes: &[u8]) -> Result<(), Failure> {
+    let shown = std::str::from_utf8(bytes).map(without_tags);
+    let bytes = shown.as_ref().map_or(bytes, |text| text.as_bytes());
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -52,7 +55,7 @@ pub(crate) fn data(bytes: &[u8]) -> Result<(), Failure> {
 
 /// Prints a line that is not data.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", without_tags(text));
 }
 
 /// Prints why a command could not do its work.

@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use noetl_engine::{Answer, AnswerFrom, Complete, DueKind, Fail, Input, Refusal};
+use noetl_model::placeholder::{defuse, defuse_failure};
 use noetl_model::{CommandId, CommandState, EventId, ExecutionId, Fact, Failure, Map, Seq, Value};
 use noetl_store::{CommandRow, Store, StoreError};
 
 use crate::journal::{Accepted, Journal, SubmitError};
-use crate::redaction::{Redaction, unmark, unmark_failure};
+use crate::redaction::Redaction;
 use crate::results::Results;
 
 /// How much of a log is looked at for a command that does not wait for an answer yet: it was issued
@@ -66,11 +67,11 @@ impl Callbacks {
         let Some(tenant) = tenant else { return Ok(None) };
         match &mut outcome {
             Ok(data) => {
-                unmark(data);
+                defuse(data);
                 self.redaction.value(&tenant, data);
             }
             Err(failure) => {
-                unmark_failure(failure);
+                defuse_failure(failure);
                 self.redaction.failure(&tenant, failure);
             }
         }

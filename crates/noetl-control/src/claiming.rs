@@ -13,11 +13,11 @@ use noetl_model::{CommandId, ExecutionId, Failure, FailureKind, Map, Tenant, Val
 use noetl_store::{CommandRow, ExecutionRow, Store, StoreError};
 
 use crate::audit::Asking;
-use crate::credentials::{CredentialError, Credentials};
+use crate::credentials::{CredentialError, Credentials, Resolved};
 use crate::journal::{Journal, SubmitError};
 use crate::keychain::{Keychains, Revealed};
 use crate::lower::{self, Dialect, Found, Lowered};
-use crate::redaction::reveal::{at, collect, replace, replace_in};
+use crate::redaction::reveal::{collect, collect_map, replace, replace_in};
 use crate::reports::{ReportError, Reports};
 use crate::results::{ResultError, Results};
 use crate::workers::Scope;
@@ -191,10 +191,9 @@ impl Claims {
             };
             found.keychain.insert(name.clone(), data);
         }
-        let known = self.meanings(tenant, &asking, issued, &mut found).await?;
-        if known.is_empty() {
+        let Some(known) = self.meanings(tenant, &asking, issued, &found).await? else {
             return Ok((issued.clone(), found));
-        }
+        };
         let mut whole = (**issued).clone();
         replace_in(&mut whole.config, &known);
         replace_in(&mut whole.input, &known);
@@ -209,44 +208,39 @@ impl Claims {
         Ok((Arc::new(whole), found))
     }
 
-    /// What the marks in a command stand for. One whose credential is gone stays a mark.
+    /// Returns the values that the placeholders in a command stand for, or `None` if it has none.
     async fn meanings(
         &self,
         tenant: &Tenant,
         asking: &Asking,
         issued: &Issued,
-        found: &mut Found,
-    ) -> Result<HashMap<String, Value>, Missing> {
-        let mut marks = Vec::new();
+        found: &Found,
+    ) -> Result<Option<HashMap<String, Value>>, Missing> {
+        let mut texts = Vec::new();
         for map in [&issued.config, &issued.input] {
-            map.values().for_each(|value| collect(value, &mut marks));
+            collect_map(map, &mut texts);
         }
         if let Some(scope) = issued.scope.as_deref() {
             for map in [&scope.workload, &scope.ctx, &scope.steps] {
-                map.values().for_each(|value| collect(value, &mut marks));
+                collect_map(map, &mut texts);
             }
-            scope.previous.iter().for_each(|value| collect(value, &mut marks));
-            scope.iteration.iter().for_each(|iteration| collect(&iteration.item, &mut marks));
+            scope.previous.iter().for_each(|value| collect(value, &mut texts));
+            scope.iteration.iter().for_each(|iteration| collect(&iteration.item, &mut texts));
         }
-        found.blobs.iter().for_each(|value| collect(value, &mut marks));
+        found.blobs.iter().for_each(|value| collect(value, &mut texts));
+        if texts.is_empty() {
+            return Ok(None);
+        }
         let mut known = HashMap::new();
-        for mark in marks {
-            if known.contains_key(&mark.name) {
+        for text in texts {
+            if known.contains_key(&text) {
                 continue;
             }
-            for (alias, field) in mark.readings() {
-                match self.credentials.reveal(tenant, alias, asking).await {
-                    Ok((_, data)) => {
-                        if let Some(value) = data.as_object().and_then(|data| at(data, field)) {
-                            known.insert(mark.name.clone(), value.clone());
-                            break;
-                        }
-                    }
-                    Err(CredentialError::NotFound(_)) => {}
-                    Err(error) => return Err(error.into()),
-                }
+            let resolved = self.credentials.resolve(tenant, &text, asking).await?;
+            if let Resolved::Value { value, .. } = resolved {
+                known.insert(text, value);
             }
         }
-        Ok(known)
+        Ok(Some(known))
     }
 }

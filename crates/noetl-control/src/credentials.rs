@@ -1,22 +1,29 @@
 //! Credentials: what they hold is encrypted before a store sees it.
 
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod learn;
+mod local;
+mod resolve;
 
-use lru::LruCache;
-use noetl_model::{CredentialId, ExecutionId, Tenant, Value};
+use std::sync::Arc;
+
+use noetl_model::{CredentialId, Tenant, Value};
 use noetl_store::{
     Credential, CredentialFilter, NewCredential, RuntimeFilter, RuntimeKind, Sealed, Store,
     StoreError,
 };
 
 use crate::audit::{Asking, Given, SecretUses};
+use crate::binding;
 use crate::ids::Ids;
-use crate::local::LOCAL_WORKER;
+use crate::placeholders::Placeholders;
 use crate::redaction::{LENGTH_MIN, Redaction, short_fields};
-use crate::sealing::{EncryptionKey, KEY_VARIABLE, SealError, key_version};
+use crate::sealing::{EncryptionKey, KEY_VARIABLE, SealError, SealedAt, key_version};
 use crate::variables::NAME_MAX;
 use crate::worker_seal::{WorkerKeyError, WorkerSeal, seal_for};
+
+pub(crate) use local::LocalSecrets;
+pub use local::OpenCredential;
+pub use resolve::Resolved;
 
 /// What a name has to be.
 pub(crate) const SHORT_NAME: &str = "name of at most 500 characters";
@@ -94,6 +101,7 @@ pub struct Credentials {
     key: Option<EncryptionKey>,
     redaction: Redaction,
     uses: SecretUses,
+    placeholders: Placeholders,
 }
 
 impl Credentials {
@@ -103,20 +111,21 @@ impl Credentials {
         key: Option<EncryptionKey>,
         redaction: Redaction,
         uses: SecretUses,
+        placeholders: Placeholders,
     ) -> Self {
-        Self { store, ids, key, redaction, uses }
+        Self { store, ids, key, redaction, uses, placeholders }
     }
 
-    /// What the owner of a credential should know of what it holds: values that are too short to
-    /// be found again where they should not be.
-    pub fn warnings(data: &Value) -> Vec<String> {
+    /// Returns what the owner of a credential should know: which values are too short to be found
+    /// where they should not be.
+    pub fn warnings(kind: &str, data: &Value) -> Vec<String> {
         let say = |field: String| {
             format!(
                 "'{field}' is shorter than {LENGTH_MIN} characters, so it is not recognised and \
                  replaced when it turns up in results or messages"
             )
         };
-        short_fields(data).into_iter().map(say).collect()
+        short_fields(Some(kind), data).into_iter().map(say).collect()
     }
 
     /// Keeps a credential. One that has the name is replaced, all of it but its id.
@@ -126,7 +135,11 @@ impl Credentials {
         request: CredentialRequest,
     ) -> Result<Credential, CredentialError> {
         Self::check(&request)?;
-        let sealed = self.seal(&request.name, &request.data)?;
+        let at = SealedAt::Credential { tenant, name: &request.name };
+        self.follow_binding().await?;
+        let sealed = self.seal(&at, &request.name, &request.data)?;
+        // Known from here on: it may come back before it is used.
+        self.redaction.note(tenant, &request.name, Some(&request.kind), &request.data);
         self.ids.leased().map_err(CredentialError::Store)?;
         let new = NewCredential {
             id: self.ids.credential(),
@@ -190,11 +203,18 @@ impl Credentials {
             }
             Err(error) => return Err(error),
         };
+        self.follow_binding().await?;
         let opened = self.open(tenant, &found);
         let given = if opened.is_ok() { Given::Ok } else { Given::Failed };
         let version = key_version(&found.kept.sealed);
         self.record(tenant, asking, &found.kept.name, given, version).await?;
-        Ok((found, opened?))
+        let data = opened?;
+        // A runtime that asks for itself names the execution 0.
+        if let Some(execution) = asking.execution.filter(|id| id.get() > 0) {
+            let granted = self.placeholders.grant(execution, &found.kept.name).await;
+            granted.map_err(CredentialError::Store)?;
+        }
+        Ok((found, data))
     }
 
     /// Records that a secret was asked for.
@@ -247,30 +267,44 @@ impl Credentials {
         key.map(str::to_owned).ok_or_else(|| refused("it registered no public key"))
     }
 
-    /// Encrypts what is kept beside credentials in the same way.
-    pub(crate) fn seal(&self, name: &str, data: &Value) -> Result<Sealed, CredentialError> {
-        let sealed = self.key()?.seal(data);
+    /// Follows the markers of bound values that other processes wrote.
+    pub(crate) async fn follow_binding(&self) -> Result<(), CredentialError> {
+        let Some(key) = &self.key else { return Ok(()) };
+        binding::follow(&*self.store, key).await.map_err(CredentialError::Store)
+    }
+
+    /// Encrypts a value for its location.
+    pub(crate) fn seal(
+        &self,
+        at: &SealedAt<'_>,
+        name: &str,
+        data: &Value,
+    ) -> Result<Sealed, CredentialError> {
+        let sealed = self.key()?.seal_at(at, data);
         sealed.map_err(|source| CredentialError::Sealed { name: name.to_owned(), source })
     }
 
-    /// Decrypts what is kept beside credentials. From here on its secrets are known in this process
-    /// by value, and replaced wherever they turn up.
+    /// Decrypts the value of a location. From here on its secrets are known in this process by
+    /// value, and replaced wherever they turn up.
     pub(crate) fn unseal(
         &self,
         tenant: &Tenant,
-        name: &str,
+        at: &SealedAt<'_>,
+        (name, kind): (&str, Option<&str>),
         sealed: &Sealed,
     ) -> Result<Value, CredentialError> {
         let data = self
             .key()?
-            .open(sealed)
+            .open_at(at, sealed)
             .map_err(|source| CredentialError::Sealed { name: name.to_owned(), source })?;
-        self.redaction.note(tenant, name, &data);
+        self.redaction.note(tenant, name, kind, &data);
         Ok(data)
     }
 
     fn open(&self, tenant: &Tenant, credential: &Credential) -> Result<Value, CredentialError> {
-        self.unseal(tenant, &credential.kept.name, &credential.kept.sealed)
+        let (name, kind) = (&*credential.kept.name, &*credential.kept.kind);
+        let at = SealedAt::Credential { tenant, name };
+        self.unseal(tenant, &at, (name, Some(kind)), &credential.kept.sealed)
     }
 
     /// The credentials a filter takes, by name.
@@ -298,77 +332,5 @@ impl Credentials {
 
     fn key(&self) -> Result<&EncryptionKey, CredentialError> {
         self.key.as_ref().ok_or(CredentialError::NoKey)
-    }
-}
-
-/// A credential whose secrets are open.
-#[derive(Clone)]
-pub struct OpenCredential {
-    /// The name it is kept under.
-    pub name: String,
-    /// Its type.
-    pub kind: String,
-    /// What it holds.
-    pub data: Value,
-}
-
-/// How many executions' tenants are remembered: a few per command that runs.
-const TENANTS_MAX: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
-
-/// Credentials for the commands of executions, each by the tenant of its own. Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct LocalSecrets {
-    pub(crate) redaction: Redaction,
-    credentials: Credentials,
-    /// An execution never changes its tenant.
-    tenants: Arc<Mutex<LruCache<ExecutionId, Tenant>>>,
-}
-
-impl LocalSecrets {
-    pub(crate) fn new(credentials: Credentials) -> Self {
-        let redaction = credentials.redaction.clone();
-        let tenants = Arc::new(Mutex::new(LruCache::new(TENANTS_MAX)));
-        Self { redaction, credentials, tenants }
-    }
-
-    /// The tenant an execution belongs to.
-    pub(crate) async fn tenant(&self, execution: ExecutionId) -> Result<Tenant, StoreError> {
-        if let Some(tenant) = self.tenants().get(&execution) {
-            return Ok(tenant.clone());
-        }
-        let tenant = self.credentials.store.tenant_of(execution).await?.unwrap_or_default();
-        self.tenants().put(execution, tenant.clone());
-        Ok(tenant)
-    }
-
-    fn tenants(&self) -> MutexGuard<'_, LruCache<ExecutionId, Tenant>> {
-        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) async fn credential(
-        &self,
-        execution: ExecutionId,
-        alias: &str,
-    ) -> Result<OpenCredential, CredentialError> {
-        let tenant = self.tenant(execution).await.map_err(CredentialError::Store)?;
-        let asking = Asking {
-            who: LOCAL_WORKER.to_owned(),
-            operation: "resolve",
-            execution: Some(execution),
-            parent: None,
-        };
-        let (found, data) = self.credentials.reveal(&tenant, alias, &asking).await?;
-        Ok(OpenCredential { name: found.kept.name, kind: found.kept.kind, data })
-    }
-
-    pub(crate) async fn note(
-        &self,
-        execution: ExecutionId,
-        alias: &str,
-        data: &Value,
-    ) -> Result<(), StoreError> {
-        let tenant = self.tenant(execution).await?;
-        self.redaction.note(&tenant, alias, data);
-        Ok(())
     }
 }

@@ -1,16 +1,19 @@
 //! Starting, following and stopping executions.
 
+mod clean;
 mod fork;
+mod reissue;
 mod request;
 mod steer;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_engine::{Answer, AnswerFrom, Finalize, Input, Refusal, Start};
 use noetl_model::trace::SpanId;
 use noetl_model::{
-    CatalogId, Clock, CommandId, Event, EventId, ExecutionId, Fact, Map, Seq, Tenant, TraceContext,
+    CatalogId, Clock, CommandId, Event, EventId, ExecutionId, Fact, Seq, Tenant, TraceContext,
 };
 use noetl_playbook::Playbook;
 use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, Store, StoreError};
@@ -18,8 +21,9 @@ use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, Store, StoreError
 use crate::catalog::{Catalog, PlaybookError};
 use crate::ids::{self, Ids};
 use crate::journal::{Journal, StartOf, SubmitError};
+use crate::placeholders::Placeholders;
 use crate::quotas::{OverQuota, QuotaError, Quotas};
-use crate::redaction::{Redaction, unmark, unmark_failure};
+use crate::redaction::Redaction;
 use crate::results::Results;
 use crate::traces::{TraceOf, Traces};
 use crate::watch::Watch;
@@ -82,6 +86,7 @@ pub struct Executions {
     pub(crate) results: Results,
     pub(crate) watch: Watch,
     pub(crate) redaction: Redaction,
+    pub(crate) placeholders: Placeholders,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) traces: Traces,
     pub(crate) quotas: Quotas,
@@ -98,20 +103,28 @@ impl Executions {
     ) -> Result<Started, StartError> {
         let ready = self.prepare(tenant, request).await?;
         let input = Input::Start(Box::new(ready.start));
-        self.begin(tenant, &ready.playbook, &input).await
+        self.begin(tenant, &ready.playbook, &input, None).await
     }
 
-    /// Begins an execution under a new id.
+    /// Begins an execution under a new ID. Placeholders of `origin` in the input become its own.
     async fn begin(
         &self,
         tenant: &Tenant,
         playbook: &Arc<Playbook>,
         input: &Input,
+        origin: Option<ExecutionId>,
     ) -> Result<Started, StartError> {
         self.admit(tenant).await?;
         for _ in 0..TRIES_MAX {
             let fixed = Fixed { execution: self.ids.execution(), key: ids::entropy() };
-            match self.begin_as(tenant, playbook, input, fixed).await {
+            let own = match origin {
+                Some(origin) => {
+                    let of = (origin, fixed.execution);
+                    Cow::Owned(self.reissued(tenant, of, input).await.map_err(StartError::Store)?)
+                }
+                None => Cow::Borrowed(input),
+            };
+            match self.begin_as(tenant, playbook, &own, fixed).await {
                 Err(StartError::Submit(SubmitError::Taken)) => {}
                 Err(StartError::Submit(SubmitError::Refused(Refusal::AlreadyStarted))) => {
                     return Ok(Started { execution: fixed.execution, commands: 0 });
@@ -137,18 +150,11 @@ impl Executions {
         tenant: &Tenant,
         mut request: StartRequest,
     ) -> Result<Ready, StartError> {
-        // Nobody who starts an execution gets a secret by writing its mark into the payload.
         self.clean(tenant, &mut request.payload);
         self.find_and_compile(tenant, request).await
     }
 
-    /// Takes what looks like a mark and what is secret out of what a caller gave.
-    fn clean(&self, tenant: &Tenant, given: &mut Map) {
-        given.values_mut().for_each(unmark);
-        self.redaction.map(tenant, given);
-    }
-
-    /// The same for a payload that is known to hold no marks but our own.
+    /// Finds the playbook of a start whose payload is clean.
     async fn find_and_compile(
         &self,
         tenant: &Tenant,
@@ -292,29 +298,6 @@ impl Executions {
         };
         let answer = Answer { command, from, outcome, reference };
         self.journal.submit(id, Input::Answer(Box::new(answer))).await.map(|_| ())
-    }
-
-    /// Takes what looks like a mark and what is secret out of an answer from outside.
-    async fn redact(
-        &self,
-        id: ExecutionId,
-        outcome: &mut Result<noetl_model::Value, noetl_model::Failure>,
-    ) -> Result<(), SubmitError> {
-        match outcome {
-            Ok(data) => unmark(data),
-            Err(failure) => unmark_failure(failure),
-        }
-        if self.redaction.is_empty() {
-            return Ok(());
-        }
-        let tenant = self.store.tenant_of(id).await;
-        let tenant = tenant.map_err(|error| SubmitError::Store(Arc::new(error)))?;
-        let tenant = tenant.unwrap_or_default();
-        match outcome {
-            Ok(data) => self.redaction.value(&tenant, data),
-            Err(failure) => self.redaction.failure(&tenant, failure),
-        }
-        Ok(())
     }
 
     /// Ends an execution as an operator says, whatever is outstanding.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use noetl_model::event::Imported;
+use noetl_model::placeholder::{remove_tags, remove_tags_in, without_tags};
 use noetl_model::{ExecutionId, Map, Tenant, Timestamp, Value};
 use noetl_store::{Import, ImportOutcome, Store, StoreError};
 
@@ -61,7 +62,8 @@ impl Intake {
 
     /// Takes rows, each with its place in what was handed in. An error means that the store did not
     /// answer; what was kept by then is a duplicate when all are handed in again.
-    pub async fn take(&self, rows: Vec<Placed>) -> Result<Taken, StoreError> {
+    pub async fn take(&self, mut rows: Vec<Placed>) -> Result<Taken, StoreError> {
+        rows.iter_mut().for_each(|(_, import)| without_placeholders(&mut import.row));
         let mut taken = Taken::default();
         let mut started_here: BTreeMap<ExecutionId, Vec<Placed>> = BTreeMap::new();
         let mut waiting = into_chunks(rows);
@@ -183,6 +185,17 @@ impl Intake {
         }
         Ok(taken)
     }
+}
+
+/// Removes the tags of placeholders, so that no imported row resolves.
+fn without_placeholders(row: &mut Imported) {
+    for part in [&mut row.context, &mut row.result, &mut row.meta].into_iter().flatten() {
+        remove_tags(part);
+    }
+    if let Some(error) = &mut row.error {
+        *error = without_tags(error).into_owned();
+    }
+    remove_tags_in(&mut row.more);
 }
 
 /// The last chunk first, so that they are taken in order from the end. A chunk is a transaction: it

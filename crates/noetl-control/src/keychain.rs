@@ -14,7 +14,7 @@ use self::settings::label;
 use crate::audit::{Asking, Given};
 use crate::catalog::Playbooks;
 use crate::credentials::{CredentialError, Credentials, SHORT_NAME};
-use crate::sealing::key_version;
+use crate::sealing::{SealedAt, key_version};
 use crate::variables::NAME_MAX;
 
 /// Where an entry of the keychain is.
@@ -178,7 +178,9 @@ impl Keychains {
             return Ok(seen.map_or(KeychainFound::NotFound, KeychainFound::Expired));
         };
         let name = label(&place.name);
-        let opened = self.credentials.unseal(tenant, &name, &entry.kept.sealed);
+        let at = SealedAt::Keychain { tenant, key: &key };
+        self.credentials.follow_binding().await?;
+        let opened = self.credentials.unseal(tenant, &at, (&name, None), &entry.kept.sealed);
         let given = if opened.is_ok() { Given::Ok } else { Given::Failed };
         let version = key_version(&entry.kept.sealed);
         self.credentials.record(tenant, asking, &name, given, version).await?;
@@ -198,7 +200,10 @@ impl Keychains {
         if place.name.chars().count() > NAME_MAX {
             return Err(CredentialError::Unnamed(SHORT_NAME));
         }
-        let sealed = self.credentials.seal(&label(&place.name), &request.data)?;
+        let key = place.cache_key();
+        let at = SealedAt::Keychain { tenant, key: &key };
+        self.credentials.follow_binding().await?;
+        let sealed = self.credentials.seal(&at, &label(&place.name), &request.data)?;
         let new = NewKeychainEntry {
             cache_key: place.cache_key(),
             catalog: place.catalog,

@@ -8,6 +8,7 @@ mod administration;
 mod announcing;
 mod approvals;
 mod audit;
+mod binding;
 mod cache;
 mod callbacks;
 mod catalog;
@@ -36,6 +37,7 @@ mod once;
 mod options;
 pub mod outbox;
 mod overview;
+mod placeholders;
 mod projections;
 mod publishing;
 mod quotas;
@@ -72,11 +74,15 @@ pub use administration::{Administration, DirectTokens};
 pub use announcing::{Announcing, AnnouncingOptions, COMMAND_STREAM, readers_of};
 pub use approvals::{Approval, Approvals, Load, WorkerLoad};
 pub use audit::{Asking, AuditCheck, Given, SecretUses, verify_audit};
+pub use binding::{Resealed, verify_sealed};
 pub use callbacks::{CallbackError, Callbacks, Called};
 pub use catalog::{Catalog, Checkup, PlaybookError, RegisterError, ReplaceError};
 pub use claiming::{ClaimError, Claimed, Claims};
 pub use content::{CONTENT_MAX, Content, ContentError, Upload};
-pub use credentials::{CredentialError, CredentialRequest, Credentials, OpenCredential};
+pub use credentials::{
+    CredentialError, CredentialRequest, Credentials, OpenCredential,
+    Resolved as ResolvedPlaceholder,
+};
 pub use dead_letters::{DeadLetter, DeadLetterError, DeadLetters};
 pub use executions::{
     CLEANED_MAX, Executions, ForkError, ForkRequest, ForkVersion, Forked, RetryRequest, StartError,
@@ -108,9 +114,7 @@ pub use publishing::{Publishing, PublishingOptions};
 pub use quotas::{OverQuota, Quota, QuotaSettings, QuotaSettingsError, Quotas};
 pub use rates::Rates;
 pub use redaction::reveal;
-pub use redaction::{
-    LENGTH_MIN, Mark, Redaction, Secrets, mark, marks_in, short_fields, unmark, unmark_failure,
-};
+pub use redaction::{LENGTH_MIN, Mint, Redaction, Secrets, short_fields};
 pub use replay::{
     Advanced, ORGANIZATION, PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Replay,
     ReplayRequest, Replayed, Resolution,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use noetl_engine::{Complete, Fail, Input};
 use noetl_model::event::{BlobRef, Issued};
+use noetl_model::placeholder::without_tags;
 use noetl_model::{Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Value};
 use noetl_playbook::template::{blob_of_ref, result_ref};
 use noetl_store::{LogStream, StoreError};
@@ -12,7 +13,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::credentials::{CredentialError, LocalSecrets, OpenCredential};
+use crate::credentials::{CredentialError, LocalSecrets, OpenCredential, Resolved};
 use crate::dispatch::{Dispatch, Slot};
 use crate::journal::{Journal, RETRY_MAX, RETRY_MIN, SubmitError};
 use crate::logs::LogLines;
@@ -160,6 +161,15 @@ impl LocalCommands {
         self.parts.secrets.note(execution, alias, data).await
     }
 
+    /// Returns the value that a placeholder stands for in an execution.
+    pub async fn resolve(
+        &self,
+        execution: ExecutionId,
+        text: &str,
+    ) -> Result<Resolved, CredentialError> {
+        self.parts.secrets.resolve(execution, text).await
+    }
+
     /// The value a reference stands for.
     pub async fn artifact(&self, reference: &str) -> Result<Value, Failure> {
         let wrong = |message: String| Failure::new(FailureKind::NotFound, message);
@@ -210,6 +220,8 @@ impl LocalCommands {
         }
         self.parts.logs.flush_of(command).await;
         if let Err(failure) = &ended.outcome {
+            let failure = failure.to_string();
+            let failure = without_tags(&failure);
             debug!(execution.id = %execution, step = %issued.step, %failure, "a command failed");
         }
         let Ended { outcome, ctx, step } = ended;
@@ -239,7 +251,7 @@ impl LocalCommands {
         self.parts.dispatch.ended(command);
     }
 
-    /// Replaces secrets by their marks; whether that could be done before this closes.
+    /// Replaces secrets by placeholders. Returns `true` if that was done before this closes.
     async fn redact(&self, execution: ExecutionId, ended: &mut Ended) -> bool {
         if self.parts.secrets.redaction.is_empty() {
             return true;
@@ -248,7 +260,9 @@ impl LocalCommands {
         loop {
             match self.parts.secrets.tenant(execution).await {
                 Ok(tenant) => {
-                    self.parts.secrets.redaction.ended(&tenant, ended);
+                    let minter = self.parts.secrets.minter(&tenant, execution);
+                    let mint = |alias: &str, field: &str| minter.as_ref()?.mint(alias, field);
+                    self.parts.secrets.redaction.ended(&tenant, ended, Some(&mint));
                     return true;
                 }
                 Err(error) => warn!(%error, "an execution's tenant is not known yet"),

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use noetl_model::placeholder::defuse;
 use noetl_model::{Clock, CommandId, ExecutionId, Tenant, Timestamp, Value};
 use noetl_store::{LogGap, LogLine, LogQuery, LogStream, NewLine, PassedOver, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
@@ -21,7 +22,7 @@ use tracing::warn;
 
 use self::lost::Lost;
 use self::texts::{join, split};
-use crate::redaction::{Redaction, unmark};
+use crate::redaction::Redaction;
 use crate::watch::Watch;
 
 /// Texts that may wait to be written. A text is a few lines, at most what one read of a pipe gives.
@@ -214,7 +215,7 @@ impl LogLines {
 
     fn cleaned(&self, tenant: &Tenant, text: String) -> String {
         let mut value = Value::String(text);
-        unmark(&mut value);
+        defuse(&mut value);
         self.redaction.value(tenant, &mut value);
         match value {
             Value::String(text) => text,

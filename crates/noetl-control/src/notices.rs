@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use noetl_model::placeholder::without_tags;
 use noetl_model::{ExecutionId, Timestamp, TraceContext, Value};
 use noetl_playbook::Playbook;
 
@@ -72,7 +73,7 @@ impl Notices {
             "execution_id": notice.execution.to_string(),
             "path": notice.path,
             "step": notice.step,
-            "error": notice.error,
+            "error": notice.error.map(without_tags),
             "at": notice.at,
         });
         let mut failed = Ok(());

@@ -1,17 +1,16 @@
-//! Secrets found by value in whatever workers and clients say, before anything is decided on it.
+//! Secrets found by value in what workers and clients report, before anything is decided on it.
 //!
-//! What was handed out in this process is known by value: the secret fields of credentials, and
-//! tokens made from them. Where such a value turns up, also in base64, URL-encoded or as JSON
-//! writes it, a mark takes its place: `«secret:alias.field»`. Nothing is guessed from the name of a
-//! key or the look of a text, so other data stays as it is, byte for byte. Values of less than
-//! [`LENGTH_MIN`] bytes are not looked for: they would turn up by chance.
+//! Known are the secret fields of the credentials that are stored, and of tokens made from them.
+//! Where such a value turns up, also URL-encoded, in base64, or as JSON or HTML writes it, a
+//! placeholder replaces it: `«secret:alias.field»`. Nothing is guessed from the name of a key or the
+//! look of a text, so other data stays as it is, byte for byte. Values of less than [`LENGTH_MIN`]
+//! bytes are not looked for: they would turn up by chance.
 //!
-//! A worker turns marks back into values for its tools. So that nobody gets a secret by writing its
-//! mark into data, a text that comes in with the beginning of a mark loses it ([`unmark`]).
+//! What a command reports may get placeholders that resolve ([`crate::placeholders`]); everything
+//! else gets placeholders that never do.
 
 mod fields;
 mod forms;
-mod marks;
 pub mod reveal;
 mod secrets;
 #[cfg(test)]
@@ -25,11 +24,11 @@ use noetl_model::{Failure, Map, Tenant, Value};
 
 use crate::local::Ended;
 
+pub(crate) use fields::secret_names;
 pub use fields::{LENGTH_MIN, short_fields};
-pub use marks::{Mark, mark, marks_in, unmark, unmark_failure};
-pub use secrets::Secrets;
+pub use secrets::{Mint, Secrets};
 
-/// What was handed out in this process, by tenant. Cheap to clone; clones share what they know.
+/// Known secrets by tenant. Cheap to clone; clones share what they know.
 #[derive(Clone, Default)]
 pub struct Redaction {
     known: Arc<Known>,
@@ -37,62 +36,69 @@ pub struct Redaction {
 
 #[derive(Default)]
 struct Known {
-    /// Whether anything was noted: most processes pass most values without a look.
+    /// Whether anything was noted. Most processes pass most values without a look.
     any: AtomicBool,
     tenants: Mutex<HashMap<Tenant, Arc<Secrets>>>,
 }
 
 impl Redaction {
-    /// Notes what was handed out under an alias.
-    pub fn note(&self, tenant: &Tenant, alias: &str, data: &Value) {
+    /// Notes the secret fields of a credential of this type. Without a type every field is secret.
+    pub fn note(&self, tenant: &Tenant, alias: &str, kind: Option<&str>, data: &Value) {
         let mut tenants = self.tenants();
         let secrets = tenants.entry(tenant.clone()).or_default();
-        if !secrets.has(alias, data) {
-            Arc::make_mut(secrets).note(alias, data);
+        if !secrets.is_newest(alias, kind, data) {
+            Arc::make_mut(secrets).note(alias, kind, data);
         }
         if !secrets.is_empty() {
             self.known.any.store(true, Ordering::Release);
         }
     }
 
-    /// Whether nothing was handed out yet.
+    /// Returns `true` if no secret is known.
     pub fn is_empty(&self) -> bool {
         !self.known.any.load(Ordering::Acquire)
     }
 
-    /// Puts marks in the place of secrets.
+    /// Replaces secrets in a value by placeholders that never resolve.
     pub fn value(&self, tenant: &Tenant, value: &mut Value) {
-        if let Some(secrets) = self.of(tenant) {
-            secrets.redact(value);
+        if let Some(secrets) = self.secrets_of(tenant) {
+            secrets.redact(value, None);
         }
     }
 
-    /// The same in named values.
+    /// Replaces secrets in named values by placeholders that never resolve.
     pub fn map(&self, tenant: &Tenant, map: &mut Map) {
-        if let Some(secrets) = self.of(tenant) {
-            secrets.redact_map(map);
+        if let Some(secrets) = self.secrets_of(tenant) {
+            secrets.redact_map(map, None);
         }
     }
 
-    /// The same in a failure.
+    /// Replaces secrets in a failure by placeholders that never resolve.
     pub fn failure(&self, tenant: &Tenant, failure: &mut Failure) {
-        if let Some(secrets) = self.of(tenant) {
-            secrets.redact_failure(failure);
+        if let Some(secrets) = self.secrets_of(tenant) {
+            secrets.redact_failure(failure, None);
         }
     }
 
-    /// The same in how a command ended.
-    pub fn ended(&self, tenant: &Tenant, ended: &mut Ended) {
-        let Some(secrets) = self.of(tenant) else { return };
+    /// Replaces secrets in a value by placeholders that `mint` makes, where it does.
+    pub(crate) fn value_with(&self, tenant: &Tenant, value: &mut Value, mint: Mint<'_>) {
+        if let Some(secrets) = self.secrets_of(tenant) {
+            secrets.redact(value, mint);
+        }
+    }
+
+    /// Replaces secrets in the outcome of a command by placeholders that `mint` makes, where it does.
+    pub fn ended(&self, tenant: &Tenant, ended: &mut Ended, mint: Mint<'_>) {
+        let Some(secrets) = self.secrets_of(tenant) else { return };
         match &mut ended.outcome {
-            Ok(data) => secrets.redact(data),
-            Err(failure) => secrets.redact_failure(failure),
+            Ok(data) => secrets.redact(data, mint),
+            Err(failure) => secrets.redact_failure(failure, mint),
         }
-        secrets.redact_map(&mut ended.ctx);
-        secrets.redact_map(&mut ended.step);
+        secrets.redact_map(&mut ended.ctx, mint);
+        secrets.redact_map(&mut ended.step, mint);
     }
 
-    fn of(&self, tenant: &Tenant) -> Option<Arc<Secrets>> {
+    fn secrets_of(&self, tenant: &Tenant) -> Option<Arc<Secrets>> {
         if self.is_empty() {
             return None;
         }

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use noetl_bus::{EventStream, Message, PublishError};
+use noetl_model::placeholder::without_tags;
 use noetl_model::{ExecutionId, Origin};
 use noetl_store::outbox::subject;
 use noetl_store::tail::by_reference;
@@ -177,14 +178,15 @@ impl Relay {
     /// as small as it can be, because the bus may take less than it says.
     fn message(&self, row: &OutboxRow, limit: usize) -> Option<Message> {
         let said = Said::of(row);
+        let whole = without_tags(&row.payload);
         let is_refused = self.refused.contains_key(&row.id);
-        let least = is_refused.then(|| by_reference(&row.payload, SMALL.min(limit))).flatten();
+        let least = is_refused.then(|| by_reference(&whole, SMALL.min(limit))).flatten();
         let payload = match least {
             Some(least) => least,
-            None if row.payload.len() <= limit => row.payload.clone(),
-            None => by_reference(&row.payload, limit)?,
+            None if whole.len() <= limit => whole.to_string(),
+            None => by_reference(&whole, limit)?,
         };
-        if payload.len() < row.payload.len() {
+        if payload.len() < whole.len() {
             self.metrics.add_referenced(type_label(said.event_type.as_deref()));
         }
         let id = match said.origin.as_deref() {

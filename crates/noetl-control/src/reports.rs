@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use noetl_engine::{Begin, Claim, Complete, Fail, Input, Keep, Refusal};
 use noetl_model::event::{Lifecycle, Reported};
+use noetl_model::placeholder::defuse;
 use noetl_model::row::types;
 use noetl_model::{
     CommandId, DEPTH_MAX, EventId, ExecutionId, Fact, Map, Seq, SubscriptionId, Tenant, Value,
@@ -22,7 +23,8 @@ use self::inputs::{answered, ended, failure_in};
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError};
 use crate::leasing::{Handed, Known};
-use crate::redaction::{Redaction, unmark};
+use crate::placeholders::Placeholders;
+use crate::redaction::Redaction;
 use crate::results::Results;
 use crate::stored_results::{ResolveError, Resolved, StoredResults};
 use crate::subscriptions::Subscriptions;
@@ -90,6 +92,7 @@ pub struct Reports {
     pub(crate) results: Results,
     pub(crate) subscriptions: Subscriptions,
     pub(crate) redaction: Redaction,
+    pub(crate) placeholders: Placeholders,
     pub(crate) workers: Workers,
     pub(crate) stored: StoredResults,
     pub(crate) known: Known,
@@ -104,9 +107,11 @@ impl Reports {
         if said.into_iter().flatten().any(|part| is_deeper_than(part, DEPTH_MAX)) {
             return Err(ReportError::TooDeep);
         }
+        let minter = self.placeholders.minter(tenant, report.execution);
+        let mint = |alias: &str, field: &str| minter.as_ref()?.mint(alias, field);
         for part in [&mut report.payload, &mut report.meta].into_iter().flatten() {
-            unmark(part);
-            self.redaction.value(tenant, part);
+            defuse(part);
+            self.redaction.value_with(tenant, part, Some(&mint));
         }
         let known = self.store.execution(tenant, report.execution).await;
         if known.map_err(ReportError::Store)?.is_none() {

@@ -13,10 +13,10 @@ use crate::credentials::CredentialError;
 use crate::sealing::{EncryptionKey, WrappedBy, key_version};
 
 /// Records read at a time.
-const PAGE: usize = 200;
+pub(crate) const PAGE: usize = 200;
 
 /// Records that are named when they cannot be read; the rest is counted.
-const NAMED_MAX: usize = 100;
+pub(crate) const NAMED_MAX: usize = 100;
 
 /// What is wrapped by which key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub struct KeyStatus {
     pub credentials: KeyTally,
     /// Entries of the keychain.
     pub keychain: KeyTally,
+    /// Secrets of the installation.
+    pub settings: KeyTally,
 }
 
 /// What one run has wrapped again.
@@ -53,6 +55,8 @@ pub struct Rotated {
     pub credentials: u64,
     /// Entries of the keychain wrapped again.
     pub keychain: u64,
+    /// Secrets of the installation wrapped again.
+    pub settings: u64,
     /// Records that were as they should be.
     pub current: u64,
     /// Records that somebody else wrote meanwhile.
@@ -68,12 +72,13 @@ pub struct Rotated {
 /// The service of the encryption key. Cheap to clone.
 #[derive(Clone)]
 pub struct Keys {
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     key: Option<EncryptionKey>,
 }
 
 impl Keys {
-    pub(crate) fn new(store: Arc<dyn Store>, key: Option<EncryptionKey>) -> Self {
+    /// Opens the service on a store.
+    pub fn new(store: Arc<dyn Store>, key: Option<EncryptionKey>) -> Self {
         Self { store, key }
     }
 
@@ -85,6 +90,7 @@ impl Keys {
             has_previous: key.has_previous(),
             credentials: KeyTally::default(),
             keychain: KeyTally::default(),
+            settings: KeyTally::default(),
         };
         let mut after = None;
         while let Some(page) = self.page(after.as_ref()).await? {
@@ -92,6 +98,7 @@ impl Keys {
                 let tally = match row.place {
                     SealedPlace::Credential(_) => &mut status.credentials,
                     SealedPlace::Keychain(..) => &mut status.keychain,
+                    SealedPlace::Setting(_) => &mut status.settings,
                 };
                 tally.total += 1;
                 match key.wrapped_by(&row.sealed) {
@@ -115,7 +122,7 @@ impl Keys {
         let mut after = None;
         while let Some(page) = self.page(after.as_ref()).await? {
             for row in &page {
-                if done.credentials + done.keychain >= limit {
+                if done.credentials + done.keychain + done.settings >= limit {
                     return Ok(done);
                 }
                 self.rewrap(key, row, &mut done).await?;
@@ -135,7 +142,9 @@ impl Keys {
         let wrapped = match key.rewrap(&row.sealed) {
             Ok(Some(wrapped)) => wrapped,
             Ok(None) => {
-                done.current += 1;
+                if !matches!(row.place, SealedPlace::Setting(_)) {
+                    done.current += 1;
+                }
                 return Ok(());
             }
             Err(_) => {
@@ -151,12 +160,13 @@ impl Keys {
             (false, _) => done.changed += 1,
             (true, SealedPlace::Credential(_)) => done.credentials += 1,
             (true, SealedPlace::Keychain(..)) => done.keychain += 1,
+            (true, SealedPlace::Setting(_)) => done.settings += 1,
         }
         Ok(())
     }
 
     /// The next records, if there are any.
-    async fn page(
+    pub(crate) async fn page(
         &self,
         after: Option<&SealedPlace>,
     ) -> Result<Option<Vec<SealedRow>>, CredentialError> {
@@ -164,14 +174,15 @@ impl Keys {
         Ok((!page.is_empty()).then_some(page))
     }
 
-    fn key(&self) -> Result<&EncryptionKey, CredentialError> {
+    pub(crate) fn key(&self) -> Result<&EncryptionKey, CredentialError> {
         self.key.as_ref().ok_or(CredentialError::NoKey)
     }
 }
 
-fn named(place: &SealedPlace) -> String {
+pub(crate) fn named(place: &SealedPlace) -> String {
     match place {
         SealedPlace::Credential(id) => format!("credential {id}"),
         SealedPlace::Keychain(tenant, key) => format!("keychain {tenant}/{key}"),
+        SealedPlace::Setting(name) => format!("setting {name}"),
     }
 }

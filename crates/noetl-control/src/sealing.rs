@@ -2,19 +2,23 @@
 //!
 //! Every record has a key of its own, which is stored beside it, wrapped by the one key of the
 //! installation. So changing that one means wrapping small keys again, and no two records are
-//! encrypted under one key. The stored form is that of the published server: one JSON text, AES-256
-//! in GCM for both, nothing authenticated besides.
+//! encrypted under one key. The stored form is one JSON text, AES-256 in GCM for both.
+//!
+//! Envelope version 1 is that of the published server and authenticates nothing besides. Version 2
+//! binds what it holds to its location: tenant and name. It is written once an operator has asked
+//! for it, because older replicas cannot read it; then version 1 is refused.
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use aes_gcm::aead::rand_core::RngCore as _;
-use aes_gcm::aead::{Aead as _, OsRng};
+use aes_gcm::aead::{Aead as _, OsRng, Payload};
 use aes_gcm::{AeadCore as _, Aes256Gcm, Key, KeyInit as _, Nonce};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use noetl_model::Value;
-use noetl_store::Sealed;
+use noetl_model::{Tenant, Value};
+use noetl_store::{Sealed, SealedPlace, SealedRow};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -33,7 +37,10 @@ const NONCE_BYTES: usize = 12;
 /// The key of one record.
 type RecordKey = [u8; KEY_BYTES];
 
-const VERSION: u32 = 1;
+/// Envelope that is bound to nothing.
+const UNBOUND: u32 = 1;
+/// Envelope that is bound to tenant and name.
+const BOUND: u32 = 2;
 const ALGORITHM: &str = "AES-256-GCM";
 const PROVIDER: &str = "local";
 const KEY_ID: &str = "env:NOETL_ENCRYPTION_KEY";
@@ -58,6 +65,65 @@ pub struct EncryptionKey {
     /// What it is called beside what it wraps.
     version: Arc<str>,
     previous: Option<Zeroizing<[u8; KEY_BYTES]>>,
+    binding: Arc<AtomicU8>,
+}
+
+/// Which envelope versions are written and read. The order is that of the change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Binding {
+    /// Version 1 is written, both are read.
+    Unbound,
+    /// Version 2 is written, both are read.
+    Writing,
+    /// Version 2 is written and read.
+    Bound,
+}
+
+/// Location of an encrypted value, which version 2 of the envelope binds it to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SealedAt<'a> {
+    /// A credential.
+    Credential {
+        /// Its tenant.
+        tenant: &'a Tenant,
+        /// Its name.
+        name: &'a str,
+    },
+    /// A keychain entry.
+    Keychain {
+        /// Its tenant.
+        tenant: &'a Tenant,
+        /// Its cache key.
+        key: &'a str,
+    },
+    /// A secret of the installation, by its name.
+    Setting(&'a str),
+}
+
+impl<'a> SealedAt<'a> {
+    /// Returns the location of a row.
+    pub(crate) fn of(row: &'a SealedRow) -> Self {
+        match &row.place {
+            SealedPlace::Credential(_) => Self::Credential { tenant: &row.tenant, name: &row.name },
+            SealedPlace::Keychain(tenant, key) => Self::Keychain { tenant, key },
+            SealedPlace::Setting(name) => Self::Setting(name),
+        }
+    }
+
+    /// Returns the bytes that are authenticated with a value. Every part goes in with its length.
+    fn bytes(&self) -> Vec<u8> {
+        let (what, tenant, name) = match self {
+            Self::Credential { tenant, name } => ("credential", tenant.as_str(), *name),
+            Self::Keychain { tenant, key } => ("keychain", tenant.as_str(), *key),
+            Self::Setting(name) => ("setting", "", *name),
+        };
+        let mut bytes = format!("noetl-sealed|v={BOUND}").into_bytes();
+        for part in [what, tenant, name] {
+            bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(part.as_bytes());
+        }
+        bytes
+    }
 }
 
 /// Which key wraps the key of a record.
@@ -92,7 +158,7 @@ impl EncryptionKey {
     }
 
     fn new(key: Zeroizing<[u8; KEY_BYTES]>) -> Self {
-        Self { key, version: KEY_VERSION.into(), previous: None }
+        Self { key, version: KEY_VERSION.into(), previous: None, binding: Arc::default() }
     }
 
     /// The same key under another name.
@@ -122,31 +188,76 @@ impl EncryptionKey {
         Zeroizing::new(BASE64_STANDARD.encode(self.key.as_slice()))
     }
 
-    /// Encrypts a value.
-    pub fn seal(&self, value: &Value) -> Result<Sealed, SealError> {
+    /// Returns which envelope versions are written and read.
+    pub(crate) fn binding(&self) -> Binding {
+        match self.binding.load(Ordering::Acquire) {
+            0 => Binding::Unbound,
+            1 => Binding::Writing,
+            _ => Binding::Bound,
+        }
+    }
+
+    /// Moves on to other envelope versions, for every clone of this key. There is no way back.
+    pub(crate) fn bind(&self, binding: Binding) {
+        self.binding.fetch_max(binding as u8, Ordering::AcqRel);
+    }
+
+    /// Encrypts a value for its location.
+    pub(crate) fn seal_at(&self, at: &SealedAt<'_>, value: &Value) -> Result<Sealed, SealError> {
+        let version = if self.binding() == Binding::Unbound { UNBOUND } else { BOUND };
+        self.seal_as(version, at, value)
+    }
+
+    fn seal_as(&self, version: u32, at: &SealedAt<'_>, value: &Value) -> Result<Sealed, SealError> {
         let plain = Zeroizing::new(serde_json::to_vec(value).map_err(|_| SealError::Encrypt)?);
         let mut record = Zeroizing::new([0; KEY_BYTES]);
         OsRng.fill_bytes(&mut *record);
         let envelope = Envelope {
-            v: VERSION,
+            v: version,
             alg: ALGORITHM.to_owned(),
-            ct: encrypt(&record, &plain)?,
+            ct: encrypt(&record, &plain, &authenticated(version, at))?,
             dek: Wrapped {
                 p: PROVIDER.to_owned(),
                 kid: KEY_ID.to_owned(),
                 kv: self.version.to_string(),
-                ct: encrypt(&self.key, &*record)?,
+                ct: encrypt(&self.key, &*record, &[])?,
             },
         };
         serde_json::to_string(&envelope).map(Sealed::new).map_err(|_| SealError::Encrypt)
     }
 
-    /// Decrypts a value.
-    pub fn open(&self, sealed: &Sealed) -> Result<Value, SealError> {
+    /// Decrypts the value of a location.
+    pub(crate) fn open_at(&self, at: &SealedAt<'_>, sealed: &Sealed) -> Result<Value, SealError> {
         let envelope = Envelope::read(sealed)?;
-        let (record, _) = self.unwrap(&envelope)?;
-        let plain = decrypt(&record, &envelope.ct)?;
+        if envelope.v == UNBOUND && self.binding() == Binding::Bound {
+            return Err(SealError::Unbound);
+        }
+        self.open_envelope(at, &envelope)
+    }
+
+    fn open_envelope(&self, at: &SealedAt<'_>, envelope: &Envelope) -> Result<Value, SealError> {
+        let (record, _) = self.unwrap(envelope)?;
+        let plain = decrypt(&record, &envelope.ct, &authenticated(envelope.v, at));
+        let plain = plain.map_err(|error| match error {
+            // Its own key is good, so what differs is the location.
+            SealError::Key if envelope.v == BOUND => SealError::Moved,
+            other => other,
+        })?;
         serde_json::from_slice(&plain).map_err(|_| SealError::Shape)
+    }
+
+    /// Returns a value bound to its location, or `None` if it is already.
+    pub(crate) fn bound(
+        &self,
+        at: &SealedAt<'_>,
+        sealed: &Sealed,
+    ) -> Result<Option<Sealed>, SealError> {
+        let envelope = Envelope::read(sealed)?;
+        let value = self.open_envelope(at, &envelope)?;
+        match envelope.v {
+            UNBOUND => self.seal_as(BOUND, at, &value).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Which of the two keys a text needs.
@@ -163,7 +274,7 @@ impl EncryptionKey {
             return Ok(None);
         }
         envelope.dek.kv = self.version.to_string();
-        envelope.dek.ct = encrypt(&self.key, &*record)?;
+        envelope.dek.ct = encrypt(&self.key, &*record, &[])?;
         let text = serde_json::to_string(&envelope).map_err(|_| SealError::Encrypt)?;
         Ok(Some(Sealed::new(text)))
     }
@@ -175,7 +286,7 @@ impl EncryptionKey {
             [(Some(&self.key), WrappedBy::Current), (self.previous.as_ref(), WrappedBy::Previous)];
         for (key, by) in tried {
             let Some(key) = key else { continue };
-            match decrypt(key, &envelope.dek.ct) {
+            match decrypt(key, &envelope.dek.ct, &[]) {
                 Err(SealError::Key) => {}
                 Err(error) => return Err(error),
                 Ok(unwrapped) => {
@@ -193,6 +304,11 @@ pub(crate) fn key_version(sealed: &Sealed) -> Option<String> {
     serde_json::from_str::<Envelope>(sealed.as_str()).ok().map(|envelope| envelope.dek.kv)
 }
 
+/// Returns `true` if a text is bound to its location.
+pub(crate) fn is_bound(sealed: &Sealed) -> bool {
+    Envelope::read(sealed).is_ok_and(|envelope| envelope.v == BOUND)
+}
+
 /// Why a value was not encrypted, or not decrypted. None of it says anything of the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
@@ -208,6 +324,15 @@ pub enum SealError {
     /// Its key was wrapped by another one, or something was changed.
     #[error("it was encrypted under another key")]
     Key,
+    /// It was sealed for another location.
+    #[error("it was sealed for another tenant or name: its row was swapped or renamed")]
+    Moved,
+    /// It is in the envelope that is bound to nothing, which is refused here.
+    #[error(
+        "it is in envelope version 1, which is refused since values are bound to tenant and name; \
+         store it again"
+    )]
+    Unbound,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -221,7 +346,7 @@ struct Envelope {
 impl Envelope {
     fn read(sealed: &Sealed) -> Result<Self, SealError> {
         let envelope: Self = serde_json::from_str(sealed.as_str()).map_err(|_| SealError::Shape)?;
-        if envelope.v != VERSION || envelope.alg != ALGORITHM {
+        if !matches!(envelope.v, UNBOUND | BOUND) || envelope.alg != ALGORITHM {
             return Err(SealError::Shape);
         }
         if envelope.dek.p != PROVIDER {
@@ -239,19 +364,26 @@ struct Wrapped {
     ct: String,
 }
 
-/// Base64 of the nonce, the encrypted bytes and their tag.
-fn encrypt(key: &[u8; KEY_BYTES], plain: &[u8]) -> Result<String, SealError> {
+/// Returns the bytes that an envelope of a version authenticates besides what it holds.
+fn authenticated(version: u32, at: &SealedAt<'_>) -> Vec<u8> {
+    if version == UNBOUND { Vec::new() } else { at.bytes() }
+}
+
+/// Returns base64 of the nonce, the encrypted bytes and their tag.
+fn encrypt(key: &[u8; KEY_BYTES], plain: &[u8], aad: &[u8]) -> Result<String, SealError> {
     let nonce = Aes256Gcm::generate_nonce(&mut OsRng);
     let cipher = Aes256Gcm::new(Key::<Aes256Gcm>::from_slice(key));
-    let encrypted = cipher.encrypt(&nonce, plain).map_err(|_| SealError::Encrypt)?;
+    let payload = Payload { msg: plain, aad };
+    let encrypted = cipher.encrypt(&nonce, payload).map_err(|_| SealError::Encrypt)?;
     Ok(BASE64_STANDARD.encode([nonce.as_slice(), &encrypted].concat()))
 }
 
-fn decrypt(key: &[u8; KEY_BYTES], text: &str) -> Result<Zeroizing<Vec<u8>>, SealError> {
+fn decrypt(key: &[u8; KEY_BYTES], text: &str, aad: &[u8]) -> Result<Zeroizing<Vec<u8>>, SealError> {
     let bytes = BASE64_STANDARD.decode(text).map_err(|_| SealError::Shape)?;
     let (nonce, encrypted) = bytes.split_at_checked(NONCE_BYTES).ok_or(SealError::Shape)?;
     let cipher = Aes256Gcm::new(Key::<Aes256Gcm>::from_slice(key));
-    let plain = cipher.decrypt(Nonce::from_slice(nonce), encrypted).map_err(|_| SealError::Key)?;
+    let payload = Payload { msg: encrypted, aad };
+    let plain = cipher.decrypt(Nonce::from_slice(nonce), payload).map_err(|_| SealError::Key)?;
     Ok(Zeroizing::new(plain))
 }
 
@@ -265,30 +397,32 @@ mod tests {
     const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
     const STORED: &str = r#"{"v":1,"alg":"AES-256-GCM","ct":"AAECAwQFBgcICQoL5IlMI9Yor8unMe379ejtxss7H+BCcaQH/SfdOGHAY47fQqn2FwhluEFnI3JznWQ1acCnkbQN0NSxaBE19xNtBQ==","dek":{"p":"local","kid":"env:NOETL_ENCRYPTION_KEY","kv":"v1","ct":"FBUWFxgZGhscHR4fXrvUfHYGkTvqymReRTVjU4VyUX5s5QZtle2HL6umMaw5uh8chTlxbDDL1Zwdh21h"}}"#;
 
+    const AT: SealedAt<'static> = SealedAt::Setting("here");
+
     fn key() -> EncryptionKey {
         EncryptionKey::from_base64(KEY).expect("a key")
     }
 
     #[test]
     fn what_others_have_stored_is_read() {
-        let found = key().open(&Sealed::new(STORED));
+        let found = key().open_at(&AT, &Sealed::new(STORED));
         assert_eq!(found, Ok(json!({"token": "s3cret", "port": 5432, "note": "größer"})));
     }
 
     #[test]
     fn what_is_sealed_is_opened_and_never_looks_the_same() {
         for value in [json!(null), json!("bare"), json!({"a": [1, {"b": "c"}]}), json!({})] {
-            let (one, other) = (key().seal(&value), key().seal(&value));
+            let (one, other) = (key().seal_at(&AT, &value), key().seal_at(&AT, &value));
             let (one, other) = (one.expect("sealed"), other.expect("sealed"));
             assert_ne!(one, other);
-            assert_eq!(key().open(&one), Ok(value.clone()));
-            assert_eq!(key().open(&other), Ok(value));
+            assert_eq!(key().open_at(&AT, &one), Ok(value.clone()));
+            assert_eq!(key().open_at(&AT, &other), Ok(value));
         }
     }
 
     #[test]
     fn the_stored_form_is_the_published_one() {
-        let sealed = key().seal(&json!("a")).expect("sealed");
+        let sealed = key().seal_at(&AT, &json!("a")).expect("sealed");
         let stored: Value = serde_json::from_str(sealed.as_str()).expect("JSON");
         let head = r#"{"v":1,"alg":"AES-256-GCM","ct":""#;
         assert!(sealed.as_str().starts_with(head), "{}", sealed.as_str());
@@ -303,16 +437,19 @@ mod tests {
     #[test]
     fn another_key_a_change_or_another_shape_opens_nothing() {
         let other = EncryptionKey::generate();
-        assert_eq!(other.open(&Sealed::new(STORED)), Err(SealError::Key));
+        assert_eq!(other.open_at(&AT, &Sealed::new(STORED)), Err(SealError::Key));
         let changed = STORED.replace("5IlMI9Y", "5IlMI9Z");
-        assert_eq!(key().open(&Sealed::new(changed)), Err(SealError::Key));
+        assert_eq!(key().open_at(&AT, &Sealed::new(changed)), Err(SealError::Key));
         let kms = STORED.replace("\"local\"", "\"gcp-kms\"");
-        assert_eq!(key().open(&Sealed::new(kms)), Err(SealError::Provider("gcp-kms".into())));
-        for text in ["", "{}", "plain text", &STORED.replace("\"v\":1", "\"v\":2")] {
-            assert_eq!(key().open(&Sealed::new(text)), Err(SealError::Shape), "{text}");
+        assert_eq!(
+            key().open_at(&AT, &Sealed::new(kms)),
+            Err(SealError::Provider("gcp-kms".into()))
+        );
+        for text in ["", "{}", "plain text", &STORED.replace("\"v\":1", "\"v\":3")] {
+            assert_eq!(key().open_at(&AT, &Sealed::new(text)), Err(SealError::Shape), "{text}");
         }
         let short = STORED.replace("AAECAwQFBgcICQoL5IlMI9Yor8un", "AAEC");
-        assert!(key().open(&Sealed::new(short)).is_err());
+        assert!(key().open_at(&AT, &Sealed::new(short)).is_err());
     }
 
     #[test]
@@ -320,14 +457,14 @@ mod tests {
         let (old, value) = (key(), json!({"a": "secret"}));
         let new = EncryptionKey::generate().with_version("v2");
         let both = new.clone().with_previous(&old);
-        let sealed = old.seal(&value).expect("sealed");
-        assert_eq!(new.open(&sealed), Err(SealError::Key));
-        assert_eq!(both.open(&sealed), Ok(value.clone()));
+        let sealed = old.seal_at(&AT, &value).expect("sealed");
+        assert_eq!(new.open_at(&AT, &sealed), Err(SealError::Key));
+        assert_eq!(both.open_at(&AT, &sealed), Ok(value.clone()));
         assert_eq!(both.wrapped_by(&sealed), Ok(WrappedBy::Previous));
         let again = both.rewrap(&sealed).expect("wrapped").expect("another text");
         assert_eq!(key_version(&again).as_deref(), Some("v2"));
-        assert_eq!(new.open(&again), Ok(value), "without the key before");
-        assert_eq!(old.open(&again), Err(SealError::Key));
+        assert_eq!(new.open_at(&AT, &again), Ok(value), "without the key before");
+        assert_eq!(old.open_at(&AT, &again), Err(SealError::Key));
         assert_eq!(both.rewrap(&again), Ok(None), "a repeat has nothing to do");
         let stored =
             |text: &Sealed| -> Value { serde_json::from_str(text.as_str()).expect("JSON") };
@@ -352,5 +489,42 @@ mod tests {
         let padded = EncryptionKey::from_base64(&format!(" {KEY}\n")).expect("a key");
         assert_eq!(&**padded.to_base64(), KEY);
         assert_eq!(format!("{padded:?}"), "EncryptionKey(…)");
+    }
+
+    #[test]
+    fn a_bound_value_opens_where_it_was_sealed_and_nowhere_else() {
+        let (mine, other) = (Tenant::default(), Tenant::new("other"));
+        let at = SealedAt::Credential { tenant: &mine, name: "db" };
+        let key = key();
+        key.bind(Binding::Writing);
+        let sealed = key.seal_at(&at, &json!("secret")).expect("sealed");
+        assert!(sealed.as_str().starts_with(r#"{"v":2,"#), "{}", sealed.as_str());
+        assert_eq!(key.open_at(&at, &sealed), Ok(json!("secret")));
+        for wrong in [
+            SealedAt::Credential { tenant: &other, name: "db" },
+            SealedAt::Credential { tenant: &mine, name: "d" },
+            SealedAt::Keychain { tenant: &mine, key: "db" },
+            SealedAt::Setting("db"),
+        ] {
+            assert_eq!(key.open_at(&wrong, &sealed), Err(SealError::Moved), "{wrong:?}");
+        }
+        let new = EncryptionKey::generate().with_version("v2");
+        let rewrapped = new.clone().with_previous(&key).rewrap(&sealed).expect("wrapped");
+        let rewrapped = rewrapped.expect("another text");
+        assert_eq!(new.open_at(&at, &rewrapped), Ok(json!("secret")), "rotation keeps the binding");
+    }
+
+    #[test]
+    fn the_old_envelope_is_read_until_it_is_refused() {
+        let key = key();
+        assert!(key.open_at(&AT, &Sealed::new(STORED)).is_ok());
+        let bound = key.bound(&AT, &Sealed::new(STORED)).expect("it opens").expect("another text");
+        assert_eq!(key.bound(&AT, &bound), Ok(None), "a repeat has nothing to do");
+        let shared = key.clone();
+        key.bind(Binding::Bound);
+        key.bind(Binding::Writing);
+        assert_eq!(shared.binding(), Binding::Bound, "there is no way back");
+        assert_eq!(shared.open_at(&AT, &Sealed::new(STORED)), Err(SealError::Unbound));
+        assert!(shared.open_at(&AT, &bound).is_ok());
     }
 }

@@ -40,6 +40,7 @@ use crate::once::Starts;
 use crate::options::Options;
 use crate::outbox::Outgoing;
 use crate::overview::Overview;
+use crate::placeholders::Placeholders;
 use crate::projections::Projections;
 use crate::quotas::Quotas;
 use crate::recovery;
@@ -179,6 +180,7 @@ impl Control {
         let metrics = Arc::new(Metrics::new());
         let subscriptions = Subscriptions::new(store.clone(), clock.clone(), ids.clone());
         let redaction = Redaction::default();
+        let placeholders = Placeholders::new(store.clone(), options.encryption_key.clone());
         let uses = SecretUses::new(store.clone(), ids.clone(), options.audit_required);
         let keys = Keys::new(store.clone(), options.encryption_key.clone());
         let credentials = Credentials::new(
@@ -187,7 +189,9 @@ impl Control {
             options.encryption_key,
             redaction.clone(),
             uses.clone(),
+            placeholders.clone(),
         );
+        credentials.learn().await.map_err(OpenError::Store)?;
         let keychain =
             Keychains::new(store.clone(), clock.clone(), credentials.clone(), playbooks.clone());
         let variables = Variables::new(store.clone(), redaction.clone());
@@ -214,6 +218,7 @@ impl Control {
             results: results.clone(),
             watch: watch.clone(),
             redaction: redaction.clone(),
+            placeholders: placeholders.clone(),
             clock: clock.clone(),
             traces: options.traces.clone(),
             quotas: quotas.clone(),
@@ -312,6 +317,7 @@ impl Control {
             results: results.clone(),
             subscriptions: subscriptions.clone(),
             redaction,
+            placeholders,
             workers: workers.clone(),
             stored: stored_results.clone(),
             known,

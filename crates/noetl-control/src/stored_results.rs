@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use noetl_engine::replay::canonical;
+use noetl_model::placeholder::defuse;
 use noetl_model::{DEPTH_MAX, ExecutionId, ResultId, Tenant, Value, is_deeper_than};
 use noetl_playbook::template::blob_of_ref;
 use noetl_store::{Digest, NewResult, ResultSummary, Store, StoreError};
 
 use crate::ids::Ids;
 use crate::objects::{is_stored_for, owner};
-use crate::redaction::{Redaction, unmark};
+use crate::redaction::Redaction;
 use crate::results::Results;
 use crate::variables::{KeepError, check_name};
 
@@ -86,7 +87,7 @@ impl StoredResults {
             return Err(KeepError::NoExecution(execution));
         }
         let mut data = request.data;
-        unmark(&mut data);
+        defuse(&mut data);
         self.redaction.value(tenant, &mut data);
         self.ids.leased().map_err(KeepError::Store)?;
         let id = self.ids.result();

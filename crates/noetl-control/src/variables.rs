@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use noetl_model::placeholder::defuse;
 use noetl_model::{DEPTH_MAX, ExecutionId, Tenant, is_deeper_than};
 use noetl_store::{NewVariable, Store, StoreError, Variable};
 
-use crate::redaction::{Redaction, unmark};
+use crate::redaction::Redaction;
 
 /// Why nothing was kept beside an execution.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +61,7 @@ impl Variables {
             if is_deeper_than(&variable.value, DEPTH_MAX) {
                 return Err(KeepError::TooDeep(variable.name.clone()));
             }
-            unmark(&mut variable.value);
+            defuse(&mut variable.value);
             self.redaction.value(tenant, &mut variable.value);
         }
         let known = self.store.execution(tenant, execution).await.map_err(KeepError::Store)?;

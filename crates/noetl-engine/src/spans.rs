@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use noetl_model::event::Issued;
+use noetl_model::placeholder::without_tags;
 use noetl_model::trace::{Attribute, Span, SpanId, SpanKind, Trace};
 use noetl_model::{CommandId, CommandState, Event, Fact, Seq, Snowflakes, Timestamp};
 
@@ -85,7 +86,7 @@ pub fn spans_of(state: &Execution, endings: &[Ending], events: &[Event]) -> Vec<
         let known = known.cloned().or_else(|| issued_in(events, command));
         let mut span = of_command(&context.trace, event, command, step, known.as_ref());
         span.parent = Some(SpanId::of_execution(event.execution));
-        span.error = error;
+        span.error = error.map(shown);
         spans.push(span);
     }
     spans
@@ -179,11 +180,16 @@ fn of_execution(state: &Execution, end: &Event) -> Option<Span> {
         from: state.started_at.min(end.at),
         to: end.at,
         attributes,
-        error,
+        error: error.map(shown),
     })
 }
 
 /// Ids are text: not every reader of spans can hold them as numbers.
 fn text(id: impl ToString) -> Attribute {
     Attribute::Text(Arc::from(id.to_string()))
+}
+
+/// Returns a text as readers see it.
+fn shown(text: String) -> String {
+    without_tags(&text).into_owned()
 }

@@ -14,6 +14,7 @@ mod id;
 mod issued;
 mod lifecycle;
 pub mod parked;
+pub mod placeholder;
 pub mod repeat;
 pub mod row;
 pub mod scope;

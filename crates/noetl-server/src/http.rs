@@ -13,6 +13,7 @@ pub(crate) mod internal;
 pub(crate) mod limits;
 pub(crate) mod pace;
 pub(crate) mod panics;
+pub(crate) mod placeholders;
 pub(crate) mod rate;
 pub(crate) mod roles;
 pub(crate) mod streams;

@@ -18,7 +18,7 @@ use utoipa::openapi::OpenApi;
 use self::described::{Routes, routes};
 use crate::app::{App, Options};
 use crate::http::document::{self, Document};
-use crate::http::{access, authorize, counted, headers, limits, panics, traced};
+use crate::http::{access, authorize, counted, headers, limits, panics, placeholders, traced};
 use crate::routes::executions::steer;
 use crate::routes::{
     approvals, callback, catalog, cleanup, commands, credentials, dashboard, database, ends,
@@ -55,6 +55,7 @@ pub fn router(app: App) -> Router {
         .fallback(ui::elsewhere)
         .layer(DefaultBodyLimit::max(app.options.body_limit))
         .layer(from_fn_with_state(app.clone(), counted::count))
+        .layer(from_fn(placeholders::shown))
         .layer(from_fn(panics::caught))
         .layer(from_fn(headers::add))
         .layer(from_fn_with_state(app.clone(), access::guard))

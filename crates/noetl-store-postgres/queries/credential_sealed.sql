@@ -1,4 +1,4 @@
 -- What is encrypted of credentials of all tenants after an id, in id order.
-select id, data_encrypted from noetl.credential
+select id, tenant_id, name, type, data_encrypted from noetl.credential
 where $1::bigint is null or id > $1
 order by id limit $2

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use noetl_model::{CredentialId, Tenant};
 use noetl_store::{Sealed, SealedPlace, SealedRow, SealedRows, StoreError};
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use crate::SqliteStore;
 use crate::item::rows;
@@ -20,14 +20,18 @@ impl SealedRows for SqliteStore {
             let mut found = match &after {
                 None => credentials(connection, None, limit)?,
                 Some(SealedPlace::Credential(id)) => credentials(connection, Some(*id), limit)?,
-                Some(SealedPlace::Keychain(..)) => Vec::new(),
+                Some(SealedPlace::Keychain(..) | SealedPlace::Setting(_)) => Vec::new(),
             };
-            let after = match &after {
-                Some(SealedPlace::Keychain(tenant, key)) => Some((tenant, key.as_str())),
-                _ => None,
+            let (entry, setting) = match &after {
+                Some(SealedPlace::Keychain(tenant, key)) => (Some((tenant, key.as_str())), None),
+                Some(SealedPlace::Setting(name)) => (None, Some(name.as_str())),
+                Some(SealedPlace::Credential(_)) | None => (None, None),
             };
+            if found.len() < limit && setting.is_none() {
+                found.extend(keychain(connection, entry, limit - found.len())?);
+            }
             if found.len() < limit {
-                found.extend(keychain(connection, after, limit - found.len())?);
+                found.extend(settings(connection, setting, limit - found.len())?);
             }
             Ok(found)
         })
@@ -54,11 +58,59 @@ impl SealedRows for SqliteStore {
                                where tenant_id = ?1 and cache_key = ?2 and data_encrypted = ?3";
                     connection.prepare_cached(sql)?.execute((tenant.as_str(), key, was, now))?
                 }
+                SealedPlace::Setting(name) => {
+                    let sql = "update sealed_setting set data_encrypted = ?3 \
+                               where name = ?1 and data_encrypted = ?2";
+                    connection.prepare_cached(sql)?.execute((name, was, now))?
+                }
             };
             Ok(changed > 0)
         })
         .await
     }
+
+    async fn sealed_setting(&self, name: &str) -> Result<Option<Sealed>, StoreError> {
+        let name = name.to_owned();
+        self.read("read a setting", move |connection| {
+            let sql = "select data_encrypted from sealed_setting where name = ?1";
+            let found = connection.prepare_cached(sql)?.query_row((name,), |row| row.get(0));
+            Ok(found.optional()?.map(|text: String| Sealed::new(text)))
+        })
+        .await
+    }
+
+    async fn put_sealed_setting(&self, name: &str, new: &Sealed) -> Result<Sealed, StoreError> {
+        let (name, new) = (name.to_owned(), new.clone());
+        self.write("keep a setting", move |connection, now| {
+            let sql = include_str!("../queries/sealed_setting_put.sql");
+            let values = (name, new.as_str(), now.as_micros());
+            connection
+                .prepare_cached(sql)?
+                .query_row(values, |row| row.get(0))
+                .map(|text: String| Sealed::new(text))
+        })
+        .await
+    }
+}
+
+fn settings(
+    connection: &Connection,
+    after: Option<&str>,
+    limit: usize,
+) -> rusqlite::Result<Vec<SealedRow>> {
+    let sql = include_str!("../queries/sealed_setting_list.sql");
+    let row = |row: &Row<'_>| {
+        let name: String = row.get(0)?;
+        Ok(SealedRow {
+            place: SealedPlace::Setting(name.clone()),
+            tenant: Tenant::default(),
+            name,
+            kind: String::new(),
+            sealed: Sealed::new(row.get::<_, String>(1)?),
+        })
+    };
+    let mut list = connection.prepare_cached(sql)?;
+    list.query_map((after, rows(limit)), row)?.collect()
 }
 
 fn credentials(
@@ -70,7 +122,10 @@ fn credentials(
     let row = |row: &Row<'_>| {
         Ok(SealedRow {
             place: SealedPlace::Credential(CredentialId::new(row.get(0)?)),
-            sealed: Sealed::new(row.get::<_, String>(1)?),
+            tenant: Tenant::new(row.get::<_, String>(1)?),
+            name: row.get(2)?,
+            kind: row.get(3)?,
+            sealed: Sealed::new(row.get::<_, String>(4)?),
         })
     };
     let mut list = connection.prepare_cached(sql)?;
@@ -87,8 +142,11 @@ fn keychain(
     let row = |row: &Row<'_>| {
         let tenant = Tenant::new(row.get::<_, String>(0)?);
         Ok(SealedRow {
-            place: SealedPlace::Keychain(tenant, row.get(1)?),
-            sealed: Sealed::new(row.get::<_, String>(2)?),
+            place: SealedPlace::Keychain(tenant.clone(), row.get(1)?),
+            tenant,
+            name: row.get(2)?,
+            kind: row.get(3)?,
+            sealed: Sealed::new(row.get::<_, String>(4)?),
         })
     };
     let mut list = connection.prepare_cached(sql)?;

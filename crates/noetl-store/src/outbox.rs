@@ -7,9 +7,11 @@
 //!
 //! [`subject`], [`Envelope`] and [`cut`] are what every store writes; none decides it again.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use noetl_model::placeholder::without_tags;
 use noetl_model::row::EventRow;
 use noetl_model::{
     CatalogId, CommandId, EventId, ExecutionId, Map, Origin, Tenant, Timestamp, Value,
@@ -108,7 +110,8 @@ struct Body<'a> {
 }
 
 impl Envelope<'_> {
-    /// The payload: compact JSON text. The row's own JSON goes in as it is.
+    /// Returns the payload: compact JSON text. The row's own JSON goes in as it is, but for the tags
+    /// of placeholders, which only the event log holds.
     pub fn payload(&self) -> Result<String, serde_json::Error> {
         fn raw(text: &Option<String>) -> Result<Option<&RawValue>, serde_json::Error> {
             text.as_deref().map(serde_json::from_str).transpose()
@@ -139,14 +142,21 @@ impl Envelope<'_> {
             origin: row.origin.as_str(),
         };
         if row.origin != Origin::Imported {
-            return serde_json::to_string(&body);
+            return serde_json::to_string(&body).map(shown);
         }
         // What it came with wins over what follows from its place here.
         let mut whole = serde_json::to_value(&body)?;
         if let (Value::Object(whole), Some(more)) = (&mut whole, &row.more) {
             whole.extend(serde_json::from_str::<Map>(more)?);
         }
-        serde_json::to_string(&whole)
+        serde_json::to_string(&whole).map(shown)
+    }
+}
+
+fn shown(text: String) -> String {
+    match without_tags(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(shown) => shown,
     }
 }
 

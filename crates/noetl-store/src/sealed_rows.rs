@@ -5,21 +5,29 @@ use noetl_model::{CredentialId, Tenant};
 
 use crate::{Sealed, StoreError};
 
-/// Where an encrypted text is. The order is that of the walk: credentials by id, then keychain
-/// entries by tenant and cache key.
+/// Location of an encrypted text. The order is that of the walk: credentials by ID, then keychain
+/// entries by tenant and cache key, then settings by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SealedPlace {
     /// A credential.
     Credential(CredentialId),
     /// A keychain entry, by its cache key.
     Keychain(Tenant, String),
+    /// A secret of the installation, by its name.
+    Setting(String),
 }
 
-/// An encrypted text and where it is.
+/// An encrypted text with its location and owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedRow {
-    /// Where.
+    /// Location.
     pub place: SealedPlace,
+    /// Owner; the default tenant for settings.
+    pub tenant: Tenant,
+    /// Name of the credential, keychain entry, or setting.
+    pub name: String,
+    /// Credential type; empty for settings.
+    pub kind: String,
     /// The text.
     pub sealed: Sealed,
 }
@@ -43,4 +51,11 @@ pub trait SealedRows: Send + Sync {
         was: &Sealed,
         now: &Sealed,
     ) -> Result<bool, StoreError>;
+
+    /// Returns the setting of a name.
+    async fn sealed_setting(&self, name: &str) -> Result<Option<Sealed>, StoreError>;
+
+    /// Adds a setting unless there is one of its name. Returns the one that is there, so that all
+    /// processes agree on the first.
+    async fn put_sealed_setting(&self, name: &str, new: &Sealed) -> Result<Sealed, StoreError>;
 }

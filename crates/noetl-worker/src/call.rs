@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::FutureExt;
-use noetl_control::{unmark, unmark_failure};
+use noetl_model::placeholder::{defuse, defuse_failure};
 use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::pipeline::TaskCall;
 use noetl_tools::{Call, LogSink};
@@ -76,8 +76,8 @@ pub(crate) fn bare(command: &Command) -> Call {
     }
 }
 
-/// Calls a tool with what marks stand for. What looks like a mark in its answer is none: a far side
-/// could write one to be sent a secret in the next call.
+/// Calls a tool with the values that placeholders stand for. What looks like a placeholder in its
+/// result is defused: nothing from outside may pass for a redacted secret.
 async fn revealed(
     performer: &Performer,
     kind: &str,
@@ -87,8 +87,8 @@ async fn revealed(
     secrets.reveal(&mut call).await?;
     let mut outcome = guarded(performer, kind, call).await;
     match &mut outcome {
-        Ok(value) => unmark(value),
-        Err(failure) => unmark_failure(failure),
+        Ok(value) => defuse(value),
+        Err(failure) => defuse_failure(failure),
     }
     outcome
 }

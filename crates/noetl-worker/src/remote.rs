@@ -15,6 +15,7 @@ mod held;
 mod lease;
 mod lines;
 mod link;
+mod placeholders;
 mod reporter;
 mod services;
 

@@ -1,17 +1,19 @@
-//! The secrets of one command: which it used, and marks turned back for its tools.
+//! The secrets of one command: those it used, and placeholders resolved for its tools.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use noetl_control::reveal::{at, collect, replace};
-use noetl_control::{Mark, Secrets};
-use noetl_model::{ExecutionId, Failure, FailureKind, Map, Value};
+use noetl_control::reveal::{at, collect_map, replace_in};
+use noetl_control::{ResolvedPlaceholder, Secrets};
+use noetl_model::placeholder::remove_tags_in;
+use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::document::SetScope;
 use noetl_playbook::pipeline::Written;
 use noetl_tools::{Call, Credential, CredentialSource};
 
 use crate::perform::{Command, Performer};
+use crate::services::Services;
 use crate::tokens::Tokens;
 
 /// The secrets of a command. Cheap to clone; clones share what they know.
@@ -20,7 +22,8 @@ pub(crate) struct CommandSecrets {
     source: Option<Arc<dyn CredentialSource>>,
     used: Arc<Mutex<Secrets>>,
     tokens: Arc<Tokens>,
-    execution: ExecutionId,
+    services: Arc<dyn Services>,
+    command: Command,
 }
 
 impl CommandSecrets {
@@ -31,7 +34,8 @@ impl CommandSecrets {
             let noting: Arc<dyn CredentialSource> = Arc::new(Noting { source, used: used.clone() });
             noting
         });
-        Self { source, used, tokens: performer.tokens.clone(), execution: command.execution }
+        let (tokens, services) = (performer.tokens.clone(), performer.services.clone());
+        Self { source, used, tokens, services, command: command.clone() }
     }
 
     /// Where tools get credentials; what they get is noted.
@@ -41,7 +45,7 @@ impl CommandSecrets {
 
     /// Notes something the command used that is not to be kept in variables.
     pub(crate) fn note(&self, alias: &str, data: &Value) {
-        lock(&self.used).note(alias, data);
+        lock(&self.used).note(alias, None, data);
     }
 
     /// Why a value may not be written, if it may not: variables are part of the log.
@@ -53,66 +57,57 @@ impl CommandSecrets {
             SetScope::Iter => return None,
         };
         let used = lock(&self.used);
-        let mark = used.find(&written.value)?;
+        let secret = used.find(&written.value)?;
         let key = format!("{scope}.{}", written.path.join("."));
         let message = format!(
-            "{key} would hold the secret {mark}, and variables are recorded; name the secret \
+            "{key} would hold the secret {secret}, and variables are recorded; name the secret \
              where it is used instead, with 'auth' or 'keychain'"
         );
         Some(Failure::new(FailureKind::Config, message).with_detail("key", key))
     }
 
-    /// Turns the marks in a call's settings and arguments back into what they stand for. One whose
-    /// credential is gone stays.
+    /// Replaces the placeholders in a call's settings and arguments by the values they stand for in
+    /// this execution. All others stay text, without their tag.
     pub(crate) async fn reveal(&self, call: &mut Call) -> Result<(), Failure> {
-        let mut marks = Vec::new();
+        remove_tags_in(&mut call.context);
+        let mut texts = Vec::new();
         for map in [&call.config, &call.input] {
-            map.values().for_each(|value| collect(value, &mut marks));
+            collect_map(map, &mut texts);
         }
-        if marks.is_empty() {
+        if texts.is_empty() {
             return Ok(());
         }
         let mut known: HashMap<String, Value> = HashMap::new();
-        for mark in marks {
-            if !known.contains_key(&mark.name)
-                && let Some(value) = self.meaning(&mark).await?
+        for text in texts {
+            if !known.contains_key(&text)
+                && let Some(value) = self.meaning(&text).await?
             {
-                known.insert(mark.name, value);
+                known.insert(text, value);
             }
         }
         for map in [&mut call.config, &mut call.input] {
-            map.values_mut().for_each(|value| replace(value, &known));
+            replace_in(map, &known);
         }
         Ok(())
     }
-}
 
-impl CommandSecrets {
-    /// What a mark stands for; `None` when there is no such credential, no such field in it, or no
-    /// such token that this execution used and this process knows.
-    async fn meaning(&self, mark: &Mark) -> Result<Option<Value>, Failure> {
-        for (alias, field) in mark.readings() {
-            if let Some(token) = self.tokens.used(self.execution, alias)
-                && let Some(value) = at(&token, field).cloned()
-            {
-                self.note(
-                    alias,
-                    &Value::Object(Map::from_iter([(field.to_owned(), value.clone())])),
-                );
-                return Ok(Some(value));
+    /// Returns the value that a placeholder stands for. A token is known to the worker that asked
+    /// for it alone.
+    async fn meaning(&self, text: &str) -> Result<Option<Value>, Failure> {
+        let (alias, field, value) = match self.services.resolve(&self.command, text).await? {
+            ResolvedPlaceholder::Text => return Ok(None),
+            ResolvedPlaceholder::Value { alias, field, value } => (alias, field, Some(value)),
+            ResolvedPlaceholder::Named { alias, field } => {
+                let token = self.tokens.used(self.command.execution, &alias);
+                let value = token.and_then(|token| at(&token, &field).cloned());
+                (alias, field, value)
             }
-            let Some(source) = &self.source else { continue };
-            match source.get(alias).await {
-                Ok(credential) => {
-                    if let Some(value) = at(&credential.data, field) {
-                        return Ok(Some(value.clone()));
-                    }
-                }
-                Err(failure) if failure.kind == FailureKind::Auth => {}
-                Err(failure) => return Err(failure),
-            }
+        };
+        if let Some(value) = &value {
+            let data = Value::Object(Map::from_iter([(field, value.clone())]));
+            self.note(&alias, &data);
         }
-        Ok(None)
+        Ok(value)
     }
 }
 
@@ -131,7 +126,7 @@ impl CredentialSource for Noting {
     async fn get(&self, alias: &str) -> Result<Credential, Failure> {
         let credential = self.source.get(alias).await?;
         let data = Value::Object(credential.data.clone());
-        lock(&self.used).note(&credential.name, &data);
+        lock(&self.used).note(&credential.name, Some(&credential.kind), &data);
         Ok(credential)
     }
 }

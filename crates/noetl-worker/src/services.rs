@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use noetl_control::{CredentialError, LocalCommands, LogStream};
+use noetl_control::{CredentialError, LocalCommands, LogStream, ResolvedPlaceholder};
+use noetl_model::placeholder::without_tags;
 use noetl_model::{ExecutionId, Failure, FailureKind, Map, Value};
 use noetl_tools::{Artifacts, Credential, CredentialSource, LogSink, Stream};
 
@@ -22,6 +23,10 @@ pub trait Services: Send + Sync {
     fn logs(&self, _command: &Command) -> LogSink {
         LogSink::default()
     }
+
+    /// Returns the value that a placeholder stands for in the command's execution. Only the control
+    /// plane knows whether it stands for anything.
+    async fn resolve(&self, command: &Command, text: &str) -> Result<ResolvedPlaceholder, Failure>;
 
     /// Notes a secret that the command found by itself, so that it is replaced wherever it turns
     /// up in what is reported.
@@ -45,6 +50,10 @@ impl Services for NoServices {
 
     fn credentials(&self, _command: &Command) -> Option<Arc<dyn CredentialSource>> {
         None
+    }
+
+    async fn resolve(&self, _: &Command, _: &str) -> Result<ResolvedPlaceholder, Failure> {
+        Ok(ResolvedPlaceholder::Text)
     }
 
     async fn note_secret(&self, _: &Command, _: &str, _: &Value) -> Result<(), Failure> {
@@ -77,6 +86,11 @@ impl Services for LocalServices {
             };
             print(stream, text);
         })
+    }
+
+    async fn resolve(&self, command: &Command, text: &str) -> Result<ResolvedPlaceholder, Failure> {
+        let resolved = self.0.resolve(command.execution, text).await;
+        resolved.map_err(|error| not_to_be_had(&without_tags(text), &error))
     }
 
     async fn note_secret(

@@ -61,6 +61,7 @@ pub fn sealed_credential(
     Call::get(["api", "credentials", alias, "sealed"])
         .with("worker_id", Some(worker))
         .with("execution_id", Some(execution))
+        .with("placeholders", Some(true))
 }
 
 /// Hands in what a command printed.

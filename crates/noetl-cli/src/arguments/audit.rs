@@ -9,8 +9,8 @@ use super::{DbArguments, RemoteArguments};
 pub(crate) enum AuditCommand {
     /// List who asked for which secret, latest first.
     List(AuditArguments),
-    /// Check in the database that nothing of the audit was changed, removed or moved. Changes
-    /// nothing.
+    /// Check in the database that nothing of the audit was changed, removed or moved, and that every
+    /// encrypted value is where it was sealed. Changes nothing.
     Verify(VerifyAuditArguments),
 }
 

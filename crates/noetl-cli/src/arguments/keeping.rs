@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::RemoteArguments;
+use super::{DbArguments, RemoteArguments};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CredentialCommand {
@@ -16,6 +16,11 @@ pub(crate) enum CredentialCommand {
     Get(GetCredentialArguments),
     /// Remove a credential.
     Delete(CredentialArguments),
+    /// Bind every encrypted value of a database to its tenant and name.
+    ///
+    /// Run it when all servers on the database have this version: earlier ones can't read the values
+    /// afterwards. It needs the encryption key, may run beside servers, and may be repeated.
+    Reseal(DbArguments),
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use noetl_api::calls;
 use noetl_api::credentials::SecretAuditRow;
-use noetl_control::{AuditCheck, verify_audit};
+use noetl_control::{AuditCheck, verify_audit, verify_sealed};
 use noetl_model::{Clock as _, ExecutionId, Timestamp};
 use noetl_store::SystemClock;
 use serde_json::json;
 
+use super::credential::reseal;
 use super::shown::time;
 use crate::arguments::{AuditArguments, AuditCommand, Output, VerifyAuditArguments};
 use crate::database::Database;
@@ -64,9 +65,14 @@ fn verify(arguments: &VerifyAuditArguments) -> Result<ExitCode, Failure> {
         let database = Database::of_directory(db.database_url.as_deref(), &db.data)?;
         let name = database.name();
         let open = database.look_at().await?;
-        let check = verify_audit(&*open.store(), arguments.head, purged_before(arguments)).await;
+        let key = reseal::key(db)?;
+        let store = open.store();
+        let check = verify_audit(&*store, arguments.head, purged_before(arguments)).await;
+        let sealed = verify_sealed(&store, key.as_ref()).await;
+        drop(store);
         open.close().await;
-        let check = check.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+        let mut check = check.map_err(|error| Failure::from_error(Kind::Config, &error))?;
+        check.problems.extend(sealed.map_err(|error| Failure::from_error(Kind::Config, &error))?);
         report(&name, &check, db.output)?;
         Ok(if check.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })

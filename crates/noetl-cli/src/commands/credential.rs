@@ -1,5 +1,7 @@
 //! `noetl credential`: credentials at a server.
 
+pub(super) mod reseal;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -27,6 +29,7 @@ pub(crate) fn main(command: &CredentialCommand) -> Result<ExitCode, Failure> {
         }
         CredentialCommand::Get(arguments) => get(arguments),
         CredentialCommand::Delete(arguments) => delete(&arguments.name, &arguments.remote),
+        CredentialCommand::Reseal(arguments) => reseal::main(arguments),
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) async fn keep(
 ) -> Result<(), Failure> {
     for request in requests {
         let name = request.name.clone();
-        for warning in Credentials::warnings(&request.data) {
+        for warning in Credentials::warnings(&request.kind, &request.data) {
             output::note(&format!("credential '{name}': {warning}"));
         }
         let kept = control.credentials.put(tenant, request).await;

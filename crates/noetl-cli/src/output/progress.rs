@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use noetl_model::event::{LoopEvent, Parked};
+use noetl_model::placeholder::without_tags;
 use noetl_model::{Event, Fact, Outcome, Timestamp};
 
 use super::style::{self, Style, one_line};
@@ -160,7 +161,7 @@ impl Progress {
     fn print(&self, text: &str) {
         match &self.live {
             // Above the moving lines; a terminal that went away has nobody to tell.
-            Some(live) => drop(live.println(text)),
+            Some(live) => drop(live.println(without_tags(text))),
             None => super::note(text),
         }
     }

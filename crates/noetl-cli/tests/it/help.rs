@@ -371,8 +371,8 @@ fn the_help_of_groups_names_their_verbs() {
 
     Commands:
       list    List who asked for which secret, latest first
-      verify  Check in the database that nothing of the audit was changed, removed or moved. Changes
-              nothing
+      verify  Check in the database that nothing of the audit was changed, removed or moved, and that
+              every encrypted value is where it was sealed. Changes nothing
       help    Print this message or the help of the given subcommand(s)
 
     Options:
@@ -443,6 +443,7 @@ fn the_help_of_groups_names_their_verbs() {
       list    List credentials, without what is secret
       get     Print a credential
       delete  Remove a credential
+      reseal  Bind every encrypted value of a database to its tenant and name
       help    Print this message or the help of the given subcommand(s)
 
     Options:

@@ -111,7 +111,8 @@ impl Deliverer {
             returns: child.returns.clone(),
             depth: child.depth,
         };
-        let ready = self.executions.prepare(&row.tenant, request).await;
+        let between = (parent, child.execution);
+        let ready = self.executions.prepare_child(&row.tenant, between, request).await;
         let started = match ready {
             Ok(ready) => self.executions.start_as(&row.tenant, &ready.under(of), fixed).await,
             Err(error) => Err(error),

@@ -264,7 +264,8 @@ impl Executions {
         let trace = self.trace_of(tenant, trace, None).await.map_err(ForkError::Store)?;
         let fork = Fork { log: Arc::from(log), cut, workload, trace, version };
         let input = Input::Fork(Box::new(fork));
-        let started = self.begin(tenant, &playbook, &input).await.map_err(ForkError::Start)?;
+        let started = self.begin(tenant, &playbook, &input, Some(origin)).await;
+        let started = started.map_err(ForkError::Start)?;
         // It has begun, so that it must not be answered as a failure: that would be asked for again.
         let began = self.beginning(started.execution).await.unwrap_or_default();
         let from = began.and_then(|began| began.forked).unwrap_or(ForkedFrom {

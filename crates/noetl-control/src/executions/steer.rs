@@ -164,7 +164,8 @@ impl Executions {
         };
         let ready = self.find_and_compile(tenant, request).await.map_err(ForkError::Start)?;
         let input = Input::Start(Box::new(ready.start));
-        self.begin(tenant, &ready.playbook, &input).await.map_err(ForkError::Start)
+        let begun = self.begin(tenant, &ready.playbook, &input, Some(id)).await;
+        begun.map_err(ForkError::Start)
     }
 
     /// How an execution began; nothing of one that was imported.

@@ -1,109 +1,39 @@
-//! Which fields of a credential are secret.
+//! Which fields of a credential are secret: all that its type does not declare public.
 
 use noetl_model::{Map, Value};
 
-/// How long a value must be to be looked for, in bytes.
+use super::forms::parts;
+
+/// Length a value must have to be looked for, in bytes.
 pub const LENGTH_MIN: usize = 8;
 
-/// How deep fields are looked for; deeper ones count as one text.
+/// Depth to which fields are looked for; deeper ones count as one text.
 const DEPTH_MAX: usize = 8;
 
-/// Fields that say where and as whom, and are no secret. Everything else is one.
-const PLAIN: [&str; 90] = [
-    "account",
-    "account_id",
-    "address",
-    "api_version",
-    "app_name",
-    "application_name",
-    "audience",
-    "auth_uri",
-    "auth_url",
-    "authority",
-    "bucket",
-    "cache",
-    "channel",
-    "client_email",
-    "client_id",
-    "client_name",
-    "cluster",
-    "currency",
+/// Fields that say where and as whom, public in every type that is known here.
+const CONNECTION: [&str; 17] = [
     "database",
     "db",
     "db_host",
     "db_name",
-    "db_path",
     "db_port",
     "db_schema",
     "db_user",
     "dbname",
-    "description",
-    "domain",
-    "driver",
-    "email",
-    "env",
-    "environment",
-    "expires_at",
-    "expires_in",
-    "grant_type",
-    "header",
-    "header_name",
     "host",
     "hostname",
-    "in",
-    "issuer",
-    "key_id",
-    "kind",
-    "label",
-    "language",
-    "locale",
-    "location",
     "login",
-    "method",
-    "mode",
-    "name",
-    "namespace",
     "nats_host",
     "nats_port",
     "nats_user",
-    "notes",
-    "org",
-    "organization",
-    "owner",
-    "param",
-    "path",
     "port",
-    "project",
-    "project_id",
-    "protocol",
-    "query",
-    "region",
-    "role",
-    "schema",
-    "scope",
-    "scopes",
-    "ssl_mode",
-    "sslmode",
-    "sslrootcert",
-    "stage",
-    "state",
-    "status",
-    "subject",
-    "team",
-    "tenant",
-    "tenant_id",
-    "timezone",
-    "token_type",
-    "type",
     "user",
     "username",
-    "version",
-    "warehouse",
-    "workspace",
 ];
 
-/// Fields that hold an address, of which only what stands before the host is secret.
-const ADDRESSES: [&str; 15] = [
+/// Addresses in types that are known here: public unless they contain a password, which is secret,
+/// and then the address as well.
+const ADDRESSES: [&str; 14] = [
     "base_url",
     "connection",
     "connection_string",
@@ -112,7 +42,6 @@ const ADDRESSES: [&str; 15] = [
     "endpoint",
     "jdbc_url",
     "nats_url",
-    "redirect_uri",
     "server",
     "servers",
     "token_uri",
@@ -121,107 +50,134 @@ const ADDRESSES: [&str; 15] = [
     "url",
 ];
 
-/// The secret values of what an alias holds, each with its field; nested ones by dotted path.
-pub(super) fn secret_fields(data: &Value) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    match data {
-        Value::Object(map) => collect(map, "", 1, &mut found),
-        other => add("value", "value", other, 1, &mut found),
-    }
-    found
+/// Credential types and their public fields besides [`CONNECTION`].
+const TYPES: [(&str, &[&str]); 24] = [
+    ("api_key", &["header", "header_name", "in", "param"]),
+    ("basic", &[]),
+    ("bearer", &["header", "token_type"]),
+    ("duckdb", &["db_path", "path"]),
+    ("gcp", GOOGLE),
+    ("gcs", GOOGLE),
+    ("hmac", &["bucket", "region"]),
+    ("http", &[]),
+    ("kafka", &["client_id", "mechanism", "protocol"]),
+    ("mqtt", &["client_id"]),
+    ("mssql", SQL),
+    ("mysql", SQL),
+    ("nats", &[]),
+    ("oauth2", &["audience", "client_id", "grant_type", "scope", "scopes", "token_type"]),
+    ("oauth2_client_credentials", &["audience", "client_id", "grant_type", "scope", "token_type"]),
+    ("postgres", SQL),
+    ("postgresql", SQL),
+    ("pubsub", GOOGLE),
+    ("redis", &[]),
+    ("redis_streams", &[]),
+    ("s3", &["bucket", "region"]),
+    ("service_account", GOOGLE),
+    ("snowflake", &["account", "region", "role", "schema", "warehouse"]),
+    ("sqlite", &["db_path", "path"]),
+];
+
+const SQL: &[&str] =
+    &["application_name", "driver", "schema", "ssl_mode", "sslmode", "sslrootcert"];
+
+const GOOGLE: &[&str] = &[
+    "auth_uri",
+    "bucket",
+    "client_email",
+    "client_id",
+    "project",
+    "project_id",
+    "region",
+    "scope",
+    "scopes",
+    "token_uri",
+    "type",
+    "universe_domain",
+];
+
+/// A secret value and the field it is in; nested fields by dotted path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SecretField {
+    pub(super) field: String,
+    pub(super) value: String,
 }
 
-/// The secret fields whose values are too short to be looked for.
-pub fn short_fields(data: &Value) -> Vec<String> {
-    let fields = secret_fields(data).into_iter();
+/// Returns the secret values of a credential. Without a type, or with one that is not known here,
+/// every field is secret.
+pub(super) fn secret_fields(kind: Option<&str>, data: &Value) -> Vec<SecretField> {
+    let kind = kind.map(|kind| kind.trim().to_ascii_lowercase());
+    let public = TYPES.iter().find(|(name, _)| Some(*name) == kind.as_deref());
+    let mut search = Search { public: public.map(|(_, fields)| *fields), found: Vec::new() };
+    match data {
+        Value::Object(map) => search.collect(map, "", 1),
+        other => search.add("value", "value", other, 1),
+    }
+    search.found
+}
+
+/// Returns the secret fields whose values are too short to be looked for.
+pub fn short_fields(kind: Option<&str>, data: &Value) -> Vec<String> {
+    let fields = secret_fields(kind, data).into_iter();
     fields
-        .filter(|(_, value)| !value.is_empty() && value.len() < LENGTH_MIN)
-        .map(|(field, _)| field)
+        .filter(|field| !field.value.is_empty() && field.value.len() < LENGTH_MIN)
+        .map(|field| field.field)
         .collect()
 }
 
-fn collect(map: &Map, above: &str, depth: usize, found: &mut Vec<(String, String)>) {
-    for (name, value) in map {
-        let field = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
-        add(&field, name, value, depth, found);
-    }
+/// Returns the names of the secret fields that are looked for.
+pub(crate) fn secret_names(kind: Option<&str>, data: &Value) -> Vec<String> {
+    let fields = secret_fields(kind, data).into_iter();
+    fields.filter(|field| field.value.len() >= LENGTH_MIN).map(|field| field.field).collect()
 }
 
-fn add(field: &str, name: &str, value: &Value, depth: usize, found: &mut Vec<(String, String)>) {
-    let name = name.to_ascii_lowercase().replace('-', "_");
-    match value {
-        Value::Object(map) if depth < DEPTH_MAX => collect(map, field, depth + 1, found),
-        Value::Array(items) if depth < DEPTH_MAX => {
-            for (index, item) in items.iter().enumerate() {
-                add(&format!("{field}.{index}"), &name, item, depth + 1, found);
-            }
-        }
-        _ if PLAIN.contains(&name.as_str()) => {}
-        Value::Null | Value::Bool(_) => {}
-        Value::String(text) if ADDRESSES.contains(&name.as_str()) => {
-            for secret in secrets_of_address(text) {
-                found.push((field.to_owned(), secret));
-            }
-        }
-        Value::String(text) => found.push((field.to_owned(), text.clone())),
-        // A number that stands where a password does is one; a short one is most likely a count.
-        Value::Number(number) => {
-            let text = number.to_string();
-            if text.len() >= LENGTH_MIN {
-                found.push((field.to_owned(), text));
-            }
-        }
-        Value::Object(_) | Value::Array(_) => found.push((field.to_owned(), value.to_string())),
-    }
+struct Search {
+    /// Public fields of the type, if it is known.
+    public: Option<&'static [&'static str]>,
+    found: Vec<SecretField>,
 }
 
-/// What is secret in an address: the password before its host or among its words, and then the
-/// whole of it.
-fn secrets_of_address(text: &str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    if let Some((_, rest)) = text.split_once("://") {
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        let password = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
-        // A password may hold an unencoded slash; then the host is after the last `@` of all.
-        let password =
-            password.or_else(|| rest.rsplit_once('@').and_then(|(u, _)| u.split_once(':')));
-        found.extend(password.map(|(_, password)| password.to_owned()));
-    }
-    for word in text.split([' ', ';', '&', '?']) {
-        if let Some((name, value)) = word.split_once('=')
-            && matches!(name.trim().to_ascii_lowercase().as_str(), "password" | "pwd" | "token")
-        {
-            found.push(value.trim_matches(['\'', '"']).to_owned());
+impl Search {
+    fn collect(&mut self, map: &Map, above: &str, depth: usize) {
+        for (name, value) in map {
+            let field = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
+            self.add(&field, name, value, depth);
         }
     }
-    found.retain(|secret| !secret.is_empty());
-    let decoded: Vec<String> = found.iter().filter_map(|secret| percent_decoded(secret)).collect();
-    found.extend(decoded);
-    if !found.is_empty() {
-        found.push(text.to_owned());
-    }
-    found
-}
 
-/// A text without its percent signs, if it has any.
-fn percent_decoded(text: &str) -> Option<String> {
-    if !text.contains('%') {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let code = after.get(..2).and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) if *first == b'%' => {
-                bytes.push(byte);
-                rest = &after[2..];
+    fn add(&mut self, field: &str, name: &str, value: &Value, depth: usize) {
+        let name = name.to_ascii_lowercase().replace('-', "_");
+        match value {
+            Value::Object(map) if depth < DEPTH_MAX => self.collect(map, field, depth + 1),
+            Value::Array(items) if depth < DEPTH_MAX => {
+                for (index, item) in items.iter().enumerate() {
+                    self.add(&format!("{field}.{index}"), &name, item, depth + 1);
+                }
             }
-            _ => {
-                bytes.push(*first);
-                rest = after;
+            _ if self.is_public(&name) => {}
+            Value::Null | Value::Bool(_) => {}
+            Value::String(text) if self.is_plain_address(&name, text) => {}
+            Value::String(text) => self.push(field, text.clone()),
+            // A number in the place of a password is one; a short one is most likely a count.
+            Value::Number(number) => {
+                let text = number.to_string();
+                if text.len() >= LENGTH_MIN {
+                    self.push(field, text);
+                }
             }
+            Value::Object(_) | Value::Array(_) => self.push(field, value.to_string()),
         }
     }
-    String::from_utf8(bytes).ok()
+
+    fn is_public(&self, name: &str) -> bool {
+        self.public.is_some_and(|fields| CONNECTION.contains(&name) || fields.contains(&name))
+    }
+
+    fn is_plain_address(&self, name: &str, text: &str) -> bool {
+        self.public.is_some() && ADDRESSES.contains(&name) && parts(text).is_empty()
+    }
+
+    fn push(&mut self, field: &str, value: String) {
+        self.found.push(SecretField { field: field.to_owned(), value });
+    }
 }

@@ -7,14 +7,15 @@ use base64::prelude::{
     BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD,
 };
 
-/// Every form a value is looked for in: itself, as JSON writes it (also within JSON), URL-encoded,
-/// and in base64 wherever it begins in what was encoded.
+/// Returns every form a value is looked for in: itself, as JSON writes it (also within JSON), as HTML
+/// writes it, URL-encoded, and in base64 wherever it begins in what was encoded.
 pub(super) fn forms(value: &str) -> Vec<String> {
     let mut found = vec![value.to_owned()];
     let escaped = json_escaped(value);
     found.push(json_escaped(&escaped));
     found.push(escaped);
     found.push(ascii_escaped(value));
+    found.extend(html_escaped(value));
     for form in percent_encoded(value) {
         found.push(form.to_ascii_lowercase_codes());
         found.push(form.0);
@@ -25,20 +26,133 @@ pub(super) fn forms(value: &str) -> Vec<String> {
     found
 }
 
-/// The shortest line of a secret of several lines that is looked for alone.
-const LINE_MIN: usize = 24;
+/// Shortest line of a secret that is looked for anywhere in a text, in bytes.
+const LINE_MIN: usize = 8;
 
-/// Lines of a secret of several lines that are secret by themselves: what prints a key line by line
-/// is seen line by line. Those with blanks are prose or settings that others have too, and the
-/// frame of a key is everybody's.
-pub(super) fn telling_lines(value: &str) -> impl Iterator<Item = String> {
-    let lines = value.contains('\n').then(|| value.lines()).into_iter().flatten();
-    lines
-        .map(str::trim)
-        .filter(|line| {
-            line.len() >= LINE_MIN && !line.starts_with("--") && !line.contains(char::is_whitespace)
-        })
-        .map(str::to_owned)
+/// Shortest line of a secret that is looked for as a whole line, in bytes: a group of base64.
+const WHOLE_LINE_MIN: usize = 4;
+
+/// Lines of a secret of several lines, such as a key.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Lines {
+    /// Looked for anywhere in a text.
+    pub(super) anywhere: Vec<String>,
+    /// Looked for where they are a line from beginning to end: short ones, and those with blanks,
+    /// which are prose or settings that other texts contain too.
+    pub(super) whole: Vec<String>,
+}
+
+/// Returns the lines of a secret of several lines: a program that prints a key prints it line by
+/// line. The frame of a key is everybody's.
+pub(super) fn lines(value: &str) -> Lines {
+    let mut found = Lines::default();
+    if !value.contains('\n') {
+        return found;
+    }
+    for line in value.lines().map(str::trim).filter(|line| !line.starts_with("-----")) {
+        let is_text = line.contains(char::is_whitespace);
+        match line.len() {
+            LINE_MIN.. if !is_text => found.anywhere.push(line.to_owned()),
+            WHOLE_LINE_MIN.. => found.whole.push(line.to_owned()),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Names of parameters and settings whose values are secret.
+const SECRET_NAMES: [&str; 14] = [
+    "access_token",
+    "accountkey",
+    "api_key",
+    "apikey",
+    "client_secret",
+    "key",
+    "passwd",
+    "password",
+    "pwd",
+    "secret",
+    "sharedaccesskey",
+    "sig",
+    "signature",
+    "token",
+];
+
+/// Schemes of the header `Authorization`.
+const SCHEMES: [&str; 4] = ["basic ", "bearer ", "digest ", "token "];
+
+/// Returns the secrets within a secret: the password of an address, values among the settings of a
+/// connection string or the parameters of a query, and what follows the scheme of a header.
+pub(super) fn parts(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    if let Some((_, rest)) = text.split_once("://") {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let password = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
+        // A password may hold an unencoded slash; then the host is after the last `@` of all.
+        let password =
+            password.or_else(|| rest.rsplit_once('@').and_then(|(u, _)| u.split_once(':')));
+        found.extend(password.map(|(_, password)| password.to_owned()));
+    }
+    for word in text.split([' ', ';', '&', '?', '\n']) {
+        if let Some((name, value)) = word.split_once('=')
+            && SECRET_NAMES.contains(&name.trim().to_ascii_lowercase().as_str())
+        {
+            found.push(value.trim().trim_matches(['\'', '"']).to_owned());
+        }
+    }
+    let header = text.split_once(": ").map_or(text, |(_, value)| value);
+    for scheme in SCHEMES {
+        let head = header.get(..scheme.len());
+        if head.is_some_and(|head| head.eq_ignore_ascii_case(scheme)) {
+            let value = header[scheme.len()..].trim();
+            found.push(value.to_owned());
+            let decoded = BASE64_STANDARD.decode(value).ok();
+            let decoded = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
+            let password = decoded.as_deref().and_then(|pair| pair.split_once(':'));
+            found.extend(password.map(|(_, password)| password.to_owned()));
+        }
+    }
+    found.retain(|secret| !secret.is_empty());
+    let decoded: Vec<String> = found.iter().filter_map(|secret| percent_decoded(secret)).collect();
+    found.extend(decoded);
+    found
+}
+
+/// Returns a text with its percent codes decoded, if it has any.
+fn percent_decoded(text: &str) -> Option<String> {
+    if !text.contains('%') {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|code| std::str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(byte) if *first == b'%' => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Returns a text as HTML writes it, by those who encode quotes as names, as numbers, or not at all.
+fn html_escaped(value: &str) -> [String; 4] {
+    let encode = |quotes: [&str; 2]| {
+        let text = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        text.replace('"', quotes[0]).replace('\'', quotes[1])
+    };
+    [
+        encode(["\"", "'"]),
+        encode(["&quot;", "'"]),
+        encode(["&quot;", "&#39;"]),
+        encode(["&#34;", "&#x27;"]),
+    ]
 }
 
 /// As a JSON text holds it, without the quotes.
@@ -100,6 +214,9 @@ fn percent_encoded(value: &str) -> [Encoded; 3] {
     [encode("-._~", "%20"), encode("-._~!'()*", "%20"), encode("-._*", "+")]
 }
 
+/// Columns at which base64 is broken into lines: PEM and MIME.
+const WRAPPED: [usize; 2] = [64, 76];
+
 /// The base64 of the value alone, and what is certain of the base64 of anything that contains it:
 /// the characters at either end depend on what stands beside it.
 fn base64_forms(value: &str) -> Vec<String> {
@@ -109,6 +226,14 @@ fn base64_forms(value: &str) -> Vec<String> {
         BASE64_URL_SAFE.encode(value),
         BASE64_URL_SAFE_NO_PAD.encode(value),
     ];
+    // Programs break long base64 into lines.
+    for columns in WRAPPED {
+        let whole = BASE64_STANDARD.encode(value);
+        if whole.len() > columns {
+            let broken = whole.as_bytes().chunks(columns).map(String::from_utf8_lossy);
+            found.extend(broken.map(String::from).filter(|line| line.len() >= 2 * LINE_MIN));
+        }
+    }
     for before in 0..3_usize {
         let bytes = [&[0_u8; 2][..before], value.as_bytes()].concat();
         // Bits of what stands before reach into the character after theirs; what stands behind
@@ -126,13 +251,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_seen_line_by_line_and_what_everybody_writes_is_not() {
+    fn a_key_is_seen_line_by_line_and_its_frame_is_not() {
         let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj";
-        let key =
-            format!("-----BEGIN PRIVATE KEY-----\n  {line}\r\nshort\n-----END PRIVATE KEY-----\n");
-        assert_eq!(telling_lines(&key).collect::<Vec<_>>(), [line]);
+        let key = format!(
+            "-----BEGIN PRIVATE KEY-----\n  {line}\r\nAb3=\nx\n-----END PRIVATE KEY-----\n"
+        );
+        let found = lines(&key);
+        assert_eq!((found.anywhere, found.whole), (vec![line.to_owned()], vec!["Ab3=".to_owned()]));
         let settings = "apiVersion: v1\ncurrent-context: the-production-cluster\n";
-        assert_eq!(telling_lines(settings).count(), 0);
-        assert_eq!(telling_lines(line).count(), 0, "it is looked for whole already");
+        assert_eq!(lines(settings).anywhere, [""; 0]);
+        assert_eq!(lines(line), Lines::default(), "it is looked for whole already");
+    }
+
+    #[test]
+    fn the_secrets_within_a_secret_are_found() {
+        let cases = [
+            ("postgres://u:p%40ssword@h:5432/d", vec!["p%40ssword", "p@ssword"]),
+            ("https://h/x?a=1&sig=abcdefgh", vec!["abcdefgh"]),
+            ("Server=h;User=u;Password=\"geheimnis\";", vec!["geheimnis"]),
+            ("host=h password='longer'", vec!["longer"]),
+            ("Bearer abc.def", vec!["abc.def"]),
+            ("Authorization: Basic dTpnZWhlaW0=", vec!["dTpnZWhlaW0=", "geheim"]),
+            ("https://api.example.com/v1?page=2", vec![]),
+            ("just a text", vec![]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parts(text), expected, "{text}");
+        }
     }
 }

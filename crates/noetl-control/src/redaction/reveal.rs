@@ -1,40 +1,46 @@
-//! Marks turned back into what they stand for.
+//! Placeholders replaced by the values they stand for.
 
 use std::collections::HashMap;
 
+use noetl_model::placeholder::{
+    Placeholder, placeholders_in, remove_tags, remove_tags_in, without_tags,
+};
 use noetl_model::{Map, Value};
 
-use super::{Mark, marks_in};
-
-/// The marks in a value, in its keys too.
-pub fn collect(value: &Value, marks: &mut Vec<Mark>) {
+/// Collects the texts of placeholders with a tag in a value, its keys included.
+pub fn collect(value: &Value, texts: &mut Vec<String>) {
     match value {
-        Value::String(text) => marks.extend(marks_in(text)),
-        Value::Array(items) => items.iter().for_each(|item| collect(item, marks)),
-        Value::Object(map) => {
-            for (key, value) in map {
-                marks.extend(marks_in(key));
-                collect(value, marks);
-            }
-        }
+        Value::String(text) => collect_text(text, texts),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+        Value::Object(map) => collect_map(map, texts),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-/// Puts what is known of marks, by their names, in their places. A mark that is all of a text has its
-/// own type; one that is not known stays.
+/// Collects the texts of placeholders with a tag in a map.
+pub fn collect_map(map: &Map, texts: &mut Vec<String>) {
+    for (key, value) in map {
+        collect_text(key, texts);
+        collect(value, texts);
+    }
+}
+
+fn collect_text(text: &str, texts: &mut Vec<String>) {
+    let tagged = placeholders_in(text).into_iter().filter(|found| found.tag.is_some());
+    texts.extend(tagged.map(|found| text[found.range].to_owned()));
+}
+
+/// Replaces placeholders by the values known for their exact texts. A placeholder that is all of a
+/// text becomes a value of its own type. All others lose their tag: a tool has no use for it.
 pub fn replace(value: &mut Value, known: &HashMap<String, Value>) {
     match value {
         Value::String(text) => {
-            let marks = marks_in(text);
-            match marks.as_slice() {
-                [] => {}
-                [mark] if mark.range == (0..text.len()) => {
-                    if let Some(secret) = known.get(&mark.name) {
-                        *value = secret.clone();
-                    }
-                }
-                marks => *text = replaced(text, marks, known),
+            if let Some(secret) = known.get(text.as_str()) {
+                *value = secret.clone();
+            } else if let Some(replaced) = replaced(text, known) {
+                *text = replaced;
+            } else {
+                remove_tags(value);
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| replace(item, known)),
@@ -43,32 +49,38 @@ pub fn replace(value: &mut Value, known: &HashMap<String, Value>) {
     }
 }
 
-/// The same in a map, its keys included.
+/// Replaces placeholders in a map, its keys included.
 pub fn replace_in(map: &mut Map, known: &HashMap<String, Value>) {
     map.values_mut().for_each(|value| replace(value, known));
-    if map.keys().any(|key| !marks_in(key).is_empty()) {
+    if map.keys().any(|key| replaced(key, known).is_some()) {
         let entries = std::mem::take(map).into_iter();
-        *map =
-            entries.map(|(key, value)| (replaced(&key, &marks_in(&key), known), value)).collect();
+        *map = entries.map(|(key, value)| (replaced(&key, known).unwrap_or(key), value)).collect();
     }
+    remove_tags_in(map);
 }
 
-fn replaced(text: &str, marks: &[Mark], known: &HashMap<String, Value>) -> String {
+/// Returns a text with known placeholders replaced, or `None` if it has none.
+fn replaced(text: &str, known: &HashMap<String, Value>) -> Option<String> {
+    let is_known = |found: &Placeholder| known.contains_key(&text[found.range.clone()]);
+    let found: Vec<Placeholder> = placeholders_in(text).into_iter().filter(is_known).collect();
+    if found.is_empty() {
+        return None;
+    }
     let (mut made, mut from) = (String::with_capacity(text.len()), 0);
-    for mark in marks {
-        made.push_str(&text[from..mark.range.start]);
-        match known.get(&mark.name) {
+    for placeholder in found {
+        made.push_str(&without_tags(&text[from..placeholder.range.start]));
+        match known.get(&text[placeholder.range.clone()]) {
             Some(Value::String(secret)) => made.push_str(secret),
             Some(other) => made.push_str(&other.to_string()),
-            None => made.push_str(&text[mark.range.clone()]),
+            None => {}
         }
-        from = mark.range.end;
+        from = placeholder.range.end;
     }
-    made.push_str(&text[from..]);
-    made
+    made.push_str(&without_tags(&text[from..]));
+    Some(made)
 }
 
-/// The value at a dotted path; a key may hold dots itself.
+/// Returns the value at a dotted path; a key may contain dots itself.
 pub fn at<'v>(data: &'v Map, path: &str) -> Option<&'v Value> {
     if let Some(value) = data.get(path) {
         return Some(value);
@@ -84,29 +96,35 @@ pub fn at<'v>(data: &'v Map, path: &str) -> Option<&'v Value> {
 
 #[cfg(test)]
 mod tests {
+    use noetl_model::placeholder::{Tag, tagged};
     use serde_json::json;
 
     use super::*;
 
+    fn text(alias: &str, field: &str) -> String {
+        let tag = Tag { key: 1, mac: "0123456789abcdefghijkl".to_owned() };
+        tagged(alias, field, &tag).expect("a placeholder")
+    }
+
     #[test]
-    fn marks_become_what_they_stand_for() {
+    fn known_placeholders_become_values_and_others_lose_their_tag() {
+        let (port, password, gone) =
+            (text("pg", "port"), text("pg", "password"), text("gone", "x"));
         let mut value = json!({
-            "whole": "«secret:pg.port»", "part": "a «secret:pg.password» b",
-            "other": "«secret:gone.x»", "list": ["«secret:pg.password»"],
-            "«secret:pg.password»": 1,
+            "whole": port, "part": format!("a {password} b {gone}"), "other": gone,
+            "list": [password], password.clone(): 1, "untagged": "«secret:pg.password»",
         });
-        let mut marks = Vec::new();
-        collect(&value, &mut marks);
-        assert_eq!(marks.len(), 5);
-        let known = HashMap::from([
-            ("pg.port".to_owned(), json!(5432)),
-            ("pg.password".to_owned(), json!("s3cret")),
-        ]);
+        let mut texts = Vec::new();
+        collect(&value, &mut texts);
+        assert_eq!(texts.len(), 6);
+        let known = HashMap::from([(port, json!(5432)), (password, json!("s3cret «secret:a.b»"))]);
         replace(&mut value, &known);
+        let secret = "s3cret «secret:a.b»";
         assert_eq!(
             value,
-            json!({"whole": 5432, "part": "a s3cret b", "other": "«secret:gone.x»",
-                   "list": ["s3cret"], "s3cret": 1})
+            json!({"whole": 5432, "part": format!("a {secret} b «secret:gone.x»"),
+                   "other": "«secret:gone.x»", "list": [secret],
+                   "untagged": "«secret:pg.password»", secret: 1})
         );
     }
 

@@ -1,23 +1,26 @@
 //! Secrets by value, and finding them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use noetl_model::placeholder::shown;
 use noetl_model::{Failure, Map, Value};
 use tracing::error;
 use zeroize::Zeroizing;
 
-use super::fields::{LENGTH_MIN, secret_fields};
-use super::forms::{forms, telling_lines};
-use super::marks::mark;
+use super::fields::{LENGTH_MIN, SecretField, secret_fields};
+use super::forms::{forms, lines, parts};
 
-/// How many values of one field are remembered: what was handed out before a change may still come
+/// Values of one field that are remembered: one that was handed out before a change may still come
 /// back, and a token is another one every hour.
 const VALUES_MAX: usize = 8;
 
-/// Values that are known to be secret, each with its mark.
+/// Returns the placeholder of an alias and field that resolves, if there may be one.
+pub type Mint<'a> = Option<&'a dyn Fn(&str, &str) -> Option<String>>;
+
+/// Values that are known to be secret, each with its placeholder.
 #[derive(Clone, Default)]
 pub struct Secrets {
     /// By alias and field, the newest value last.
@@ -25,7 +28,7 @@ pub struct Secrets {
     finder: OnceLock<Option<Finder>>,
 }
 
-/// Shows how many there are, never what they are.
+/// Shows the number of fields, never their values.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Secrets({} fields)", self.fields.len())
@@ -35,25 +38,50 @@ impl fmt::Debug for Secrets {
 #[derive(Clone)]
 struct Finder {
     automaton: AhoCorasick,
-    /// The mark of each pattern.
-    marks: Vec<String>,
+    /// Replacement of each pattern.
+    targets: Vec<Target>,
+    /// Short lines of secrets of several lines, found where they are a whole line.
+    lines: HashMap<String, Target>,
     /// Whether a number alone could be a secret.
     has_numbers: bool,
 }
 
+/// Replacement of a text.
+#[derive(Clone)]
+struct Target {
+    shown: String,
+    /// Fields whose whole newest value the text is. Only their placeholders may resolve: one for a
+    /// part, an encoding, or an earlier value would stand for more than was replaced.
+    values: Vec<(String, String)>,
+}
+
+impl Target {
+    fn new(alias: &str, field: &str) -> Self {
+        Self { shown: shown(alias, field), values: Vec::new() }
+    }
+
+    fn text(&self, mint: Mint<'_>) -> String {
+        let minted =
+            mint.and_then(|mint| self.values.iter().find_map(|(alias, field)| mint(alias, field)));
+        minted.unwrap_or_else(|| self.shown.clone())
+    }
+}
+
 impl Secrets {
-    /// Whether none is known.
+    /// Returns `true` if none is known.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// Notes the secret fields of what an alias holds.
-    pub fn note(&mut self, alias: &str, data: &Value) {
-        for (field, value) in looked_for(data) {
+    /// Notes the secret fields of a credential.
+    pub fn note(&mut self, alias: &str, kind: Option<&str>, data: &Value) {
+        for (field, value) in looked_for(kind, data) {
             let values = self.fields.entry((alias.to_owned(), field)).or_default();
-            if values.iter().any(|known| **known == value) {
+            if values.back().is_some_and(|newest| **newest == value) {
                 continue;
             }
+            // One that was changed back is the newest again.
+            values.retain(|known| **known != value);
             values.push_back(Zeroizing::new(value));
             if values.len() > VALUES_MAX {
                 values.pop_front();
@@ -62,39 +90,39 @@ impl Secrets {
         }
     }
 
-    /// Whether all of them are known already.
-    pub(super) fn has(&self, alias: &str, data: &Value) -> bool {
-        looked_for(data).all(|(field, value)| {
+    /// Returns `true` if all values are known as the newest of their fields.
+    pub(super) fn is_newest(&self, alias: &str, kind: Option<&str>, data: &Value) -> bool {
+        looked_for(kind, data).all(|(field, value)| {
             let values = self.fields.get(&(alias.to_owned(), field));
-            values.is_some_and(|values| values.iter().any(|known| **known == value))
+            values.and_then(VecDeque::back).is_some_and(|newest| **newest == value)
         })
     }
 
-    /// The mark of the first secret in a value.
+    /// Returns the placeholder of the first secret in a value.
     pub fn find(&self, value: &Value) -> Option<&str> {
         self.finder()?.find(value)
     }
 
-    /// Puts marks in the place of secrets.
-    pub fn redact(&self, value: &mut Value) {
+    /// Replaces secrets in a value.
+    pub fn redact(&self, value: &mut Value, mint: Mint<'_>) {
         if let Some(finder) = self.finder() {
-            finder.redact(value);
+            finder.redact(value, mint);
         }
     }
 
-    /// The same in named values.
-    pub fn redact_map(&self, map: &mut Map) {
+    /// Replaces secrets in named values.
+    pub fn redact_map(&self, map: &mut Map, mint: Mint<'_>) {
         if let Some(finder) = self.finder() {
-            finder.redact_map(map);
+            finder.redact_map(map, mint);
         }
     }
 
-    /// The same in a failure.
-    pub fn redact_failure(&self, failure: &mut Failure) {
+    /// Replaces secrets in a failure.
+    pub fn redact_failure(&self, failure: &mut Failure, mint: Mint<'_>) {
         let Some(finder) = self.finder() else { return };
-        finder.redact_text(&mut failure.message);
+        finder.redact_text(&mut failure.message, mint);
         if let Some(details) = &mut failure.details {
-            finder.redact(details);
+            finder.redact(details, mint);
         }
     }
 
@@ -103,35 +131,60 @@ impl Secrets {
     }
 
     fn made(&self) -> Option<Finder> {
-        let mut patterns: BTreeMap<String, String> = BTreeMap::new();
+        let mut patterns: BTreeMap<String, Target> = BTreeMap::new();
+        let mut whole_lines: HashMap<String, Target> = HashMap::new();
         let mut has_numbers = false;
         for ((alias, field), values) in &self.fields {
-            for value in values {
+            for (place, value) in values.iter().enumerate() {
                 has_numbers |= value.parse::<f64>().is_ok();
-                for form in forms(value).into_iter().chain(telling_lines(value)) {
-                    patterns.entry(form).or_insert_with(|| mark(alias, field));
+                let new = || Target::new(alias, field);
+                let target = patterns.entry(value.to_string()).or_insert_with(new);
+                if place + 1 == values.len() {
+                    target.values.push((alias.clone(), field.clone()));
+                }
+            }
+        }
+        for ((alias, field), values) in &self.fields {
+            let new = || Target::new(alias, field);
+            for value in values {
+                let found = lines(value);
+                let parts: Vec<String> =
+                    parts(value).into_iter().filter(|part| part.len() >= LENGTH_MIN).collect();
+                let texts = parts.iter().chain(std::iter::once(&**value)).chain(&found.anywhere);
+                for form in texts.flat_map(|text| forms(text)) {
+                    patterns.entry(form).or_insert_with(new);
+                }
+                for line in found.whole {
+                    whole_lines.entry(line).or_insert_with(new);
                 }
             }
         }
         if patterns.is_empty() {
             return None;
         }
-        let (patterns, marks): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
+        let (patterns, targets): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
         // The longest: a secret may begin with another one.
         let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
         match built {
-            Ok(automaton) => Some(Finder { automaton, marks, has_numbers }),
+            Ok(automaton) => Some(Finder { automaton, targets, lines: whole_lines, has_numbers }),
             // Only past billions of bytes of secrets.
             Err(error) => {
-                error!(%error, "secrets cannot be looked for");
+                error!(%error, "failed to build the search for secrets");
                 None
             }
         }
     }
 }
 
-fn looked_for(data: &Value) -> impl Iterator<Item = (String, String)> {
-    secret_fields(data).into_iter().filter(|(_, value)| value.len() >= LENGTH_MIN)
+/// Returns the values that are looked for.
+fn looked_for<'d>(
+    kind: Option<&str>,
+    data: &'d Value,
+) -> impl Iterator<Item = (String, String)> + use<'d> {
+    let fields = secret_fields(kind, data).into_iter();
+    fields
+        .filter(|field| field.value.len() >= LENGTH_MIN)
+        .map(|SecretField { field, value }| (field, value))
 }
 
 impl Finder {
@@ -143,41 +196,53 @@ impl Finder {
                 let in_keys = map.keys().find_map(|key| self.find_in(key));
                 in_keys.or_else(|| map.values().find_map(|value| self.find(value)))
             }
-            Value::Number(number) if self.has_numbers => self.whole(&number.to_string()),
+            Value::Number(number) if self.has_numbers => {
+                self.whole(&number.to_string()).map(|target| &*target.shown)
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => None,
         }
     }
 
     fn find_in(&self, text: &str) -> Option<&str> {
-        let found = self.automaton.find(text)?;
-        Some(&self.marks[found.pattern()])
+        match self.automaton.find(text) {
+            Some(found) => Some(&self.targets[found.pattern()].shown),
+            None => self.line_in(text).map(|target| &*target.shown),
+        }
     }
 
-    /// The mark of a text that is a secret from its beginning to its end.
-    fn whole(&self, text: &str) -> Option<&str> {
+    /// Returns the first line of a text that is a short line of a secret.
+    fn line_in(&self, text: &str) -> Option<&Target> {
+        if self.lines.is_empty() {
+            return None;
+        }
+        text.lines().find_map(|line| self.lines.get(line.trim()))
+    }
+
+    /// Returns the target of a text that is a secret from its beginning to its end.
+    fn whole(&self, text: &str) -> Option<&Target> {
         let found = self.automaton.find(text).filter(|found| found.range() == (0..text.len()))?;
-        Some(&self.marks[found.pattern()])
+        Some(&self.targets[found.pattern()])
     }
 
-    fn redact(&self, value: &mut Value) {
+    fn redact(&self, value: &mut Value, mint: Mint<'_>) {
         match value {
-            Value::String(text) => self.redact_text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.redact(item)),
-            Value::Object(map) => self.redact_map(map),
+            Value::String(text) => self.redact_text(text, mint),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact(item, mint)),
+            Value::Object(map) => self.redact_map(map, mint),
             Value::Number(number) if self.has_numbers => {
-                if let Some(mark) = self.whole(&number.to_string()) {
-                    *value = Value::from(mark);
+                if let Some(target) = self.whole(&number.to_string()) {
+                    *value = Value::from(target.text(mint));
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
-    fn redact_map(&self, map: &mut Map) {
-        map.values_mut().for_each(|value| self.redact(value));
-        if map.keys().any(|key| self.automaton.is_match(key)) {
+    fn redact_map(&self, map: &mut Map, mint: Mint<'_>) {
+        map.values_mut().for_each(|value| self.redact(value, mint));
+        if map.keys().any(|key| self.find_in(key).is_some()) {
             let redacted = |mut key: String| {
-                self.redact_text(&mut key);
+                self.redact_text(&mut key, mint);
                 key
             };
             *map = std::mem::take(map)
@@ -187,9 +252,21 @@ impl Finder {
         }
     }
 
-    fn redact_text(&self, text: &mut String) {
+    fn redact_text(&self, text: &mut String, mint: Mint<'_>) {
         if self.automaton.is_match(text.as_str()) {
-            *text = self.automaton.replace_all(text, &self.marks);
+            let mut made = String::with_capacity(text.len());
+            self.automaton.replace_all_with(text, &mut made, |found, _, made| {
+                made.push_str(&self.targets[found.pattern()].text(mint));
+                true
+            });
+            *text = made;
+        }
+        if self.line_in(text).is_some() {
+            let lines = text.split_inclusive('\n').map(|line| {
+                let Some(target) = self.lines.get(line.trim()) else { return line.to_owned() };
+                line.replacen(line.trim(), &target.shown, 1)
+            });
+            *text = lines.collect();
         }
     }
 }

@@ -1,8 +1,9 @@
 //! How commands ended, as our workers elsewhere say it: answer, variables and end at once.
 //!
 //! A worker of ours says everything in one word, so that the log gets what it would have got from a
-//! worker in this process. It has put marks in the place of the secrets it was given, because it
-//! knows them whichever server gave them; what this process knows is looked for once more.
+//! worker in this process. It has replaced the secrets it was given by the placeholders it was given
+//! with them, because it knows them whichever server gave them; what this process knows is looked
+//! for once more.
 
 use std::sync::Arc;
 
@@ -66,7 +67,9 @@ impl Reports {
         if scope.as_ref().is_some_and(|scope| scope != tenant) {
             return Ok(EndTaken::LATE);
         }
-        self.redaction.ended(tenant, &mut ended);
+        let minter = self.placeholders.minter(tenant, execution);
+        let mint = |alias: &str, field: &str| minter.as_ref()?.mint(alias, field);
+        self.redaction.ended(tenant, &mut ended, Some(&mint));
         let reference = match reference {
             Some(reference) => Some(self.kept(reference).await?),
             None => None,

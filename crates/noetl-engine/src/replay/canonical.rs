@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use noetl_model::placeholder::without_tags;
+
 use crate::replay::meta::Value;
 
 /// The canonical text of a value.
@@ -48,6 +50,9 @@ pub(super) fn write_value(out: &mut impl Write, value: &Value) {
 
 /// Writes a text: quotes, backslashes and control characters are escaped and nothing else is.
 pub(super) fn write_string(out: &mut impl Write, text: &str) {
+    // Checksums are over what readers see.
+    let shown = without_tags(text);
+    let text = &*shown;
     put(out, "\"");
     let mut plain = 0;
     for (at, byte) in text.bytes().enumerate() {

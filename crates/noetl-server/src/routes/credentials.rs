@@ -1,14 +1,18 @@
 //! Credentials: keeping, listing, reading, removing.
 
+use std::collections::BTreeMap;
+
 use axum::http::StatusCode;
 use noetl_api::Id;
 use noetl_api::credentials::{
-    CredentialDeleted, CredentialFilterView, CredentialList, CredentialView, PutCredential,
-    SealedCredential,
+    CredentialDeleted, CredentialFilterView, CredentialList, CredentialView, OpenedCredential,
+    PutCredential, SealedCredential,
 };
 use noetl_control::{
-    Asking, CredentialRequest, Credentials, Given, Revealed, SEAL_ALGORITHM, SEAL_VERSION,
+    Asking, CredentialError, CredentialRequest, Credentials, Given, ResolvedPlaceholder, Revealed,
+    SEAL_ALGORITHM, SEAL_VERSION,
 };
+use noetl_model::placeholder::{placeholders_in, without_tags};
 use noetl_store::{Credential, CredentialFilter};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -51,6 +55,9 @@ pub(crate) struct SealedQuery {
     #[serde(default)]
     #[param(value_type = Option<String>)]
     parent_execution_id: Option<Id>,
+    /// Whether to add the placeholders of its fields in that execution. Default: `false`.
+    #[serde(default)]
+    placeholders: bool,
 }
 
 /// Keep a credential
@@ -76,7 +83,7 @@ pub(crate) async fn put(
         tags: request.tags.unwrap_or_default(),
         description: request.description,
     };
-    let warnings = Credentials::warnings(&request.data);
+    let warnings = Credentials::warnings(&request.kind, &request.data);
     let administration = app.control.administration();
     let kept = administration.put_credential(&app.tenant, &caller.name, request).await?;
     Ok(Json(CredentialView { warnings, ..view(kept) }))
@@ -149,7 +156,8 @@ async fn whose(app: App, caller: &Caller, asking: &Asking) -> Result<App, ApiErr
 /// Read a credential, sealed for a worker
 ///
 /// Only the worker can open it, with the key whose public half it registered as
-/// `runtime.worker_public_key`.
+/// `runtime.worker_public_key`. With `execution_id`, the identifier may be a placeholder that a
+/// command of that execution contains: then the response holds that field alone.
 #[utoipa::path(
     get,
     path = "/api/credentials/{identifier}/sealed",
@@ -186,7 +194,14 @@ async fn seal(
     // Nothing is opened, or recorded as given, for a worker that could not read it.
     credentials.worker_key(&app.tenant, &query.worker_id).await?;
     let owner = whose(app.clone(), caller, &asking).await?;
-    let shown = revealed(&owner, identifier, &asking).await?;
+    let shown = match is_placeholder(identifier) {
+        true => resolved(&owner, identifier, &asking).await?,
+        false => {
+            let credential = revealed(&owner, identifier, &asking).await?;
+            let placeholders = placeholders(&owner, &credential, &asking, query.placeholders);
+            OpenedCredential { credential, placeholders }
+        }
+    };
     let plain = serde_json::to_vec(&shown);
     let plain = plain.map_err(|_| ApiError::internal("the credential has no JSON form"))?;
     let seal = credentials.seal_for(&app.tenant, &query.worker_id, &plain).await?;
@@ -196,6 +211,37 @@ async fn seal(
         eph_pub: seal.ephemeral,
         ciphertext: seal.ciphertext,
     })
+}
+
+fn is_placeholder(identifier: &str) -> bool {
+    let found = placeholders_in(identifier);
+    found.len() == 1 && found[0].range == (0..identifier.len()) && found[0].tag.is_some()
+}
+
+/// Returns the placeholders of a credential's fields, if the worker asks for them.
+fn placeholders(
+    app: &App,
+    credential: &CredentialView,
+    asking: &Asking,
+    is_wanted: bool,
+) -> BTreeMap<String, String> {
+    let (Some(execution), Some(data), true) = (asking.execution, &credential.data, is_wanted)
+    else {
+        return BTreeMap::new();
+    };
+    let named = (credential.name.as_str(), credential.kind.as_str());
+    app.control.credentials.placeholders_for(&app.tenant, execution, named, data)
+}
+
+/// Returns the field that a placeholder of an execution stands for.
+async fn resolved(app: &App, text: &str, asking: &Asking) -> Result<OpenedCredential, ApiError> {
+    let resolved = app.control.credentials.resolve(&app.tenant, text, asking).await?;
+    let ResolvedPlaceholder::Value { alias, field, value } = resolved else {
+        return Err(CredentialError::NotFound(without_tags(text).into_owned()).into());
+    };
+    let found = app.control.credentials.get(&app.tenant, &alias).await?;
+    let credential = CredentialView { data: Some(value), ..view(found) };
+    Ok(OpenedCredential { credential, placeholders: BTreeMap::from([(field, text.to_owned())]) })
 }
 
 /// Refuses whoever is neither a worker nor an admin, and records that they asked.

@@ -23,7 +23,8 @@ const LIMIT: u64 = 10_000;
 )]
 pub(crate) async fn status(Scoped(app): Scoped) -> Result<Json<KeyStatusReply>, ApiError> {
     let status = app.control.keys.status().await?;
-    let complete = status.credentials.previous + status.keychain.previous == 0;
+    let left = [&status.credentials, &status.keychain, &status.settings];
+    let complete = left.iter().all(|tally| tally.previous == 0);
     Ok(Json(KeyStatusReply {
         version: status.version,
         has_previous: status.has_previous,

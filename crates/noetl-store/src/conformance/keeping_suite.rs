@@ -28,6 +28,8 @@ macro_rules! conformance_of_keeping {
                 everything_encrypted_is_walked_over_in_pages,
                 a_text_is_replaced_only_where_it_is_still_the_same,
                 nothing_else_of_a_row_changes_with_its_text,
+                the_first_setting_of_a_name_stays,
+                encrypted_rows_name_their_owner,
             },
             secret_audit::{
                 a_use_is_read_back,

@@ -64,7 +64,30 @@ pub async fn nothing_else_of_a_row_changes_with_its_text(store: Arc<dyn Store>) 
     assert_eq!(store.keychain_entry(&tenant, "k").await.expect("a read"), Some(expected));
 }
 
-/// Credentials and entries of two tenants, in the order of the walk.
+pub async fn the_first_setting_of_a_name_stays(store: Arc<dyn Store>) {
+    let (one, other) = (Sealed::new("one"), Sealed::new("other"));
+    assert_eq!(store.sealed_setting("s").await.expect("a read"), None);
+    assert_eq!(store.put_sealed_setting("s", &one).await.expect("kept"), one);
+    assert_eq!(store.put_sealed_setting("s", &other).await.expect("an answer"), one);
+    assert_eq!(store.sealed_setting("s").await.expect("a read"), Some(one));
+    assert_eq!(store.sealed_setting("S").await.expect("a read"), None);
+}
+
+pub async fn encrypted_rows_name_their_owner(store: Arc<dyn Store>) {
+    fill(&*store).await;
+    let rows = store.sealed_rows(None, 100).await.expect("a page");
+    let owned: Vec<_> = rows
+        .iter()
+        .map(|row| (row.tenant.as_str(), row.name.as_str(), row.kind.as_str()))
+        .collect();
+    let (acme, default) = ("acme", Tenant::default());
+    assert_eq!(owned[0], (acme, "credential 1", "t"));
+    assert_eq!(owned[1], (default.as_str(), "credential 2", "t"));
+    assert_eq!(owned[3], (acme, "k", "t"));
+    assert_eq!(owned.last(), Some(&(default.as_str(), "setting b", "")));
+}
+
+/// Stores credentials and entries of two tenants, and settings; returns them in walk order.
 async fn fill(store: &dyn Store) -> Vec<(SealedPlace, Sealed)> {
     let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
     for (tenant, id) in [(&mine, 3), (&theirs, 1), (&mine, 2)] {
@@ -101,6 +124,10 @@ async fn fill(store: &dyn Store) -> Vec<(SealedPlace, Sealed)> {
         };
         store.put_keychain_entry(tenant, new).await.expect("kept");
     }
+    for name in ["setting b", "setting a"] {
+        let sealed = Sealed::new(format!("sealed {name}"));
+        store.put_sealed_setting(name, &sealed).await.expect("kept");
+    }
     let credentials = [1, 2, 3].map(|id| {
         (SealedPlace::Credential(CredentialId::new(id)), Sealed::new(format!("sealed {id}")))
     });
@@ -108,5 +135,7 @@ async fn fill(store: &dyn Store) -> Vec<(SealedPlace, Sealed)> {
         let place = SealedPlace::Keychain(of.clone(), key.to_owned());
         (place, Sealed::new(format!("sealed {of} {key}")))
     });
-    credentials.into_iter().chain(entries).collect()
+    let settings = ["setting a", "setting b"]
+        .map(|name| (SealedPlace::Setting(name.to_owned()), Sealed::new(format!("sealed {name}"))));
+    credentials.into_iter().chain(entries).chain(settings).collect()
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use noetl_model::{AuditId, ExecutionId, ResultId, Tenant, Timestamp};
 
 use crate::{
-    AuditLink, Credential, Digest, KeychainEntry, NewResult, Object, Plugin, SecretUse, Token,
-    Variable,
+    AuditLink, Credential, Digest, KeychainEntry, NewResult, Object, Plugin, Sealed, SecretUse,
+    Token, Variable,
 };
 
 /// Everything there is, by the keys the traits name.
@@ -14,6 +14,8 @@ use crate::{
 pub(super) struct Kept {
     pub(super) credentials: BTreeMap<(Tenant, String), Credential>,
     pub(super) keychain: BTreeMap<(Tenant, String), KeychainEntry>,
+    /// Secrets of the installation, by name.
+    pub(super) settings: BTreeMap<String, Sealed>,
     pub(super) audit: BTreeMap<AuditId, (Tenant, SecretUse)>,
     /// Links of uses, in their order; they outlive what they are of.
     pub(super) links: Vec<(AuditLink, AuditId)>,

@@ -1,6 +1,7 @@
 //! What is encrypted, in memory.
 
 use async_trait::async_trait;
+use noetl_model::Tenant;
 
 use super::MemoryStore;
 use crate::{Sealed, SealedPlace, SealedRow, SealedRows, StoreError};
@@ -13,15 +14,28 @@ impl SealedRows for MemoryStore {
         limit: usize,
     ) -> Result<Vec<SealedRow>, StoreError> {
         let state = self.state();
-        let credentials = state.kept.credentials.values().map(|known| SealedRow {
+        let credentials = state.kept.credentials.iter().map(|((tenant, _), known)| SealedRow {
             place: SealedPlace::Credential(known.kept.id),
+            tenant: tenant.clone(),
+            name: known.kept.name.clone(),
+            kind: known.kept.kind.clone(),
             sealed: known.kept.sealed.clone(),
         });
         let keychain = state.kept.keychain.iter().map(|((tenant, key), entry)| SealedRow {
             place: SealedPlace::Keychain(tenant.clone(), key.clone()),
+            tenant: tenant.clone(),
+            name: entry.kept.name.clone(),
+            kind: entry.kept.credential_kind.clone(),
             sealed: entry.kept.sealed.clone(),
         });
-        let all = credentials.chain(keychain);
+        let settings = state.kept.settings.iter().map(|(name, sealed)| SealedRow {
+            place: SealedPlace::Setting(name.clone()),
+            tenant: Tenant::default(),
+            name: name.clone(),
+            kind: String::new(),
+            sealed: sealed.clone(),
+        });
+        let all = credentials.chain(keychain).chain(settings);
         let mut rows: Vec<SealedRow> =
             all.filter(|row| after.is_none_or(|after| row.place > *after)).collect();
         rows.sort_by(|one, other| one.place.cmp(&other.place));
@@ -45,6 +59,7 @@ impl SealedRows for MemoryStore {
                 let found = state.kept.keychain.get_mut(&(tenant.clone(), key.clone()));
                 found.map(|entry| &mut entry.kept.sealed)
             }
+            SealedPlace::Setting(name) => state.kept.settings.get_mut(name),
         };
         match found.filter(|found| *found == was) {
             Some(found) => {
@@ -53,5 +68,14 @@ impl SealedRows for MemoryStore {
             }
             None => Ok(false),
         }
+    }
+
+    async fn sealed_setting(&self, name: &str) -> Result<Option<Sealed>, StoreError> {
+        Ok(self.state().kept.settings.get(name).cloned())
+    }
+
+    async fn put_sealed_setting(&self, name: &str, new: &Sealed) -> Result<Sealed, StoreError> {
+        let mut state = self.state();
+        Ok(state.kept.settings.entry(name.to_owned()).or_insert_with(|| new.clone()).clone())
     }
 }

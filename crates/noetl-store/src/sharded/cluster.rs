@@ -148,6 +148,8 @@ in_cluster! { Keychain {
 in_cluster! { SealedRows {
     fn sealed_rows(after: Option<&SealedPlace>, limit: usize) -> Vec<SealedRow>;
     fn reseal(place: &SealedPlace, was: &Sealed, now: &Sealed) -> bool;
+    fn sealed_setting(name: &str) -> Option<Sealed>;
+    fn put_sealed_setting(name: &str, new: &Sealed) -> Sealed;
 } }
 
 in_cluster! { SecretAudit {

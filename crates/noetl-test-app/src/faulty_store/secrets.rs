@@ -32,6 +32,16 @@ impl SealedRows for FaultyStore {
         self.check_up()?;
         self.inner.reseal(place, was, now).await
     }
+
+    async fn sealed_setting(&self, name: &str) -> Result<Option<Sealed>, StoreError> {
+        self.check_up()?;
+        self.inner.sealed_setting(name).await
+    }
+
+    async fn put_sealed_setting(&self, name: &str, new: &Sealed) -> Result<Sealed, StoreError> {
+        self.check_up()?;
+        self.inner.put_sealed_setting(name, new).await
+    }
 }
 
 #[async_trait]

@@ -186,13 +186,14 @@ impl HttpLease {
     /// An end as it is sent: without the secrets this process knows, a large result apart.
     async fn prepared(&self, claim: &Lent, mut ended: Ended) -> EndGiven {
         let (link, tenant) = (self.link.clone(), claim.tenant.clone());
+        let execution = claim.execution;
         if ended.outcome.as_ref().is_ok_and(is_small) {
-            link.redaction.ended(&tenant, &mut ended);
+            redact(&link, (execution, &tenant), &mut ended);
             return given(claim, ended);
         }
         // To write a large value is work, and others share this thread.
         let written = tokio::task::spawn_blocking(move || {
-            link.redaction.ended(&tenant, &mut ended);
+            redact(&link, (execution, &tenant), &mut ended);
             let text = ended.outcome.as_ref().ok().map(Value::to_string);
             (ended, text.filter(|text| text.len() > INLINE_MAX))
         });
@@ -212,6 +213,17 @@ impl HttpLease {
             Err(failure) => given(claim, Ended { outcome: Err(failure), ..ended }),
         }
     }
+}
+
+/// Replaces secrets by the placeholders that came with them.
+fn redact(link: &Link, (execution, tenant): (ExecutionId, &Tenant), ended: &mut Ended) {
+    if link.redaction.is_empty() {
+        return;
+    }
+    let texts = link.placeholders.of(execution);
+    let given =
+        |alias: &str, field: &str| texts.get(&(alias.to_owned(), field.to_owned())).cloned();
+    link.redaction.ended(tenant, ended, Some(&given));
 }
 
 /// Sends an end until it is answered. One that cannot be taken as it is becomes a failure that says

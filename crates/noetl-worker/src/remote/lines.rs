@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use noetl_api::logs::{LineGiven, LogRequest};
 use noetl_api::work;
-use noetl_control::{LINES_MAX, unmark};
+use noetl_control::LINES_MAX;
+use noetl_model::placeholder::defuse;
 use noetl_model::{Clock, CommandId, ExecutionId, Tenant, Timestamp, Value};
 use noetl_tools::{LogSink, Stream};
 use tokio::sync::{mpsc, oneshot};
@@ -180,7 +181,7 @@ impl Sender {
     /// Takes out the secrets this process knows, and what not every store can keep.
     fn clean(&self, tenant: &Tenant, line: &mut LineGiven) {
         let mut value = Value::String(line.text.replace('\0', "\u{fffd}"));
-        unmark(&mut value);
+        defuse(&mut value);
         self.link.redaction.value(tenant, &mut value);
         if let Value::String(text) = value {
             line.text = text;

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use tracing::{info, warn};
 
 use super::counters::{Counters, Happened};
+use super::placeholders::GivenPlaceholders;
 
 /// How long a lease lasts as long as no answer has said it.
 const LEASE: Duration = Duration::from_secs(45);
@@ -20,6 +21,8 @@ pub(crate) struct Link {
     pub(crate) key: WorkerKey,
     /// Every secret this process was given, by tenant.
     pub(crate) redaction: Redaction,
+    /// Placeholders this process was given, which it replaces secrets by.
+    pub(crate) placeholders: GivenPlaceholders,
     pub(crate) counters: std::sync::Arc<Counters>,
     lease_ms: AtomicU64,
 }
@@ -28,7 +31,8 @@ impl Link {
     pub(crate) fn new(client: Client, name: String, counters: std::sync::Arc<Counters>) -> Self {
         let lease_ms = AtomicU64::new(millis(LEASE));
         let (key, redaction) = (WorkerKey::generate(), Redaction::default());
-        Self { client, name, key, redaction, counters, lease_ms }
+        let placeholders = GivenPlaceholders::default();
+        Self { client, name, key, redaction, placeholders, counters, lease_ms }
     }
 
     /// Makes a call, and notes whether the server is there.

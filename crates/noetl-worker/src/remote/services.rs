@@ -1,13 +1,15 @@
 //! What tools ask of a control plane that is elsewhere.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use noetl_api::credentials::{CredentialView, SealedCredential};
+use noetl_api::credentials::{OpenedCredential, SealedCredential};
 use noetl_api::workers::RegisterRequest;
 use noetl_api::{ClientError, work};
-use noetl_control::{SEAL_ALGORITHM, SEAL_VERSION, WorkerSeal};
+use noetl_control::{ResolvedPlaceholder, SEAL_ALGORITHM, SEAL_VERSION, WorkerSeal};
 use noetl_model::event::BlobRef;
+use noetl_model::placeholder::without_tags;
 use noetl_model::{ExecutionId, Failure, FailureKind, Map, Tenant, Value};
 use noetl_playbook::template::{blob_of_ref, result_ref};
 use noetl_tools::{Artifacts, Credential, CredentialSource, LogSink};
@@ -51,8 +53,14 @@ impl Services for RemoteServices {
         self.lines.sink(Printer { execution, command, tenant: self.tenant.clone() })
     }
 
+    async fn resolve(&self, command: &Command, text: &str) -> Result<ResolvedPlaceholder, Failure> {
+        let (link, tenant) = (self.link.clone(), self.tenant.clone());
+        let (execution, registration) = (command.execution, self.registration.clone());
+        RemoteCredentials { link, tenant, execution, registration }.resolve(text).await
+    }
+
     async fn note_secret(&self, _: &Command, alias: &str, data: &Value) -> Result<(), Failure> {
-        self.link.redaction.note(&self.tenant, alias, data);
+        self.link.redaction.note(&self.tenant, alias, None, data);
         Ok(())
     }
 }
@@ -65,13 +73,16 @@ struct RemoteCredentials {
 }
 
 impl RemoteCredentials {
-    /// Asks until there is an answer. A step that may not wait so long has a limit of its own.
-    async fn sealed(&self, alias: &str) -> Result<SealedCredential, Failure> {
+    /// Asks until there is an answer, `None` if there is no such credential. A step that may not wait
+    /// so long has a limit of its own.
+    async fn sealed(&self, name: &str) -> Result<Option<SealedCredential>, Failure> {
+        let shown = without_tags(name);
+        let alias = &*shown;
         let (mut backoff, mut has_registered) = (Backoff::default(), false);
         loop {
-            let call = work::sealed_credential(alias, &self.link.name, self.execution);
+            let call = work::sealed_credential(name, &self.link.name, self.execution);
             let error = match self.link.ask(call).await {
-                Ok(sealed) => return Ok(sealed),
+                Ok(sealed) => return Ok(Some(sealed)),
                 Err(error) => error,
             };
             if code(&error) == Some(NO_KEY) && !has_registered {
@@ -81,7 +92,7 @@ impl RemoteCredentials {
                 continue;
             }
             match error.status() {
-                Some(404) => return Err(no_credential(alias)),
+                Some(404) => return Ok(None),
                 // Neither passes: the server has no key, or the record is damaged.
                 Some(500) => return Err(closed(alias, chain(&error))),
                 _ if code(&error) == Some("no_encryption_key") => {
@@ -97,22 +108,46 @@ impl RemoteCredentials {
 #[async_trait]
 impl CredentialSource for RemoteCredentials {
     async fn get(&self, alias: &str) -> Result<Credential, Failure> {
-        let sealed = self.sealed(alias).await?;
-        if sealed.alg != SEAL_ALGORITHM || sealed.v != SEAL_VERSION {
-            let message = format!("it is sealed with {} v{}", sealed.alg, sealed.v);
-            return Err(closed(alias, message));
-        }
-        let seal = WorkerSeal { ephemeral: sealed.eph_pub, ciphertext: sealed.ciphertext };
-        let plain = self.link.key.open(&seal);
-        let plain = plain.ok_or_else(|| closed(alias, "it is sealed for another worker"))?;
-        let found: CredentialView = serde_json::from_slice(&plain)
-            .map_err(|_| closed(alias, "what is sealed is no credential"))?;
+        let sealed = self.sealed(alias).await?.ok_or_else(|| no_credential(alias))?;
+        let OpenedCredential { credential: found, placeholders } = self.opened(alias, &sealed)?;
         let data = match found.data {
             Some(Value::Object(data)) => data,
             other => Map::from_iter([("value".to_owned(), other.unwrap_or_default())]),
         };
-        self.link.redaction.note(&self.tenant, &found.name, &Value::Object(data.clone()));
+        let (name, kind) = (&found.name, Some(found.kind.as_str()));
+        self.link.redaction.note(&self.tenant, name, kind, &Value::Object(data.clone()));
+        self.link.placeholders.note(self.execution, &found.name, placeholders);
         Ok(Credential { name: found.name, kind: found.kind, data })
+    }
+}
+
+impl RemoteCredentials {
+    /// Asks the server what a placeholder stands for. It answers with the one field, sealed.
+    async fn resolve(&self, text: &str) -> Result<ResolvedPlaceholder, Failure> {
+        let Some(sealed) = self.sealed(text).await? else { return Ok(ResolvedPlaceholder::Text) };
+        let shown = without_tags(text);
+        let OpenedCredential { credential: found, placeholders } = self.opened(&shown, &sealed)?;
+        let named = placeholders.into_keys().next();
+        let (Some(field), Some(value)) = (named, found.data) else {
+            return Ok(ResolvedPlaceholder::Text);
+        };
+        let data = Value::Object(Map::from_iter([(field.clone(), value.clone())]));
+        self.link.redaction.note(&self.tenant, &found.name, Some(&found.kind), &data);
+        let placeholders = BTreeMap::from([(field.clone(), text.to_owned())]);
+        self.link.placeholders.note(self.execution, &found.name, placeholders);
+        Ok(ResolvedPlaceholder::Value { alias: found.name, field, value })
+    }
+
+    fn opened(&self, alias: &str, sealed: &SealedCredential) -> Result<OpenedCredential, Failure> {
+        if sealed.alg != SEAL_ALGORITHM || sealed.v != SEAL_VERSION {
+            let message = format!("it is sealed with {} v{}", sealed.alg, sealed.v);
+            return Err(closed(alias, message));
+        }
+        let seal =
+            WorkerSeal { ephemeral: sealed.eph_pub.clone(), ciphertext: sealed.ciphertext.clone() };
+        let plain = self.link.key.open(&seal);
+        let plain = plain.ok_or_else(|| closed(alias, "it is sealed for another worker"))?;
+        serde_json::from_slice(&plain).map_err(|_| closed(alias, "what is sealed is no credential"))
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use noetl_control::{Ended, mark};
+use noetl_control::reveal::at;
+use noetl_control::{Ended, ResolvedPlaceholder};
+use noetl_model::placeholder::{Tag, placeholders_in, tagged};
 use noetl_model::scope::CommandScope;
 use noetl_model::{Clock, Failure, FailureKind, Map, Timestamp, Value};
 use noetl_tools::{Artifacts, Call, Credential, CredentialSource, Registry, Tool};
@@ -56,8 +58,38 @@ impl CredentialSource for Safe {
     }
 }
 
+/// A tag as the control plane of these tests makes it.
+fn tag() -> Tag {
+    Tag { key: 1, mac: "0123456789abcdefghijkl".to_owned() }
+}
+
+/// A placeholder as the control plane of these tests makes it.
+fn placeholder(alias: &str, field: &str) -> String {
+    tagged(alias, field, &tag()).unwrap()
+}
+
 #[async_trait]
 impl Services for Safe {
+    async fn resolve(&self, _: &Command, text: &str) -> Result<ResolvedPlaceholder, Failure> {
+        if self.0.is_away {
+            return Err(Failure::new(FailureKind::Connection, "the store is away"));
+        }
+        let found = placeholders_in(text).remove(0);
+        if found.tag != Some(tag()) {
+            return Ok(ResolvedPlaceholder::Text);
+        }
+        let named = |(alias, field): (&str, &str)| (alias.to_owned(), field.to_owned());
+        for (alias, field) in found.readings() {
+            let data = self.0.credentials.get(alias).and_then(Value::as_object);
+            if let Some(value) = data.and_then(|data| at(data, field)) {
+                let ((alias, field), value) = (named((alias, field)), value.clone());
+                return Ok(ResolvedPlaceholder::Value { alias, field, value });
+            }
+        }
+        let (alias, field) = named(found.readings().next().unwrap());
+        Ok(ResolvedPlaceholder::Named { alias, field })
+    }
+
     fn artifacts(&self, _: &Command) -> Option<Arc<dyn Artifacts>> {
         None
     }
@@ -349,63 +381,64 @@ async fn a_secret_in_any_form_is_not_set_into_a_variable_and_other_names_may_hol
 }
 
 #[tokio::test]
-async fn marks_are_turned_back_for_tools_and_stay_when_nobody_knows_them() {
+async fn placeholders_resolve_for_tools_and_others_stay_text_without_their_tag() {
     let bench = Bench::new(Safe::with(json!({
         "c": {"t": "the-secret", "n": 7, "deep": {"x": "below"}}, "my.api": {"key": "dotted"},
     })));
-    let marked = json!({
-        "whole": mark("c", "t"), "part": format!("<{}>", mark("c", "t")), "n": mark("c", "n"),
-        "text": format!("n={}", mark("c", "n")), "deep": [mark("c", "deep.x")],
-        "dotted": mark("my.api", "key"), "gone": mark("gone", "t"), "field": mark("c", "gone"),
-        "key": { mark("c", "t"): 1 }, "two": mark("c", "t") + &mark("gone", "t"),
+    let written = json!({
+        "whole": placeholder("c", "t"), "part": format!("<{}>", placeholder("c", "t")), "n": placeholder("c", "n"),
+        "text": format!("n={}", placeholder("c", "n")), "deep": [placeholder("c", "deep.x")],
+        "dotted": placeholder("my.api", "key"), "gone": placeholder("gone", "t"), "field": placeholder("c", "gone"),
+        "key": { placeholder("c", "t"): 1 }, "untagged": "«secret:c.t»",
+        "forged": "«secret:c.t~1.AAAAAAAAAAAAAAAAAAAAAA»", "two": placeholder("c", "t") + &placeholder("gone", "t"),
     });
     let expected = json!({
         "whole": "the-secret", "part": "<the-secret>", "n": 7, "text": "n=7", "deep": ["below"],
         "dotted": "dotted", "gone": "«secret:gone.t»", "field": "«secret:c.gone»",
-        "key": {"the-secret": 1}, "two": "the-secret«secret:gone.t»",
+        "key": {"the-secret": 1}, "untagged": "«secret:c.t»", "forged": "«secret:c.t»", "two": "the-secret«secret:gone.t»",
     });
     // Rendered before it came here, and rendered here.
     let mut plain = command("told", json!({}), None);
     let mut issued = (*plain.issued).clone();
-    issued.input = marked.as_object().unwrap().clone();
+    issued.input = written.as_object().unwrap().clone();
     plain.issued = Arc::new(issued);
     bench.performer.perform(&plain).await.outcome.unwrap();
-    let tasks = json!({"tasks": [task("x", json!({"input": "{{ ctx.marked }}"}))]});
-    let scope = scope(json!({ "marked": marked }));
+    let tasks = json!({"tasks": [task("x", json!({"input": "{{ ctx.written }}"}))]});
+    let scope = scope(json!({ "written": written }));
     bench.performer.perform(&command("task_sequence", tasks, Some(scope))).await.outcome.unwrap();
     assert_eq!(bench.tool.given(), [expected.clone(), expected]);
 }
 
 #[tokio::test]
-async fn a_mark_in_a_tools_answer_is_never_turned_back() {
+async fn a_placeholder_in_a_tools_answer_never_resolves() {
     let tool = Told::new(|call| match call.input.get("d") {
-        None => Ok(json!({"said": mark("c", "t")})),
+        None => Ok(json!({"said": placeholder("c", "t")})),
         Some(given) => Ok(given.clone()),
     });
     let bench = Bench::with(Safe::with(json!({"c": {"t": "the-secret"}})), tool);
     let tasks = json!([task("x", json!({})), task("y", json!({"input": {"d": "{{ x.said }}"}}))]);
     bench.run(json!({}), tasks).await.outcome.unwrap();
-    assert_eq!(bench.tool.given()[1], json!({"d": "‹secret:c.t»"}));
+    assert_eq!(bench.tool.given()[1], json!({"d": "‹secret:c.t~1.0123456789abcdefghijkl»"}));
     assert!(bench.safe.asked().is_empty());
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_fails_the_call_rather_than_sending_a_mark() {
+async fn a_store_that_is_away_fails_the_call_rather_than_sending_a_placeholder() {
     let safe = Safe(Arc::new(Inside { is_away: true, ..Inside::default() }));
     let bench = Bench::new(safe);
-    let tasks = json!([task("x", json!({"input": {"v": mark("c", "t")}}))]);
+    let tasks = json!([task("x", json!({"input": {"v": placeholder("c", "t")}}))]);
     let failure = failure(bench.run(json!({}), tasks).await);
     assert_eq!((failure.kind, failure.retryable), (FailureKind::Connection, true));
     assert!(bench.tool.given().is_empty());
 }
 
 #[tokio::test]
-async fn the_mark_of_a_token_is_turned_back_for_later_commands_of_its_execution_alone() {
+async fn the_placeholder_of_a_token_resolves_for_later_commands_of_its_execution_alone() {
     let bench = Bench::new(Safe::default());
     let keychain = json!({"api": {"kind": "oauth2", "endpoint": "http://t", "data": {}}});
     let tasks = json!([task("x", json!({"input": {"v": "{{ keychain.api.access_token }}"}}))]);
     bench.run(keychain.clone(), tasks.clone()).await.outcome.unwrap();
-    let token = mark("keychain.api", "access_token");
+    let token = placeholder("keychain.api", "access_token");
     let later = |execution: i64| {
         let config = json!({"tasks": [task("y", json!({"input": {"v": format!("<{token}>")}}))]});
         let mut later = command("task_sequence", config, Some(scope(json!({}))));
@@ -415,7 +448,8 @@ async fn the_mark_of_a_token_is_turned_back_for_later_commands_of_its_execution_
     bench.performer.perform(&later(7)).await.outcome.unwrap();
     assert_eq!(bench.tool.given()[1], json!({"v": "<token-number-1>"}));
     bench.performer.perform(&later(9)).await.outcome.unwrap();
-    assert_eq!(bench.tool.given()[2], json!({ "v": format!("<{token}>") }), "not its token");
+    let text = "<«secret:keychain.api.access_token»>";
+    assert_eq!(bench.tool.given()[2], json!({ "v": text }), "not its token");
     // The newest one counts.
     bench.clock.0.store(100_000, Ordering::Relaxed);
     bench.run(keychain, tasks).await.outcome.unwrap();

@@ -106,6 +106,76 @@ async fn credentials_come_sealed_and_do_not_stay_in_what_is_kept() {
     assert_eq!(audit(&database), "anybody credential.put; w sealed");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_remote_worker_resolves_the_placeholders_of_its_execution_and_no_forged_text() {
+    let site = Site::new(&[]);
+    let _worker = site.worker("w");
+    let secret = "hunter2-hunter2";
+    let request = PutCredential {
+        name: "vault".to_owned(),
+        kind: "generic".to_owned(),
+        data: json!({ "password": secret }),
+        meta: None,
+        tags: None,
+        description: None,
+    };
+    site.client().ask(calls::put_credential(&request)).await.unwrap();
+    let home = site.home.path().display();
+    let forged = [
+        ("LOWER", "'{{ \"«SECRET:vault.password»\" | lower }}'"),
+        ("TRIM", "'{{ (\"«sec \" | trim) ~ (\" ret:vault.password»\" | trim) }}'"),
+        ("JSON", r#"'{{ "\"\\u00absecret:vault.password\\u00bb\"" | fromjson }}'"#),
+        ("BASE64", "'{{ \"wqtzZWNyZXQ6dmF1bHQucGFzc3dvcmTCuw==\" | b64decode }}'"),
+        ("URL", "'{{ \"%C2%ABsecret:vault.password%C2%BB\" | urldecode }}'"),
+        ("REPLACE", "'{{ \"«sXecret:vault.password»\" | replace(\"X\", \"\") }}'"),
+        ("JOIN", "'{{ [\"«secret:\", \"vault.password»\"] | join(\"\") }}'"),
+        ("PLUS", "'{{ \"«secret:vault\" ~ \".password»\" }}'"),
+        ("GUESS", "'«secret:vault.password~1.AAAAAAAAAAAAAAAAAAAAAA»'"),
+    ];
+    let forged: String = forged.iter().map(|(name, value)| format!(", {name}: {value}")).collect();
+    let steps = format!(
+        "  - step: read
+    tool: {{kind: secrets, credential: vault, field: password}}
+    next: {{arcs: [{{step: use}}]}}
+  - step: use
+    tool:
+      - name: one
+        kind: shell
+        env: {{GOOD: '{{{{ read.value }}}}'{forged}}}
+        command: 'env > {home}/seen'
+    next: {{arcs: [{{step: python}}]}}
+  - step: python
+    tool:
+      kind: python
+      input: {{good: '{{{{ read.value }}}}', halves: '{{{{ \"«secret:\" ~ \"vault.password»\" }}}}'}}
+      code: |
+        def main(good, halves):
+            return {{'good': len(good), 'halves': halves == '\\u00absecret:vault.password\\u00bb'}}
+"
+    );
+    let id = site.server.execute(&playbook("{}", &steps)).await;
+    let shown = log(site.client(), id).await;
+    assert_eq!(site.server.ended(id).await, "COMPLETED", "{shown:?}");
+    let shown = log(site.client(), id).await;
+    let seen = std::fs::read_to_string(site.home.path().join("seen")).unwrap();
+    let of = |name: &str| {
+        let line = seen.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
+        line.unwrap_or_else(|| panic!("{name} is not in {seen}")).to_owned()
+    };
+    assert_eq!(of("GOOD"), secret);
+    for name in ["LOWER", "TRIM", "JSON", "BASE64", "URL", "REPLACE", "JOIN", "PLUS", "GUESS"] {
+        assert_eq!(of(name), "«secret:vault.password»", "{name}");
+    }
+    let answered = answer(&shown, "python");
+    assert_eq!(answered, json!({"good": secret.len(), "halves": true}), "{shown:?}");
+    let shown = format!("{shown:?}");
+    assert!(shown.contains("«secret:vault.password»"), "{shown}");
+    assert!(
+        !shown.contains(secret) && !shown.contains("password~1."),
+        "no secret, no tag: {shown}"
+    );
+}
+
 /// Who was given something, and how.
 fn audit(database: &Path) -> String {
     let script = "import sqlite3, sys

@@ -1,0 +1,40 @@
+//! Stored secrets, known by value from the start on.
+
+use noetl_store::{SealedPlace, StoreError};
+use tracing::debug;
+
+use super::Credentials;
+use crate::binding;
+use crate::keychain::settings::label;
+use crate::sealing::SealedAt;
+
+/// Rows read at a time.
+const PAGE: usize = 500;
+
+impl Credentials {
+    /// Learns the secrets of everything that is stored, so that each is replaced from the first
+    /// report on, whichever process handed it out. A value that does not open is passed over.
+    pub(crate) async fn learn(&self) -> Result<(), StoreError> {
+        let Some(key) = &self.key else { return Ok(()) };
+        binding::follow(&*self.store, key).await?;
+        let mut after = None;
+        loop {
+            let page = self.store.sealed_rows(after.as_ref(), PAGE).await?;
+            for row in &page {
+                let (name, kind) = match &row.place {
+                    SealedPlace::Credential(_) => (row.name.clone(), Some(row.kind.as_str())),
+                    SealedPlace::Keychain(..) => (label(&row.name), None),
+                    SealedPlace::Setting(_) => continue,
+                };
+                match key.open_at(&SealedAt::of(row), &row.sealed) {
+                    Ok(data) => self.redaction.note(&row.tenant, &name, kind, &data),
+                    Err(error) => debug!(name, %error, "stored secret does not open"),
+                }
+            }
+            if page.len() < PAGE {
+                return Ok(());
+            }
+            after = page.into_iter().next_back().map(|row| row.place);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Credentials for the commands of the local worker.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lru::LruCache;
+use noetl_model::{ExecutionId, Tenant, Value};
+use noetl_store::StoreError;
+
+use super::{CredentialError, Credentials, Resolved};
+use crate::audit::Asking;
+use crate::local::LOCAL_WORKER;
+use crate::placeholders::Minter;
+use crate::redaction::Redaction;
+
+/// A credential whose secrets are open.
+#[derive(Clone)]
+pub struct OpenCredential {
+    /// The name it is kept under.
+    pub name: String,
+    /// Its type.
+    pub kind: String,
+    /// What it holds.
+    pub data: Value,
+}
+
+/// How many executions' tenants are remembered: a few per command that runs.
+const TENANTS_MAX: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
+
+/// Credentials for the commands of executions, each by the tenant of its own. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct LocalSecrets {
+    pub(crate) redaction: Redaction,
+    credentials: Credentials,
+    /// An execution never changes its tenant.
+    tenants: Arc<Mutex<LruCache<ExecutionId, Tenant>>>,
+}
+
+impl LocalSecrets {
+    pub(crate) fn new(credentials: Credentials) -> Self {
+        let redaction = credentials.redaction.clone();
+        let tenants = Arc::new(Mutex::new(LruCache::new(TENANTS_MAX)));
+        Self { redaction, credentials, tenants }
+    }
+
+    /// The tenant an execution belongs to.
+    pub(crate) async fn tenant(&self, execution: ExecutionId) -> Result<Tenant, StoreError> {
+        if let Some(tenant) = self.tenants().get(&execution) {
+            return Ok(tenant.clone());
+        }
+        let tenant = self.credentials.store.tenant_of(execution).await?.unwrap_or_default();
+        self.tenants().put(execution, tenant.clone());
+        Ok(tenant)
+    }
+
+    fn tenants(&self) -> MutexGuard<'_, LruCache<ExecutionId, Tenant>> {
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) async fn credential(
+        &self,
+        execution: ExecutionId,
+        alias: &str,
+    ) -> Result<OpenCredential, CredentialError> {
+        let tenant = self.tenant(execution).await.map_err(CredentialError::Store)?;
+        let asking = Asking {
+            who: LOCAL_WORKER.to_owned(),
+            operation: "resolve",
+            execution: Some(execution),
+            parent: None,
+        };
+        let (found, data) = self.credentials.reveal(&tenant, alias, &asking).await?;
+        Ok(OpenCredential { name: found.kept.name, kind: found.kept.kind, data })
+    }
+
+    pub(crate) async fn resolve(
+        &self,
+        execution: ExecutionId,
+        text: &str,
+    ) -> Result<Resolved, CredentialError> {
+        let tenant = self.tenant(execution).await.map_err(CredentialError::Store)?;
+        let asking = Asking {
+            who: LOCAL_WORKER.to_owned(),
+            operation: "resolve",
+            execution: Some(execution),
+            parent: None,
+        };
+        self.credentials.resolve(&tenant, text, &asking).await
+    }
+
+    /// Returns what makes placeholders for an execution, if it was handed a secret.
+    pub(crate) fn minter(&self, tenant: &Tenant, execution: ExecutionId) -> Option<Minter> {
+        self.credentials.placeholders.minter(tenant, execution)
+    }
+
+    pub(crate) async fn note(
+        &self,
+        execution: ExecutionId,
+        alias: &str,
+        data: &Value,
+    ) -> Result<(), StoreError> {
+        let tenant = self.tenant(execution).await?;
+        self.redaction.note(&tenant, alias, None, data);
+        self.credentials.placeholders.grant(execution, alias).await
+    }
+}

@@ -1,0 +1,354 @@
+//! Placeholders that somebody else wrote: none of them is worth a secret.
+
+use noetl_control::{ForkRequest, RetryRequest};
+use noetl_model::placeholder::{has_tag, map_has_tag, without_tags};
+use noetl_model::{ExecutionId, Fact, Map, Value};
+use noetl_store::ExecutionStatus;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::json;
+
+use crate::own::{register, rows_of};
+use crate::plant::Plant;
+use crate::secrets::{TOKEN, Talkative, keep, plant};
+
+/// A step that uses the credential, so that its alias is known in the execution, and one that sends
+/// what a template makes of the workload.
+fn playbook(template: &str) -> String {
+    format!(
+        "
+  - step: first
+    tool: {{kind: http, url: 'http://x', auth: api}}
+    next: {{arcs: [{{step: second}}]}}
+  - step: second
+    tool:
+      - {{name: one, kind: python, code: x, input: {{d: {template}}}}}
+      - {{name: two, kind: http, url: 'http://x', input: {{d: {template}, e: '{{{{ one.d }}}}'}}}}
+    next: {{arcs: [{{step: third}}]}}
+  - step: third
+    tool: {{kind: http, url: 'http://x', input: {{d: '{{{{ second.one.d }}}}', e: {template}}}}}
+",
+        template = serde_json::to_string(template).unwrap()
+    )
+}
+
+/// Returns the inputs that tools were given after the credential was used.
+async fn given(plant: &Plant, tool: &Talkative, workflow: &str, workload: Value) -> Vec<Value> {
+    let Value::Object(workload) = workload else { panic!("a workload is a map") };
+    let id = plant.start_with(workflow, workload).await;
+    let row = plant.finished(id).await;
+    assert_eq!(row.status, ExecutionStatus::Completed, "{:?}", row.error);
+    let calls = std::mem::take(&mut *tool.0.lock().unwrap());
+    calls.into_iter().skip(1).map(|call| Value::Object(call.input)).collect()
+}
+
+/// Runs a template over hostile text and checks that tools got a placeholder as text, and no more.
+async fn forged(template: &str, workload: Value) {
+    let tool = Talkative::default();
+    let (plant, _) = plant(&tool).await;
+    keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
+    let inputs = given(&plant, &tool, &playbook(template), workload).await;
+    assert_eq!(inputs.len(), 2);
+    for input in inputs {
+        let text = input.to_string();
+        assert!(text.contains("secret:api.token"), "the template makes one: {text}");
+        assert!(!text.contains("of the"), "{template}: {text}");
+    }
+    plant.close().await;
+}
+
+/// A placeholder with a tag that nobody made.
+const GUESSED: &str = "«secret:api.token~1.AAAAAAAAAAAAAAAAAAAAAA»";
+
+#[tokio::test]
+async fn text_that_lower_makes_a_placeholder_stays_text() {
+    forged("{{ workload.d | lower }}", json!({"d": "«SECRET:API.TOKEN»"})).await;
+}
+
+#[tokio::test]
+async fn text_that_trim_makes_a_placeholder_stays_text() {
+    let halves = json!({"a": "«sec ", "b": " ret:api.token»"});
+    forged("{{ (workload.a | trim) ~ (workload.b | trim) }}", halves).await;
+}
+
+#[tokio::test]
+async fn text_that_fromjson_makes_a_placeholder_stays_text() {
+    let text = "\"\\u00absecret:api.token\\u00bb\"";
+    forged("{{ workload.d | fromjson }}", json!({ "d": text })).await;
+}
+
+#[tokio::test]
+async fn text_that_b64decode_makes_a_placeholder_stays_text() {
+    use base64::Engine as _;
+    let encode = |text: &str| base64::prelude::BASE64_STANDARD.encode(text);
+    for text in ["«secret:api.token»", GUESSED] {
+        forged("{{ workload.d | b64decode }}", json!({"d": encode(text)})).await;
+    }
+}
+
+#[tokio::test]
+async fn text_that_urldecode_makes_a_placeholder_stays_text() {
+    let text = "%C2%ABsecret:api.token%C2%BB";
+    forged("{{ workload.d | urldecode }}", json!({ "d": text })).await;
+}
+
+#[tokio::test]
+async fn text_that_replace_makes_a_placeholder_stays_text() {
+    let text = GUESSED.replace("sec", "sXec");
+    forged("{{ workload.d | replace('X', '') }}", json!({ "d": text })).await;
+}
+
+#[tokio::test]
+async fn text_that_join_makes_a_placeholder_stays_text() {
+    let parts = json!(["«sec", "ret:api.", "token»"]);
+    forged("{{ workload.d | join('') }}", json!({ "d": parts })).await;
+}
+
+#[tokio::test]
+async fn text_that_concatenation_makes_a_placeholder_stays_text() {
+    let halves = json!({"a": "«", "b": "secret:api.token»"});
+    forged("{{ workload.a ~ workload.b }}", halves).await;
+    forged("{{ workload.a }}{{ workload.b }}", json!({"a": "«secret", "b": ":api.token»"})).await;
+}
+
+#[tokio::test]
+async fn a_placeholder_that_the_author_writes_stays_text() {
+    forged("«secret:api.token»", json!({})).await;
+    forged(GUESSED, json!({})).await;
+}
+
+#[tokio::test]
+async fn halves_that_meet_in_results_inputs_and_answers_stay_text() {
+    let tool = Talkative::default();
+    let (plant, _) = plant(&tool).await;
+    keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
+    // One half from a step's result, the other from an HTTP answer; together in a Python input.
+    let workflow = "
+  - step: first
+    tool: {kind: http, url: 'http://x', auth: api}
+    next: {arcs: [{step: half}]}
+  - step: half
+    tool: {kind: python, code: x, input: {v: '{{ workload.a }}'}}
+    next: {arcs: [{step: answer}]}
+  - step: answer
+    tool: {kind: http, url: 'http://x', input: {v: '{{ workload.b }}'}}
+    next: {arcs: [{step: both}]}
+  - step: both
+    tool: {kind: python, code: x, input: {v: '{{ half.v }}{{ answer.input.v }}'}}
+    next: {arcs: [{step: use}]}
+  - step: use
+    tool: {kind: http, url: 'http://x', input: {v: '{{ both.v }}'}}
+";
+    let halves = json!({"a": "«secr", "b": "et:api.token»"});
+    let inputs = given(&plant, &tool, workflow, halves).await;
+    assert_eq!(inputs[1], json!({"v": "‹secret:api.token»"}));
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn a_placeholder_of_another_execution_stays_text() {
+    let tool = Talkative::default();
+    let (plant, _) = plant(&tool).await;
+    keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
+    let read = "  - {step: start, tool: {kind: secrets, credential: api, field: token}}\n";
+    let id = plant.start(read).await;
+    plant.finished(id).await;
+    let log = plant.log(id).await;
+    let value = log.iter().find_map(|event| match &event.fact {
+        Fact::CallDone { data, .. } => Some(data["value"].as_str().unwrap().to_owned()),
+        _ => None,
+    });
+    let value = value.expect("the step answered");
+    assert_eq!(without_tags(&value), "«secret:api.token»");
+    assert!(has_tag(&json!(value)));
+    // Whoever reads the database writes it into another execution, past the edge.
+    let hidden = value.replacen("secret", "seXcret", 1);
+    forged_in(&plant, &tool, "{{ workload.d | replace('X', '') }}", json!({ "d": hidden })).await;
+    plant.close().await;
+}
+
+async fn forged_in(plant: &Plant, tool: &Talkative, template: &str, workload: Value) {
+    for input in given(plant, tool, &playbook(template), workload).await {
+        assert!(!input.to_string().contains("of the"), "{template}: {input}");
+    }
+}
+
+/// A step that reads a secret, and one that sends it and fails once it is told to.
+const READ_AND_USE: &str = "
+  - step: read
+    tool: {kind: secrets, credential: api, field: token}
+    next: {arcs: [{step: use}]}
+  - step: use
+    tool: {kind: http, url: 'http://x', input: {t: '{{ read.value }}', fail: true}}
+";
+
+/// Returns every text with a tag in an execution's log.
+async fn tagged_values(plant: &Plant, id: ExecutionId) -> Vec<String> {
+    let mut found = Vec::new();
+    for event in plant.log(id).await {
+        if let Fact::CallDone { data: Value::Object(data), .. } = &event.fact
+            && map_has_tag(data)
+        {
+            found.push(data["value"].as_str().unwrap().to_owned());
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_retry_and_a_fork_have_placeholders_of_their_own_that_resolve() {
+    let tool = Talkative::default();
+    let (plant, _) = plant(&tool).await;
+    keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
+    let id = plant.start(READ_AND_USE).await;
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Failed);
+    let first = tagged_values(&plant, id).await;
+    assert_eq!(first.len(), 1);
+    let executions = &plant.control.executions;
+    let retried = executions.retry(&plant.tenant, id, RetryRequest::default()).await.unwrap();
+    let retried = retried.started.execution;
+    plant.finished(retried).await;
+    let forked = executions.fork(&plant.tenant, retried, ForkRequest::default()).await;
+    for other in [Some(retried), forked.ok().map(|it| it.started.execution)].into_iter().flatten() {
+        plant.finished(other).await;
+        for value in tagged_values(&plant, other).await {
+            assert_eq!(without_tags(&value), without_tags(&first[0]));
+            assert_ne!(value, first[0], "it is bound to its own execution");
+        }
+    }
+    let calls = std::mem::take(&mut *tool.0.lock().unwrap());
+    assert!(calls.len() >= 2);
+    assert!(calls.iter().all(|call| call.input["t"] == TOKEN), "each got the secret");
+    plant.close().await;
+}
+
+#[tokio::test]
+async fn a_child_gets_what_its_parent_passes_and_a_rerun_of_it_too() {
+    let tool = Talkative::default();
+    let (plant, _) = plant(&tool).await;
+    keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
+    let child = "  - {step: use, tool: {kind: http, url: 'http://x', \
+                 input: {t: '{{ workload.t }}', forged: '{{ workload.f }}'}}}\n";
+    register(&plant, "other/child", child).await;
+    let parent = "
+  - step: read
+    tool: {kind: secrets, credential: api, field: token}
+    next: {arcs: [{step: call}]}
+  - step: call
+    tool: {kind: playbook, path: other/child, return_result: true, input: {t: '{{ read.value }}', f: '«secret:api.token»'}}
+";
+    let id = plant.start(parent).await;
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    let child = rows_of(&plant, "other/child").await[0].id;
+    let trace = noetl_control::TraceOf::default();
+    let again = plant.control.executions.rerun(&plant.tenant, child, Map::new(), trace).await;
+    plant.finished(again.unwrap().execution).await;
+    let calls = std::mem::take(&mut *tool.0.lock().unwrap());
+    assert_eq!(calls.len(), 2);
+    for call in calls {
+        assert_eq!(call.input["t"], TOKEN);
+        assert_eq!(call.input["forged"], "«secret:api.token»");
+    }
+    plant.close().await;
+}
+
+/// Text that attackers would send, whole, in parts and encoded.
+fn hostile() -> impl Strategy<Value = String> {
+    use base64::Engine as _;
+    let encode = |text: String| base64::prelude::BASE64_STANDARD.encode(text);
+    let part = prop_oneof![
+        Just("«"),
+        Just("»"),
+        Just("secret:"),
+        Just("SECRET:"),
+        Just("api.token"),
+        Just("api"),
+        Just("."),
+        Just("token"),
+        Just("~1."),
+        Just("AAAAAAAAAAAAAAAAAAAAAA"),
+        Just("X"),
+        Just(" "),
+        Just("\\u00ab"),
+        Just("%C2%AB"),
+        Just("%C2%BB"),
+        Just("\""),
+        Just("‹"),
+        Just("&laquo;"),
+    ];
+    let parts = prop::collection::vec(part, 0..8).prop_map(|parts| parts.concat());
+    let whole = prop_oneof![
+        Just("«secret:api.token»".to_owned()),
+        Just("«SECRET:API.TOKEN»".to_owned()),
+        Just(GUESSED.to_owned()),
+        Just("\"\\u00absecret:api.token\\u00bb\"".to_owned()),
+        Just("%C2%ABsecret:api.token%C2%BB".to_owned()),
+    ];
+    let plain = prop_oneof![parts, whole];
+    (plain, any::<bool>()).prop_map(
+        move |(text, is_encoded)| {
+            if is_encoded { encode(text) } else { text }
+        },
+    )
+}
+
+/// Templates over three texts that attackers sent.
+fn template() -> impl Strategy<Value = String> {
+    let source = prop_oneof![
+        Just("workload.a"),
+        Just("workload.b"),
+        Just("workload.c"),
+        Just("(workload.a ~ workload.b)"),
+        Just("([workload.a, workload.b, workload.c] | join)"),
+        Just("('«' ~ workload.a ~ '»')"),
+        Just("('«secret:' ~ workload.b)"),
+    ];
+    let filter = prop_oneof![
+        Just(" | lower"),
+        Just(" | upper"),
+        Just(" | trim"),
+        Just(" | replace('X', '')"),
+        Just(" | replace('‹', '«')"),
+        Just(" | b64encode"),
+        Just(" | urlencode"),
+        Just(" | reverse"),
+        Just(" | string"),
+        Just(""),
+    ];
+    let last =
+        prop_oneof![Just(""), Just(" | b64decode"), Just(" | urldecode"), Just(" | fromjson")];
+    let one =
+        (source, prop::collection::vec(filter, 0..4), last).prop_map(|(source, filters, last)| {
+            format!("{{{{ {source}{}{last} }}}}", filters.concat())
+        });
+    prop::collection::vec(one, 1..4).prop_map(|all| all.concat())
+}
+
+#[test]
+fn random_templates_over_hostile_text_never_make_a_credential() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let tool = Talkative::default();
+    let plant = runtime.block_on(async {
+        let (plant, _) = plant(&tool).await;
+        keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
+        plant
+    });
+    let mut runner = TestRunner::new(Config { cases: 96, ..Config::default() });
+    let given = (template(), hostile(), hostile(), hostile());
+    let found = runner.run(&given, |(template, a, b, c)| {
+        runtime.block_on(async {
+            let workload = json!({"a": a, "b": b, "c": c});
+            let Value::Object(workload) = workload else { panic!("a workload is a map") };
+            let id = plant.start_with(&playbook(&template), workload).await;
+            // Most templates fail on such texts, which is as good.
+            plant.finished(id).await;
+            for call in std::mem::take(&mut *tool.0.lock().unwrap()).into_iter().skip(1) {
+                let text = Value::Object(call.input).to_string();
+                prop_assert!(!text.contains("of the"), "{}", text);
+            }
+            Ok(())
+        })
+    });
+    runtime.block_on(plant.close());
+    found.unwrap();
+}

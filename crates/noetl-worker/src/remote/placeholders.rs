@@ -1,0 +1,47 @@
+//! Placeholders that came with credentials. A worker makes none and checks none: it holds no key.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+use noetl_model::ExecutionId;
+
+/// Executions whose placeholders are remembered. Secrets of one that is forgotten are replaced by
+/// placeholders that never resolve.
+const EXECUTIONS_MAX: NonZeroUsize = NonZeroUsize::new(16_384).expect("it is not zero");
+
+/// Texts by alias and field.
+type Texts = BTreeMap<(String, String), String>;
+
+/// Placeholders by execution.
+pub(crate) struct GivenPlaceholders(Mutex<LruCache<ExecutionId, Arc<Texts>>>);
+
+impl Default for GivenPlaceholders {
+    fn default() -> Self {
+        Self(Mutex::new(LruCache::new(EXECUTIONS_MAX)))
+    }
+}
+
+impl GivenPlaceholders {
+    /// Remembers the placeholders of a credential's fields in an execution.
+    pub(crate) fn note(
+        &self,
+        execution: ExecutionId,
+        alias: &str,
+        fields: BTreeMap<String, String>,
+    ) {
+        if fields.is_empty() {
+            return;
+        }
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let texts = Arc::make_mut(known.get_or_insert_mut(execution, Arc::default));
+        texts.extend(fields.into_iter().map(|(field, text)| ((alias.to_owned(), field), text)));
+    }
+
+    /// Returns the placeholders of an execution.
+    pub(crate) fn of(&self, execution: ExecutionId) -> Arc<Texts> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&execution).cloned().unwrap_or_default()
+    }
+}
