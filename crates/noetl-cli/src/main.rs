@@ -41,6 +41,10 @@ use crate::arguments::{Arguments, Command, EhdbCommand, GetCommand};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == "step-host") {
+        return noetl_tools::step_host::main(words);
+    }
     let arguments = Arguments::parse_from(leading::moved(std::env::args_os()));
     let outcome = match arguments.command {
         Command::Run(arguments) => commands::run::main(arguments),

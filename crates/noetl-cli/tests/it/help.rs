@@ -516,7 +516,21 @@ fn the_help_of_worker_is_stable() {
                                  waits to take over. Else NOETL_SUBSCRIPTION_PATH where WORKER_MODE is
                                  `subscription`
 
-    Isolation of shell and python steps:
+    Isolation of steps:
+          --step-isolation <LEVEL>      Level to isolate steps at: 0 none, 1 Landlock and a subreaper, 2
+                                        namespaces, 3 users of their own, or auto for the best up to 2
+                                        that this machine allows (3 with users). Else
+                                        NOETL_STEP_ISOLATION [default: auto]
+          --step-users <FIRST-LAST>     Users to run steps as, one for each tenant: numbers as
+                                        `200000-265535`. The worker has to be root. Else
+                                        NOETL_STEP_USERS
+          --step-paths <PATHS>          Directories that steps may use beside those of the system, `=ro`
+                                        for reading only: `/srv/data,/srv/shared=ro; TENANT:
+                                        /srv/tenant`. Else NOETL_STEP_PATHS [default: all]
+          --step-tools <KINDS>          Kinds of tools that steps may use: `shell,http; TENANT: http`.
+                                        Else NOETL_STEP_TOOLS [default: all]
+          --step-share-tenants          Run steps of several tenants though the level does not keep them
+                                        apart (below 2). The same as NOETL_STEP_SHARE_TENANTS=true
           --step-user <USER>            Whom they run as: a name, or numbers as `1000:1000`. The worker
                                         has to be root. Else NOETL_STEP_USER [default: the worker's
                                         user]

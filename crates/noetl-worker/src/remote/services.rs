@@ -51,6 +51,10 @@ impl Services for RemoteServices {
         self.lines.sink(Printer { execution, command, tenant: self.tenant.clone() })
     }
 
+    async fn tenant(&self, _: &Command) -> Result<Tenant, Failure> {
+        Ok(self.tenant.clone())
+    }
+
     async fn note_secret(&self, _: &Command, alias: &str, data: &Value) -> Result<(), Failure> {
         self.link.redaction.note(&self.tenant, alias, data);
         Ok(())
