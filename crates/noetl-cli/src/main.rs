@@ -19,6 +19,7 @@ mod leading;
 mod notices;
 mod output;
 mod policy;
+mod process;
 mod remote;
 mod results;
 mod runtime;
@@ -44,6 +45,11 @@ fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == "step-host") {
         return noetl_tools::step_host::main(words);
+    }
+    // Steps run as this user may be; what the environment and the memory hold is not theirs.
+    process::hide();
+    if let Some(code) = process::supervise_as_init() {
+        return code;
     }
     let arguments = Arguments::parse_from(leading::moved(std::env::args_os()));
     let outcome = match arguments.command {
