@@ -1,14 +1,25 @@
-//! How programs of steps are kept apart, from flags and the environment. What cannot be had stops the start.
+//! How steps are kept apart, from flags and the environment. What cannot be had stops the start.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use noetl_tools::{Inherit, Isolation, Options, User};
+use noetl_tools::{Inherit, Isolation, Level, Options, OwnFiles, User};
 
 use crate::arguments::IsolationArguments;
+use crate::contexts;
+use crate::database::Database;
 use crate::failure::{Failure, Kind};
-use crate::settings::{number, setting, switch};
+use crate::settings::{number, setting, settings, switch};
+use crate::stores::Place;
 
+/// This program, whatever its path means by now.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
+const LEVEL: &str = "NOETL_STEP_ISOLATION";
+const USERS: &str = "NOETL_STEP_USERS";
+const PATHS: &str = "NOETL_STEP_PATHS";
+const TOOLS: &str = "NOETL_STEP_TOOLS";
+const SHARE: &str = "NOETL_STEP_SHARE_TENANTS";
 const USER: &str = "NOETL_STEP_USER";
 const NO_NETWORK: &str = "NOETL_STEP_NO_NETWORK";
 const PRIVATE_TMP: &str = "NOETL_STEP_PRIVATE_TMP";
@@ -27,7 +38,14 @@ pub(crate) fn isolate(options: &mut Options, said: &IsolationArguments) -> Resul
             None => Ok(number(name, least..=u32::MAX.into())?.and_then(|n| u64::try_from(n).ok())),
         }
     };
+    let users = said.step_users.clone().or_else(|| setting(USERS));
+    if user.is_some() && users.is_some() {
+        let message = format!("{USER} and {USERS} are both given");
+        return Err(Failure::new(Kind::Config, message).hint("leave one of them out"));
+    }
     options.isolation = Isolation {
+        level: Level::None,
+        users: users.map(|users| read(USERS, &users)).transpose()?,
         user: user.map(|user| self::user(user.trim())).transpose()?,
         no_network: said.step_no_network || switch(NO_NETWORK)?,
         private_tmp: said.step_private_tmp || switch(PRIVATE_TMP)?,
@@ -36,6 +54,23 @@ pub(crate) fn isolate(options: &mut Options, said: &IsolationArguments) -> Resul
         processes_max: amount(said.step_processes, PROCESSES, 4)?,
         cgroup: said.step_cgroup.clone().or_else(|| setting(CGROUP).map(PathBuf::from)),
     };
+    if let Some(paths) = said.step_paths.clone().or_else(|| setting(PATHS)) {
+        options.paths = read(PATHS, &paths)?;
+    }
+    if let Some(tools) = said.step_tools.clone().or_else(|| setting(TOOLS)) {
+        options.tools = read(TOOLS, &tools)?;
+    }
+    options.share_tenants = said.step_share_tenants || switch(SHARE)?;
+    options.host = Some(PathBuf::from(OWN_PROGRAM));
+    // Files that settings name hold tokens and keys.
+    for (name, value) in settings() {
+        if name.starts_with("NOETL_") && (name.ends_with("_FILE") || name == "NOETL_TLS_KEY") {
+            options.own.add(value);
+        }
+    }
+    if let Ok(file) = contexts::file() {
+        options.own.add(file);
+    }
     if let Some(names) = said.step_env.clone().or_else(|| setting(ENV)) {
         let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
         options.environment.inherit = Inherit::Only(names.map(str::to_owned).collect());
@@ -43,9 +78,51 @@ pub(crate) fn isolate(options: &mut Options, said: &IsolationArguments) -> Resul
     Ok(())
 }
 
-/// Stops a start that could not keep what it was told.
-pub(crate) async fn prove(options: &Options) -> Result<(), Failure> {
-    options.isolation.prove(&options.work_dir).await.map_err(|error| {
+/// Reads a setting that has a form of its own.
+fn read<T: std::str::FromStr<Err = String>>(name: &str, text: &str) -> Result<T, Failure> {
+    text.parse().map_err(|error| Failure::new(Kind::Config, format!("{name}: {error}")))
+}
+
+/// Adds the files of a database, and a directory that the program keeps its files in.
+pub(crate) fn own(files: &mut OwnFiles, place: &Place, directory: Option<&Path>) {
+    let databases = match place {
+        Place::One(database) => std::slice::from_ref(database),
+        Place::Spread(shards) => &shards.shards,
+    };
+    for database in databases {
+        if let Database::Sqlite(path) = database {
+            files.add_database(path);
+        }
+    }
+    if let Some(directory) = directory {
+        files.add(directory);
+    }
+}
+
+/// Settles the level: the one that was asked for, or the best that this machine allows. Stops a start
+/// that could not keep what it was told.
+pub(crate) async fn settle(
+    options: &mut Options,
+    said: &IsolationArguments,
+) -> Result<(), Failure> {
+    let asked = said.step_isolation.clone().or_else(|| setting(LEVEL));
+    let asked = asked.as_deref().map(str::trim).filter(|asked| *asked != "auto");
+    let isolation = &options.isolation;
+    let limits = isolation.memory_max.or(isolation.cpu_seconds_max).or(isolation.processes_max);
+    let least = match () {
+        () if isolation.no_network || isolation.private_tmp => Level::Namespaces,
+        () if isolation.user.is_some() || isolation.users.is_some() => Level::Landlock,
+        () if limits.is_some() || isolation.cgroup.is_some() => Level::Landlock,
+        () => Level::None,
+    };
+    let settled = match asked {
+        Some(text) => {
+            options.isolation.level = read(LEVEL, text)?;
+            options.prove_isolation().await
+        }
+        None => options.choose_isolation(least).await,
+    };
+    settled.map_err(|error| {
         let failure = Failure::new(Kind::Config, error.message);
         match error.hint {
             Some(hint) => failure.hint(hint),

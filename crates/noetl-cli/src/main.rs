@@ -21,6 +21,7 @@ mod limits;
 mod notices;
 mod output;
 mod policy;
+mod process;
 mod remote;
 mod results;
 mod runtime;
@@ -43,6 +44,15 @@ use crate::arguments::{Arguments, Command, EhdbCommand, GetCommand};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == "step-host") {
+        return noetl_tools::step_host::main(words);
+    }
+    // Steps run as this user may be; what the environment and the memory hold is not theirs.
+    process::hide();
+    if let Some(code) = process::supervise_as_init() {
+        return code;
+    }
     let arguments = Arguments::parse_from(leading::moved(std::env::args_os()));
     let outcome = match arguments.command {
         Command::Run(arguments) => commands::run::main(arguments),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_control::{Notices, Notifier};
-use noetl_model::{CommandId, ExecutionId, Map, TraceContext, Value};
+use noetl_model::{CommandId, ExecutionId, Map, Tenant, TraceContext, Value};
 use noetl_tools::{Call, Http, LogSink, Tool};
 use tokio_util::sync::CancellationToken;
 
@@ -47,6 +47,7 @@ impl Notifier for Webhooks {
         let call = Call {
             execution: ExecutionId::new(0),
             command: CommandId::new(0),
+            tenant: Tenant::default(),
             step: Arc::from("notify"),
             attempt: 1,
             config,

@@ -56,14 +56,20 @@ pub(crate) struct Setup {
     pub(crate) bus: BusSetup,
     /// Where this server listens; empty when nobody can reach it.
     pub(crate) reached_at: String,
+    /// The directory that the program keeps its files in, if it has one.
+    pub(crate) directory: Option<PathBuf>,
 }
 
 impl Runtime {
     pub(crate) async fn open(setup: Setup) -> Result<Self, Failure> {
         signals::survive_file_size_limit();
         let (traces, exporter) = traces::open()?;
-        let tools = tools(&IsolationArguments::default())?;
-        isolation::prove(&tools).await?;
+        let said = IsolationArguments::default();
+        let mut tools = tools(&said)?;
+        isolation::own(&mut tools.own, &setup.place, setup.directory.as_deref());
+        if setup.slots > 0 {
+            isolation::settle(&mut tools, &said).await?;
+        }
         let stores = setup.place.open().await?;
         let options = Options {
             slots: setup.slots,

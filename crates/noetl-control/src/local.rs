@@ -6,7 +6,7 @@ use std::sync::Arc;
 use noetl_engine::{Complete, Fail, Input};
 use noetl_model::event::{BlobRef, Issued};
 use noetl_model::placeholder::without_tags;
-use noetl_model::{Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Value};
+use noetl_model::{Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Tenant, Value};
 use noetl_playbook::template::{blob_of_ref, result_ref};
 use noetl_store::{LogStream, StoreError};
 use tokio::sync::{Mutex, mpsc};
@@ -104,6 +104,13 @@ impl LocalCommands {
     /// The clock of the control plane.
     pub fn clock(&self) -> Arc<dyn Clock> {
         self.parts.clock.clone()
+    }
+
+    /// Returns whose execution it is.
+    pub async fn tenant(&self, execution: ExecutionId) -> Result<Tenant, Failure> {
+        self.parts.secrets.tenant(execution).await.map_err(|error| {
+            Failure::new(FailureKind::Connection, format!("the tenant is not known: {error}"))
+        })
     }
 
     /// Where a command prints. Never waits.

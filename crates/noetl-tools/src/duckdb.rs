@@ -17,7 +17,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use noetl_model::{Failure, Value};
 
-use crate::{Call, Options, Tool};
+use crate::own::FileGuard;
+use crate::sandbox::Sandbox;
+use crate::{Call, Limits, Options, Tool};
 
 #[cfg(feature = "duckdb")]
 pub(crate) use {
@@ -30,13 +32,17 @@ pub(crate) use {
 #[derive(Debug, Clone)]
 pub struct DuckDb {
     #[cfg_attr(not(feature = "duckdb"), expect(dead_code, reason = "nothing runs without it"))]
-    options: Arc<Options>,
+    sandbox: Arc<Sandbox>,
 }
 
 impl DuckDb {
     /// A DuckDB tool with these settings.
     pub fn new(options: Arc<Options>) -> Self {
-        Self { options }
+        Self::within(Arc::new(Sandbox::new(options)))
+    }
+
+    pub(crate) fn within(sandbox: Arc<Sandbox>) -> Self {
+        Self { sandbox }
     }
 }
 
@@ -62,6 +68,24 @@ impl Tool for DuckDb {
     }
 }
 
+/// Runs a call in this process.
+#[cfg(not(feature = "duckdb"))]
+pub(crate) async fn run(_: Call, _: &Limits, _: FileGuard) -> Result<Value, Failure> {
+    Err(absent())
+}
+
+/// Runs a call in this process.
+#[cfg(feature = "duckdb")]
+pub(crate) async fn run(call: Call, limits: &Limits, guard: FileGuard) -> Result<Value, Failure> {
+    use crate::sql::{self, Dialect, Script, Stop};
+
+    let location = Location::read(&call.config)?;
+    let execute = move |script: &Script<'_>, stop: &Stop, answer| {
+        execute::run(&location, &guard, script, stop, answer)
+    };
+    sql::run(call, "duckdb", Dialect::DuckDb, limits, execute).await
+}
+
 #[cfg(feature = "duckdb")]
 #[async_trait]
 impl Tool for DuckDb {
@@ -70,13 +94,17 @@ impl Tool for DuckDb {
     }
 
     async fn run(&self, call: Call) -> Result<Value, Failure> {
-        use crate::sql::{self, Dialect, Script, Stop};
+        use crate::sandbox::ToolRun;
+        use crate::step_host::{Statements, Task};
 
-        let location = Location::read(&call.config)?;
-        let limits = &self.options.limits;
-        let execute = move |script: &Script<'_>, stop: &Stop, answer| {
-            execute::run(&location, script, stop, answer)
-        };
-        sql::run(call, "duckdb", Dialect::DuckDb, limits, execute).await
+        let limits = &self.sandbox.options().limits;
+        let guard = self.sandbox.guard(&call.tenant);
+        if !self.sandbox.is_on() {
+            self.sandbox.admit(&call.tenant)?;
+            return run(call, limits, guard).await;
+        }
+        let limit = call.time_limit()?;
+        let task = Task::DuckDb(Statements::new(&call, limits, guard));
+        ToolRun::run(&self.sandbox, &call, limit, &task).await
     }
 }

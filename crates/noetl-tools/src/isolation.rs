@@ -1,36 +1,35 @@
-//! What keeps programs of steps from the machine and from each other, beyond processes of their own.
+//! How steps are kept from the machine, from the program, and from each other.
 //!
-//! A step's program is started through the programs every Linux has: `unshare` gives it a network and a
-//! view of the disk of its own, `setpriv` takes its user and its powers away, `prlimit` limits it. Each
-//! replaces itself by the next, so the step is the process that was started. [`Isolation::prove`]
-//! runs all of it once: what cannot be had on this machine is known before the first step, and is never
-//! left out.
+//! Steps run in hosts ([`crate::step_host`]) that are confined to a [`Level`]. What a machine can do is
+//! found out by starting a host, before the first step; what was asked for is never left out.
 
-mod prove;
+mod level;
+mod tenants;
 
-use std::io;
-use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
-use noetl_model::Failure;
-use tokio::process::Command;
+use serde::{Deserialize, Serialize};
 
-use crate::workdir::WorkDir;
+pub use level::Level;
+pub(crate) use tenants::TenantUsers;
+pub use tenants::{TenantRules, UserRange};
 
-pub use prove::IsolationError;
-
-/// How programs of `shell` and `python` steps are kept apart. Default: not at all.
+/// Settings of the isolation. Default: none.
 ///
-/// Whatever is set, a step's program can gain no powers by running another (`no_new_privs`), and has
-/// none of those a privileged user has.
+/// From level 1 on, no program of a step can gain powers by running another (`no_new_privs`), and none
+/// has the capabilities of a privileged user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Isolation {
-    /// Whom they run as; only a worker that is root can give them another user.
+    /// How far steps are kept apart.
+    pub level: Level,
+    /// User that steps of every tenant run as; only a worker that is root can give them another.
     pub user: Option<User>,
-    /// Whether they are without a network: not even their own loopback is up.
+    /// Users that tenants are given, one each; only for a worker that is root.
+    pub users: Option<UserRange>,
+    /// Whether they are without a network: not even their own loopback is up. From level 2.
     pub no_network: bool,
     /// Whether `/tmp`, `/var/tmp`, `/dev/shm` and the directory that steps have theirs in are empty but
-    /// for the step's own directory, in memory, and gone with the step.
+    /// for the step's own directory, in memory, and gone with the step. From level 2.
     pub private_tmp: bool,
     /// The address space of each process, in bytes.
     pub memory_max: Option<u64>,
@@ -43,7 +42,7 @@ pub struct Isolation {
 }
 
 /// A user by number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     /// The user.
     pub uid: u32,
@@ -51,103 +50,96 @@ pub struct User {
     pub gid: u32,
 }
 
-/// How much the directories that only one step sees may hold. They are in memory.
-const PRIVATE_TMP: &str = "nosuid,nodev,size=256m,mode=1777";
+/// Why steps cannot be isolated as asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IsolationError {
+    /// What is asked for and cannot be had.
+    pub message: String,
+    /// What would help.
+    pub hint: Option<&'static str>,
+}
 
-/// Puts itself into the control group `$3` and, where `$4` says so, lays empty directories over those
-/// that steps share: over `$2`, in which the step's own directory `$1` is put back. Goes to `$5` and
-/// becomes the rest of its words. A process that writes 0 means itself; `mount -c` takes `.` for where
-/// it stands, which has no name any more.
-const ENTER: &str = r#"set -e
-dir=$1 base=$2 cgroup=$3 tmp=$4 cwd=$5
-shift 5
-[ -z "$cgroup" ] || echo 0 >"$cgroup/cgroup.procs"
-if [ -n "$tmp" ]; then
-  cd "$dir"
-  for place in /tmp /var/tmp /dev/shm "$base"; do
-    [ ! -d "$place" ] || mount -t tmpfs -o "$tmp" tmpfs "$place"
-  done
-  mkdir -p "$dir"
-  mount -c --bind . "$dir"
-fi
-cd "$cwd"
-exec "$@""#;
+/// Puts itself into the control group `$1` and becomes the rest of its words. A process that writes 0
+/// means itself.
+const ENTER_GROUP: &str = r#"echo 0 >"$1/cgroup.procs" && shift && exec "$@""#;
 
 impl Isolation {
-    /// Whether nothing is asked for.
+    /// Returns `true` if steps run as if there were no isolation.
     pub fn is_off(&self) -> bool {
-        *self == Self::default()
+        self.level == Level::None
     }
 
-    /// A command that becomes `program`, isolated so, in `cwd`. Arguments and environment are the
-    /// caller's to add; `dir` is the step's own directory, below `base`.
-    pub(crate) fn command(&self, program: &Path, dir: &Path, base: &Path, cwd: &Path) -> Command {
-        if self.is_off() {
-            let mut command = Command::new(program);
-            command.current_dir(cwd);
-            return command;
+    /// Returns the words that start `program` within the limits.
+    pub(crate) fn limited(&self, program: Vec<String>) -> Vec<String> {
+        let mut words = Vec::new();
+        if let Some(cgroup) = &self.cgroup {
+            words.extend(["sh", "-c", ENTER_GROUP, "sh"].map(str::to_owned));
+            words.push(cgroup.display().to_string());
         }
-        let mut words: Vec<std::ffi::OsString> = Vec::new();
-        if self.no_network || self.private_tmp {
-            words.push("unshare".into());
-            if !rustix::process::geteuid().is_root() {
-                words.extend(["--user", "--map-root-user"].map(Into::into));
-            }
-            words.extend(self.no_network.then(|| "--net".into()));
-            if self.private_tmp {
-                words.extend(["--mount", "--propagation", "private"].map(Into::into));
-            }
-            words.push("--".into());
-        }
-        let cgroup = self.cgroup.clone().unwrap_or_default();
-        let tmp = if self.private_tmp { PRIVATE_TMP } else { "" };
-        words.extend(["sh", "-c", ENTER, "sh"].map(Into::into));
-        words.extend([dir.into(), base.into(), cgroup.into(), tmp.into(), cwd.into()]);
-        words.extend(["setpriv", "--no-new-privs"].map(Into::into));
-        if let Some(User { uid, gid }) = self.user {
-            let user = [format!("--reuid={uid}"), format!("--regid={gid}")];
-            words.extend(user.map(Into::into));
-            words.push("--clear-groups".into());
-        }
-        if self.user.is_some() || self.no_network || self.private_tmp {
-            words.extend(["--bounding-set=-all", "--inh-caps=-all"].map(Into::into));
-        }
-        words.push("--".into());
         let limits =
             [("as", self.memory_max), ("cpu", self.cpu_seconds_max), ("nproc", self.processes_max)];
         if limits.iter().any(|(_, limit)| limit.is_some()) {
-            words.push("prlimit".into());
-            let said = limits.into_iter().filter_map(|(name, limit)| Some((name, limit?)));
-            words.extend(said.map(|(name, limit)| format!("--{name}={limit}:{limit}").into()));
-            words.push("--".into());
+            words.push("prlimit".to_owned());
+            let set = limits.into_iter().filter_map(|(name, limit)| Some((name, limit?)));
+            words.extend(set.map(|(name, limit)| format!("--{name}={limit}:{limit}")));
+            words.push("--".to_owned());
         }
-        words.push(program.into());
-        let mut words = words.into_iter();
-        let mut command = Command::new(words.next().unwrap_or_default());
-        command.args(words).current_dir(dir);
-        command
+        words.extend(program);
+        words
     }
 
-    /// Makes the steps' user the owner of a directory.
-    pub(crate) fn hand_over(&self, dir: &WorkDir) -> Result<(), Failure> {
-        let Some(User { uid, gid }) = self.user else { return Ok(()) };
-        chown(dir.path(), Some(uid), Some(gid)).map_err(|error| dir.refused(&error))
+    /// Returns `true` if a step's home and temporary files are in its own directory, because the
+    /// worker's are not for it.
+    pub(crate) fn moves_home(&self) -> bool {
+        self.user.is_some() || self.users.is_some() || self.private_tmp
     }
 
-    /// Where a program finds its home and its temporary files, when the worker's are not for it.
-    pub(crate) fn places(&self, command: &mut Command, dir: &Path) {
-        if self.user.is_some() || self.private_tmp {
-            command.env("HOME", dir).env("TMPDIR", dir);
+    /// Refuses settings that make no sense, whatever the machine.
+    pub(crate) fn check(&self) -> Result<(), IsolationError> {
+        let refused = |message: String, hint| Err(IsolationError { message, hint });
+        let is_root = rustix::process::geteuid().is_root();
+        let has_user = self.user.is_some() || self.users.is_some();
+        let as_root = self.user.is_some_and(|user| user.uid == 0)
+            || self.users.is_some_and(|users| users.first == 0);
+        if as_root {
+            return refused("steps cannot be isolated as root".to_owned(), None);
         }
-    }
-
-    /// Whether this machine can do what is asked for, found out by doing it once.
-    pub async fn prove(&self, base: &Path) -> Result<(), IsolationError> {
-        prove::prove(self, base).await
+        if has_user && !is_root {
+            let message = "only a worker that is root can run steps as another user".to_owned();
+            return refused(message, Some("start the worker as root, or as the steps' user"));
+        }
+        let limits = self.memory_max.or(self.cpu_seconds_max).or(self.processes_max);
+        let is_bound =
+            self.no_network || self.private_tmp || limits.is_some() || self.cgroup.is_some();
+        if is_root && !has_user && is_bound {
+            let message = "steps that are root leave every other isolation behind".to_owned();
+            let hint = "name the steps' user too: --step-user, NOETL_STEP_USER";
+            return refused(message, Some(hint));
+        }
+        if self.level == Level::User && !has_user {
+            let message = "isolation level 3 needs users for steps".to_owned();
+            let hint = "name them: --step-user or --step-users, as root";
+            return refused(message, Some(hint));
+        }
+        if (self.no_network || self.private_tmp) && self.level < Level::Namespaces {
+            let message =
+                "no network and private temporary files need isolation level 2".to_owned();
+            return refused(message, Some("namespaces are needed: ask for --step-isolation 2"));
+        }
+        if let Some(cgroup) = &self.cgroup
+            && !is_cgroup(cgroup)
+        {
+            let message = format!("{} is no control group of version 2", cgroup.display());
+            return refused(
+                message,
+                Some("make it, and let the worker's user write to cgroup.procs"),
+            );
+        }
+        Ok(())
     }
 }
 
-/// Whether a control group of version 2 is there.
-fn is_cgroup(path: &Path) -> io::Result<bool> {
-    path.join("cgroup.procs").try_exists()
+/// Returns `true` if a control group of version 2 is there.
+fn is_cgroup(path: &Path) -> bool {
+    path.join("cgroup.procs").exists()
 }

@@ -19,14 +19,17 @@ mod logs;
 mod nats;
 mod noop;
 mod options;
+mod own;
 mod postgres;
 mod process;
 mod python;
+mod sandbox;
 mod seams;
 mod secrets;
 mod shell;
 mod sql;
 mod sqlite;
+pub mod step_host;
 mod transfer;
 mod workdir;
 
@@ -36,21 +39,25 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use noetl_model::{
-    CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, Map, TraceContext, Value,
+    CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, Map, Tenant, TraceContext, Value,
     is_deeper_than,
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::sandbox::Sandbox;
+
 pub use artifact::Artifact;
 pub use duckdb::DuckDb;
 pub use http::Http;
-pub use isolation::{Isolation, IsolationError, User};
+pub use isolation::{Isolation, IsolationError, Level, TenantRules, User, UserRange};
 pub use logs::{LogSink, Stream};
 pub use nats::Nats;
 pub use noop::Noop;
 pub use options::{Environment, Inherit, Limits, Options};
+pub use own::OwnFiles;
 pub use postgres::{Notices, Postgres, connect_postgres};
 pub use python::Python;
+pub use sandbox::wire::Root;
 pub use seams::{Artifacts, Credential, CredentialSource};
 pub use secrets::Secrets;
 pub use shell::Shell;
@@ -64,6 +71,8 @@ pub struct Call {
     pub execution: ExecutionId,
     /// The command it is for; with `attempt` a key for idempotent calls.
     pub command: CommandId,
+    /// Whose execution it is; steps of two tenants never share a sandbox.
+    pub tenant: Tenant,
     /// The step it is for.
     pub step: Arc<str>,
     /// Which try it is, from 1.
@@ -102,6 +111,9 @@ pub trait Tool: Send + Sync {
 #[derive(Clone, Default)]
 pub struct Registry {
     tools: HashMap<&'static str, Arc<dyn Tool>>,
+    /// Kinds of tools that tenants may use; all when nothing is said.
+    allowed: TenantRules<String>,
+    isolation: Level,
 }
 
 impl Registry {
@@ -111,20 +123,31 @@ impl Registry {
     /// certificate store fails only the steps that need it.
     pub fn standard(options: Options) -> Self {
         let options = Arc::new(options);
+        let sandbox = Arc::new(Sandbox::new(Arc::clone(&options)));
         let http = Http::new(Arc::clone(&options));
         let postgres = Postgres::new(Arc::clone(&options));
-        Self::default()
+        let empty = Self {
+            tools: HashMap::new(),
+            allowed: options.tools.clone(),
+            isolation: options.isolation.level,
+        };
+        empty
             .with(Noop)
             .with(Artifact)
             .with(Secrets)
-            .with(Shell::new(Arc::clone(&options)))
-            .with(Python::new(Arc::clone(&options)))
-            .with(Nats::new(Arc::clone(&options)))
-            .with(Sqlite::new(Arc::clone(&options)))
-            .with(DuckDb::new(options))
-            .with(Transfer::new(http.clone(), postgres.clone()))
+            .with(Shell::within(Arc::clone(&sandbox)))
+            .with(Python::within(Arc::clone(&sandbox)))
+            .with(Nats::new(options))
+            .with(Sqlite::within(Arc::clone(&sandbox)))
+            .with(DuckDb::within(Arc::clone(&sandbox)))
+            .with(Transfer::within(http.clone(), postgres.clone(), sandbox))
             .with(http)
             .with(postgres)
+    }
+
+    /// Returns how far steps are kept apart.
+    pub fn isolation(&self) -> Level {
+        self.isolation
     }
 
     /// The kinds of tools there are, in alphabetical order.
@@ -151,6 +174,17 @@ impl Registry {
                 format!("this worker has no tool of kind '{kind}'"),
             ));
         };
+        let allowed = self.allowed.of(&call.tenant);
+        if allowed.is_some_and(|allowed| !allowed.iter().any(|it| it == kind)) {
+            return Err(Failure::new(
+                FailureKind::Config,
+                format!(
+                    "steps of tenant '{}' may not use the tool '{kind}' on this worker (setting \
+                     NOETL_STEP_TOOLS)",
+                    call.tenant
+                ),
+            ));
+        }
         auth::resolve(kind, &mut call).await?;
         match tool.run(call).await {
             Ok(value) if is_deeper_than(&value, DEPTH_MAX) => Err(Failure::new(

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use noetl_fence::Fence;
 use tokio::process::Command;
 
-use crate::Isolation;
+use crate::{Isolation, OwnFiles, Root, TenantRules};
 
 const MIB: usize = 1024 * 1024;
 
@@ -19,8 +19,20 @@ pub struct Options {
     pub work_dir: PathBuf,
     /// The environment that programs started by steps see.
     pub environment: Environment,
-    /// What keeps those programs from the machine and from each other. Default: nothing.
+    /// How steps are kept from the machine and from each other. Default: not at all.
     pub isolation: Isolation,
+    /// The program that hosts sandboxed steps with its hidden command `step-host`: this one, as
+    /// `/proc/self/exe`. Without it only isolation level 0 can be had. Default: none.
+    pub host: Option<PathBuf>,
+    /// Files of the program itself, which steps never use. Default: none.
+    pub own: OwnFiles,
+    /// Directories that steps may use beside those of the system, by tenant. Default: all.
+    pub paths: TenantRules<Root>,
+    /// Kinds of tools that steps may use, by tenant. Default: all.
+    pub tools: TenantRules<String>,
+    /// Whether steps of several tenants may run here where nothing keeps them apart. Default: yes;
+    /// programs that serve tenants say no.
+    pub share_tenants: bool,
     /// How much output a step may make.
     pub limits: Limits,
     /// Which addresses `http` may reach. Default: all but those where a cloud tells its machines
@@ -35,6 +47,11 @@ impl Default for Options {
             work_dir: std::env::temp_dir(),
             environment: Environment::default(),
             isolation: Isolation::default(),
+            host: None,
+            own: OwnFiles::default(),
+            paths: TenantRules::default(),
+            tools: TenantRules::default(),
+            share_tenants: true,
             limits: Limits::default(),
             fence: Fence::default(),
         }

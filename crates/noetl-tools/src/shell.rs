@@ -5,7 +5,8 @@
 //! `NOETL_EXECUTION_ID`, `NOETL_STEP` and `NOETL_ATTEMPT`). Input keys are not variables of their
 //! own: a key called `PATH` must not change which programs run. Without `cwd` it works in a fresh
 //! directory that is removed afterwards. Nothing it leaves in the background survives it, nor does
-//! it survive a worker that is killed.
+//! it survive a worker that is killed. From isolation level 1 on it runs in the step's sandbox, and
+//! nothing survives it in a session of its own either.
 
 use std::io;
 use std::path::Path;
@@ -19,11 +20,13 @@ use futures::FutureExt;
 use futures::future::FusedFuture;
 use noetl_model::{Failure, FailureKind, Map, Value};
 use serde_json::json;
+use tokio::io::AsyncRead;
 use tokio::process::Command;
 
 use crate::capture::Capture;
 use crate::config::{self, expiry, wrong};
 use crate::process::{self, Group};
+use crate::sandbox::{HostedStep, Pipes, Program, Sandbox};
 use crate::workdir::WorkDir;
 use crate::{Call, Options, Stream, Tool};
 
@@ -38,31 +41,129 @@ const DETAILS_BYTES: usize = 64 * 1024;
 /// The `shell` tool.
 #[derive(Debug, Clone)]
 pub struct Shell {
-    options: Arc<Options>,
+    sandbox: Arc<Sandbox>,
 }
 
 impl Shell {
     /// A shell tool with these settings.
     pub fn new(options: Arc<Options>) -> Self {
-        Self { options }
+        Self::within(Arc::new(Sandbox::new(options)))
     }
 
-    /// A command that becomes `sh`, and the directory that was made for it, if one was.
-    fn command(&self, cwd: Option<&str>) -> Result<(Command, Option<WorkDir>), Failure> {
-        let (isolation, base) = (&self.options.isolation, &self.options.work_dir);
-        let fresh = match cwd {
-            Some(_) if isolation.is_off() => None,
-            Some(_) | None => Some(WorkDir::fresh(base)?),
+    pub(crate) fn within(sandbox: Arc<Sandbox>) -> Self {
+        Self { sandbox }
+    }
+
+    /// Starts `sh` as a process of the worker.
+    fn start_here(&self, step: &Step<'_>) -> Result<Started, Failure> {
+        let options = self.sandbox.options();
+        let fresh = match step.cwd {
+            Some(_) => None,
+            None => Some(WorkDir::fresh(&options.work_dir)?),
         };
-        let dir = fresh.as_ref().map_or(base.as_path(), WorkDir::path);
-        let cwd = cwd.map_or(dir, Path::new);
-        let mut command = isolation.command(Path::new("sh"), dir, base, cwd);
-        self.options.environment.apply(&mut command);
-        if let Some(fresh) = &fresh {
-            isolation.hand_over(fresh)?;
-            isolation.places(&mut command, fresh.path());
+        let dir = fresh.as_ref().map_or(options.work_dir.as_path(), WorkDir::path);
+        let mut command = Command::new("sh");
+        command.current_dir(step.cwd.map_or(dir, Path::new));
+        options.environment.apply(&mut command);
+        command
+            .args(["-c", GUARDED, "sh", step.script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .envs(step.env.iter().map(|(name, value)| (name, value)));
+        let mut group =
+            Group::spawn(&mut command).map_err(|error| not_started(&error, step.cwd))?;
+        // Held until the group has ended; waiting for a child would close it.
+        let guarded = group.child().stdin.take();
+        let pipes = (group.child().stdout.take(), group.child().stderr.take());
+        let (Some(stdout), Some(stderr)) = pipes else {
+            return Err(not_started(&io::ErrorKind::BrokenPipe.into(), step.cwd));
+        };
+        Ok(Started {
+            running: Running::Here(group),
+            stdout: Box::new(stdout),
+            stderr: Box::new(stderr),
+            _dir: fresh,
+            _guarded: guarded,
+        })
+    }
+
+    /// Starts `sh` in the step's sandbox.
+    async fn start_hosted(&self, step: &Step<'_>, call: &Call) -> Result<Started, Failure> {
+        let isolation = &self.sandbox.options().isolation;
+        let cwd = step.cwd.map(std::path::absolute).transpose();
+        let cwd = cwd.map_err(|error| not_started(&error, step.cwd))?;
+        if let Some(cwd) = &cwd {
+            self.sandbox.guard(&call.tenant).check(cwd, false)?;
         }
-        Ok((command, fresh))
+        let host = self.sandbox.acquire(&call.tenant).await?;
+        let dir = host.step_dir()?;
+        let mut env = step.env.clone();
+        if isolation.moves_home() {
+            let own = dir.path().display().to_string();
+            let places = ["HOME", "TMPDIR"].map(|name| (name.to_owned(), own.clone()));
+            env.splice(0..0, places);
+        }
+        let words = ["sh", "-c", step.script].map(str::to_owned).to_vec();
+        let cwd = cwd.unwrap_or_else(|| dir.path().to_owned());
+        let program = Program { words: isolation.limited(words), env, cwd };
+        let failed = |error: io::Error| not_started(&error, step.cwd);
+        let null = std::fs::File::open("/dev/null").map_err(failed)?;
+        let (pipes, [stdout, stderr]) = Pipes::open().map_err(failed)?;
+        let files = vec![null.into(), stdout, stderr];
+        let hosted = HostedStep::start(&self.sandbox, &call.tenant, host, program, files);
+        Ok(Started {
+            running: Running::Hosted(hosted.await.map_err(failed)?),
+            stdout: Box::new(pipes.stdout),
+            stderr: Box::new(pipes.stderr),
+            _dir: Some(dir),
+            _guarded: None,
+        })
+    }
+}
+
+/// A script with its surroundings.
+struct Step<'a> {
+    script: &'a str,
+    cwd: Option<&'a str>,
+    env: Vec<(String, String)>,
+}
+
+/// A script that runs.
+struct Started {
+    running: Running,
+    stdout: Box<dyn AsyncRead + Send + Unpin>,
+    stderr: Box<dyn AsyncRead + Send + Unpin>,
+    _dir: Option<WorkDir>,
+    _guarded: Option<tokio::process::ChildStdin>,
+}
+
+/// Where a script runs.
+enum Running {
+    Here(Group),
+    Hosted(HostedStep),
+}
+
+impl Running {
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        match self {
+            Self::Here(group) => group.wait().await,
+            Self::Hosted(step) => step.wait().await,
+        }
+    }
+
+    fn kill(&mut self) {
+        match self {
+            Self::Here(group) => group.kill(),
+            Self::Hosted(step) => step.kill(),
+        }
+    }
+
+    async fn stop(&mut self) {
+        match self {
+            Self::Here(group) => group.stop().await,
+            Self::Hosted(step) => step.stop().await,
+        }
     }
 }
 
@@ -76,24 +177,27 @@ impl Tool for Shell {
         let limit = call.time_limit()?;
         let script = script(&call.config)?;
         let cwd = config::text(&call.config, "cwd")?;
-        let (mut command, _fresh) = self.command(cwd)?;
-        command
-            .args(["-c", GUARDED, "sh", &script])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-            .env("NOETL_INPUT", json!(call.input).to_string())
-            .env("NOETL_EXECUTION_ID", call.execution.to_string())
-            .env("NOETL_STEP", &*call.step)
-            .env("NOETL_ATTEMPT", call.attempt.to_string())
-            .envs(config::environment(&call.config)?);
-        let group = Group::spawn(&mut command).map_err(|error| not_started(&error, cwd))?;
+        let own = [
+            ("NOETL_INPUT", json!(call.input).to_string()),
+            ("NOETL_EXECUTION_ID", call.execution.to_string()),
+            ("NOETL_STEP", call.step.to_string()),
+            ("NOETL_ATTEMPT", call.attempt.to_string()),
+        ];
+        let env = own.into_iter().chain(config::environment(&call.config)?);
+        let env = env.map(|(name, value)| (name.to_owned(), value)).collect();
+        let step = Step { script: &script, cwd, env };
+        let started = match self.sandbox.is_on() {
+            true => self.start_hosted(&step, &call).await?,
+            false => {
+                self.sandbox.admit(&call.tenant)?;
+                self.start_here(&step)?
+            }
+        };
 
-        let output_max = self.options.limits.shell_output;
+        let output_max = self.sandbox.options().limits.shell_output;
         let mut stdout = Capture::new(Stream::Stdout, output_max, call.logs.clone());
         let mut stderr = Capture::new(Stream::Stderr, output_max, call.logs.clone());
-        let end = supervise(group, &call, limit, &mut stdout, &mut stderr).await;
+        let end = supervise(started, &call, limit, &mut stdout, &mut stderr).await;
         stdout.finish();
         stderr.finish();
         conclude(end, &call, output_max, &stdout, &stderr)
@@ -117,33 +221,28 @@ enum End {
 
 /// Runs the group to its end, whichever comes first, and leaves no process of it behind.
 async fn supervise(
-    mut group: Group,
+    started: Started,
     call: &Call,
     limit: Option<Duration>,
     stdout: &mut Capture,
     stderr: &mut Capture,
 ) -> End {
-    // Held until the group has ended; waiting for a child would close it.
-    let _guarded = group.child().stdin.take();
-    let pipes = (group.child().stdout.take(), group.child().stderr.take());
-    let (Some(out), Some(err)) = pipes else {
-        return End::Exited(Err(io::ErrorKind::BrokenPipe.into()));
-    };
+    let Started { mut running, stdout: out, stderr: err, _dir, _guarded } = started;
     let mut reading =
         pin!(async { tokio::try_join!(stdout.read_within(out), stderr.read_within(err)) }.fuse());
     let end = tokio::select! {
         Err(stream) = &mut reading => End::TooMuch(stream),
-        status = group.wait() => End::Exited(status),
+        status = running.wait() => End::Exited(status),
         () = call.cancel.cancelled() => End::Cancelled,
         () = expiry(limit) => End::TimedOut(limit.unwrap_or_default()),
     };
     match end {
         End::Exited(_) => {}
         End::TooMuch(_) => {
-            group.kill();
-            let _ = group.wait().await;
+            running.kill();
+            let _ = running.wait().await;
         }
-        End::TimedOut(_) | End::Cancelled => group.stop().await,
+        End::TimedOut(_) | End::Cancelled => running.stop().await,
     }
     if !reading.is_terminated()
         && let Ok(Err(stream)) = tokio::time::timeout(DRAIN, &mut reading).await
@@ -240,6 +339,9 @@ fn not_started(error: &io::Error, cwd: Option<&str>) -> Failure {
         ),
         (io::ErrorKind::NotFound | io::ErrorKind::NotADirectory, Some(cwd)) => {
             wrong(format!("`cwd` '{cwd}' is not a directory"))
+        }
+        (io::ErrorKind::PermissionDenied, Some(cwd)) => {
+            wrong(format!("`cwd` '{cwd}' is closed to the step's user"))
         }
         _ => {
             let mut failure =

@@ -3,9 +3,11 @@
 //! Rows pass through in small batches: the source is read no faster than the target takes them, so
 //! memory does not grow with their number. The target is written in one transaction that is
 //! committed only after the source has said that there is no more, so a failure on either side, a
-//! timeout or a cancel leaves it as it was.
+//! timeout or a cancel leaves it as it was. From isolation level 1 on, a side that is a file is read or
+//! written in the step's sandbox, and its rows pass through a pipe.
 
 mod flow;
+mod hosted;
 mod postgres;
 mod request;
 mod sqlite;
@@ -13,6 +15,7 @@ mod sqlite;
 #[cfg(feature = "duckdb")]
 mod duckdb;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,11 +23,15 @@ use noetl_model::{Failure, Map, Value};
 use serde_json::json;
 
 use crate::config::{self, expiry, type_name, wrong};
+use crate::own::FileGuard;
 use crate::postgres::Stopper;
+use crate::sandbox::Sandbox;
 use crate::sql::Stop;
-use crate::{Call, Http, Postgres, Tool};
+use crate::{Call, Http, Options, Postgres, Tool};
 
 use flow::{Flow, Plan, Taken};
+
+pub(crate) use hosted::{read_side, write_side};
 
 /// How long the two sides may take to notice that they are to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -37,23 +44,30 @@ const TARGETS: &str = "postgres, sqlite or duckdb";
 pub struct Transfer {
     http: Http,
     postgres: Postgres,
+    sandbox: Arc<Sandbox>,
 }
 
 impl Transfer {
     /// A transfer tool that asks endpoints and servers through these.
-    pub fn new(http: Http, postgres: Postgres) -> Self {
-        Self { http, postgres }
+    pub fn new(http: Http, postgres: Postgres, options: Arc<Options>) -> Self {
+        Self::within(http, postgres, Arc::new(Sandbox::new(options)))
+    }
+
+    pub(crate) fn within(http: Http, postgres: Postgres, sandbox: Arc<Sandbox>) -> Self {
+        Self { http, postgres, sandbox }
     }
 
     async fn read(&self, side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
         match side.kind {
             "postgres" => postgres::read(self.postgres.pool(), side, flow).await,
-            "sqlite" => sqlite::read(side, flow).await,
             "http" => request::read(&self.http, side, flow).await,
-            #[cfg(feature = "duckdb")]
-            "duckdb" => duckdb::read(side, flow).await,
-            #[cfg(not(feature = "duckdb"))]
-            "duckdb" => Err(crate::duckdb::absent()),
+            "sqlite" | "duckdb" if self.sandbox.is_on() => {
+                hosted::read(&self.sandbox, side, flow).await
+            }
+            "sqlite" | "duckdb" => {
+                self.sandbox.admit(&side.call.tenant)?;
+                read_file(side, flow).await
+            }
             other => Err(wrong(format!("`kind` must be {SOURCES}, not '{other}'"))),
         }
     }
@@ -61,13 +75,37 @@ impl Transfer {
     async fn write(&self, side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<u64, Failure> {
         match side.kind {
             "postgres" => postgres::write(self.postgres.pool(), side, plan, taken).await,
-            "sqlite" => sqlite::write(side, plan, taken).await,
-            #[cfg(feature = "duckdb")]
-            "duckdb" => duckdb::write(side, plan, taken).await,
-            #[cfg(not(feature = "duckdb"))]
-            "duckdb" => Err(crate::duckdb::absent()),
+            "sqlite" | "duckdb" if self.sandbox.is_on() => {
+                hosted::write(&self.sandbox, side, taken).await
+            }
+            "sqlite" | "duckdb" => {
+                self.sandbox.admit(&side.call.tenant)?;
+                write_file(side, plan, taken).await
+            }
             other => Err(wrong(format!("`kind` must be {TARGETS}, not '{other}'"))),
         }
+    }
+}
+
+/// Reads a side that is a file, in this process.
+async fn read_file(side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
+    match side.kind {
+        "sqlite" => sqlite::read(side, flow).await,
+        #[cfg(feature = "duckdb")]
+        _ => duckdb::read(side, flow).await,
+        #[cfg(not(feature = "duckdb"))]
+        _ => Err(crate::duckdb::absent()),
+    }
+}
+
+/// Writes a side that is a file, in this process.
+async fn write_file(side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<u64, Failure> {
+    match side.kind {
+        "sqlite" => sqlite::write(side, plan, taken).await,
+        #[cfg(feature = "duckdb")]
+        _ => duckdb::write(side, plan, taken).await,
+        #[cfg(not(feature = "duckdb"))]
+        _ => Err(crate::duckdb::absent()),
     }
 }
 
@@ -78,6 +116,8 @@ struct Side<'a> {
     call: &'a Call,
     stopper: &'a Stopper,
     stop: &'a Stop,
+    /// Which files it may name.
+    guard: FileGuard,
 }
 
 #[async_trait]
@@ -90,7 +130,8 @@ impl Tool for Transfer {
         let limit = call.time_limit()?;
         let (stopper, stop) = (Stopper::default(), Stop::default());
         let _guard = stop.guard();
-        let side = |name: &str| side(name, &call, &stopper, &stop);
+        let guard = self.sandbox.guard(&call.tenant);
+        let side = |name: &str| side(name, &call, &stopper, &stop, &guard);
         let (source, target) = (side("source")?, side("target")?);
         let plan = Plan::read(target.settings).map_err(|failure| at("target", failure))?;
         let (flow, taken) = flow::channel();
@@ -132,6 +173,7 @@ fn side<'a>(
     call: &'a Call,
     stopper: &'a Stopper,
     stop: &'a Stop,
+    guard: &FileGuard,
 ) -> Result<Side<'a>, Failure> {
     let settings = match call.config.get(name) {
         Some(Value::Object(settings)) => settings,
@@ -144,7 +186,7 @@ fn side<'a>(
         Some((_, Value::String(kind))) => kind.as_str(),
         _ => return Err(wrong(format!("`{name}` needs a `kind`: {SOURCES}"))),
     };
-    Ok(Side { kind, settings, call, stopper, stop })
+    Ok(Side { kind, settings, call, stopper, stop, guard: guard.clone() })
 }
 
 fn at(side: &str, failure: Failure) -> Failure {

@@ -211,6 +211,11 @@ fn registration(options: &RemoteOptions, tools: &Registry, link: &Link) -> Regis
             "version": env!("CARGO_PKG_VERSION"),
             "pid": std::process::id(),
             "worker_public_key": link.key.public(),
+            "isolation": {
+                "level": tools.isolation().number(),
+                "name": tools.isolation().name(),
+                "does_not_stop": tools.isolation().does_not_stop(),
+            },
         })),
     }
 }

@@ -93,8 +93,18 @@ impl Serve {
             _ => address.to_string(),
         };
         let reached_at = format!("{scheme}://{host}");
-        let setup =
-            Setup { place, slots, resume, grace, encryption_key, retention, bus, reached_at };
+        let directory = self.key_directory;
+        let setup = Setup {
+            place,
+            slots,
+            resume,
+            grace,
+            encryption_key,
+            retention,
+            bus,
+            reached_at,
+            directory,
+        };
         let stop = StopRequests::listen();
         let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;
         let runtime = Runtime::open(setup).await?;

@@ -109,8 +109,8 @@ async fn work(
     };
     let health_at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
     let slots = settings.slots;
-    let tools = tools(settings.result_max, &settings.isolation)?;
-    isolation::prove(&tools).await?;
+    let mut tools = tools(settings.result_max, &settings.isolation)?;
+    isolation::settle(&mut tools, &settings.isolation).await?;
     let tools = Registry::standard(tools);
     let options = RemoteOptions {
         name: settings.name,
@@ -121,6 +121,7 @@ async fn work(
         grace: settings.grace,
     };
     let mut greeting = greeting(&remote, &options, settings.bus.as_ref());
+    greeting.push_str(&format!("\n  isolation {}", tools.isolation()));
     if subscriptions {
         greeting.push_str("\n  acts on   every subscription that fetches its messages");
     }

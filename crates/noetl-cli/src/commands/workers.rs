@@ -23,16 +23,22 @@ pub(crate) fn main(arguments: &WorkersArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-fn table(workers: &[RuntimeView]) -> Table<5> {
-    let mut table = Table::new(["NAME", "STATUS", "CAPACITY", "HEARTBEAT", "ADDRESS"]);
+fn table(workers: &[RuntimeView]) -> Table<6> {
+    let mut table = Table::new(["NAME", "STATUS", "CAPACITY", "ISOLATION", "HEARTBEAT", "ADDRESS"]);
     for worker in workers {
         table.row([
             Cell::new(&worker.name),
             Cell::status(&worker.status),
             Cell::maybe(worker.capacity),
+            Cell::maybe(isolation(worker)),
             Cell::new(time(worker.heartbeat)),
             Cell::maybe(worker.uri.as_ref()),
         ]);
     }
     table
+}
+
+/// Returns the level of isolation that a worker registered; published workers have none.
+fn isolation(worker: &RuntimeView) -> Option<u64> {
+    worker.runtime.as_ref()?.get("isolation")?.get("level")?.as_u64()
 }

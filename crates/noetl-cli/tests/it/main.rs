@@ -19,6 +19,7 @@ mod examples;
 mod extremes;
 mod faults;
 mod help;
+mod isolation;
 mod kill;
 mod noetl;
 mod patterns;

@@ -7,16 +7,18 @@ use serde_json::json;
 use super::file::{Location, open};
 use super::values::{cells, stored};
 use crate::config::wrong;
+use crate::own::FileGuard;
 use crate::sql::{Answer, Dialect, Params, Part, Script, Stop, column_names, number_names};
 
 /// Runs all statements and closes the database.
 pub(super) fn run(
     location: &Location,
+    guard: &FileGuard,
     script: &Script<'_>,
     stop: &Stop,
     mut answer: Answer,
 ) -> Result<Value, Failure> {
-    let opened = open(location, stop)?;
+    let opened = open(location, guard, stop)?;
     let batch =
         |text: &str| opened.connection.execute_batch(text).map_err(|error| failed(&error, None));
     if script.is_atomic {

@@ -1,5 +1,6 @@
 //! Opens a database, and interrupts what is done with it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use duckdb::{AccessMode, Config, Connection};
 use noetl_model::{Failure, FailureKind, Map};
 
 use crate::config;
+use crate::own::FileGuard;
 use crate::sql::{File, Stop};
 
 /// How often it is looked whether to stop.
@@ -49,8 +51,11 @@ impl Drop for Opened {
 }
 
 /// Opens the database. Called on a thread of the runtime that may block.
-pub(crate) fn open(location: &Location, stop: &Stop) -> Result<Opened, Failure> {
+pub(crate) fn open(location: &Location, guard: &FileGuard, stop: &Stop) -> Result<Opened, Failure> {
     let file = &location.file;
+    if let Some(path) = &file.path {
+        guard.check(Path::new(path), !file.read_only)?;
+    }
     let refused = |error: duckdb::Error| {
         let place = file.path.as_deref().unwrap_or("a database in memory");
         Failure::new(FailureKind::Config, format!("{place} cannot be opened: {error}"))

@@ -1,19 +1,25 @@
 //! Finds a step's program: in its settings, in a file, or at an address.
 
 use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
 
 use noetl_model::{Failure, FailureKind, Map, Value};
 use tokio::io::AsyncReadExt;
 
 use crate::config::{self, type_name, wrong};
+use crate::own::{FileGuard, own_file};
+use crate::sandbox::{Sandbox, ToolRun};
+use crate::step_host::Task;
 use crate::{Call, Http, Tool, auth};
 
 /// The program of a call: its `code`, or what its `script` points to.
 pub(super) async fn code<'a>(
     call: &'a Call,
     http: &Http,
-    bytes_max: usize,
+    sandbox: &Arc<Sandbox>,
 ) -> Result<Cow<'a, str>, Failure> {
+    let bytes_max = sandbox.options().limits.python_script;
     if let Some(code) = config::text(&call.config, "code")? {
         return Ok(Cow::Borrowed(code));
     }
@@ -56,7 +62,15 @@ pub(super) async fn code<'a>(
             let path = config::text(source, "path")?.or(uri);
             let path = path.ok_or_else(|| wrong("`script.source` of type file needs a `path`"))?;
             let path = path.strip_prefix("file://").unwrap_or(path);
-            read_file(path, bytes_max).await.map(Cow::Owned)
+            let guard = sandbox.guard(&call.tenant);
+            if !sandbox.is_on() {
+                return read_file(path, bytes_max, &guard).await.map(Cow::Owned);
+            }
+            let task = Task::Read { path: path.to_owned(), bytes_max, guard };
+            match ToolRun::run(sandbox, call, call.time_limit()?, &task).await? {
+                Value::String(code) => Ok(Cow::Owned(code)),
+                other => Err(wrong(format!("'{path}' was read as {}", type_name(&other)))),
+            }
         }
         "http" | "https" => fetch(call, http, source, uri, bytes_max).await.map(Cow::Owned),
         other => Err(wrong(format!(
@@ -66,12 +80,23 @@ pub(super) async fn code<'a>(
     }
 }
 
-async fn read_file(path: &str, bytes_max: usize) -> Result<String, Failure> {
+/// Reads a text file of at most so many bytes, unless the guard refuses it.
+pub(crate) async fn read_file(
+    path: &str,
+    bytes_max: usize,
+    guard: &FileGuard,
+) -> Result<String, Failure> {
+    guard.check(Path::new(path), false)?;
     let unreadable = |error: &dyn std::fmt::Display| {
         let message = format!("the program '{path}' cannot be read: {error}");
         Failure::new(FailureKind::NotFound, message)
     };
     let file = tokio::fs::File::open(path).await.map_err(|error| unreadable(&error))?;
+    // The file that is open counts, whatever its path meant a moment ago.
+    let metadata = file.metadata().await.map_err(|error| unreadable(&error))?;
+    if guard.is_own(&metadata) {
+        return Err(own_file(Path::new(path)));
+    }
     let mut content = Vec::new();
     // One byte more than is allowed, to tell.
     let mut bounded = file.take(bytes_max as u64 + 1);

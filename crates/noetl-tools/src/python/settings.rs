@@ -7,7 +7,7 @@ use crate::Call;
 use crate::config::{self, type_name, wrong};
 
 /// The checked settings of one call.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Settings<'a> {
     pub(super) code: &'a str,
     /// Imports by alias, or the list form, which names packages and imports nothing.
@@ -20,7 +20,7 @@ pub(super) struct Settings<'a> {
 }
 
 /// Limits the system enforces on a step; what is `None` stays as the worker's.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Limits {
     /// Address space in MiB.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -32,9 +32,10 @@ const DRAIN: Duration = Duration::from_millis(200);
 /// that takes longer is stuck, and is killed itself.
 const REAP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs one step in a fork of `template`.
+/// Runs one step in a fork of `template`, in a directory of its own.
 pub(super) async fn run(
     template: Arc<Template>,
+    dir: WorkDir,
     call: &Call,
     settings: &Settings<'_>,
     limit: Option<Duration>,
@@ -42,8 +43,6 @@ pub(super) async fn run(
 ) -> Result<Value, Failure> {
     let limits = &options.limits;
     let id = template.next_id();
-    let dir = WorkDir::at(template.dir().join(id.to_string()))?;
-    options.isolation.hand_over(&dir)?;
     let request = request(call, settings, limits.python_result, dir.path())?;
     let (ours, theirs) = Ours::open().map_err(|error| lacking(&error))?;
     let Ours { channel, stdout: out, stderr: err } = ours;

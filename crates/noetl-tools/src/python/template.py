@@ -4,7 +4,8 @@
 # socket, its stdout and stderr) or `K id` to kill a step's group; it is told `S id pid`, then
 # `X id status` once the step is reaped, or `E id errno` when there was no fork. Requests and
 # answers never pass through here. The end of the control socket is the end of the worker: every
-# step is killed and its files are removed.
+# step is killed and its files are removed. In a sandbox there is one step at a time, and all it
+# started is ended before its end is reported.
 
 import array
 import ctypes
@@ -17,13 +18,16 @@ REQUEST = struct.Struct(">cQ")
 REPORT = struct.Struct(">cQq")
 DESCRIPTORS = 3
 PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
 # Signals meant for the worker may reach the whole service; the worker decides when this ends.
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Template:
-    def __init__(self, base):
+    def __init__(self, base, is_sandboxed):
         self.base = base
+        self.is_sandboxed = is_sandboxed
         self.pid = os.getpid()
         close_inherited()
         self.control = socket.socket(fileno=os.dup(0))
@@ -37,6 +41,10 @@ class Template:
             self.prctl = ctypes.CDLL(None).prctl
         except (OSError, AttributeError):
             self.prctl = None  # Not Linux: the end of the control socket has to do.
+        if is_sandboxed:
+            # What a step leaves becomes a child of this process, which no step can trace.
+            self.prctl(PR_SET_CHILD_SUBREAPER, 1)
+            self.prctl(PR_SET_DUMPABLE, 0)
 
     def serve(self):
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -112,6 +120,8 @@ class Template:
             self.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != self.pid:
                 os._exit(70)
+            if self.is_sandboxed:
+                self.prctl(PR_SET_DUMPABLE, 1)
         signal.set_wakeup_fd(-1)
         for number in (*IGNORED, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
@@ -143,10 +153,13 @@ class Template:
             if ended is None:
                 return
             pid = ended.si_pid
-            kill_group(pid)
-            _, status = os.waitpid(pid, 0)
             id = self.ids.pop(pid, None)
             if id is not None:
+                kill_group(pid)
+            _, status = os.waitpid(pid, 0)
+            if id is not None:
+                if self.is_sandboxed:
+                    sweep(self.pid)
                 del self.steps[id]
                 self.report(b"X", id, status)
 
@@ -161,7 +174,8 @@ class Template:
             kill_group(pid)
         for pid in self.ids:
             os.waitpid(pid, 0)
-        shutil.rmtree(self.base, ignore_errors=True)
+        if not self.is_sandboxed:
+            shutil.rmtree(self.base, ignore_errors=True)
 
 
 def close_inherited():
@@ -182,6 +196,44 @@ def kill_group(pid):
             pass
 
 
+def sweep(own):
+    """Kills and reaps everything below this process: all that is left of a step."""
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+        except ChildProcessError:
+            return
+        for pid in descendants(own):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def descendants(own):
+    children = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open("/proc/%s/stat" % name, "rb") as file:
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except (OSError, ValueError, IndexError):
+                continue
+            children.setdefault(parent, []).append(int(name))
+    found = []
+    pending = [own]
+    while pending:
+        below = children.get(pending.pop(), [])
+        found += below
+        pending += below
+    return found
+
+
 def silence(descriptor):
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, descriptor, inheritable=True)
@@ -194,4 +246,4 @@ def open_stream(descriptor):
     )
 
 
-Template(sys.argv[1]).serve()
+Template(sys.argv[1], "sandboxed" in sys.argv[2:]).serve()

@@ -15,13 +15,14 @@ use std::time::Duration;
 use noetl_model::{Failure, FailureKind};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use tokio::io::{AsyncReadExt, Interest};
+use tokio::io::{AsyncRead, AsyncReadExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::process::{Child, ChildStderr};
+use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 
 use crate::capture::Capture;
+use crate::sandbox::{Host, Pipes, Program};
 use crate::workdir::WorkDir;
 use crate::{LogSink, Options, Stream};
 
@@ -41,8 +42,10 @@ pub(super) struct Template {
     control: OwnedWriteHalf,
     steps: Steps,
     next: AtomicU64,
+    /// `None` in a sandbox, whose host ends what it holds.
     pid: Option<Pid>,
-    dir: WorkDir,
+    /// `None` in a sandbox, which has a directory of its own.
+    dir: Option<WorkDir>,
 }
 
 /// How a forked step ended.
@@ -67,33 +70,57 @@ impl Template {
     /// Starts the interpreter and waits until it is ready to fork.
     pub(super) async fn start(options: &Options) -> Result<Self, Failure> {
         let dir = WorkDir::fresh(&options.work_dir)?;
-        options.isolation.hand_over(&dir)?;
         let (ours, theirs) = StdUnixStream::pair().map_err(|error| lacking(&error))?;
         let mut child = spawn(options, dir.path(), theirs)?;
         let stderr = child.stderr.take();
         let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        let control = ours
-            .set_nonblocking(true)
-            .and_then(|()| UnixStream::from_std(ours))
-            .map_err(|error| lacking(&error))?;
-        let (mut reports, control) = control.into_split();
-        let hello = tokio::time::timeout(START_TIMEOUT, Report::read(&mut reports)).await;
-        if !matches!(hello, Ok(Ok(Report { tag: b'H', .. }))) {
+        let (mut reports, control) = split(ours)?;
+        if !says_hello(&mut reports).await {
             let _ = child.kill().await;
             return Err(not_ready(&options.python, stderr).await);
         }
         let steps = Steps::default();
-        tokio::spawn(attend(reports, child, stderr, steps.clone()));
-        Ok(Self { control, steps, next: AtomicU64::new(1), pid, dir })
+        tokio::spawn(attend(reports, Some(child), stderr, steps.clone()));
+        Ok(Self { control, steps, next: AtomicU64::new(1), pid, dir: Some(dir) })
+    }
+
+    /// Starts the interpreter in a sandbox, where it runs one step at a time and ends whatever a step
+    /// left before it reports its end.
+    pub(super) async fn start_in(host: &mut Host, options: &Options) -> Result<Self, Failure> {
+        let (ours, theirs) = StdUnixStream::pair().map_err(|error| lacking(&error))?;
+        let (pipes, [_, stderr]) = Pipes::open().map_err(|error| lacking(&error))?;
+        let null = std::fs::OpenOptions::new().write(true).open("/dev/null");
+        let null = null.map_err(|error| lacking(&error))?;
+        let dir = host.dir().display().to_string();
+        let python = program(&options.python).display().to_string();
+        let words = [&python, "-X", "utf8", "-c", SOURCE, &dir, "sandboxed"].map(str::to_owned);
+        let words = options.isolation.limited(words.to_vec());
+        let env = match options.isolation.moves_home() {
+            true => ["HOME", "TMPDIR"].map(|name| (name.to_owned(), dir.clone())).to_vec(),
+            false => Vec::new(),
+        };
+        let asked = Program { words, env, cwd: host.dir().to_owned() };
+        let files = vec![OwnedFd::from(theirs), null.into(), stderr];
+        host.keep(asked, files).await.map_err(|error| not_started(&error, &options.python))?;
+        let (mut reports, control) = split(ours)?;
+        if !says_hello(&mut reports).await {
+            return Err(not_ready(&options.python, Some(pipes.stderr)).await);
+        }
+        let steps = Steps::default();
+        tokio::spawn(attend(reports, None, Some(pipes.stderr), steps.clone()));
+        Ok(Self { control, steps, next: AtomicU64::new(1), pid: None, dir: None })
     }
 
     pub(super) fn is_lost(&self) -> bool {
         self.steps.lock().is_none()
     }
 
-    /// The directory that steps have theirs in.
-    pub(super) fn dir(&self) -> &Path {
-        self.dir.path()
+    /// Makes a directory for a step, below the interpreter's own.
+    pub(super) fn step_dir(&self) -> Result<WorkDir, Failure> {
+        match &self.dir {
+            Some(dir) => WorkDir::at(dir.path().join(format!("step-{}", self.next_id()))),
+            None => Err(lacking(&io::ErrorKind::NotFound.into())),
+        }
     }
 
     /// A number no other step of this template has.
@@ -136,12 +163,12 @@ impl Template {
         }
     }
 
-    /// Kills an interpreter that does not answer.
+    /// Gives up an interpreter that does not answer. In a sandbox, its host ends it.
     pub(super) fn abandon(&self) {
-        if let Some(pid) = self.pid
-            && !self.is_lost()
-        {
-            let _ = kill_process(pid, Signal::KILL);
+        match self.pid {
+            Some(pid) if !self.is_lost() => drop(kill_process(pid, Signal::KILL)),
+            Some(_) => {}
+            None => drop(self.steps.lose(false)),
         }
     }
 }
@@ -223,13 +250,15 @@ impl Steps {
     }
 
     /// Ends every step, because the template is gone.
-    fn lose(&self) -> usize {
+    ///
+    /// Numbers of processes in a sandbox mean others here; its host ends those.
+    fn lose(&self, kills: bool) -> usize {
         let steps = self.lock().take().unwrap_or_default();
         let count = steps.len();
         for step in steps.into_values() {
             // The kernel was asked to kill these when their parent died; their own children, and
             // steps on systems without that service, are left to us.
-            if let Some(pid) = step.pid {
+            if let Some(pid) = step.pid.filter(|_| kills) {
                 let _ = kill_process_group(pid, Signal::KILL);
             }
             let _ = step.end.send(End::Lost);
@@ -241,8 +270,8 @@ impl Steps {
 /// Passes reports on until the interpreter is gone, then reaps it.
 async fn attend(
     mut reports: OwnedReadHalf,
-    mut child: Child,
-    stderr: Option<ChildStderr>,
+    child: Option<Child>,
+    stderr: Option<impl AsyncRead + Unpin>,
     steps: Steps,
 ) {
     let mut complaint = Capture::new(Stream::Stderr, COMPLAINT_BYTES, LogSink::default());
@@ -250,7 +279,7 @@ async fn attend(
         while let Ok(report) = Report::read(&mut reports).await {
             steps.note(&report);
         }
-        steps.lose()
+        steps.lose(child.is_some())
     };
     let listening = async {
         if let Some(stderr) = stderr {
@@ -258,7 +287,10 @@ async fn attend(
         }
     };
     let (lost, ()) = tokio::join!(reading, listening);
-    let status = child.wait().await.map(|status| status.to_string());
+    let status = match child {
+        Some(mut child) => child.wait().await.map(|status| status.to_string()).ok(),
+        None => None,
+    };
     if lost > 0 {
         let stderr = complaint.text();
         tracing::warn!(steps.lost = lost, ?status, stderr, "the Python template was lost");
@@ -291,9 +323,9 @@ fn request(tag: u8, id: u64) -> [u8; 9] {
 
 fn spawn(options: &Options, dir: &Path, control: StdUnixStream) -> Result<Child, Failure> {
     // An interpreter looks for modules where it stands; nothing is there to be found.
-    let python = program(&options.python);
-    let mut command = options.isolation.command(&python, dir, &options.work_dir, dir);
+    let mut command = Command::new(program(&options.python));
     command
+        .current_dir(dir)
         .args(["-X", "utf8", "-c", SOURCE])
         .arg(dir)
         .stdin(Stdio::from(OwnedFd::from(control)))
@@ -303,21 +335,35 @@ fn spawn(options: &Options, dir: &Path, control: StdUnixStream) -> Result<Child,
         .process_group(0)
         .kill_on_drop(true);
     options.environment.apply(&mut command);
-    options.isolation.places(&mut command, dir);
-    command.spawn().map_err(|error| match error.kind() {
+    command.spawn().map_err(|error| not_started(&error, &options.python))
+}
+
+fn not_started(error: &io::Error, python: &Path) -> Failure {
+    match error.kind() {
         io::ErrorKind::NotFound => Failure::new(
             FailureKind::ToolMissing,
-            format!("{} was not found; install it or set NOETL_PYTHON", options.python.display()),
+            format!("{} was not found; install it or set NOETL_PYTHON", python.display()),
         ),
         io::ErrorKind::PermissionDenied => Failure::new(
             FailureKind::ToolMissing,
             format!(
                 "{} may not be executed; set NOETL_PYTHON to a Python interpreter",
-                options.python.display()
+                python.display()
             ),
         ),
-        _ => lacking(&error),
-    })
+        _ => lacking(error),
+    }
+}
+
+/// The worker's end of the control socket: reports, and requests.
+fn split(ours: StdUnixStream) -> Result<(OwnedReadHalf, OwnedWriteHalf), Failure> {
+    let control = ours.set_nonblocking(true).and_then(|()| UnixStream::from_std(ours));
+    Ok(control.map_err(|error| lacking(&error))?.into_split())
+}
+
+async fn says_hello(reports: &mut OwnedReadHalf) -> bool {
+    let hello = tokio::time::timeout(START_TIMEOUT, Report::read(reports)).await;
+    matches!(hello, Ok(Ok(Report { tag: b'H', .. })))
 }
 
 /// The interpreter's path such that it means the same in any directory.
@@ -329,7 +375,7 @@ fn program(python: &Path) -> PathBuf {
     }
 }
 
-async fn not_ready(python: &Path, stderr: Option<ChildStderr>) -> Failure {
+async fn not_ready(python: &Path, stderr: Option<impl AsyncRead + Unpin>) -> Failure {
     let mut complaint = Capture::new(Stream::Stderr, COMPLAINT_BYTES, LogSink::default());
     if let Some(stderr) = stderr {
         // A descendant may hold the pipe open; what came so far has to do.

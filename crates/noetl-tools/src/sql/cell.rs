@@ -3,16 +3,27 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use noetl_model::Value;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A value of a row on its way: JSON, or bytes, which JSON has no form for.
 ///
 /// Bytes stay bytes while they go from one database to another and become base64 in a result.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Cell {
     /// Anything JSON can say.
     Value(Value),
     /// A `bytea` or a `blob`.
+    #[serde(serialize_with = "to_base64", deserialize_with = "from_base64")]
     Bytes(Vec<u8>),
+}
+
+fn to_base64<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&STANDARD.encode(bytes))
+}
+
+fn from_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    STANDARD.decode(text).map_err(serde::de::Error::custom)
 }
 
 impl Cell {

@@ -5,18 +5,20 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, Statement, ToSql};
 use serde_json::json;
 
-use super::file::{Patience, open, patiently};
+use super::file::{Patience, check_attached, open, patiently};
 use crate::config::wrong;
+use crate::own::FileGuard;
 use crate::sql::{Answer, Cell, File, Params, Part, Script, Stop, column_names};
 
 /// Runs all statements and closes the database.
 pub(super) fn run(
     file: &File,
+    guard: &FileGuard,
     script: &Script<'_>,
     stop: &Stop,
     mut answer: Answer,
 ) -> Result<Value, Failure> {
-    let connection = open(file, stop)?;
+    let connection = open(file, guard, stop)?;
     if script.is_atomic {
         // A writer takes its place in the queue at once; waiting half way could be a deadlock.
         let changes = script.parts.iter().any(|part| !reads_only(part));
@@ -26,6 +28,9 @@ pub(super) fn run(
     }
     for part in &script.parts {
         statement(&connection, part, stop, &mut answer)?;
+        if part.statement.verb == "attach" {
+            check_attached(&connection, guard)?;
+        }
     }
     if script.is_atomic {
         let ended = patiently(stop, || connection.execute_batch("commit"));

@@ -1,11 +1,14 @@
 //! Opens a database, and stops what is done with it.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use noetl_model::{Failure, FailureKind};
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::execute::failed;
+use crate::own::FileGuard;
 use crate::sql::{File, Stop};
 
 /// How many of the database's operations pass between two looks at whether to stop: well below a
@@ -19,8 +22,12 @@ const BUSY_TRY: Duration = Duration::from_millis(100);
 /// transaction.
 const BUSY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Opens the database such that `stop` ends whatever it does.
-pub(crate) fn open(file: &File, stop: &Stop) -> Result<Connection, Failure> {
+/// Opens the database such that `stop` ends whatever it does, and no statement opens a file that
+/// `guard` refuses.
+pub(crate) fn open(file: &File, guard: &FileGuard, stop: &Stop) -> Result<Connection, Failure> {
+    if let Some(path) = &file.path {
+        guard.check_database(Path::new(path), !file.read_only)?;
+    }
     let access = match file.read_only {
         true => OpenFlags::SQLITE_OPEN_READ_ONLY,
         false => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
@@ -42,12 +49,72 @@ pub(crate) fn open(file: &File, stop: &Stop) -> Result<Connection, Failure> {
             None => failure,
         }
     })?;
-    let stop = stop.clone();
+    // Again, since a link may have been changed in between.
+    check_attached(&connection, guard)?;
+    let (stop, attach) = (stop.clone(), guard.clone());
     let set_up = connection
         .busy_timeout(BUSY_TRY)
-        .and_then(|()| connection.progress_handler(OPERATIONS, Some(move || stop.is_raised())));
+        .and_then(|()| connection.progress_handler(OPERATIONS, Some(move || stop.is_raised())))
+        .and_then(|()| {
+            connection.authorizer(Some(move |context: AuthContext<'_>| authorize(context, &attach)))
+        });
     set_up.map_err(|error| failed(&error, None))?;
     Ok(connection)
+}
+
+/// Denies statements that name a file which is refused; `vacuum into` attaches its file, too. A name
+/// that is a parameter is not known yet: [`check_attached`] sees it.
+fn authorize(context: AuthContext<'_>, guard: &FileGuard) -> Authorization {
+    let AuthAction::Attach { filename } = context.action else { return Authorization::Allow };
+    let is_refused = |path: &Path| guard.check_database(path, true).is_err();
+    let uri = filename.strip_prefix("file:").map(uri_path);
+    let is_file = !filename.is_empty() && filename != ":memory:";
+    match is_file && (is_refused(Path::new(filename)) || uri.is_some_and(|path| is_refused(&path)))
+    {
+        true => Authorization::Deny,
+        false => Authorization::Allow,
+    }
+}
+
+/// Returns the path of a `file:` URI without its scheme: authority and parameters removed, escapes
+/// decoded.
+fn uri_path(rest: &str) -> PathBuf {
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let rest = match rest.strip_prefix("//") {
+        Some(rest) => rest.find('/').map_or("", |at| &rest[at..]),
+        None => rest,
+    };
+    let mut bytes = Vec::with_capacity(rest.len());
+    let mut left = rest.as_bytes();
+    while let Some((first, after)) = left.split_first() {
+        let escaped = (*first == b'%').then(|| after.get(..2)).flatten();
+        let escaped = escaped.and_then(|digits| std::str::from_utf8(digits).ok());
+        match escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                left = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                left = after;
+            }
+        }
+    }
+    PathBuf::from(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Refuses databases that are open by now and may not be: by their files, whatever led to them.
+pub(crate) fn check_attached(connection: &Connection, guard: &FileGuard) -> Result<(), Failure> {
+    let listed = connection.prepare("pragma database_list").and_then(|mut statement| {
+        let names = statement.query_map([], |row| row.get::<_, Option<String>>(2))?;
+        names.collect::<rusqlite::Result<Vec<_>>>()
+    });
+    let listed = listed.map_err(|error| failed(&error, None))?;
+    let files = listed.into_iter().flatten().filter(|name| !name.is_empty());
+    for name in files {
+        guard.check_database(Path::new(&name), false)?;
+    }
+    Ok(())
 }
 
 /// Does `work`, again and again while another process has the database locked.

@@ -7,18 +7,22 @@ use super::Side;
 use super::flow::{Flow, Into, Mode, Piece, Plan, Taken, list, on_conflict, picked};
 use crate::config::wrong;
 use crate::duckdb::{Location, bind, cells, failed, open, stored_cell};
+use crate::own::FileGuard;
 use crate::sql::{Dialect, Params, Script, Stop, column_names, number_names, quoted};
 
 /// Reads the rows of one statement.
 pub(super) async fn read(side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
     let location = Location::read(side.settings)?;
     let (settings, stop) = (side.settings.clone(), side.stop.clone());
-    let work = tokio::task::spawn_blocking(move || read_all(&location, &settings, &stop, flow));
+    let guard = side.guard.clone();
+    let work =
+        tokio::task::spawn_blocking(move || read_all(&location, &guard, &settings, &stop, flow));
     side.stop.supervise(work, side.call, None).await
 }
 
 fn read_all(
     location: &Location,
+    guard: &FileGuard,
     settings: &Map,
     stop: &Stop,
     mut flow: Flow,
@@ -36,7 +40,7 @@ fn read_all(
             number_names(part.statement.text, Dialect::DuckDb, takes)?
         }
     };
-    let opened = open(location, stop)?;
+    let opened = open(location, guard, stop)?;
     let mut prepared = opened.connection.prepare(&text).map_err(failing)?;
     bind(&mut prepared, &part.params, &names, 0)?;
     prepared.raw_execute().map_err(failing)?;
@@ -57,20 +61,22 @@ pub(super) async fn write(side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<
     if location.is_in_memory() {
         return Err(wrong("needs `db_path`: what is written in memory is gone with the step"));
     }
-    let (plan, stop) = (plan.clone(), side.stop.clone());
-    let work = tokio::task::spawn_blocking(move || write_all(&location, &plan, &stop, taken));
+    let (plan, stop, guard) = (plan.clone(), side.stop.clone(), side.guard.clone());
+    let work =
+        tokio::task::spawn_blocking(move || write_all(&location, &guard, &plan, &stop, taken));
     side.stop.supervise(work, side.call, None).await
 }
 
 fn write_all(
     location: &Location,
+    guard: &FileGuard,
     plan: &Plan,
     stop: &Stop,
     mut taken: Taken,
 ) -> Result<u64, Failure> {
     let failing = |error: duckdb::Error| failed(&error, None);
     let columns = plan.columns(&taken.columns_blocking()?)?;
-    let opened = open(location, stop)?;
+    let opened = open(location, guard, stop)?;
     let connection = &opened.connection;
     // Dropped without a commit, the connection rolls back.
     connection.execute_batch("begin transaction").map_err(failing)?;

@@ -6,6 +6,7 @@ use rusqlite::params_from_iter;
 use super::Side;
 use super::flow::{Flow, Into, Mode, Piece, Plan, Taken, list, on_conflict, picked};
 use crate::config::wrong;
+use crate::own::FileGuard;
 use crate::sql::{Dialect, File, Script, Stop, column_names, number_names, quoted};
 use crate::sqlite::{bind, cells, failed, open, patiently};
 
@@ -17,19 +18,25 @@ pub(super) async fn read(side: &Side<'_>, flow: Flow) -> Result<(), Failure> {
         settings.insert("read_only".to_owned(), Value::Bool(true));
     }
     let file = File::read(&settings)?;
-    let stop = side.stop.clone();
-    let work = tokio::task::spawn_blocking(move || read_all(&file, &settings, &stop, flow));
+    let (stop, guard) = (side.stop.clone(), side.guard.clone());
+    let work = tokio::task::spawn_blocking(move || read_all(&file, &guard, &settings, &stop, flow));
     side.stop.supervise(work, side.call, None).await
 }
 
-fn read_all(file: &File, settings: &Map, stop: &Stop, mut flow: Flow) -> Result<(), Failure> {
+fn read_all(
+    file: &File,
+    guard: &FileGuard,
+    settings: &Map,
+    stop: &Stop,
+    mut flow: Flow,
+) -> Result<(), Failure> {
     let nothing = Map::new();
     let script = Script::read_from(settings, &nothing, "sqlite", Dialect::Sqlite)?;
     let [part] = script.parts.as_slice() else {
         return Err(wrong("a source reads one statement, and there are several"));
     };
     let failing = |error: rusqlite::Error| failed(&error, None);
-    let connection = open(file, stop)?;
+    let connection = open(file, guard, stop)?;
     let mut prepared =
         patiently(stop, || connection.prepare(part.statement.text)).map_err(failing)?;
     bind(&mut prepared, &part.params, 0)?;
@@ -49,15 +56,21 @@ pub(super) async fn write(side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<
     if file.is_in_memory() {
         return Err(wrong("needs `db_path`: what is written in memory is gone with the step"));
     }
-    let (plan, stop) = (plan.clone(), side.stop.clone());
-    let work = tokio::task::spawn_blocking(move || write_all(&file, &plan, &stop, taken));
+    let (plan, stop, guard) = (plan.clone(), side.stop.clone(), side.guard.clone());
+    let work = tokio::task::spawn_blocking(move || write_all(&file, &guard, &plan, &stop, taken));
     side.stop.supervise(work, side.call, None).await
 }
 
-fn write_all(file: &File, plan: &Plan, stop: &Stop, mut taken: Taken) -> Result<u64, Failure> {
+fn write_all(
+    file: &File,
+    guard: &FileGuard,
+    plan: &Plan,
+    stop: &Stop,
+    mut taken: Taken,
+) -> Result<u64, Failure> {
     let failing = |error: rusqlite::Error| failed(&error, None);
     let columns = plan.columns(&taken.columns_blocking()?)?;
-    let connection = open(file, stop)?;
+    let connection = open(file, guard, stop)?;
     // Dropped without a commit, the connection rolls back.
     patiently(stop, || connection.execute_batch("begin immediate")).map_err(failing)?;
     if let Into::Table { table, mode: Mode::Replace } = &plan.into {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use noetl_model::{CommandId, ExecutionId, Failure, Map, Value};
+use noetl_model::{CommandId, ExecutionId, Failure, Map, Tenant, Value};
 use noetl_tools::{Call, LogSink, Options, Registry, Stream};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +14,7 @@ pub(crate) fn call(config: Value) -> Call {
     Call {
         execution: ExecutionId::new(7),
         command: CommandId::new(8),
+        tenant: Tenant::default(),
         step: Arc::from("load"),
         attempt: 1,
         config: map(config),
@@ -27,6 +28,9 @@ pub(crate) fn call(config: Value) -> Call {
         trace: None,
     }
 }
+
+/// The program that hosts sandboxed steps.
+pub(crate) const HOST: &str = env!("CARGO_BIN_EXE_noetl-step-host");
 
 pub(crate) fn map(value: Value) -> Map {
     match value {

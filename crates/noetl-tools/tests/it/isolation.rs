@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use noetl_model::{FailureKind, Value};
 use noetl_test_services::{missing, unsupported};
-use noetl_tools::{Isolation, Options, Registry, User};
+use noetl_tools::{Isolation, Level, Options, Registry, User};
 use serde_json::json;
 
-use crate::harness::{call, detail};
+use crate::harness::{HOST, call, detail};
 
 /// Nobody's numbers on every Linux.
 const NOBODY: User = User { uid: 65534, gid: 65534 };
@@ -18,16 +18,18 @@ const ROOT: &str = "run the tests as root";
 
 /// What is asked for besides: root has to give its steps another user.
 fn asked(isolation: Isolation) -> Isolation {
-    let user = rustix::process::geteuid().is_root().then_some(NOBODY);
-    Isolation { user: isolation.user.or(user), ..isolation }
+    let is_root = rustix::process::geteuid().is_root();
+    let level = if is_root { Level::User } else { Level::Namespaces };
+    Isolation { level, user: isolation.user.or(is_root.then_some(NOBODY)), ..isolation }
 }
 
 /// Settings of tools that are isolated so; none where this machine does not allow it.
 async fn options(isolation: Isolation) -> Option<Options> {
     // A program below the home of root is for root alone.
     let python = PathBuf::from("/usr/bin/python3");
-    let options = Options { isolation: asked(isolation), python, ..Options::default() };
-    match options.isolation.prove(&options.work_dir).await {
+    let host = Some(PathBuf::from(HOST));
+    let options = Options { isolation: asked(isolation), python, host, ..Options::default() };
+    match options.prove_isolation().await {
         Ok(()) => Some(options),
         Err(error) => {
             unsupported("isolation of steps", &error.message);
@@ -127,6 +129,17 @@ async fn temporary_files_of_a_step_are_seen_by_no_other() {
     if let Some(seen) = answered(&options, &code).await {
         assert_eq!(seen, json!([false, 1, true]));
     }
+    // One worker: its warm hosts and interpreters see nothing of the step before.
+    let tools = Registry::standard(options.clone());
+    let leave = "import os\nseen = os.path.exists('/tmp/left')\nopen('/tmp/left', 'w').close()\nresult = seen";
+    for _ in 0..2 {
+        let config = json!({"command": "ls /tmp/left 2>/dev/null; touch /tmp/left"});
+        assert_eq!(tools.run("shell", call(config)).await.unwrap()["stdout"], "");
+        if options.python.exists() {
+            let seen = tools.run("python", call(json!({ "code": leave }))).await.unwrap();
+            assert_eq!(seen, false);
+        }
+    }
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), "of the machine");
     std::fs::remove_file(&outside).unwrap();
 }
@@ -207,10 +220,10 @@ async fn an_isolated_step_is_stopped_like_any_other() {
 
 #[tokio::test]
 async fn what_cannot_be_kept_is_refused_before_any_step() {
-    let base = std::env::temp_dir();
-    let refused = |isolation: Isolation| {
-        let base = base.clone();
-        async move { isolation.prove(&base).await.unwrap_err().message }
+    let refused = async |isolation: Isolation| {
+        let host = Some(PathBuf::from(HOST));
+        let options = Options { isolation, host, ..Options::default() };
+        options.prove_isolation().await.unwrap_err().message
     };
     let root = Isolation { user: Some(User { uid: 0, gid: 0 }), ..Isolation::default() };
     assert_eq!(refused(root).await, "steps cannot be isolated as root");

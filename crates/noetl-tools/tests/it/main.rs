@@ -19,6 +19,7 @@ mod python;
 mod python_isolation;
 mod python_processes;
 mod python_script;
+mod sandbox;
 mod seams;
 mod shell;
 mod sqlite;

@@ -6,18 +6,40 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use noetl_tools::Level;
 use tokio::process::Command;
 
 use super::{Check, State};
-use crate::keys;
+use crate::arguments::IsolationArguments;
 use crate::settings::setting;
+use crate::{keys, runtime};
 
 /// How long an interpreter may take to say its version.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// All of it.
 pub(super) async fn checks(data: &Path) -> Vec<Check> {
-    vec![python().await, directory(data), key(data)]
+    vec![python().await, directory(data), key(data), isolation(data).await]
+}
+
+/// Says at which level steps are isolated on this machine, and what that does not stop.
+async fn isolation(data: &Path) -> Check {
+    let said = IsolationArguments::default();
+    let settled = async {
+        let mut options = runtime::tools(&said)?;
+        options.own.add(data);
+        crate::isolation::settle(&mut options, &said).await?;
+        Ok(options.isolation.level)
+    };
+    match settled.await {
+        Ok(level) => {
+            let state = if level == Level::None { State::Warning } else { State::Ok };
+            let message = format!("steps are isolated at level {level}");
+            Check::new("steps", state, message)
+                .hint(format!("not stopped: {}", level.does_not_stop()))
+        }
+        Err(failure) => Check::failed("steps", &failure),
+    }
 }
 
 async fn python() -> Check {

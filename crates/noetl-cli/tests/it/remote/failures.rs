@@ -116,6 +116,8 @@ fn the_doctor_looks_at_server_token_and_machine() {
         .as_array()
         .unwrap()
         .iter()
+        // At which level steps are isolated is the machine's to say.
+        .filter(|check| check["name"] != "steps")
         .map(|check| {
             format!("{} {}", check["name"].as_str().unwrap(), check["state"].as_str().unwrap())
         })

@@ -1,0 +1,136 @@
+//! The worker's end of sandboxed steps: warm hosts by tenant, and what runs in them.
+//!
+//! A host is a process confined to the isolation that was asked for ([`crate::step_host`]). It runs one
+//! step at a time; an idle one is kept for the next step of the same tenant, never for another. A host
+//! that is dropped ends with every process in it.
+
+mod host;
+mod pool;
+mod probe;
+mod tools;
+pub(crate) mod wire;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use noetl_model::{Failure, FailureKind, Tenant};
+
+use crate::isolation::{Level, TenantUsers, User};
+use crate::own::FileGuard;
+use crate::{IsolationError, Options};
+
+pub(crate) use host::{Host, HostedStep, Pipes};
+pub(crate) use pool::Pool;
+pub(crate) use tools::{Frame, ToolRun, framed};
+pub(crate) use wire::Program;
+
+/// The sandbox of one worker's tools.
+#[derive(Debug)]
+pub(crate) struct Sandbox {
+    options: Arc<Options>,
+    users: TenantUsers,
+    idle: Pool<Host>,
+    /// The tenant that was served first.
+    tenant: Mutex<Option<Tenant>>,
+}
+
+impl Sandbox {
+    pub(crate) fn new(options: Arc<Options>) -> Self {
+        Self {
+            options,
+            users: TenantUsers::default(),
+            idle: Pool::default(),
+            tenant: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn options(&self) -> &Arc<Options> {
+        &self.options
+    }
+
+    /// Returns `true` if steps run in hosts.
+    pub(crate) fn is_on(&self) -> bool {
+        !self.options.isolation.is_off()
+    }
+
+    /// Decides which files a tenant's steps may name, as things are now.
+    pub(crate) fn guard(&self, tenant: &Tenant) -> FileGuard {
+        FileGuard::new(&self.options.own, self.options.paths.of(tenant))
+    }
+
+    /// Refuses the steps of a second tenant where nothing keeps tenants apart.
+    pub(crate) fn admit(&self, tenant: &Tenant) -> Result<(), Failure> {
+        let level = self.options.isolation.level;
+        if level.keeps_tenants_apart() || self.options.share_tenants {
+            return Ok(());
+        }
+        let mut first = self.tenant.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = first.get_or_insert_with(|| tenant.clone());
+        if first == tenant {
+            return Ok(());
+        }
+        Err(Failure::new(
+            FailureKind::Config,
+            format!(
+                "this worker isolates steps at level {level}, which does not keep tenants apart, \
+                 and serves another tenant; give each tenant a worker, or raise the level \
+                 (--step-isolation 2), or accept it (--step-share-tenants)"
+            ),
+        ))
+    }
+
+    /// Returns a host for a step of this tenant: an idle one, or a new one.
+    pub(crate) async fn acquire(&self, tenant: &Tenant) -> Result<Host, Failure> {
+        match self.idle.take(tenant, |host| host.is_current(&self.options)) {
+            Some(host) => Ok(host),
+            None => self.start(tenant).await,
+        }
+    }
+
+    /// Starts a host for steps of this tenant.
+    pub(crate) async fn start(&self, tenant: &Tenant) -> Result<Host, Failure> {
+        self.admit(tenant)?;
+        let user = self.user(tenant)?;
+        Host::start(&self.options, user, self.options.paths.of(tenant)).await.map_err(|error| {
+            let message = format!("the step's sandbox could not be started: {}", error.message);
+            let mut failure = Failure::new(FailureKind::Unknown, message);
+            // It could when the worker started; the machine lacks something for the moment.
+            failure.retryable = true;
+            failure
+        })
+    }
+
+    /// Keeps a host whose step ended for the tenant's next one.
+    pub(crate) fn release(&self, tenant: &Tenant, host: Host) {
+        self.idle.put(tenant, host);
+    }
+
+    fn user(&self, tenant: &Tenant) -> Result<Option<User>, Failure> {
+        let isolation = &self.options.isolation;
+        let Some(range) = isolation.users else { return Ok(isolation.user) };
+        match self.users.user(range, tenant) {
+            Some(user) => Ok(Some(user)),
+            None => Err(Failure::new(
+                FailureKind::Config,
+                "every user of --step-users is another tenant's; give it a larger range",
+            )),
+        }
+    }
+}
+
+impl Options {
+    /// Starts a host once, so that what cannot be had is known before the first step.
+    pub async fn prove_isolation(&self) -> Result<(), IsolationError> {
+        probe::prove(self).await
+    }
+
+    /// Chooses the best level that this machine allows, at least `least`.
+    pub async fn choose_isolation(&mut self, least: Level) -> Result<(), IsolationError> {
+        probe::choose(self, least).await
+    }
+}
+
+/// The directory that a tool's relative paths start from.
+pub(crate) fn worker_directory(fallback: &Path) -> std::path::PathBuf {
+    std::env::current_dir().unwrap_or_else(|_| fallback.to_owned())
+}

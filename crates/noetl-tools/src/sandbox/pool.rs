@@ -1,0 +1,75 @@
+//! Idle things by tenant.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use noetl_model::Tenant;
+
+/// How many are kept for all tenants together. Each is a process or two, and some megabytes.
+const IDLE_MAX: usize = 64;
+
+/// Idle things, each of one tenant; the longest idle goes first.
+#[derive(Debug)]
+pub(crate) struct Pool<T>(Mutex<VecDeque<(Tenant, T)>>);
+
+impl<T> Default for Pool<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Pool<T> {
+    /// Removes the tenant's most recently used one; those that are not usable are dropped.
+    pub(crate) fn take(&self, tenant: &Tenant, is_usable: impl Fn(&T) -> bool) -> Option<T> {
+        loop {
+            let found = {
+                let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let at = idle.iter().rposition(|(owner, _)| owner == tenant)?;
+                idle.remove(at)
+            };
+            match found {
+                Some((_, one)) if is_usable(&one) => return Some(one),
+                Some(_) => {}
+                None => return None,
+            }
+        }
+    }
+
+    /// Adds one; beyond the limit, the one that was idle for longest is dropped.
+    pub(crate) fn put(&self, tenant: &Tenant, one: T) {
+        let dropped = {
+            let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            idle.push_back((tenant.clone(), one));
+            if idle.len() > IDLE_MAX { idle.pop_front() } else { None }
+        };
+        drop(dropped);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_idle_is_never_given_to_another_tenant() {
+        let (ours, theirs) = (Tenant::new("ours"), Tenant::new("theirs"));
+        let pool = Pool::default();
+        pool.put(&ours, 1);
+        pool.put(&ours, 2);
+        assert_eq!(pool.take(&theirs, |_| true), None);
+        assert_eq!(pool.take(&ours, |one| *one != 2), Some(1));
+        assert_eq!(pool.take(&ours, |_| true), None);
+    }
+
+    #[test]
+    fn the_longest_idle_is_dropped_when_there_are_too_many() {
+        let (first, later) = (Tenant::new("first"), Tenant::new("later"));
+        let pool = Pool::default();
+        pool.put(&first, 0);
+        for one in 1..=IDLE_MAX {
+            pool.put(&later, one);
+        }
+        assert_eq!(pool.take(&first, |_| true), None);
+        assert_eq!(pool.take(&later, |_| true), Some(IDLE_MAX));
+    }
+}

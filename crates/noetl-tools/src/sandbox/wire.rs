@@ -1,0 +1,190 @@
+//! Messages between a worker and its step hosts, over a Unix socket.
+//!
+//! Each message is four bytes of length and JSON. Descriptors travel with the length. A host runs one
+//! step at a time, so replies need no IDs.
+
+use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::isolation::User;
+
+/// Descriptors of one message: standard input, output, and error.
+pub(crate) const FILES_MAX: usize = 3;
+
+/// Bytes of the largest message. A program's words and variables are bounded by the system
+/// (about 2 MiB); JSON may take several bytes for one of theirs.
+const MESSAGE_MAX: usize = 16 << 20;
+
+/// Confinement of a host, fixed for its lifetime.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Spec {
+    /// Whether the host makes namespaces for users, mounts, and processes.
+    pub(crate) namespaces: bool,
+    /// Whether the network namespace is new and empty.
+    pub(crate) no_network: bool,
+    /// Whether shared temporary directories are replaced by empty ones in memory.
+    pub(crate) private_tmp: bool,
+    /// User of the steps; the host's own when `None`.
+    pub(crate) user: Option<User>,
+    /// Directory of the host; steps have theirs below it.
+    pub(crate) dir: PathBuf,
+    /// Directory that the directories of all hosts are in.
+    pub(crate) base: PathBuf,
+    /// Files and directories that steps must not see.
+    pub(crate) hidden: Vec<PathBuf>,
+    /// Files that Landlock keeps from steps where no mount can hide them.
+    pub(crate) withheld: Vec<PathBuf>,
+    /// Directories that steps may use beside those of the system; all when `None`.
+    pub(crate) roots: Option<Vec<Root>>,
+}
+
+/// A directory that steps may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Root {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether steps may write below it.
+    pub writable: bool,
+}
+
+/// A program to start.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Program {
+    pub(crate) words: Vec<String>,
+    /// Variables on top of the host's.
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) cwd: PathBuf,
+}
+
+/// A message to a host.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// Start a step. Its end is reported once no process of it is left.
+    Run(Program),
+    /// Start a program that stays between steps: a warm interpreter.
+    Keep(Program),
+    /// Empty the private temporary directories; answered with [`Reply::Started`].
+    Wipe,
+    /// Send a signal to the step's process group; KILL reaches every process of the step.
+    Signal(i32),
+}
+
+/// A message from a host.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    /// The host is confined.
+    Ready,
+    /// The host cannot be confined.
+    Refused(String),
+    Started,
+    NotStarted {
+        /// Error number of the system.
+        code: Option<i32>,
+        message: String,
+    },
+    /// The step and all its processes ended; the wait status of its first process.
+    Ended(i32),
+}
+
+/// Encodes a message without its length.
+pub(crate) fn encode(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let body = serde_json::to_vec(message)?;
+    if body.len() > MESSAGE_MAX {
+        return Err(io::ErrorKind::ArgumentListTooLong.into());
+    }
+    Ok(body)
+}
+
+/// Returns the length of a message's body from its first four bytes.
+pub(crate) fn body_len(head: [u8; 4]) -> io::Result<usize> {
+    let size = u32::from_be_bytes(head) as usize;
+    if size > MESSAGE_MAX { Err(io::ErrorKind::InvalidData.into()) } else { Ok(size) }
+}
+
+/// Returns the four bytes that announce a body.
+pub(crate) fn head(body: &[u8]) -> [u8; 4] {
+    u32::try_from(body.len()).unwrap_or(u32::MAX).to_be_bytes()
+}
+
+/// Sends the head of a message with its descriptors.
+pub(crate) fn send_head(
+    socket: impl std::os::fd::AsFd,
+    head: [u8; 4],
+    files: &[OwnedFd],
+) -> io::Result<usize> {
+    let borrowed: Vec<_> = files.iter().map(|file| file.as_fd()).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
+    let mut extra = SendAncillaryBuffer::new(&mut space);
+    if !borrowed.is_empty() {
+        extra.push(SendAncillaryMessage::ScmRights(&borrowed));
+    }
+    Ok(rustix::net::sendmsg(socket, &[IoSlice::new(&head)], &mut extra, SendFlags::NOSIGNAL)?)
+}
+
+/// Sends a message; for the blocking side.
+pub(crate) fn send(mut socket: &UnixStream, message: &impl Serialize) -> io::Result<()> {
+    let body = encode(message)?;
+    socket.write_all(&[head(&body).as_slice(), &body].concat())
+}
+
+/// Receives a message with its descriptors; `None` at the end of the socket. For the blocking side.
+pub(crate) fn receive<T: DeserializeOwned>(
+    mut socket: &UnixStream,
+) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
+    let mut extra = RecvAncillaryBuffer::new(&mut space);
+    let mut head = [0; 4];
+    let received = {
+        let mut parts = [IoSliceMut::new(&mut head)];
+        rustix::net::recvmsg(socket, &mut parts, &mut extra, RecvFlags::CMSG_CLOEXEC)?.bytes
+    };
+    if received == 0 {
+        return Ok(None);
+    }
+    let mut files = Vec::new();
+    for message in extra.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            files.extend(received);
+        }
+    }
+    socket.read_exact(&mut head[received..])?;
+    let mut body = vec![0; body_len(head)?];
+    socket.read_exact(&mut body)?;
+    Ok(Some((serde_json::from_slice(&body)?, files)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_arrives_with_its_descriptors() {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        let (_, pipe) = io::pipe().expect("a pipe");
+        let body = encode(&Request::Signal(9)).expect("a body");
+        send_head(&ours, head(&body), &[pipe.into()]).expect("a head");
+        (&ours).write_all(&body).expect("a body");
+        drop(ours);
+        let (request, files) =
+            receive::<Request>(&theirs).expect("a message").expect("not the end");
+        assert!(matches!(request, Request::Signal(9)), "{request:?}");
+        assert_eq!(files.len(), 1);
+        assert!(receive::<Request>(&theirs).expect("the end").is_none());
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_refused() {
+        assert!(body_len([0xff; 4]).is_err());
+        assert!(body_len([0, 0, 1, 0]).is_ok());
+    }
+}

@@ -1,0 +1,96 @@
+//! The process that sandboxed steps run in: a hidden command of the program itself.
+//!
+//! A worker starts it with a [`Spec`] and a socket as standard input. It confines itself, then starts
+//! one step at a time and answers when no process of the step is left. With namespaces it is process 1
+//! of its own; else it is a subreaper, so that whatever a step leaves behind becomes its child. The end
+//! of the socket is the end of the host and of every process below it. Steps are started by a thread
+//! with fewer rights than the host: no capabilities to gain, and a Landlock domain that the host itself
+//! is outside of, so that a step can neither signal nor trace it.
+
+mod confine;
+mod landlock;
+mod namespaces;
+mod serve;
+mod sweep;
+mod tool;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, ExitCode, Stdio};
+
+use crate::sandbox::wire::{self, Reply, Spec};
+
+pub(crate) use tool::{Statements, Task, TransferSide, read_frame, worker_gone, write_frame};
+
+/// The program, whatever its path means in the mounts of a step.
+pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// The hidden command.
+pub(crate) const COMMAND: &str = "step-host";
+
+/// Runs a file tool within a sandbox, instead of being a host.
+pub(crate) const TOOL: &str = "tool";
+
+/// Process 1 of a namespace.
+const INIT: &str = "init";
+
+/// Runs the hidden command with the words after its name.
+pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+    let first = words.next().unwrap_or_default();
+    if first == TOOL {
+        return tool::main();
+    }
+    let (is_init, text) = match first == INIT {
+        true => (true, words.next().unwrap_or_default()),
+        false => (false, first),
+    };
+    let Ok(control) = control() else { return ExitCode::FAILURE };
+    let outcome = match serde_json::from_str::<Spec>(&text.to_string_lossy()) {
+        Ok(spec) => host(&spec, &text, is_init, &control),
+        Err(error) => Err(io::Error::other(error)),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            // A worker that is gone needs no answer.
+            let _ = wire::send(&control, &Reply::Refused(error.to_string()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Takes the worker's socket from standard input, which steps must not inherit.
+fn control() -> io::Result<UnixStream> {
+    let own = rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?;
+    let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())?;
+    rustix::stdio::dup2_stdin(null)?;
+    Ok(UnixStream::from(own))
+}
+
+fn host(spec: &Spec, text: &OsString, is_init: bool, control: &UnixStream) -> io::Result<ExitCode> {
+    confine::outlive_signals()?;
+    if !spec.namespaces {
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        return serve::serve(spec, control);
+    }
+    if is_init {
+        confine::end_with_parent()?;
+        namespaces::settle(spec)?;
+        return serve::serve(spec, control);
+    }
+    namespaces::enter(spec)?;
+    let mut init = Command::new(OWN_PROGRAM);
+    let socket: OwnedFd = control.try_clone()?.into();
+    init.arg(COMMAND).arg(INIT).arg(text).stdin(Stdio::from(socket));
+    let mut init = init.spawn().map_err(|error| named("process 1 of a namespace", &error))?;
+    // Its status is of no interest: the end of the socket tells the worker.
+    init.wait()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An error with the thing that could not be had.
+fn named(what: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}

@@ -1,0 +1,53 @@
+//! Rights of the host's processes and of the thread that starts steps.
+
+use std::io;
+
+use rustix::process::Signal;
+use rustix::thread::CapabilitySet;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{landlock, named};
+use crate::sandbox::wire::Spec;
+
+/// Keeps signals that are meant for the worker's whole service from ending the host: the worker
+/// decides when a step ends.
+pub(super) fn outlive_signals() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _guard = runtime.enter();
+    for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {
+        // The handler stays when its listener is dropped, and programs the host starts have none.
+        drop(signal(kind)?);
+    }
+    Ok(())
+}
+
+/// Ends this process when the one that started it ends.
+pub(super) fn end_with_parent() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+/// Confines the calling thread and every program it starts from here on.
+pub(super) fn restrict_thread(spec: &Spec) -> io::Result<()> {
+    rustix::thread::set_no_new_privs(true)?;
+    let is_privileged = rustix::thread::capabilities(None)
+        .is_ok_and(|sets| sets.effective.contains(CapabilitySet::SETPCAP));
+    if is_privileged {
+        drop_bounding_set().map_err(|error| named("programs without capabilities", &error))?;
+    }
+    landlock::restrict(spec)
+}
+
+/// Leaves nothing for a program to gain: without a bounding set, even one that runs as root has no
+/// capability.
+fn drop_bounding_set() -> io::Result<()> {
+    for capability in CapabilitySet::all().iter() {
+        match rustix::thread::remove_capability_from_bounding_set(capability) {
+            // Newer than this kernel.
+            Ok(()) | Err(rustix::io::Errno::INVAL) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut sets = rustix::thread::capabilities(None)?;
+    sets.inheritable = CapabilitySet::empty();
+    Ok(rustix::thread::set_capabilities(None, sets)?)
+}

@@ -1,0 +1,167 @@
+//! A side that is a file, in the step's sandbox: the worker's end of the pipe, and the sandbox's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use noetl_model::{Failure, FailureKind};
+
+use super::flow::{self, Flow, Piece, Plan, Taken};
+use super::{Side, read_file, write_file};
+use crate::Call;
+use crate::postgres::Stopper;
+use crate::sandbox::{Frame, Sandbox, ToolRun};
+use crate::sql::Stop;
+use crate::step_host::{Task, TransferSide, read_frame, worker_gone, write_frame};
+
+/// How often it is looked whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+fn task_side(side: &Side<'_>) -> TransferSide {
+    TransferSide {
+        kind: side.kind.to_owned(),
+        settings: side.settings.clone(),
+        guard: side.guard.clone(),
+    }
+}
+
+/// Passes on the rows that a process in the sandbox reads.
+pub(super) async fn read(
+    sandbox: &Arc<Sandbox>,
+    side: &Side<'_>,
+    mut flow: Flow,
+) -> Result<(), Failure> {
+    let task = Task::TransferRead(task_side(side));
+    let mut run = ToolRun::start(sandbox, side.call, &task).await?;
+    run.close();
+    let reading = async {
+        loop {
+            match run.next().await? {
+                Frame::Columns(columns) => flow.begin(columns).await?,
+                Frame::Rows(rows) => {
+                    for row in rows {
+                        flow.row(row).await?;
+                    }
+                }
+                // Only the outcome tells whether these were all.
+                Frame::End => {}
+                Frame::Done(outcome) => {
+                    outcome?;
+                    return Ok(flow.end().await?);
+                }
+            }
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = reading => outcome,
+        () = raised(side.stop) => Err(stopped()),
+    };
+    run.end().await;
+    outcome
+}
+
+/// Hands rows to a process in the sandbox that writes them.
+pub(super) async fn write(
+    sandbox: &Arc<Sandbox>,
+    side: &Side<'_>,
+    mut taken: Taken,
+) -> Result<u64, Failure> {
+    let task = Task::TransferWrite(task_side(side));
+    let mut run = ToolRun::start(sandbox, side.call, &task).await?;
+    let writing = async {
+        loop {
+            let piece = taken.next().await?;
+            let is_last = matches!(piece, Piece::End);
+            let frame = match piece {
+                Piece::Columns(columns) => Frame::Columns(columns),
+                Piece::Rows(rows) => Frame::Rows(rows),
+                Piece::End => Frame::End,
+            };
+            if !run.send(&frame).await? || is_last {
+                break;
+            }
+        }
+        run.close();
+        run.outcome().await.map(|rows| rows.as_u64().unwrap_or_default())
+    };
+    let outcome = tokio::select! {
+        outcome = writing => outcome,
+        () = raised(side.stop) => Err(stopped()),
+    };
+    run.end().await;
+    outcome
+}
+
+async fn raised(stop: &Stop) {
+    while !stop.is_raised() {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn stopped() -> Failure {
+    Failure::new(FailureKind::Cancelled, "the step was stopped")
+}
+
+/// Reads a side and writes its rows to the worker; runs in the sandbox.
+pub(crate) async fn read_side(task: TransferSide, call: Call) -> Result<(), Failure> {
+    let (stopper, stop) = (Stopper::default(), Stop::default());
+    let side = side(&task, &call, &stopper, &stop);
+    let (flow, mut taken) = flow::channel();
+    let sending = tokio::task::spawn_blocking(move || {
+        // Without an end the source has failed, and says so itself.
+        while let Ok(piece) = taken.next_blocking() {
+            let frame = match piece {
+                Piece::Columns(columns) => Frame::Columns(columns),
+                Piece::Rows(rows) => Frame::Rows(rows),
+                Piece::End => return write_frame(&Frame::End),
+            };
+            write_frame(&frame)?;
+        }
+        Ok(())
+    });
+    let read = read_file(&side, flow).await;
+    let sent = sending.await;
+    read?;
+    match sent {
+        Ok(sent) => sent.map_err(|error| worker_gone(&error)),
+        Err(error) => Err(Failure::new(FailureKind::Unknown, error.to_string())),
+    }
+}
+
+/// Writes the rows that the worker sends; runs in the sandbox.
+pub(crate) async fn write_side(task: TransferSide, call: Call) -> Result<u64, Failure> {
+    let (stopper, stop) = (Stopper::default(), Stop::default());
+    let side = side(&task, &call, &stopper, &stop);
+    let plan = Plan::read(side.settings)?;
+    let (mut flow, taken) = flow::channel();
+    // Ends when the worker sends no more; what it did not end is not kept.
+    tokio::task::spawn_blocking(move || {
+        loop {
+            let passed = match read_frame::<Frame>() {
+                Ok(Frame::Columns(columns)) => flow.begin_blocking(columns),
+                Ok(Frame::Rows(rows)) => {
+                    rows.into_iter().try_for_each(|row| flow.row_blocking(row))
+                }
+                Ok(Frame::End) => {
+                    // A target that is gone says why.
+                    let _ = flow.end_blocking();
+                    return;
+                }
+                Ok(Frame::Done(_)) | Err(_) => return,
+            };
+            if passed.is_err() {
+                return;
+            }
+        }
+    });
+    write_file(&side, &plan, taken).await
+}
+
+fn side<'a>(
+    task: &'a TransferSide,
+    call: &'a Call,
+    stopper: &'a Stopper,
+    stop: &'a Stop,
+) -> Side<'a> {
+    let (kind, settings) = (task.kind.as_str(), &task.settings);
+    Side { kind, settings, call, stopper, stop, guard: task.guard.clone() }
+}
