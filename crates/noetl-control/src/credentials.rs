@@ -11,6 +11,7 @@ use noetl_store::{
 };
 
 use crate::audit::{Asking, Given, SecretUses};
+use crate::grants::Grants;
 use crate::ids::Ids;
 use crate::local::LOCAL_WORKER;
 use crate::redaction::{LENGTH_MIN, Redaction, short_fields};
@@ -67,6 +68,16 @@ pub enum CredentialError {
         /// Why.
         reason: String,
     },
+    /// The playbook that asks has no grant for it.
+    #[error(
+        "playbook '{path}' has no grant for credential '{name}'; an admin makes one with `noetl grant create --credential {name} --prefix PREFIX`"
+    )]
+    NotGranted {
+        /// Name of the credential.
+        name: String,
+        /// Path of the playbook.
+        path: String,
+    },
     /// Nothing can be sealed for the worker that asks.
     #[error("nothing can be sealed for worker '{worker}': {reason}")]
     Worker {
@@ -94,6 +105,7 @@ pub struct Credentials {
     key: Option<EncryptionKey>,
     redaction: Redaction,
     uses: SecretUses,
+    grants: Grants,
 }
 
 impl Credentials {
@@ -103,8 +115,9 @@ impl Credentials {
         key: Option<EncryptionKey>,
         redaction: Redaction,
         uses: SecretUses,
+        grants: Grants,
     ) -> Self {
-        Self { store, ids, key, redaction, uses }
+        Self { store, ids, key, redaction, uses, grants }
     }
 
     /// What the owner of a credential should know of what it holds: values that are too short to
@@ -190,6 +203,11 @@ impl Credentials {
             }
             Err(error) => return Err(error),
         };
+        let lacking = self.grants.lacking(tenant, &found.kept.name, asking.execution).await;
+        if let Some(path) = lacking.map_err(CredentialError::Store)? {
+            self.record(tenant, asking, &found.kept.name, Given::Denied, None).await?;
+            return Err(CredentialError::NotGranted { name: found.kept.name, path });
+        }
         let opened = self.open(tenant, &found);
         let given = if opened.is_ok() { Given::Ok } else { Given::Failed };
         let version = key_version(&found.kept.sealed);
@@ -356,6 +374,7 @@ impl LocalSecrets {
             operation: "resolve",
             execution: Some(execution),
             parent: None,
+            worker: None,
         };
         let (found, data) = self.credentials.reveal(&tenant, alias, &asking).await?;
         Ok(OpenCredential { name: found.kept.name, kind: found.kept.kind, data })

@@ -11,7 +11,7 @@ use noetl_model::Tenant;
 
 use super::caller::Caller;
 use super::roles::{Needs, Roles, needs};
-use super::{internal, rate};
+use super::{acted, bound, granted, internal, rate};
 use crate::app::{App, Auth};
 use crate::error::ApiError;
 use crate::oidc::OidcError;
@@ -38,7 +38,13 @@ async fn admitted(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     let needs = needs(method, path).ok_or_else(|| wrong_verb(method, &request.uri, path))?;
     let caller = caller(app, &request.headers, needs).await;
     match caller {
-        Ok(caller) => rate::count(app, path, needs, &caller).map(|()| caller),
+        Ok(caller) => {
+            bound::check_route(&caller, path)?;
+            rate::count(app, path, needs, &caller)?;
+            granted::check_route(app, &caller, method, path, request.uri.path()).await?;
+            acted::record_route(app, &caller, method, path, request.uri.path()).await?;
+            Ok(caller)
+        }
         // Who guesses tokens is not known either.
         Err(refusal) => {
             rate::count(app, path, Needs::Nothing, &Caller::nobody())?;
@@ -84,14 +90,17 @@ async fn caller(app: &App, headers: &HeaderMap, needs: Needs) -> Result<Caller, 
         );
         return Err(ApiError::refused(StatusCode::FORBIDDEN, "default_tenant_needed", message));
     }
-    Ok(caller)
+    let acting = caller.roles.shared_with(needs.roles());
+    Ok(Caller { acting, ..caller })
 }
 
 async fn by_token(app: &App, shown: &str) -> Result<Caller, ApiError> {
     let holder = app.control.tokens.holder(shown).await?;
-    let Holder { id, name, tenant, role, .. } =
+    let Holder { id, name, tenant, role, pool, .. } =
         holder.ok_or_else(|| unknown("the token is unknown, expired or revoked"))?;
-    Ok(Caller { name: format!("{name} ({id})").into(), tenant, roles: Roles::of(role) })
+    let (name, actor) = (format!("{name} ({id})").into(), format!("token:{id}").into());
+    let (roles, pool) = (Roles::of(role), pool.map(Into::into));
+    Ok(Caller { name, tenant, roles, acting: roles, actor, pool })
 }
 
 /// The token a caller shows.
