@@ -75,9 +75,12 @@ NOETL_TOKEN=$(grep --only-matching --max-count 1 'noetl_[0-9a-f]*_[A-Za-z0-9_-]*
 export NOETL_TOKEN
 start_server 2
 
-say "Three workers"
+say "Three workers, with a token of their own"
+"$noetl" token create --role worker --pool shared --file "$place/worker-token" \
+  --server-url "http://127.0.0.1:${port[1]}"
 start_worker() {
-  NOETL_TOKEN=$NOETL_INTERNAL_API_TOKEN "$noetl" worker --server "http://127.0.0.1:${port[$2]}" \
+  env --unset NOETL_TOKEN --unset NOETL_INTERNAL_API_TOKEN --unset NOETL_ENCRYPTION_KEY \
+    "$noetl" worker --server "http://127.0.0.1:${port[$2]}" --token-file "$place/worker-token" \
     --name "worker-$1" --slots 4 >>"$place/worker-$1.log" 2>&1 &
   running[worker-$1]=$!
 }
