@@ -58,7 +58,9 @@ async fn take_the_tour(server: &DevProcess, data: &Path) {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let base = server.client.base().as_str().trim_end_matches('/').to_owned();
     let programs = Path::new(env!("CARGO_BIN_EXE_noetl")).parent().expect("a directory");
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH").expect("a path"));
+    let mut path = programs.as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").expect("a path"));
     let data = data.to_owned();
     let output = tokio::task::spawn_blocking(move || {
         let mut bash = Command::new("bash");
