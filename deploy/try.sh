@@ -55,7 +55,14 @@ say "Postgres and NATS"
 database=$(scripts/services/postgres.sh start "$place/postgres")
 psql --quiet "$database" --command 'create database noetl'
 export NOETL_DATABASE_URL=${database%/*}/noetl
-NOETL_NATS_URL=$(scripts/services/nats.sh start "$place/nats")
+# The users of the compose file, on a port and in a directory of its own.
+grep --invert-match --extended-regexp '^http:|store_dir:' deploy/compose/nats.conf >"$place/nats.conf"
+NATS_SERVER_PASSWORD=s-$(python3 -c 'import secrets; print(secrets.token_hex(16))')
+NATS_WORKER_PASSWORD=w-$(python3 -c 'import secrets; print(secrets.token_hex(16))')
+export NATS_SERVER_PASSWORD NATS_WORKER_PASSWORD
+nats=$(scripts/services/nats.sh start "$place/nats" --config "$place/nats.conf")
+NOETL_NATS_URL=nats://server:$NATS_SERVER_PASSWORD@${nats#nats://}
+worker_nats_url=nats://worker:$NATS_WORKER_PASSWORD@${nats#nats://}
 export NOETL_NATS_URL NOETL_EVENT_STREAM_ENABLED=true NOETL_AUTH=token
 NOETL_ENCRYPTION_KEY=$(python3 -c 'import base64, os; print(base64.b64encode(os.urandom(32)).decode())')
 NOETL_INTERNAL_API_TOKEN=$(python3 -c 'import secrets; print(secrets.token_hex(32))')
@@ -75,10 +82,13 @@ NOETL_TOKEN=$(grep --only-matching --max-count 1 'noetl_[0-9a-f]*_[A-Za-z0-9_-]*
 export NOETL_TOKEN
 start_server 2
 
-say "Three workers"
+say "Three workers, with a token of their own"
+"$noetl" token create --role worker --pool shared --file "$place/worker-token" \
+  --server-url "http://127.0.0.1:${port[1]}"
 start_worker() {
-  NOETL_TOKEN=$NOETL_INTERNAL_API_TOKEN "$noetl" worker --server "http://127.0.0.1:${port[$2]}" \
-    --name "worker-$1" --slots 4 >>"$place/worker-$1.log" 2>&1 &
+  env --unset NOETL_TOKEN --unset NOETL_INTERNAL_API_TOKEN --unset NOETL_ENCRYPTION_KEY \
+    "$noetl" worker --server "http://127.0.0.1:${port[$2]}" --token-file "$place/worker-token" \
+    --name "worker-$1" --slots 4 --nats-url "$worker_nats_url" >>"$place/worker-$1.log" 2>&1 &
   running[worker-$1]=$!
 }
 start_worker 1 1

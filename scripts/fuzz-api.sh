@@ -34,7 +34,7 @@ fi
 
 directory=$(mktemp -d)
 token=fuzz-$RANDOM$RANDOM
-NOETL_INTERNAL_API_TOKEN=$token "$noetl" dev --port 0 --data "$directory/data" --slots 2 \
+NOETL_INTERNAL_API_TOKEN=$token "$noetl" dev --port 0 --auth open --data "$directory/data" --slots 2 \
   >"$directory/out" 2>&1 &
 server=$!
 trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -rf "$directory"' EXIT

@@ -77,7 +77,7 @@ healthy() {
 
 completed() {
   local status
-  status=$(curl -fs "$url/api/executions/$id/status" | field status)
+  status=$(curl -fs "$url/api/executions/$id/status" -H "$header" | field status)
   case $status in
     FAILED | CANCELLED) fail "the execution ended $status" ;;
     *) [ "$status" = COMPLETED ] ;;
@@ -87,7 +87,7 @@ completed() {
 stopped() { ! kill -0 "$server" 2>/dev/null; }
 
 use_server() {
-  local port body
+  local port body header
   port=$(free_port)
   url=http://127.0.0.1:$port
   mkdir "$place/served"
@@ -99,9 +99,13 @@ use_server() {
 
   body=$(python3 -c 'import json, sys; print(json.dumps({"content": sys.stdin.read()}))' \
     <"$examples/hello.yaml")
-  curl -fsS "$url/api/catalog/register" -H 'content-type: application/json' -d "$body" >/dev/null ||
+  # The token of the server, as its user finds it: without a flag, at the address it was made for.
+  header=$("$noetl" token header --server-url "$url") || fail "there is no token for $url"
+  [ "$(curl -s -o "$place/refusal" -w '%{http_code}' "$url/api/executions")" = 401 ] ||
+    fail "the server answers without a token"
+  curl -fsS "$url/api/catalog/register" -H "$header" -H 'content-type: application/json' -d "$body" >/dev/null ||
     fail "registering failed"
-  id=$(curl -fsS "$url/api/execute" -H 'content-type: application/json' \
+  id=$(curl -fsS "$url/api/execute" -H "$header" -H 'content-type: application/json' \
     -d '{"path": "examples/hello", "payload": {"who": "Ada"}}' | field execution_id) ||
     fail "executing failed"
   until_true completed || fail "execution $id did not complete within 30 s"

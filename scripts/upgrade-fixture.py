@@ -71,7 +71,7 @@ class Program:
             port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
         command = [path, "dev", "--port", str(port), "--slots", str(slots), "--database-url", location]
-        environment = dict(os.environ, NOETL_ENCRYPTION_KEY=KEY)
+        environment = dict(os.environ, NOETL_ENCRYPTION_KEY=KEY, NOETL_AUTH="open")
         self.process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
         self.until(self.is_healthy)
 

@@ -76,7 +76,13 @@ impl Served {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let base = format!("http://{}", listener.local_addr()?);
         let (stop, stopped) = oneshot::channel::<()>();
-        let app = App::new(control.clone(), noetl_server::Options::default());
+        // All callers have one address, and ask as fast as they can.
+        let options = noetl_server::Options {
+            address_rate_limit: None,
+            listener_rate_limit: None,
+            ..noetl_server::Options::default()
+        };
+        let app = App::new(control.clone(), options);
         let stopped = async { drop(stopped.await) };
         let server = tokio::spawn(noetl_server::serve(listener, app, None, stopped));
         let client = Client::new(&base)?;

@@ -33,7 +33,7 @@ impl Process {
     /// A server with a worker on a database in this directory, as `noetl dev` starts it.
     pub(crate) fn dev(program: &Path, directory: &Path) -> Outcome<Self> {
         let mut command = Command::new(program);
-        command.args(["dev", "--port", "0", "--data"]).arg(directory);
+        command.args(["dev", "--port", "0", "--auth", "open", "--data"]).arg(directory);
         Ok(Self::start(&mut command, "noetl listens on ")?.0)
     }
 

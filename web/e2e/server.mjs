@@ -40,7 +40,8 @@ export class Server {
     this.url = `http://127.0.0.1:${this.port}`;
     this.process = spawn(this.program, [this.command, "--port", String(this.port)], {
       cwd: this.folder,
-      env: { ...process.env, ...this.environment },
+      // Journeys of other matters show no token.
+      env: { ...process.env, NOETL_AUTH: "open", ...this.environment },
     });
     const keep = (text) => (this.said = (this.said + text).slice(-20_000));
     this.process.stdout.on("data", keep);

@@ -100,7 +100,8 @@ pub(crate) async fn server_with_worker(ground: &Ground, database: &str) -> Resul
     let place = Place::here();
     let address = SocketAddr::new(place.address, free_port()?);
     let port = address.port().to_string();
-    let arguments = ["dev", "--port", &port, "--slots", "8", "--database-url", database];
+    let arguments =
+        ["dev", "--port", &port, "--auth", "open", "--slots", "8", "--database-url", database];
     let settings = [
         ("NOETL_LEASE_SECS", SERVER_LEASE),
         ("POSTGRES_ACQUIRE_TIMEOUT", "5"),

@@ -11,6 +11,7 @@ pub mod work;
 
 use std::error::Error;
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use noetl_model::{CommandId, ExecutionId};
@@ -322,6 +323,15 @@ async fn send(
     let date = response.headers().get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
     let body = response.bytes().await.map_err(ClientError::transport)?;
     Ok((status, date, body.into()))
+}
+
+/// Returns the address of a server whose URL names it by a loopback IP address. A host name is none,
+/// `localhost` included: a resolver decides what it stands for.
+pub fn loopback_address(url: &str) -> Option<SocketAddr> {
+    let url = Url::parse(url.trim()).ok()?;
+    let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']');
+    let ip: IpAddr = host.parse().ok()?;
+    ip.is_loopback().then(|| url.port_or_known_default()).flatten().map(|port| (ip, port).into())
 }
 
 fn is_local(base: &Url) -> bool {

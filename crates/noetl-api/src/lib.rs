@@ -18,6 +18,7 @@ pub mod error;
 pub mod events;
 pub mod execute;
 pub mod executions;
+pub mod grants;
 pub mod health;
 mod id;
 pub mod ingress;
@@ -39,7 +40,9 @@ mod version;
 pub mod why;
 pub mod workers;
 
-pub use client::{Access, Answer, Call, Client, ClientError, Follow, Heard, calls, work};
+pub use client::{
+    Access, Answer, Call, Client, ClientError, Follow, Heard, calls, loopback_address, work,
+};
 pub use error::{Diagnostic, ErrorBody};
 pub use id::{Id, IdForm};
 pub use version::Version;

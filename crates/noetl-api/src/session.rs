@@ -93,6 +93,34 @@ impl fmt::Debug for CodeRequest {
     }
 }
 
+/// The body of `POST /api/auth/code`. Printing it shows nothing of the code.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OneTimeCode {
+    /// Code of a sign-in link.
+    pub code: String,
+}
+
+impl fmt::Debug for OneTimeCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OneTimeCode(…)")
+    }
+}
+
+/// The reply of `POST /api/auth/codes`. Printing it shows nothing of the code.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct IssuedCode {
+    /// Code that can be traded once.
+    pub code: String,
+    /// Seconds in which it can be traded.
+    pub expires_in: u64,
+}
+
+impl fmt::Debug for IssuedCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IssuedCode(…)")
+    }
+}
+
 /// Who signed in has this. Printing it shows nothing of the token.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SignedIn {

@@ -16,6 +16,9 @@ pub struct NewToken {
     /// For how many seconds it counts; for ever when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<u64>,
+    /// Pool whose commands the holder may run. For role `worker` only; any pool when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
 }
 
 /// A token as lists show it.
@@ -38,6 +41,9 @@ pub struct TokenView {
     /// Since when it does not count any more.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub revoked_at: Option<Timestamp>,
+    /// Pool whose commands the holder may run; any pool when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
 }
 
 /// The reply of `POST /api/tokens`. Printing it shows nothing of the secret.
@@ -81,4 +87,11 @@ pub struct Whoami {
     pub tenant: String,
     /// What the caller may do.
     pub roles: Vec<String>,
+    /// Identity that events and the audit record: `token:` and the token's ID, `oidc:` and the
+    /// subject of the identity provider, or the name of a caller without either.
+    #[serde(default)]
+    pub actor: String,
+    /// Pool that a worker's token is bound to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
 }

@@ -180,6 +180,7 @@ async fn connect(address: &Address, gone: Arc<Notify>) -> Result<Session, Connec
     };
     let client = ConnectOptions::with_auth_callback(introduce)
         .name("noetl")
+        .custom_inbox_prefix(inbox(address.credentials()))
         .connection_timeout(TIMEOUT)
         .ping_interval(PING_EVERY)
         .max_reconnects(servers.len())
@@ -197,6 +198,23 @@ async fn connect(address: &Address, gone: Arc<Notify>) -> Result<Session, Connec
         .max_ack_inflight(IN_FLIGHT_MAX)
         .build(client.clone());
     Ok(Session { client, context, gone })
+}
+
+/// Returns where answers are sent. Users have places of their own, so that a server can keep each
+/// from reading the answers of others.
+fn inbox(credentials: &Credentials) -> String {
+    const USUAL: &str = "_INBOX";
+    let is_plain = |user: &str| {
+        user.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    match credentials {
+        Credentials::Password { user, .. } if !user.is_empty() && is_plain(user) => {
+            format!("{USUAL}.{user}")
+        }
+        Credentials::Password { .. } | Credentials::Token(_) | Credentials::None => {
+            USUAL.to_owned()
+        }
+    }
 }
 
 fn auth(credentials: &Credentials) -> Auth {

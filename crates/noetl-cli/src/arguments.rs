@@ -5,6 +5,7 @@ mod audit;
 mod catalog;
 mod contexts;
 mod executions;
+mod grants;
 mod isolation;
 mod keeping;
 mod remote;
@@ -18,7 +19,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use asking::{EhdbCommand, EhdbQuery, QueryArguments};
-pub(crate) use audit::{AuditArguments, AuditCommand, VerifyAuditArguments};
+pub(crate) use audit::{
+    AuditArguments, AuditCommand, ExportAuditArguments, SyslogAddress, VerifyAuditArguments,
+};
 pub(crate) use catalog::{
     CatalogCommand, DocumentsArguments, ListArguments, LoadArguments, RegisterCommand,
     ShowArguments, SourceArguments, ValidateArguments,
@@ -29,11 +32,14 @@ pub(crate) use executions::{
     ExecutionArguments, ExecutionsArguments, ForkArguments, LogsArguments, ReplayArguments,
     RerunArguments, RetryArguments, StartArguments, StatusArguments, WorkloadArguments,
 };
+pub(crate) use grants::{
+    CreateGrantArguments, GrantCommand, GrantsArguments, RemoveGrantArguments,
+};
 pub(crate) use isolation::IsolationArguments;
 pub(crate) use keeping::{
     CreateTokenArguments, CredentialCommand, GetCommand, GetCredentialArguments,
-    RevokeTokenArguments, SetCredentialArguments, SubscriptionCommand, SubscriptionEventsArguments,
-    TokenCommand, TokensArguments, WorkersArguments,
+    RevokeTokenArguments, SetCredentialArguments, ShownTokenArguments, SubscriptionCommand,
+    SubscriptionEventsArguments, TokenCommand, TokensArguments, WorkersArguments,
 };
 pub(crate) use remote::{DoctorArguments, Form, RemoteArguments};
 pub(crate) use run::{RunArguments, Where};
@@ -124,6 +130,9 @@ pub(crate) enum Command {
     /// Make, list and end the tokens callers show.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Limit roles to paths, and credentials to playbooks.
+    #[command(subcommand)]
+    Grant(GrantCommand),
     /// Say who asked for which secret, and whether that is all that was recorded.
     #[command(subcommand)]
     Audit(AuditCommand),
@@ -170,12 +179,24 @@ pub(crate) struct CheckArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DevArguments {
-    /// The address to listen on. One that is not loopback needs NOETL_AUTH=token or oidc.
+    /// The address to listen on. One that is not loopback takes no --auth open.
     #[arg(long, env = "NOETL_HOST", default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,
     /// The port to listen on; 0 picks a free one.
     #[arg(long, env = "NOETL_PORT", default_value_t = 8082)]
     pub(crate) port: u16,
+    /// How callers are known: `token`, which is made and kept for you on this machine; `oidc`, by an
+    /// identity provider; or `open`, which lets every user and program of this machine do everything.
+    #[arg(
+        long,
+        env = "NOETL_AUTH",
+        value_name = "MODE",
+        default_value = "token",
+        ignore_case = true,
+        hide_possible_values = true,
+        hide_env_values = true
+    )]
+    pub(crate) auth: AuthMode,
     /// Where the database is kept.
     #[arg(long, env = "NOETL_DATA", default_value = "noetl-data", value_name = "DIR")]
     pub(crate) data: PathBuf,
@@ -190,6 +211,17 @@ pub(crate) struct DevArguments {
     pub(crate) bus: BusArguments,
     #[command(flatten, next_help_heading = "What is removed once a day, if any of these is given")]
     pub(crate) policy: PolicyArguments,
+}
+
+/// How callers are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum AuthMode {
+    /// By a token of this control plane.
+    Token,
+    /// By a token of an identity provider, or by one of ours.
+    Oidc,
+    /// Not at all.
+    Open,
 }
 
 /// Where events are published.

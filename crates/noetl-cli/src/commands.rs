@@ -15,6 +15,7 @@ pub(crate) mod ehdb;
 pub(crate) mod events;
 pub(crate) mod executions;
 mod follow;
+pub(crate) mod grant;
 mod load;
 pub(crate) mod logs;
 mod neighbours;

@@ -8,6 +8,7 @@ use noetl_server::{
     Auth, CorsOrigins, InternalToken, Oidc, OidcSettings, Options, TOKEN_VARIABLE, Tls, TlsError,
 };
 
+use crate::arguments::AuthMode;
 use crate::failure::{Failure, Kind};
 use crate::fence::fence;
 use crate::limits;
@@ -27,8 +28,12 @@ const KEY: &str = "NOETL_TLS_KEY";
 const CLIENT_CA: &str = "NOETL_TLS_CLIENT_CA";
 
 /// What the environment says of the edge.
-pub(crate) fn options() -> Result<Options, Failure> {
-    let auth = auth()?;
+pub(crate) fn options(auth: AuthMode) -> Result<Options, Failure> {
+    let auth = match auth {
+        AuthMode::Open => Auth::Open,
+        AuthMode::Token => Auth::Token,
+        AuthMode::Oidc => oidc().map(Auth::Oidc)?,
+    };
     let defaults = limits::edge(Options::default())?;
     Ok(Options {
         allow_any_host: !matches!(auth, Auth::Open),
@@ -41,13 +46,13 @@ pub(crate) fn options() -> Result<Options, Failure> {
     })
 }
 
-/// How callers are known.
-fn auth() -> Result<Auth, Failure> {
+/// How the environment says that callers are known.
+pub(crate) fn auth() -> Result<AuthMode, Failure> {
     let text = setting(AUTH).unwrap_or_default();
     match text.trim().to_ascii_lowercase().as_str() {
-        "" | "open" => Ok(Auth::Open),
-        "token" => Ok(Auth::Token),
-        "oidc" => oidc().map(Auth::Oidc),
+        "" | "open" => Ok(AuthMode::Open),
+        "token" => Ok(AuthMode::Token),
+        "oidc" => Ok(AuthMode::Oidc),
         _ => {
             let message = format!("{AUTH} is open, token or oidc, not '{text}'");
             Err(Failure::new(Kind::Config, message))
@@ -151,7 +156,7 @@ impl TokenFile {
     }
 }
 
-/// Web pages that may call: a list, or `*`.
+/// Web pages of other origins that may call: a list, or `*`. It replaces the default, which is none.
 fn cors_origins() -> Result<CorsOrigins, Failure> {
     let Some(text) = setting("NOETL_CORS_ORIGINS") else { return Ok(CorsOrigins::default()) };
     if text.trim() == "*" {

@@ -25,8 +25,13 @@ pub(crate) fn edge(defaults: Options) -> Result<Options, Failure> {
         let found = number(name, 1..=3600)?.and_then(|number| u64::try_from(number).ok());
         Ok(found.map_or(default, Duration::from_secs))
     };
-    let rate =
-        |name: &str| Ok::<_, Failure>(number(name, 1..=1_000_000)?.map(|number| number as f64));
+    let rate = |name: &str, default: Option<f64>| {
+        Ok::<_, Failure>(match number(name, 0..=1_000_000)? {
+            None => default,
+            Some(0) => None,
+            Some(number) => Some(number as f64),
+        })
+    };
     let min_rate = number("NOETL_BODY_MIN_RATE", 0..=1_000_000_000)?;
     let min_rate = min_rate.and_then(|number| u64::try_from(number).ok());
     Ok(Options {
@@ -38,9 +43,9 @@ pub(crate) fn edge(defaults: Options) -> Result<Options, Failure> {
         streams_max: count("NOETL_STREAMS_MAX", defaults.streams_max)?,
         tenant_streams_max: count("NOETL_TENANT_STREAMS_MAX", defaults.tenant_streams_max)?,
         connections_max: connections(count("NOETL_CONNECTIONS_MAX", defaults.connections_max)?)?,
-        rate_limit: rate("NOETL_RATE_LIMIT")?.or(defaults.rate_limit),
-        address_rate_limit: rate("NOETL_ADDRESS_RATE_LIMIT")?.or(defaults.address_rate_limit),
-        listener_rate_limit: rate("NOETL_LISTENER_RATE_LIMIT")?.or(defaults.listener_rate_limit),
+        rate_limit: rate("NOETL_RATE_LIMIT", defaults.rate_limit)?,
+        address_rate_limit: rate("NOETL_ADDRESS_RATE_LIMIT", defaults.address_rate_limit)?,
+        listener_rate_limit: rate("NOETL_LISTENER_RATE_LIMIT", defaults.listener_rate_limit)?,
         trusted_proxies: proxies()?,
         ..defaults
     })

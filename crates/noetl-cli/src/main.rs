@@ -11,6 +11,7 @@ mod commands;
 mod contexts;
 mod data_directory;
 mod database;
+mod dev_token;
 mod edge;
 mod failure;
 mod fence;
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
         Command::Subscription(command) => commands::subscription::main(&command),
         Command::Workers(arguments) => commands::workers::main(&arguments),
         Command::Token(command) => commands::token::main(command),
+        Command::Grant(command) => commands::grant::main(command),
         Command::Audit(command) => commands::audit::main(command),
     };
     outcome.unwrap_or_else(|failure| {

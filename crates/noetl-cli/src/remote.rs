@@ -8,11 +8,12 @@ use serde::de::DeserializeOwned;
 
 use crate::arguments::{Form, RemoteArguments};
 use crate::contexts::{self, Contexts};
+use crate::dev_token;
 use crate::failure::{Failure, Kind};
 use crate::settings::setting;
 
 /// Where a server is looked for that nobody named: where `noetl dev` listens.
-const DEFAULT: &str = "http://localhost:8082";
+const DEFAULT: &str = "http://127.0.0.1:8082";
 
 const AUTHORITIES: &str = "NOETL_TLS_CA";
 const CERTIFICATE: &str = "NOETL_TLS_CLIENT_CERT";
@@ -26,6 +27,16 @@ pub(crate) struct Remote {
     pub(crate) origin: String,
     /// Whether a token is shown.
     pub(crate) has_token: bool,
+}
+
+/// Returns the token that is shown to the server that is meant.
+pub(crate) fn token(arguments: &RemoteArguments) -> Result<String, Failure> {
+    Target::from_arguments(arguments)?.token.ok_or_else(|| {
+        Failure::new(Kind::User, "there is no token for this server").hint(
+            "give one with --token, NOETL_TOKEN or a context; `noetl dev` makes one for its \
+             loopback address, and none with --auth open",
+        )
+    })
 }
 
 /// Asks the server that is meant.
@@ -42,8 +53,7 @@ pub(crate) fn run(
 impl Remote {
     /// The server that is meant, with what opens it.
     pub(crate) fn open(arguments: &RemoteArguments) -> Result<Self, Failure> {
-        let Target { url, token, origin } =
-            Target::chosen(arguments, setting, || contexts::file().and_then(Contexts::read))?;
+        let Target { url, token, origin } = Target::from_arguments(arguments)?;
         let access = Access { token, authorities: authorities()?, identity: identity()? };
         let has_token = access.token.is_some();
         let client = Client::with(&url, &access).map_err(|error| {
@@ -89,6 +99,11 @@ impl Remote {
                 let kind = if matches!(status, 429 | 500..) { Kind::Config } else { Kind::User };
                 let failure = Failure::new(kind, body.error.clone());
                 match (status, self.has_token) {
+                    (401, false) if is_localhost(self.client.base().host_str()) => failure.hint(
+                        "the token of `noetl dev` is shown to an address and never to a name: \
+                         write 127.0.0.1 instead of localhost, or give a token with --token or \
+                         NOETL_TOKEN",
+                    ),
                     (401, false) => failure.hint(
                         "give a token with --token, NOETL_TOKEN or `noetl context update NAME \
                          --token -`; an admin makes one with `noetl token create`",
@@ -117,7 +132,22 @@ struct Target {
     origin: String,
 }
 
+fn is_localhost(host: Option<&str>) -> bool {
+    host.is_some_and(|host| host.eq_ignore_ascii_case("localhost"))
+}
+
 impl Target {
+    /// Returns the server that the arguments, the environment or the current context name, with the
+    /// token to show: the given one, else that of a `noetl dev` of this user at that address.
+    fn from_arguments(arguments: &RemoteArguments) -> Result<Self, Failure> {
+        let chosen = Self::chosen(arguments, setting, || contexts::file().and_then(Contexts::read));
+        let mut target = chosen?;
+        if target.token.is_none() {
+            target.token = dev_token::for_server(&target.url);
+        }
+        Ok(target)
+    }
+
     /// Flags, then the environment, then the current context. A context's token is shown to the
     /// server of that context and to no other.
     fn chosen(

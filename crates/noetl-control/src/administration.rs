@@ -5,13 +5,14 @@
 
 mod direct;
 
-use noetl_model::{CredentialId, Tenant};
-use noetl_store::{Credential, StoreError, Token};
+use noetl_model::{CredentialId, ExecutionId, Tenant};
+use noetl_store::{Credential, Grant, NewGrant, StoreError, Token};
 use tracing::warn;
 
 use crate::Control;
 use crate::audit::{Asking, Given, SecretUses};
 use crate::credentials::{CredentialError, CredentialRequest, Credentials};
+use crate::grants::{GrantError, GrantRequest, Grants};
 use crate::tokens::{TokenError, TokenRequest, Tokens};
 
 pub use direct::DirectTokens;
@@ -23,15 +24,23 @@ const FIRST_START: &str = "the first start";
 #[derive(Clone)]
 pub struct Administration {
     credentials: Credentials,
+    grants: Grants,
     recorded: Recorded,
+}
+
+/// Names a grant in the audit.
+fn described(grant: &NewGrant) -> String {
+    let NewGrant { id, kind, target, subject, prefix } = grant;
+    let subject = subject.as_deref().map(|subject| format!(" to {subject}")).unwrap_or_default();
+    format!("{} {target} on {prefix}/{subject} ({id})", kind.as_str())
 }
 
 impl Control {
     /// Changes of credentials and tokens, recorded.
     pub fn administration(&self) -> Administration {
-        let Self { credentials, tokens, uses, .. } = self;
+        let Self { credentials, tokens, uses, grants, .. } = self;
         let recorded = Recorded { tokens: tokens.clone(), uses: uses.clone() };
-        Administration { credentials: credentials.clone(), recorded }
+        Administration { credentials: credentials.clone(), grants: grants.clone(), recorded }
     }
 }
 
@@ -80,6 +89,51 @@ impl Administration {
         id: &str,
     ) -> Result<bool, TokenError> {
         self.recorded.revoke(tenant, who, id).await
+    }
+
+    /// Records an action of a caller on a document or an execution, before it is done. An error means
+    /// that it must not be.
+    pub async fn record_action(
+        &self,
+        tenant: &Tenant,
+        who: &str,
+        operation: &'static str,
+        what: &str,
+        execution: Option<ExecutionId>,
+    ) -> Result<(), StoreError> {
+        let who = who.to_owned();
+        let asking = Asking { who, operation, execution, parent: None, worker: None };
+        self.recorded.uses.record(tenant, &asking, what, Given::Ok, None).await
+    }
+
+    /// Makes a grant.
+    pub async fn create_grant(
+        &self,
+        tenant: &Tenant,
+        who: &str,
+        request: GrantRequest,
+    ) -> Result<Grant, GrantError> {
+        let new = Grants::minted(request)?;
+        let recorded = self.recorded.record(tenant, who, "grant.create", &described(&new)).await;
+        recorded.map_err(GrantError::Unrecorded)?;
+        self.grants.put(tenant, new).await
+    }
+
+    /// Removes a grant. Returns whether there was one.
+    pub async fn remove_grant(
+        &self,
+        tenant: &Tenant,
+        who: &str,
+        id: &str,
+    ) -> Result<bool, GrantError> {
+        let known = self.grants.list(tenant).await.map_err(GrantError::Store)?;
+        let Some(grant) = known.into_iter().find(|grant| grant.kept.id == id) else {
+            return Ok(false);
+        };
+        let recorded =
+            self.recorded.record(tenant, who, "grant.remove", &described(&grant.kept)).await;
+        recorded.map_err(GrantError::Unrecorded)?;
+        self.grants.remove(tenant, id).await.map_err(GrantError::Store)
     }
 
     /// Makes a token for an admin of the default tenant if nobody has one. It is recorded once it is
@@ -136,7 +190,8 @@ impl Recorded {
         operation: &'static str,
         what: &str,
     ) -> Result<(), StoreError> {
-        let asking = Asking { who: who.to_owned(), operation, execution: None, parent: None };
+        let asking =
+            Asking { who: who.to_owned(), operation, execution: None, parent: None, worker: None };
         self.uses.record(tenant, &asking, what, Given::Ok, None).await
     }
 }

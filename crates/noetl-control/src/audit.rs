@@ -15,8 +15,11 @@ pub use verify::{AuditCheck, verify_audit};
 /// Who asks for a secret, and what for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asking {
-    /// The caller, or the worker it speaks for.
+    /// Identity of the caller: `token:ID`, `oidc:SUBJECT`, or a part of the control plane. Never a
+    /// name that a caller sent.
     pub who: String,
+    /// Name under which a worker asks, as it says itself.
+    pub worker: Option<String>,
     /// What is asked, as `resolve`.
     pub operation: &'static str,
     /// The execution it is for.
@@ -85,7 +88,7 @@ impl SecretUses {
             server_region: None,
             broker_region: None,
             key_version,
-            notes: None,
+            notes: asking.worker.as_ref().map(|worker| format!("worker {worker}")),
         };
         let recorded = match self.ids.leased() {
             Ok(()) => self.store.audit_secret(tenant, used).await.map(|_| ()),

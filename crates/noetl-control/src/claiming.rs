@@ -115,6 +115,7 @@ impl Claims {
         scope: &Scope,
         command: CommandId,
         worker: &str,
+        actor: &str,
         dialect: Dialect,
     ) -> Result<Claimed, ClaimError> {
         let found = self.reports.command(command).await.map_err(ClaimError::Store)?;
@@ -131,7 +132,7 @@ impl Claims {
         if let Some(why) = lower::lacking(&issued) {
             return Err(ClaimError::Lacking(why));
         }
-        let looked = self.look_up(&tenant, row.execution, worker, &issued).await;
+        let looked = self.look_up(&tenant, row.execution, (worker, actor), &issued).await;
         let (whole, found) = match looked {
             Ok(looked) => looked,
             Err(Missing::Now(error)) => return Err(ClaimError::Store(error)),
@@ -166,14 +167,15 @@ impl Claims {
         &self,
         tenant: &Tenant,
         execution: ExecutionId,
-        worker: &str,
+        (worker, actor): (&str, &str),
         issued: &Arc<Issued>,
     ) -> Result<(Arc<Issued>, Found), Missing> {
         let asking = Asking {
-            who: worker.to_owned(),
+            who: actor.to_owned(),
             operation: "claim",
             execution: Some(execution),
             parent: None,
+            worker: Some(worker.to_owned()),
         };
         let mut found = Found::default();
         let scope = issued.scope.as_deref();

@@ -14,6 +14,7 @@ use noetl_store::{
 
 use crate::audit::{Asking, Given, SecretUses};
 use crate::binding;
+use crate::grants::Grants;
 use crate::ids::Ids;
 use crate::placeholders::Placeholders;
 use crate::redaction::{LENGTH_MIN, Redaction, short_fields};
@@ -74,6 +75,16 @@ pub enum CredentialError {
         /// Why.
         reason: String,
     },
+    /// The playbook that asks has no grant for it.
+    #[error(
+        "playbook '{path}' has no grant for credential '{name}'; an admin makes one with `noetl grant create --credential {name} --prefix PREFIX`"
+    )]
+    NotGranted {
+        /// Name of the credential.
+        name: String,
+        /// Path of the playbook.
+        path: String,
+    },
     /// Nothing can be sealed for the worker that asks.
     #[error("nothing can be sealed for worker '{worker}': {reason}")]
     Worker {
@@ -102,6 +113,7 @@ pub struct Credentials {
     redaction: Redaction,
     uses: SecretUses,
     placeholders: Placeholders,
+    grants: Grants,
 }
 
 impl Credentials {
@@ -112,8 +124,9 @@ impl Credentials {
         redaction: Redaction,
         uses: SecretUses,
         placeholders: Placeholders,
+        grants: Grants,
     ) -> Self {
-        Self { store, ids, key, redaction, uses, placeholders }
+        Self { store, ids, key, redaction, uses, placeholders, grants }
     }
 
     /// Returns what the owner of a credential should know: which values are too short to be found
@@ -204,6 +217,11 @@ impl Credentials {
             Err(error) => return Err(error),
         };
         self.follow_binding().await?;
+        let lacking = self.grants.lacking(tenant, &found.kept.name, asking.execution).await;
+        if let Some(path) = lacking.map_err(CredentialError::Store)? {
+            self.record(tenant, asking, &found.kept.name, Given::Denied, None).await?;
+            return Err(CredentialError::NotGranted { name: found.kept.name, path });
+        }
         let opened = self.open(tenant, &found);
         let given = if opened.is_ok() { Given::Ok } else { Given::Failed };
         let version = key_version(&found.kept.sealed);

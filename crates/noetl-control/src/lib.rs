@@ -19,6 +19,7 @@ mod dead_letters;
 mod dispatch;
 mod due;
 mod executions;
+mod grants;
 mod identity;
 mod ids;
 mod intake;
@@ -67,6 +68,7 @@ mod variables;
 mod verify;
 mod watch;
 mod why;
+mod worker_access;
 mod worker_seal;
 mod workers;
 
@@ -88,6 +90,7 @@ pub use executions::{
     CLEANED_MAX, Executions, ForkError, ForkRequest, ForkVersion, Forked, RetryRequest, StartError,
     StartRequest, Started,
 };
+pub use grants::{GrantError, GrantRequest, Grants, covers};
 pub use identity::IdentityError;
 pub use intake::{Intake, Taken, WrongRow, check_depth, check_type, read_row};
 pub use journal::{Accepted, Elsewhere, Journal, SubmitError};
@@ -135,11 +138,13 @@ pub use subscriptions::{SubscriptionError, SubscriptionWhy, Subscriptions};
 pub use system::{SystemReaders, SystemReading};
 pub use tokens::{
     BELIEVED as TOKEN_BELIEVED, Holder, Role, TokenError, TokenRequest, Tokens, UnknownRole,
+    random_text,
 };
 pub use traces::{Received, TraceOf, Traces};
 pub use variables::{KeepError, Variables};
 pub use verify::{Problem, Verified, verify};
 pub use watch::{Follow, Watch};
 pub use why::{Ending, Wait, Why};
+pub use worker_access::{CredentialHolder, WorkerAccess, WorkerBinding};
 pub use worker_seal::{SEAL_ALGORITHM, SEAL_VERSION, WorkerKey, WorkerKeyError, WorkerSeal};
 pub use workers::{Registration, Scope, WorkerError, Workers};

@@ -203,8 +203,13 @@ impl Listeners {
         alias: &str,
         who: &str,
     ) -> Result<String, ListenerError> {
-        let asking =
-            Asking { who: who.to_owned(), operation: "ingress", execution: None, parent: None };
+        let asking = Asking {
+            who: who.to_owned(),
+            operation: "ingress",
+            execution: None,
+            parent: None,
+            worker: None,
+        };
         let revealed = self.credentials.reveal(tenant, alias, &asking).await;
         let (_, data) = revealed.map_err(ListenerError::Credential)?;
         secret_in(&data).ok_or_else(|| ListenerError::NoSecret(alias.to_owned()))

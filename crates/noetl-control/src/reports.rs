@@ -3,6 +3,7 @@
 //! A report about a command is an input to the engine; anything else is kept and shown, and drives
 //! nothing. What only the engine may say is refused.
 
+mod actors;
 mod ends;
 mod inputs;
 
@@ -18,6 +19,7 @@ use noetl_model::{
 };
 use noetl_store::{CommandRow, Store, StoreError};
 
+use self::actors::ACTOR_RECORDED;
 pub use self::ends::{End, EndTaken};
 use self::inputs::{answered, ended, failure_in};
 use crate::ids::Ids;
@@ -49,6 +51,16 @@ pub struct Report {
     pub worker: Option<String>,
     /// The id it was given, by which a repeat is known.
     pub event: Option<EventId>,
+}
+
+impl Report {
+    /// Returns the command that the payload or the metadata names.
+    pub fn command(&self) -> Option<CommandId> {
+        [&self.payload, &self.meta]
+            .into_iter()
+            .filter_map(|part| part.as_ref()?.get("command_id"))
+            .find_map(command_named)
+    }
 }
 
 /// Why a report was not kept.
@@ -216,10 +228,7 @@ impl Reports {
                 | types::COMMAND_COMPLETED
                 | types::COMMAND_FAILED
         );
-        let named = [&report.payload, &report.meta]
-            .into_iter()
-            .filter_map(|part| part.as_ref()?.get("command_id"))
-            .find_map(command_named);
+        let named = report.command();
         let (true, Some(command)) = (is_about, named) else { return Ok(None) };
         let row = self.store.command(command).await.map_err(ReportError::Store)?;
         Ok(row.filter(|row| row.execution == report.execution))
@@ -332,6 +341,7 @@ fn check_type(event_type: &str) -> Result<(), ReportError> {
         return Err(ReportError::BadType(event_type.chars().take(200).collect()));
     }
     let is_reserved = event_type.starts_with("playbook")
+        || event_type == ACTOR_RECORDED
         || event_type.starts_with("step.")
         || Lifecycle::from_event_type(event_type).is_some()
         || matches!(

@@ -58,6 +58,7 @@ use crate::tokens::Tokens;
 use crate::traces::Traces;
 use crate::variables::Variables;
 use crate::watch::Watch;
+use crate::worker_access::WorkerAccess;
 use crate::workers::Workers;
 
 /// A running control plane.
@@ -112,6 +113,10 @@ pub struct Control {
     pub objects: Objects,
     /// Tokens of callers.
     pub tokens: Tokens,
+    /// Paths of callers, and credentials of playbooks.
+    pub grants: crate::Grants,
+    /// Limits of the tokens of workers.
+    pub worker_access: WorkerAccess,
     /// What steps print.
     pub logs: LogLines,
     /// Snapshots for readers elsewhere.
@@ -154,8 +159,7 @@ impl Control {
         Self::open_sharded(options, store.clone(), vec![store], clock).await
     }
 
-    /// The same on several databases: `store` finds the right one for every call, and `shards` are
-    /// the databases of the executions by their number. What one shard cannot do fails only there.
+    /// Like [`open`](Self::open) on several databases: `store` routes calls, `shards` have executions.
     pub async fn open_sharded(
         options: Options,
         store: Arc<dyn Store>,
@@ -179,6 +183,8 @@ impl Control {
         let (assignments, assigned) = mpsc::channel(options.slots.max(1));
         let metrics = Arc::new(Metrics::new());
         let subscriptions = Subscriptions::new(store.clone(), clock.clone(), ids.clone());
+        let grants = crate::Grants::new(store.clone());
+        let worker_access = WorkerAccess::new(&store, &grants);
         let redaction = Redaction::default();
         let placeholders = Placeholders::new(store.clone(), options.encryption_key.clone());
         let uses = SecretUses::new(store.clone(), ids.clone(), options.audit_required);
@@ -190,6 +196,7 @@ impl Control {
             redaction.clone(),
             uses.clone(),
             placeholders.clone(),
+            grants.clone(),
         );
         credentials.learn().await.map_err(OpenError::Store)?;
         let keychain =
@@ -379,6 +386,8 @@ impl Control {
             content: Content::new(blobs.clone()),
             objects,
             tokens: Tokens::new(store.clone(), clock.clone()),
+            worker_access,
+            grants,
             catalog,
             watch,
             resumed,

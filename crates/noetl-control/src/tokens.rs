@@ -93,6 +93,8 @@ pub struct TokenRequest {
     pub role: Role,
     /// For how long it counts; for ever without.
     pub lasts: Option<Duration>,
+    /// Pool whose commands the holder may run; any pool when `None`. For role `worker` only.
+    pub pool: Option<String>,
 }
 
 /// Why a token was not made.
@@ -101,6 +103,9 @@ pub enum TokenError {
     /// Its name is empty or too long.
     #[error("the name of a token has 1 to {NAME_MAX} characters")]
     Name,
+    /// The pool is empty, too long, or given for another role.
+    #[error("only a token of role worker has a pool, of 1 to {NAME_MAX} characters")]
+    Pool,
     /// It would not count at all.
     #[error("a token has to last for at least a second and for at most 100 years")]
     Lasts,
@@ -128,6 +133,8 @@ pub struct Holder {
     pub role: Role,
     /// Until when.
     pub expires_at: Option<Timestamp>,
+    /// Pool whose commands the holder may run; any pool when `None`.
+    pub pool: Option<String>,
 }
 
 /// The token service. Cheap to clone.
@@ -162,7 +169,7 @@ impl Tokens {
     /// Makes a token for an admin of the default tenant if nobody has one, and what its holder shows.
     pub(crate) async fn create_first(&self) -> Result<Option<(Token, String)>, TokenError> {
         let name = "first start".to_owned();
-        let request = TokenRequest { name, role: Role::Admin, lasts: None };
+        let request = TokenRequest { name, role: Role::Admin, lasts: None, pool: None };
         let (new, shown) = self.minted(request)?;
         let kept = self.store.put_first_token(&Tenant::default(), new).await;
         Ok(kept.map_err(TokenError::Store)?.map(|token| (token, shown)))
@@ -192,8 +199,8 @@ impl Tokens {
         if !is_its || is_over || token.revoked_at.is_some() {
             return Ok(None);
         }
-        let Token { tenant, kept: NewToken { id, name, expires_at, .. }, .. } = token;
-        Ok(Some(Holder { id, name, tenant, role, expires_at }))
+        let Token { tenant, kept: NewToken { id, name, expires_at, pool, .. }, .. } = token;
+        Ok(Some(Holder { id, name, tenant, role, expires_at, pool }))
     }
 
     /// A token that is not kept yet, and what its holder shows.
@@ -206,8 +213,16 @@ impl Tokens {
         if lasts.is_some_and(|lasts| lasts < Duration::from_secs(1) || lasts > LASTS_MAX) {
             return Err(TokenError::Lasts);
         }
+        let pool = request.pool;
+        let is_pool = |pool: &String| {
+            let is_text = !pool.trim().is_empty() && !pool.contains('\0');
+            request.role == Role::Worker && is_text && pool.chars().count() <= NAME_MAX
+        };
+        if pool.as_ref().is_some_and(|pool| !is_pool(pool)) {
+            return Err(TokenError::Pool);
+        }
         let id = Digest::of(&chance()).to_string()[..16].to_owned();
-        let secret = BASE64_URL_SAFE_NO_PAD.encode(chance());
+        let secret = random_text();
         let shown = format!("{PREFIX}{id}_{secret}");
         let new = NewToken {
             id,
@@ -215,6 +230,7 @@ impl Tokens {
             name: name.to_owned(),
             role: request.role.as_str().to_owned(),
             expires_at: lasts.map(|lasts| self.clock.now().plus(lasts)),
+            pool,
         };
         Ok((new, shown))
     }
@@ -237,6 +253,11 @@ impl Tokens {
     fn remembered(&self) -> MutexGuard<'_, LruCache<String, (Token, Instant)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns 256 random bits as text that an address can hold.
+pub fn random_text() -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(chance())
 }
 
 fn chance() -> [u8; 32] {
@@ -265,7 +286,7 @@ mod tests {
     }
 
     fn request(role: Role, lasts: Option<u64>) -> TokenRequest {
-        TokenRequest { name: "ci".into(), role, lasts: lasts.map(Duration::from_secs) }
+        TokenRequest { name: "ci".into(), role, lasts: lasts.map(Duration::from_secs), pool: None }
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use noetl_bus::EventStream;
-use noetl_control::Control;
+use noetl_control::{Control, Role};
 use noetl_fence::Fence;
 use noetl_model::Tenant;
 use noetl_web::Site;
@@ -17,6 +17,7 @@ use crate::http::limits::Places;
 use crate::http::rate::Requests;
 use crate::http::streams::Streams;
 use crate::oidc::{Issuers, Oidc};
+use crate::sign_in_codes::{CodeHolder, SignInCodes};
 
 /// The largest request body that is taken when nothing else is said: the wire's own limit.
 const BODY_LIMIT: usize = 2 << 20;
@@ -60,10 +61,10 @@ const TENANT_STREAMS_MAX: usize = 256;
 /// Large results that are carried at a time.
 pub(crate) const TRANSFERS_MAX: usize = 256;
 
-/// Which web pages may call, besides those of this machine and of the server itself.
+/// Web pages of other origins that may call. The server's own pages always may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CorsOrigins {
-    /// These, as `https://noetl.example`; none besides loopback when empty.
+    /// Pages of these origins, as `https://noetl.example`.
     Listed(Vec<String>),
     /// All of them.
     Any,
@@ -120,7 +121,7 @@ pub enum Auth {
 pub struct Options {
     /// How callers are known. Default: not at all.
     pub auth: Auth,
-    /// Which web pages may call. Default: those of this machine.
+    /// Web pages of other origins that may call. Default: none.
     pub cors_origins: CorsOrigins,
     /// The largest request body, in bytes. Default: 2 MiB.
     pub body_limit: usize,
@@ -221,6 +222,8 @@ pub struct App {
     pub(crate) stopping: CancellationToken,
     /// Identity providers of listeners.
     pub(crate) issuers: Issuers,
+    /// Codes that sign a browser in.
+    pub(crate) codes: SignInCodes,
     since: Instant,
 }
 
@@ -245,6 +248,7 @@ impl App {
             transfers,
             stopping,
             issuers,
+            codes: SignInCodes::default(),
             since,
         }
     }
@@ -253,6 +257,14 @@ impl App {
     #[must_use]
     pub fn with_bus(self, bus: Option<Arc<dyn EventStream>>) -> Self {
         Self { bus, ..self }
+    }
+
+    /// Makes a one-time code that signs a browser in as an admin of the default tenant. It counts
+    /// for [`CODE_LASTS`](crate::CODE_LASTS).
+    pub fn sign_in_code(&self) -> String {
+        let (tenant, role) = (Tenant::default(), Role::Admin);
+        let holder = CodeHolder { tenant, role, actor: "the start of the server".into() };
+        self.codes.issue(holder, Instant::now())
     }
 
     /// The same for callers of this tenant.

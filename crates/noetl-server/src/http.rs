@@ -1,13 +1,16 @@
 //! What every request passes through: who may ask, how a request is read, what a panic becomes.
 
 pub(crate) mod access;
+pub(crate) mod acted;
 pub(crate) mod address;
 pub(crate) mod authorize;
+pub(crate) mod bound;
 pub(crate) mod caller;
 pub(crate) mod counted;
 pub(crate) mod credential;
 pub(crate) mod document;
 pub(crate) mod extract;
+pub(crate) mod granted;
 pub(crate) mod headers;
 pub(crate) mod internal;
 pub(crate) mod limits;

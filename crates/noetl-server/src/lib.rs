@@ -2,7 +2,7 @@
 //!
 //! A handler decodes, makes one call and answers. Every failure leaves as JSON with a status, a
 //! stable code and a sentence; causes go to the log and never to the caller. In open mode only
-//! this machine may ask: the `Host` header must be loopback, and so must a browser's `Origin`.
+//! this machine may ask: the `Host` header must be loopback, and a page must be the server's own.
 //! Nothing here decides, stores or names a database.
 
 mod app;
@@ -17,6 +17,7 @@ mod router;
 mod routes;
 mod serve;
 mod shape;
+mod sign_in_codes;
 mod tls;
 
 pub use app::{App, Auth, CorsOrigins, InternalToken, Options};
@@ -28,4 +29,5 @@ pub use oidc::{Oidc, OidcSettings};
 pub use router::router;
 pub use routes::tokens::view as token_view;
 pub use serve::serve;
+pub use sign_in_codes::CODE_LASTS;
 pub use tls::{Tls, TlsError};

@@ -328,10 +328,14 @@ fn caller_of(settings: &OidcSettings, claims: &Value) -> Result<Caller, OidcErro
         _ => Vec::new(),
     };
     let roles = names.into_iter().filter_map(|name| name.parse::<Role>().ok());
+    let roles = roles.map(Roles::of).fold(Roles::NONE, Roles::and);
     Ok(Caller {
         name: name.into(),
         tenant: tenant_of(settings, claims)?,
-        roles: roles.map(Roles::of).fold(Roles::NONE, Roles::and),
+        roles,
+        acting: roles,
+        actor: format!("oidc:{}", text("sub").unwrap_or_default()).into(),
+        pool: None,
     })
 }
 

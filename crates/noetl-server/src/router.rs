@@ -22,8 +22,8 @@ use crate::http::{access, authorize, counted, headers, limits, panics, placehold
 use crate::routes::executions::steer;
 use crate::routes::{
     approvals, callback, catalog, cleanup, commands, credentials, dashboard, database, ends,
-    events, execute, executions, health, ingress, intake, logs, metrics, outbox, page, pools,
-    projection, replay, runtime, schedules, session, sign_in, stream, subscriptions, system,
+    events, execute, executions, grants, health, ingress, intake, logs, metrics, outbox, page,
+    pools, projection, replay, runtime, schedules, session, sign_in, stream, subscriptions, system,
     tokens, ui, why, workers,
 };
 
@@ -181,10 +181,14 @@ fn schedule_routes() -> Routes {
 fn token_routes() -> Routes {
     Routes::new()
         .routes(routes!(tokens::create, tokens::list))
+        .routes(routes!(grants::create, grants::list))
+        .routes(routes!(grants::remove))
         .routes(routes!(tokens::revoke))
         .routes(routes!(tokens::whoami))
         .routes(routes!(sign_in::mode))
         .routes(routes!(sign_in::trade))
+        .routes(routes!(sign_in::issue_code))
+        .routes(routes!(sign_in::trade_code))
 }
 
 /// How it is doing, and the database below it.

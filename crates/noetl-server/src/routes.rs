@@ -18,6 +18,7 @@ pub(crate) mod execute;
 pub(crate) mod executions;
 pub(crate) mod fallback;
 mod following;
+pub(crate) mod grants;
 pub(crate) mod health;
 pub(crate) mod ingress;
 pub(crate) mod intake;

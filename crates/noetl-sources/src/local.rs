@@ -141,6 +141,7 @@ impl Plane for Local {
             operation: "subscribe",
             execution: None,
             parent: None,
+            worker: None,
         };
         let revealed = self.control.credentials.reveal(&self.tenant, name, &asking).await;
         let (found, data) = revealed.map_err(|error| match error {

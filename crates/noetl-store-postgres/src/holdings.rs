@@ -69,6 +69,12 @@ impl Holdings for PostgresStore {
         .await
     }
 
+    async fn held_of(&self, execution: ExecutionId) -> Result<Vec<CommandRow>, StoreError> {
+        let sql = include_str!("../queries/command_held_of.sql");
+        let make = || sqlx::query(sql).bind(execution.get());
+        self.list("read the leases of an execution", make, command).await
+    }
+
     async fn take_ended(
         &self,
         limit: usize,

@@ -17,6 +17,7 @@ mod due;
 mod error;
 mod event_log;
 mod executions;
+mod grants;
 mod hold;
 mod holdings;
 mod imports;

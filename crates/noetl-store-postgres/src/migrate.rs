@@ -8,7 +8,7 @@ use tracing::info;
 use crate::OpenError;
 
 /// The migrations in order; a migration's number is its place in this list, from 1.
-const MIGRATIONS: [(&str, &str); 14] = [
+const MIGRATIONS: [(&str, &str); 15] = [
     ("0000_adopt", include_str!("../migrations/0000_adopt.sql")),
     ("0001_core", include_str!("../migrations/0001_core.sql")),
     ("0002_traffic", include_str!("../migrations/0002_traffic.sql")),
@@ -23,6 +23,7 @@ const MIGRATIONS: [(&str, &str); 14] = [
     ("0011_holdings", include_str!("../migrations/0011_holdings.sql")),
     ("0012_audit_chain", include_str!("../migrations/0012_audit_chain.sql")),
     ("0015_sealed_settings", include_str!("../migrations/0015_sealed_settings.sql")),
+    ("0016_access", include_str!("../migrations/0016_access.sql")),
 ];
 
 /// Replaced at the end of every run.

@@ -61,6 +61,7 @@ impl PostgresStore {
                 .bind(&new.name)
                 .bind(&new.role)
                 .bind(new.expires_at.map(At::within))
+                .bind(&new.pool)
         };
         Ok(self.change(action, make, token).await?.into_iter().next())
     }
@@ -79,6 +80,7 @@ fn token(row: &PgRow) -> Result<Token, sqlx::Error> {
             name: row.try_get(3)?,
             role: row.try_get(4)?,
             expires_at: at(6)?,
+            pool: row.try_get(8)?,
         },
         created_at: row.try_get::<At, _>(5)?.0,
         revoked_at: at(7)?,

@@ -76,6 +76,15 @@ impl Holdings for SqliteStore {
         .await
     }
 
+    async fn held_of(&self, execution: ExecutionId) -> Result<Vec<CommandRow>, StoreError> {
+        self.read("read the leases of an execution", move |connection| {
+            let sql = include_str!("../queries/command_held_of.sql");
+            let mut list = connection.prepare_cached(sql)?;
+            list.query_map([execution.get()], command)?.collect()
+        })
+        .await
+    }
+
     async fn take_ended(
         &self,
         limit: usize,

@@ -20,6 +20,7 @@ mod error;
 mod event_log;
 mod event_rows;
 mod executions;
+mod grants;
 mod holdings;
 mod imports;
 mod inspect;

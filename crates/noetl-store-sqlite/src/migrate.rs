@@ -11,7 +11,7 @@ const APPLICATION_ID: i64 = 0x4e6f_544c;
 
 /// What has to run, in this order, to bring an empty file to the newest schema. A file's
 /// `user_version` counts how many of them it has had.
-pub(crate) const MIGRATIONS: [&str; 15] = [
+pub(crate) const MIGRATIONS: [&str; 16] = [
     include_str!("../migrations/0001_store.sql"),
     include_str!("../migrations/0002_log.sql"),
     include_str!("../migrations/0003_traffic.sql"),
@@ -27,6 +27,7 @@ pub(crate) const MIGRATIONS: [&str; 15] = [
     include_str!("../migrations/0013_appends.sql"),
     include_str!("../migrations/0014_checks.sql"),
     include_str!("../migrations/0015_sealed_settings.sql"),
+    include_str!("../migrations/0016_access.sql"),
 ];
 
 /// The `user_version` of a file that has had them all.

@@ -23,6 +23,7 @@ impl Tokens for SqliteStore {
                 new.role,
                 now.as_micros(),
                 new.expires_at.map(Timestamp::as_micros),
+                new.pool,
             ];
             insert.query_row(values, token)
         })
@@ -46,6 +47,7 @@ impl Tokens for SqliteStore {
                 new.role,
                 now.as_micros(),
                 new.expires_at.map(Timestamp::as_micros),
+                new.pool,
             ];
             insert.query_row(values, token).optional()
         })
@@ -91,6 +93,7 @@ fn token(row: &Row<'_>) -> rusqlite::Result<Token> {
             name: row.get(3)?,
             role: row.get(4)?,
             expires_at: at(6)?.map(Timestamp::from_micros),
+            pool: row.get(8)?,
         },
         created_at: Timestamp::from_micros(row.get(5)?),
         revoked_at: at(7)?.map(Timestamp::from_micros),

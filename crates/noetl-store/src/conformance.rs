@@ -15,6 +15,7 @@ pub mod credentials;
 pub mod cursors;
 pub mod due;
 pub mod executions;
+pub mod grants;
 pub mod holdings;
 pub mod imports;
 mod keeping_suite;
@@ -130,6 +131,7 @@ macro_rules! conformance_suite {
                     a_taken_lease_comes_again_until_its_command_is_over,
                     a_worker_renews_what_it_names_and_holds,
                     leases_are_told_by_command,
+                    leases_are_told_by_execution,
                     who_names_what_it_holds_is_not_renewed_by_name,
                     only_workers_elsewhere_have_leases,
                     a_command_that_waits_for_an_answer_has_no_lease,
@@ -362,6 +364,7 @@ mod tests {
             include_str!("conformance/sealed_rows.rs"),
             include_str!("conformance/secret_audit.rs"),
             include_str!("conformance/tokens.rs"),
+            include_str!("conformance/grants.rs"),
             include_str!("conformance/transient.rs"),
             include_str!("conformance/results.rs"),
             include_str!("conformance/retention.rs"),

@@ -173,6 +173,9 @@ pub trait Holdings: Send + Sync {
     /// Those of these commands that have a lease, by id.
     async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError>;
 
+    /// Returns the commands of an execution that workers hold under a lease, by ID.
+    async fn held_of(&self, execution: ExecutionId) -> Result<Vec<CommandRow>, StoreError>;
+
     /// Takes commands whose leases have ended, longest ended first; each comes again after `again`
     /// unless it is over by then. Two callers at once get different ones.
     async fn take_ended(

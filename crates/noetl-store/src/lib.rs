@@ -18,6 +18,7 @@ mod due;
 mod error;
 mod event_log;
 mod executions;
+mod grants;
 pub mod holdings;
 mod imports;
 mod keychain;
@@ -62,6 +63,7 @@ pub use event_log::{
 pub use executions::{
     ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, Started, Stretches, path_contains,
 };
+pub use grants::{Grant, GrantKind, Grants, NewGrant};
 pub use holdings::{HeldCommand, Holdings, Wanted};
 pub use imports::{Import, ImportOutcome, ImportedExecution, Imports};
 pub use keychain::{
@@ -97,6 +99,7 @@ pub trait Keeping:
     + SealedRows
     + SecretAudit
     + Tokens
+    + Grants
     + Transient
     + ResultStore
     + Logs
@@ -113,6 +116,7 @@ impl<S> Keeping for S where
         + SealedRows
         + SecretAudit
         + Tokens
+        + Grants
         + Transient
         + ResultStore
         + Logs

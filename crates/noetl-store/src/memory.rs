@@ -8,6 +8,7 @@ mod blobs;
 mod catalog;
 mod credentials;
 mod due;
+mod grants;
 mod holdings;
 mod imports;
 mod kept;

@@ -18,6 +18,8 @@ pub struct NewToken {
     pub role: String,
     /// Until when it counts; for ever without.
     pub expires_at: Option<Timestamp>,
+    /// Pool whose commands the holder may run; any pool when `None`. For role `worker` only.
+    pub pool: Option<String>,
 }
 
 /// A token as kept.

@@ -161,6 +161,7 @@ fn not_to_be_had(alias: &str, error: &CredentialError) -> Failure {
         ),
         CredentialError::NoKey
         | CredentialError::Unnamed(_)
+        | CredentialError::NotGranted { .. }
         | CredentialError::Unresolved { .. }
         | CredentialError::Worker { .. } => Failure::new(
             FailureKind::Auth,

@@ -1,5 +1,7 @@
 // Whoever is not known is led to sign in, and back to where they were.
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
 
 import { equal } from "../stage.mjs";
 
@@ -10,8 +12,21 @@ export const environment = {
 
 export default async function journey(stage) {
   const { server } = stage;
-  const token = /noetl_[0-9a-f]+_\S+/.exec(server.said)?.[0];
-  equal(typeof token, "string", "the token that the server shows once");
+  const file = /token\s+(\S+\.token)/.exec(server.said)?.[1];
+  equal(typeof file, "string", "the file of the server's token");
+  const token = readFileSync(isAbsolute(file) ? file : join(server.folder, file), "utf8").trim();
+
+  // The link that the server prints signs one browser in, once.
+  const link = /http\S+\/sign-in#code=\S+/.exec(server.said)?.[0];
+  equal(typeof link, "string", "the link that the server prints");
+  const linked = await stage.page();
+  await linked.goto(link);
+  await linked.getByRole("button", { name: "Sign out" }).waitFor();
+  equal(linked.url().includes("code="), false, "the code in the address");
+  const late = await linked.context().newPage();
+  await late.goto(link);
+  await late.getByRole("alert").getByText("the link was used or is too old").waitFor();
+
   const page = await stage.page();
   await page.goto(`${server.url}/catalog?text=hello`);
   await page.getByRole("heading", { name: "Sign in" }).waitFor();

@@ -84,6 +84,16 @@ export interface Schedule {
 }
 
 /** A credential, without what is secret: that is never asked for. */
+/** Lets a role act below a prefix of paths, or playbooks below it use a credential. */
+export interface Grant {
+  id: string;
+  role?: string;
+  subject?: string;
+  credential?: string;
+  prefix: string;
+  created_at: string;
+}
+
 export interface Credential {
   id: string;
   name: string;
@@ -126,6 +136,7 @@ export const operations = {
   schedules: () =>
     query(["schedules"], async (signal) => (await ask<{ schedules: Schedule[] }>("/api/schedules", { signal })).schedules),
 
+  grants: () => query(["grants"], async (signal) => (await ask<{ grants: Grant[] }>("/api/grants", { signal })).grants),
   credentials: () =>
     query(["credentials"], async (signal) => (await ask<{ items: Credential[] }>("/api/credentials", { signal })).items),
 };

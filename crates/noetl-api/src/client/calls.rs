@@ -1,7 +1,11 @@
 //! Every call of the control plane that a person or a worker makes, each with its answer's type.
 
+mod access;
+
 use noetl_model::{CommandId, ExecutionId, Value};
 use reqwest::StatusCode;
+
+pub use access::{audit_between, create_code, create_grant, grants, remove_grant};
 
 use super::Call;
 use crate::approvals::ApprovalList;

@@ -1,6 +1,7 @@
 //! The event stream on a real server.
 
 mod conformance;
+mod deployed;
 mod faults;
 mod settings;
 

@@ -156,6 +156,17 @@ pub(crate) enum TokenCommand {
     List(TokensArguments),
     /// End a token.
     Revoke(RevokeTokenArguments),
+    /// Print the header that shows the token for a server, for curl:
+    /// `curl --header @<(noetl token header) URL`.
+    Header(ShownTokenArguments),
+    /// Print a link that signs a browser in, once and within ten minutes.
+    Link(ShownTokenArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShownTokenArguments {
+    #[command(flatten)]
+    pub(crate) remote: RemoteArguments,
 }
 
 /// The database itself, for the first token or when all are lost.
@@ -181,6 +192,13 @@ pub(crate) struct CreateTokenArguments {
     /// For how long it counts, as 90s, 30m, 12h, 7d or 4w; for ever when left out.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub(crate) expires: Option<u64>,
+    /// For role worker: the pool whose steps the holder may run; any pool when left out.
+    #[arg(long, value_name = "POOL")]
+    pub(crate) pool: Option<String>,
+    /// Write the token to this file, which only its owner can read, and not to stdout. A file that
+    /// exists is left alone, and no token is made.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) direct: DirectArguments,
     #[command(flatten)]

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RemoteArguments {
     /// The server, as http://host:8082. Else NOETL_SERVER_URL, else the current context, else
-    /// http://localhost:8082.
+    /// http://127.0.0.1:8082.
     #[arg(long, value_name = "URL", help_heading = "Server")]
     pub(crate) server_url: Option<String>,
     /// The server's host, with --port.

@@ -1,6 +1,7 @@
 //! What a worker process is told.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -10,13 +11,18 @@ use super::{IsolationArguments, RemoteArguments, SLOTS_MAX};
 #[derive(Debug, Args)]
 pub(crate) struct WorkerArguments {
     /// The server to work for, as http://host:8082. Else NOETL_SERVER_URL, else the current
-    /// context, else http://localhost:8082.
+    /// context, else http://127.0.0.1:8082.
     #[arg(long, visible_alias = "server-url", value_name = "URL", help_heading = "Server")]
     pub(crate) server: Option<String>,
     /// The server of this context; see `noetl context`.
     #[arg(long, value_name = "NAME", conflicts_with = "server", help_heading = "Server")]
     pub(crate) context: Option<String>,
-    /// The token to show, of the role worker. Else NOETL_TOKEN, or the one of the context.
+    /// File that holds the token to show, of role worker; `-` reads stdin. Else NOETL_TOKEN_FILE.
+    #[arg(long, value_name = "FILE", help_heading = "Server", conflicts_with = "token")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Token to show, of role worker. Else NOETL_TOKEN, or the one of the context. A file keeps it
+    /// out of the arguments and the environment, which other processes may read while the worker
+    /// starts.
     #[arg(long, value_name = "TOKEN", help_heading = "Server")]
     pub(crate) token: Option<String>,
     /// The NATS server on which commands are announced, `nats://user:password@host:port`, so that the

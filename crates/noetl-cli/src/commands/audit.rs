@@ -1,4 +1,7 @@
-//! `noetl audit`: who asked for which secret, and whether that is all that was recorded.
+//! `noetl audit`: who did what, who asked for which secret, and whether that is all that was recorded.
+
+mod export;
+mod syslog;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -25,6 +28,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) fn main(command: AuditCommand) -> Result<ExitCode, Failure> {
     match command {
         AuditCommand::List(arguments) => list(&arguments),
+        AuditCommand::Export(arguments) => export::main(&arguments),
         AuditCommand::Verify(arguments) => verify(&arguments),
     }
 }

@@ -19,12 +19,14 @@ pub(crate) fn main(arguments: DevArguments) -> Result<ExitCode, Failure> {
     let serve = Serve {
         host: arguments.host,
         port: arguments.port,
+        auth: arguments.auth,
         place,
         key_directory: Some(arguments.data),
         slots: arguments.slots,
         policy: arguments.policy,
         bus: arguments.bus,
         subscriptions: true,
+        signs_in: true,
         hint: |address| Some(what_to_try(address)),
     };
     serve.main()

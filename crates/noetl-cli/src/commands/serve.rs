@@ -9,8 +9,9 @@ use noetl_server::Auth;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::arguments::{BusArguments, PolicyArguments};
+use crate::arguments::{AuthMode, BusArguments, PolicyArguments};
 use crate::data_directory;
+use crate::dev_token;
 use crate::edge;
 use crate::failure::{Failure, Kind};
 use crate::keys;
@@ -27,12 +28,18 @@ const GRACE: Duration = Duration::from_secs(5);
 /// this is for a client that is slow to send its question.
 const REQUEST_GRACE: Duration = Duration::from_secs(2);
 
+/// Consequence of open mode, for the greeting.
+const OPEN: &str =
+    "  auth      open: every user and every program of this machine may do everything";
+
 /// What to serve.
 pub(super) struct Serve {
     /// The address to listen on.
     pub(super) host: IpAddr,
     /// The port; 0 picks a free one.
     pub(super) port: u16,
+    /// How callers are known.
+    pub(super) auth: AuthMode,
     /// Where everything is kept.
     pub(super) place: Place,
     /// Where a key for credentials is made when no setting names one; without it there is none.
@@ -45,6 +52,8 @@ pub(super) struct Serve {
     pub(super) bus: BusArguments,
     /// Whether subscriptions are acted on in this process.
     pub(super) subscriptions: bool,
+    /// Whether the user of this machine gets a token, in a file and by a link.
+    pub(super) signs_in: bool,
     /// What to say at the end of the greeting, given the address.
     pub(super) hint: fn(SocketAddr) -> Option<String>,
 }
@@ -61,13 +70,13 @@ impl Serve {
     async fn serve(self) -> Result<ExitCode, Failure> {
         let retention = self.policy.policy_if_any()?;
         let bus = self.bus.setup()?;
-        let (options, tls) = (edge::options()?, edge::tls()?);
+        let (options, tls) = (edge::options(self.auth)?, edge::tls()?);
         let is_open = matches!(options.auth, Auth::Open);
         if is_open && !self.host.is_loopback() {
             let message = format!("{} is not a loopback address", self.host);
             return Err(Failure::new(Kind::Config, message).hint(
-                "nobody is asked who they are, so only this machine may call: use 127.0.0.1 or \
-                 ::1, or set NOETL_AUTH to token or oidc",
+                "callers are not asked for a token, so only this machine may call: use 127.0.0.1 \
+                 or ::1, or set NOETL_AUTH to token or oidc",
             ));
         }
         let address = SocketAddr::new(self.host, self.port);
@@ -76,6 +85,7 @@ impl Serve {
                 .hint("stop what listens there, or choose another with --port")
         })?;
         let address = listener.local_addr().unwrap_or(address);
+        let token_file = self.key_directory.as_deref().map(|data| dev_token::file(address, data));
         let encryption_key = match &self.key_directory {
             Some(directory) => {
                 data_directory::prepare(directory)?;
@@ -102,7 +112,7 @@ impl Serve {
             encryption_key,
             retention,
             bus,
-            reached_at,
+            reached_at: reached_at.clone(),
             directory,
         };
         let stop = StopRequests::listen();
@@ -115,15 +125,31 @@ impl Serve {
             }
             false => None,
         };
+        let is_signed_in = self.signs_in && self.auth == AuthMode::Token;
+        let token_file = token_file.filter(|_| is_signed_in);
+        if let Some(file) = &token_file {
+            dev_token::ensure(&runtime.control, file, address).await?;
+        }
         greet(&name, slots, &format!("{scheme}://{address}"), runtime.control.resumed);
-        if !is_open {
-            show_first_token(&runtime).await?;
+        let app = noetl_server::App::new(runtime.control.clone(), options);
+        let app = app.with_bus(runtime.bus.clone());
+        match (is_open, token_file) {
+            (true, _) => output::note(OPEN),
+            (false, None) => show_first_token(&runtime).await?,
+            (false, Some(file)) => {
+                let minutes = noetl_server::CODE_LASTS.as_secs() / 60;
+                let code = app.sign_in_code();
+                output::note(&format!("  token     {}", file.display()));
+                output::note(&format!("  web UI    {reached_at}/sign-in#code={code}"));
+                output::note(&format!(
+                    "            the link signs one browser in, within {minutes} minutes; \
+                     `noetl token link` makes another"
+                ));
+            }
         }
         if let Some(hint) = (self.hint)(address) {
             output::note(&hint);
         }
-        let app = noetl_server::App::new(runtime.control.clone(), options);
-        let app = app.with_bus(runtime.bus.clone());
         let (stopping, stopped) = oneshot::channel();
         let told_to_stop = async move {
             stop.next().await;

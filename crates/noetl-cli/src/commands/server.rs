@@ -6,6 +6,7 @@ use noetl_control::KEY_VARIABLE;
 
 use super::serve::Serve;
 use crate::arguments::ServerArguments;
+use crate::edge;
 use crate::failure::{Failure, Kind};
 use crate::keys;
 use crate::stores::Place;
@@ -28,12 +29,14 @@ pub(crate) fn main(arguments: ServerArguments) -> Result<ExitCode, Failure> {
     let serve = Serve {
         host: arguments.host,
         port: arguments.port,
+        auth: edge::auth()?,
         place,
         key_directory: None,
         slots: 0,
         policy: arguments.policy,
         bus: arguments.bus,
         subscriptions: false,
+        signs_in: false,
         hint: |_| None,
     };
     serve.main()

@@ -2,6 +2,7 @@
 //! one comes from and a lost one is replaced.
 
 mod direct;
+mod file;
 
 use std::process::ExitCode;
 
@@ -10,9 +11,11 @@ use noetl_api::tokens::{MadeToken, NewToken, TokenView};
 use noetl_model::Timestamp;
 use serde_json::Value;
 
+use self::file::NewFile;
 use super::shown::time;
 use crate::arguments::{
-    CreateTokenArguments, Form, RevokeTokenArguments, TokenCommand, TokensArguments,
+    CreateTokenArguments, Form, RevokeTokenArguments, ShownTokenArguments, TokenCommand,
+    TokensArguments,
 };
 use crate::failure::Failure;
 use crate::output;
@@ -25,32 +28,72 @@ pub(crate) fn main(command: TokenCommand) -> Result<ExitCode, Failure> {
         TokenCommand::Create(arguments) => create(arguments),
         TokenCommand::List(arguments) => list(&arguments),
         TokenCommand::Revoke(arguments) => revoke(&arguments),
+        TokenCommand::Header(arguments) => header(&arguments),
+        TokenCommand::Link(arguments) => link(&arguments),
     }
 }
 
+fn header(arguments: &ShownTokenArguments) -> Result<ExitCode, Failure> {
+    let token = remote::token(&arguments.remote)?;
+    output::data(format!("Authorization: Bearer {token}\n").as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn link(arguments: &ShownTokenArguments) -> Result<ExitCode, Failure> {
+    remote::run(&arguments.remote, async |remote| {
+        let answer = remote.ask(calls::create_code()).await?;
+        let server = remote.client.base().as_str().trim_end_matches('/').to_owned();
+        let link = format!("{server}/sign-in#code={}", answer.value.code);
+        show(remote.form, &answer.body, |_| format!("{link}\n"))?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
 fn create(arguments: CreateTokenArguments) -> Result<ExitCode, Failure> {
-    let CreateTokenArguments { name, role, expires, direct, remote } = arguments;
-    let request = NewToken { name, role, expires_in: expires };
+    let CreateTokenArguments { name, role, expires, pool, file, direct, remote } = arguments;
+    let request = NewToken { name, role, expires_in: expires, pool };
+    let mut target = match &file {
+        None => None,
+        Some(path) => match NewFile::create(path)? {
+            Some(target) => Some(target),
+            None => {
+                output::note(&format!("{} exists; no token is made", path.display()));
+                return Ok(ExitCode::SUCCESS);
+            }
+        },
+    };
     if let Some(url) = &direct.database_url {
         let form = remote.form();
         return direct::run(url, direct.tenant.as_deref(), async |tokens| {
             let made = tokens.create(request).await?;
-            print_made(form, &direct::body(&made)?, &made)
+            print_made(form, &direct::body(&made)?, &made, target.take())
         });
     }
     remote::run(&remote, async |remote| {
         let answer = remote.ask(calls::create_token(&request)).await?;
-        print_made(remote.form, &answer.body, &answer.value)
+        print_made(remote.form, &answer.body, &answer.value, target.take())
     })
 }
 
-/// The token alone goes to stdout, so that a script can keep it.
-fn print_made(form: Form, body: &Value, made: &MadeToken) -> Result<ExitCode, Failure> {
-    show(form, body, |_| format!("{}\n", made.token))?;
+/// Prints the token alone to stdout, so that a script can keep it, or writes it to a file.
+fn print_made(
+    form: Form,
+    body: &Value,
+    made: &MadeToken,
+    target: Option<NewFile>,
+) -> Result<ExitCode, Failure> {
+    match target {
+        Some(target) => target.write(&made.token)?,
+        None => show(form, body, |_| format!("{}\n", made.token))?,
+    }
     if form == Form::Table {
         let TokenView { id, role, tenant, expires_at, .. } = &made.view;
         let until = expires_at.map_or("for ever".to_owned(), |at| format!("until {}", time(at)));
-        output::note(&format!("token {id}: {role} of tenant {tenant}, {until}; shown this once"));
+        let pool = made.view.pool.as_deref().map(|pool| format!(" for pool {pool}"));
+        let pool = pool.unwrap_or_default();
+        output::note(&format!(
+            "token {id}: {role} of tenant {tenant}{pool}, {until}; shown this once"
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -91,7 +134,10 @@ fn table(tokens: &[TokenView], now: Timestamp) -> Table<6> {
         };
         table.row([
             Cell::new(&token.id),
-            Cell::new(&token.role),
+            Cell::new(match &token.pool {
+                Some(pool) => format!("{} ({pool})", token.role),
+                None => token.role.clone(),
+            }),
             Cell::new(&token.tenant),
             state,
             Cell::new(time(token.created_at)),

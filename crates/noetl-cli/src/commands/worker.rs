@@ -2,6 +2,7 @@
 
 mod health;
 mod mode;
+mod secrecy;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::SocketAddr;
@@ -48,9 +49,15 @@ const RESULT_DEFAULT: usize = 64 << 20;
 const GRACE_DEFAULT: Duration = Duration::from_secs(30);
 
 pub(crate) fn main(arguments: &WorkerArguments) -> Result<ExitCode, Failure> {
+    secrecy::leave_environment(arguments)?;
     start_logging();
+    secrecy::refuse_dumps();
     let settings = Settings::read(arguments, setting)?;
-    let remote = Remote::open(&arguments.remote())?;
+    let mut server = arguments.remote();
+    if let Some(token) = secrecy::token_in_file(arguments)? {
+        server.token = Some(token);
+    }
+    let remote = Remote::open(&server)?;
     let runtime = tokio::runtime::Runtime::new();
     let runtime = runtime.map_err(|error| Failure::from_error(Kind::Config, &error))?;
     match settings.mode.clone() {
@@ -299,6 +306,7 @@ mod tests {
             server: None,
             context: None,
             token: None,
+            token_file: None,
             nats_url: None,
             subscriptions: false,
             subscription: None,

@@ -1,3 +1,5 @@
+mod auth;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -49,6 +51,7 @@ async fn its_greeting_says_what_to_try_at_the_address_it_listens_on() {
       database  [home]/data/noetl.db
       slots     8
       stop      Ctrl-C
+      auth      open: every user and every program of this machine may do everything
     try in a second terminal:
       export NOETL_SERVER_URL=http://[address]
       [noetl] register playbook -f examples/hello.yaml

@@ -48,6 +48,7 @@ fn the_help_of_the_program_names_its_verbs_and_exit_codes() {
       schedule      Work with schedules
       workers       List the workers of a server
       token         Make, list and end the tokens callers show
+      grant         Limit roles to paths, and credentials to playbooks
       audit         Say who asked for which secret, and whether that is all that was recorded
       doctor        Say whether server, token and this machine are as they have to be
       context       Keep the addresses of several servers, and choose one
@@ -214,10 +215,14 @@ fn the_help_of_dev_is_stable() {
     Usage: noetl dev [OPTIONS]
 
     Options:
-          --host <HOST>         The address to listen on. One that is not loopback needs
-                                NOETL_AUTH=token or oidc [env: NOETL_HOST=] [default: 127.0.0.1]
+          --host <HOST>         The address to listen on. One that is not loopback takes no --auth open
+                                [env: NOETL_HOST=] [default: 127.0.0.1]
           --port <PORT>         The port to listen on; 0 picks a free one [env: NOETL_PORT=] [default:
                                 8082]
+          --auth <MODE>         How callers are known: `token`, which is made and kept for you on this
+                                machine; `oidc`, by an identity provider; or `open`, which lets every
+                                user and program of this machine do everything [env: NOETL_AUTH]
+                                [default: token]
           --data <DIR>          Where the database is kept [env: NOETL_DATA=] [default: noetl-data]
           --database-url <URL>  Keep everything in this database instead: `sqlite://path`, or
                                 `postgres://user:password@host:port/database` [env: NOETL_DATABASE_URL]
@@ -304,7 +309,7 @@ fn the_help_of_execute_says_which_server_is_asked() {
     Server:
           --server-url <URL>
               The server, as http://host:8082. Else NOETL_SERVER_URL, else the current context, else
-              http://localhost:8082
+              http://127.0.0.1:8082
 
           --host <HOST>
               The server's host, with --port
@@ -359,6 +364,9 @@ fn the_help_of_groups_names_their_verbs() {
       create  Make a token. It is printed this once
       list    List tokens; those that do not count any more, too
       revoke  End a token
+      header  Print the header that shows the token for a server, for curl: `curl --header @<(noetl
+              token header) URL`
+      link    Print a link that signs a browser in, once and within ten minutes
       help    Print this message or the help of the given subcommand(s)
 
     Options:
@@ -371,6 +379,7 @@ fn the_help_of_groups_names_their_verbs() {
 
     Commands:
       list    List who asked for which secret, latest first
+      export  Write the records of the audit as JSON lines, oldest first, or send them to syslog
       verify  Check in the database that nothing of the audit was changed, removed or moved, and that
               every encrypted value is where it was sealed. Changes nothing
       help    Print this message or the help of the given subcommand(s)
@@ -499,15 +508,18 @@ fn the_help_of_worker_is_stable() {
       -h, --help                   Print help
 
     Server:
-          --server <URL>    The server to work for, as http://host:8082. Else NOETL_SERVER_URL, else the
-                            current context, else http://localhost:8082 [alias: --server-url]
-          --context <NAME>  The server of this context; see `noetl context`
-          --token <TOKEN>   The token to show, of the role worker. Else NOETL_TOKEN, or the one of the
-                            context
-          --nats-url <URL>  The NATS server on which commands are announced,
-                            `nats://user:password@host:port`, so that the worker asks when there is
-                            something; several of a cluster are parted by commas. Else NOETL_NATS_URL
-                            [default: none, the server is asked and holds the call]
+          --server <URL>       The server to work for, as http://host:8082. Else NOETL_SERVER_URL, else
+                               the current context, else http://127.0.0.1:8082 [alias: --server-url]
+          --context <NAME>     The server of this context; see `noetl context`
+          --token-file <FILE>  File that holds the token to show, of role worker; `-` reads stdin. Else
+                               NOETL_TOKEN_FILE
+          --token <TOKEN>      Token to show, of role worker. Else NOETL_TOKEN, or the one of the
+                               context. A file keeps it out of the arguments and the environment, which
+                               other processes may read while the worker starts
+          --nats-url <URL>     The NATS server on which commands are announced,
+                               `nats://user:password@host:port`, so that the worker asks when there is
+                               something; several of a cluster are parted by commas. Else NOETL_NATS_URL
+                               [default: none, the server is asked and holds the call]
 
     Subscriptions:
           --subscriptions        Acts on subscriptions too: on every one that fetches its messages from
@@ -517,7 +529,21 @@ fn the_help_of_worker_is_stable() {
                                  waits to take over. Else NOETL_SUBSCRIPTION_PATH where WORKER_MODE is
                                  `subscription`
 
-    Isolation of shell and python steps:
+    Isolation of steps:
+          --step-isolation <LEVEL>      Level to isolate steps at: 0 none, 1 Landlock and a subreaper, 2
+                                        namespaces, 3 users of their own, or auto for the best up to 2
+                                        that this machine allows (3 with users). Else
+                                        NOETL_STEP_ISOLATION [default: auto]
+          --step-users <FIRST-LAST>     Users to run steps as, one for each tenant: numbers as
+                                        `200000-265535`. The worker has to be root. Else
+                                        NOETL_STEP_USERS
+          --step-paths <PATHS>          Directories that steps may use beside those of the system, `=ro`
+                                        for reading only: `/srv/data,/srv/shared=ro; TENANT:
+                                        /srv/tenant`. Else NOETL_STEP_PATHS [default: all]
+          --step-tools <KINDS>          Kinds of tools that steps may use: `shell,http; TENANT: http`.
+                                        Else NOETL_STEP_TOOLS [default: all]
+          --step-share-tenants          Run steps of several tenants though the level does not keep them
+                                        apart (below 2). The same as NOETL_STEP_SHARE_TENANTS=true
           --step-user <USER>            Whom they run as: a name, or numbers as `1000:1000`. The worker
                                         has to be root. Else NOETL_STEP_USER [default: the worker's
                                         user]
@@ -593,7 +619,7 @@ fn the_help_of_the_published_verbs_is_stable() {
     Server:
           --server-url <URL>
               The server, as http://host:8082. Else NOETL_SERVER_URL, else the current context, else
-              http://localhost:8082
+              http://127.0.0.1:8082
 
           --host <HOST>
               The server's host, with --port
@@ -648,7 +674,7 @@ fn the_help_of_the_published_verbs_is_stable() {
     Server:
           --server-url <URL>
               The server, as http://host:8082. Else NOETL_SERVER_URL, else the current context, else
-              http://localhost:8082
+              http://127.0.0.1:8082
 
           --host <HOST>
               The server's host, with --port

@@ -61,12 +61,15 @@ async fn killed_at_random_moments_every_execution_finishes_with_nothing_lost_or_
 async fn a_killed_process_leaves_no_step_running() {
     let data = tempfile::tempdir().unwrap();
     for (kind, setting) in [
-        ("shell", "command: 'echo $$ > FILE; sleep 600 & sleep 600'"),
+        ("shell", "command: 'sleep MARK & echo 1 > FILE; sleep MARK'"),
         (
             "python",
-            "code: 'import os, time; open(\"FILE\", \"w\").write(str(os.getpid())); time.sleep(600)'",
+            "code: 'import subprocess; subprocess.run([\"sh\", \"-c\", \"sleep MARK & echo 1 > FILE; sleep MARK\"])'",
         ),
     ] {
+        // A time that nobody else sleeps: numbers of processes mean others in a sandbox.
+        let mark = format!("{}00{}", std::process::id(), kind.len());
+        let setting = setting.replace("MARK", &mark);
         let file = data.path().join(kind);
         let setting = setting.replace("FILE", &file.display().to_string());
         let content = format!(
@@ -78,27 +81,21 @@ async fn a_killed_process_leaves_no_step_running() {
         process.client.register(&request, false).await.unwrap();
         let request = ExecuteRequest { path: Some(kind.into()), ..ExecuteRequest::default() };
         let id = process.client.execute(&request).await.unwrap().execution_id.get();
-        let group = until(|| std::fs::read_to_string(&file).ok()?.trim().parse().ok()).await;
-        assert_ne!(members(group), 0, "{kind}: it runs");
+        until(|| std::fs::read_to_string(&file).ok()?.trim().parse::<u8>().ok()).await;
+        assert_ne!(sleeping(&mark), 0, "{kind}: it runs");
         process.kill();
-        until(|| (members(group) == 0).then_some(())).await;
+        until(|| (sleeping(&mark) == 0).then_some(())).await;
         let process = DevProcess::start(&data.path().join("db"));
         process.client.cancel(ExecutionId::new(id), None).await.unwrap();
     }
 }
 
-/// How many processes of this group are alive.
-fn members(group: i32) -> usize {
+/// How many processes have this word on their command line.
+fn sleeping(mark: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let stats =
-        processes.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
-    let belongs = |stat: &String| {
-        // After the name in parentheses: state, parent, group.
-        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-        let state = fields.next();
-        state != Some("Z") && fields.nth(1).and_then(|field| field.parse().ok()) == Some(group)
-    };
-    stats.filter(belongs).count()
+    let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let words = |line: &Vec<u8>| line.split(|byte| *byte == 0).any(|word| word == mark.as_bytes());
+    lines.filter(words).count()
 }
 
 /// Looks until there is something to see.

@@ -1,6 +1,7 @@
 //! `docs/api-tour.md`, run as a reader would run it: every command against a real server, every
 //! answer compared with what the page says.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use noetl_test_services::postgres::TestDatabase;
@@ -16,8 +17,11 @@ const ANYTHING: &str = "…";
 /// Between the answers of two blocks. No answer holds it.
 const MARK: &str = "--- next block ---";
 
-const SETTINGS: [(&str, &str); 2] =
-    [("NOETL_INTERNAL_API_TOKEN", "letmein"), ("NOETL_OUTBOX_ENABLED", "true")];
+const SETTINGS: [(&str, &str); 3] = [
+    ("NOETL_INTERNAL_API_TOKEN", "letmein"),
+    ("NOETL_OUTBOX_ENABLED", "true"),
+    ("NOETL_AUTH", "token"),
+];
 
 /// A block of commands, and what it has to answer.
 struct Stop {
@@ -46,16 +50,23 @@ fn stops() -> Vec<Stop> {
     stops
 }
 
-async fn take_the_tour(server: &DevProcess) {
+async fn take_the_tour(server: &DevProcess, data: &Path) {
     let stops = stops();
     assert!(stops.len() > 10, "{} stops", stops.len());
     let script: String =
         stops.iter().map(|stop| format!("{}\necho '{MARK}'\n", stop.commands)).collect();
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let base = server.client.base().as_str().trim_end_matches('/').to_owned();
+    let programs = Path::new(env!("CARGO_BIN_EXE_noetl")).parent().expect("a directory");
+    let mut path = programs.as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").expect("a path"));
+    let data = data.to_owned();
     let output = tokio::task::spawn_blocking(move || {
         let mut bash = Command::new("bash");
         bash.arg("-c").arg(script).current_dir(root).env("NOETL", base).stdin(Stdio::null());
+        // The token is found as its user finds it, where there is no runtime directory.
+        bash.env("NOETL_DATA", data).env("PATH", path).env_remove("NOETL_TOKEN");
         bash.output().expect("a shell")
     });
     let output = output.await.expect("the tour");
@@ -111,15 +122,19 @@ fn is_like_text(expected: &str, found: &str) -> bool {
 #[tokio::test]
 async fn the_tour_is_as_it_says_on_sqlite() {
     let home = tempfile::tempdir().unwrap();
-    let server = DevProcess::start_with(&home.path().join("data"), &SETTINGS);
-    take_the_tour(&server).await;
+    let data = home.path().join("data");
+    let server = DevProcess::start_with(&data, &SETTINGS);
+    take_the_tour(&server, &data).await;
 }
 
 #[tokio::test]
 async fn the_tour_is_as_it_says_on_postgres() {
     let database = TestDatabase::new();
-    let server = DevProcess::start_on(&database.url(), 4, &SETTINGS);
-    take_the_tour(&server).await;
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().to_str().expect("a path of text");
+    let settings = [&SETTINGS[..], &[("NOETL_DATA", data)]].concat();
+    let server = DevProcess::start_on(&database.url(), 4, &settings);
+    take_the_tour(&server, home.path()).await;
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod large;
 mod reported_faults;
 mod runs;
 mod start;
+mod token;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -39,6 +40,11 @@ impl WorkerProcess {
         let mut command = Command::new(PROGRAM);
         command.args(["worker", "--server", server.base().as_str(), "--name", name]);
         command.args(["--slots", "4", "--listen", "127.0.0.1:0"]).args(more);
+        Self::start_as(command)
+    }
+
+    /// Starts a command that is a worker and waits until it has registered.
+    fn start_as(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut said = String::new();

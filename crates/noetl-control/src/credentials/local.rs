@@ -68,6 +68,7 @@ impl LocalSecrets {
             operation: "resolve",
             execution: Some(execution),
             parent: None,
+            worker: None,
         };
         let (found, data) = self.credentials.reveal(&tenant, alias, &asking).await?;
         Ok(OpenCredential { name: found.kept.name, kind: found.kept.kind, data })
@@ -84,6 +85,7 @@ impl LocalSecrets {
             operation: "resolve",
             execution: Some(execution),
             parent: None,
+            worker: None,
         };
         self.credentials.resolve(&tenant, text, &asking).await
     }

@@ -176,7 +176,13 @@ async fn data_that_no_credential_holds_is_not_touched() {
         description: None,
     };
     plant.control.credentials.put(&other, request).await.unwrap();
-    let asking = Asking { who: "test".into(), operation: "resolve", execution: None, parent: None };
+    let asking = Asking {
+        who: "test".into(),
+        operation: "resolve",
+        execution: None,
+        parent: None,
+        worker: None,
+    };
     plant.control.credentials.reveal(&other, "theirs", &asking).await.unwrap();
     let id = plant.start_with(workflow, payload).await;
     plant.finished(id).await;

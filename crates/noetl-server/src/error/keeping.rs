@@ -11,6 +11,9 @@ impl From<CredentialError> for ApiError {
         let message = failure.to_string();
         match failure {
             CredentialError::NotFound(_) => Self::not_found("credential_not_found", message),
+            CredentialError::NotGranted { .. } => {
+                Self::refused(StatusCode::FORBIDDEN, "credential_not_granted", message)
+            }
             CredentialError::Unnamed(_) => Self::invalid("invalid_credential", message),
             CredentialError::Unresolved { .. } => Self::invalid("keychain_unresolved", message),
             CredentialError::Worker { .. } => {

@@ -1,4 +1,4 @@
-//! Who may ask, without a token: this machine, and web pages the operator named.
+//! Web pages that may ask: the server's own, and those of origins that the operator named.
 //!
 //! A web page can make a browser send requests to this machine. Three things keep a foreign one
 //! out: a `Host` that is not loopback is refused (a name that resolves to 127.0.0.1 is not enough),
@@ -77,7 +77,7 @@ fn allowed_origin(app: &App, headers: &HeaderMap) -> Option<HeaderValue> {
     let (_, authority) = text.split_once("://")?;
     let is_own = headers.get(HOST).is_some_and(|host| host.as_bytes() == authority.as_bytes());
     let is_listed = listed.iter().any(|known| known.trim_end_matches('/') == text);
-    (is_own || is_listed || is_loopback(authority)).then(|| origin.clone())
+    (is_own || is_listed).then(|| origin.clone())
 }
 
 /// Whether `host` or `host:port` names this machine.

@@ -12,7 +12,7 @@ use noetl_model::Tenant;
 use super::caller::Caller;
 use super::credential::Credential;
 use super::roles::{Needs, Roles, needs, needs_of_verbs};
-use super::{internal, limits, rate};
+use super::{acted, bound, granted, internal, limits, rate};
 use crate::app::{App, Auth};
 use crate::connections::Connection;
 use crate::error::ApiError;
@@ -63,12 +63,19 @@ async fn admitted(app: &App, request: &Parts, path: &str) -> Result<(Caller, Nee
 
 /// Returns the caller if it has a role that is needed, and counts the request either way.
 async fn known(app: &App, request: &Parts, path: &str, needs: Needs) -> Result<Caller, ApiError> {
+    let method = &request.method;
     if needs == Needs::Nothing {
         rate::count_address(app, path, request)?;
     }
     let caller = caller(app, &request.headers, needs).await;
     match caller {
-        Ok(caller) => rate::count(app, path, needs, &caller).map(|()| caller),
+        Ok(caller) => {
+            bound::check_route(&caller, path)?;
+            rate::count(app, path, needs, &caller)?;
+            granted::check_route(app, &caller, method, path, request.uri.path()).await?;
+            acted::record_route(app, &caller, method, path, request.uri.path()).await?;
+            Ok(caller)
+        }
         // Who guesses tokens is not known either.
         Err(refusal) => {
             rate::count_address(app, path, request)?;
@@ -125,14 +132,17 @@ pub(super) async fn caller(
         );
         return Err(ApiError::refused(StatusCode::FORBIDDEN, "default_tenant_needed", message));
     }
-    Ok(caller)
+    let acting = caller.roles.shared_with(needs.roles());
+    Ok(Caller { acting, ..caller })
 }
 
 async fn by_token(app: &App, shown: &str) -> Result<Caller, ApiError> {
     let holder = app.control.tokens.holder(shown).await?;
-    let Holder { id, name, tenant, role, .. } =
+    let Holder { id, name, tenant, role, pool, .. } =
         holder.ok_or_else(|| unknown("the token is unknown, expired or revoked"))?;
-    Ok(Caller { name: format!("{name} ({id})").into(), tenant, roles: Roles::of(role) })
+    let (name, actor) = (format!("{name} ({id})").into(), format!("token:{id}").into());
+    let (roles, pool) = (Roles::of(role), pool.map(Into::into));
+    Ok(Caller { name, tenant, roles, acting: roles, actor, pool })
 }
 
 /// The token a caller shows.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams};
 use axum::http::request::Parts;
-use noetl_control::Scope;
+use noetl_control::{Scope, WorkerBinding};
 use noetl_model::{ExecutionId, Tenant};
 
 use super::roles::Roles;
@@ -21,17 +21,23 @@ pub(crate) struct Caller {
     pub(crate) tenant: Tenant,
     /// What it may do.
     pub(crate) roles: Roles,
+    /// Roles that let the caller through to this route.
+    pub(crate) acting: Roles,
+    /// Identity that records name: the ID of a token, or the subject of an identity provider.
+    pub(crate) actor: Arc<str>,
+    /// Pool that a worker's token is bound to.
+    pub(crate) pool: Option<Arc<str>>,
 }
 
 impl Caller {
     /// Whoever asks where no token is needed: everything but the internal routes.
     pub(crate) fn anybody() -> Self {
-        Self { name: "anybody".into(), tenant: Tenant::default(), roles: Roles::everything() }
+        Self::known_as("anybody", Roles::everything())
     }
 
     /// Whoever asks what everybody may.
     pub(crate) fn nobody() -> Self {
-        Self { name: "nobody".into(), tenant: Tenant::default(), roles: Roles::NONE }
+        Self::known_as("nobody", Roles::NONE)
     }
 
     /// Whose commands and executions it works for: its tenant's, or everybody's.
@@ -46,8 +52,25 @@ impl Caller {
 
     /// A system pool with the internal token.
     pub(crate) fn internal() -> Self {
-        let roles = Roles::WORKER.and(Roles::INTERNAL);
-        Self { name: "internal".into(), tenant: Tenant::default(), roles }
+        Self::known_as("internal", Roles::WORKER.and(Roles::INTERNAL))
+    }
+
+    /// Returns a caller of the default tenant that has no identity beyond this name.
+    pub(crate) fn known_as(name: &str, roles: Roles) -> Self {
+        let tenant = Tenant::default();
+        Self { name: name.into(), tenant, roles, acting: roles, actor: name.into(), pool: None }
+    }
+
+    /// Returns `true` if records can tell the caller from others.
+    pub(crate) fn has_identity(&self) -> bool {
+        self.actor.contains(':') || self.roles.holds_any_of(Roles::INTERNAL)
+    }
+
+    /// Returns what limits the caller to commands that it holds; `None` for admins and system pools.
+    pub(crate) fn binding(&self) -> Option<WorkerBinding> {
+        let is_bound = self.roles.holds_any_of(Roles::WORKER)
+            && !self.roles.holds_any_of(Roles::ADMIN.and(Roles::INTERNAL));
+        is_bound.then(|| WorkerBinding { tenant: self.tenant.clone(), pool: self.pool.clone() })
     }
 }
 

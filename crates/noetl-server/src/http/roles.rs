@@ -46,6 +46,11 @@ impl Roles {
         Self::ADMIN
     }
 
+    /// Returns the roles that both sets have.
+    pub(crate) const fn shared_with(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     pub(crate) const fn holds_any_of(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
@@ -95,9 +100,14 @@ impl Needs {
     }
 }
 
-/// Whoever works with executions and documents may look at them.
+/// Roles that work with executions and documents may look at them, and so may system pools.
 const LOOK: Needs =
+    Needs::One(Roles::VIEWER.and(Roles::AUTHOR).and(Roles::OPERATOR).and(Roles::INTERNAL));
+/// Reads that running a command or a subscription takes.
+const CONSULT: Needs =
     Needs::One(Roles::VIEWER.and(Roles::AUTHOR).and(Roles::OPERATOR).and(Roles::WORKER));
+/// Repeats of an execution.
+const REPEAT: Needs = Needs::One(Roles::AUTHOR.and(Roles::OPERATOR).and(Roles::INTERNAL));
 const WRITE: Needs = Needs::One(Roles::AUTHOR);
 /// Workers start playbooks too: those their steps call.
 const START: Needs = Needs::One(Roles::AUTHOR.and(Roles::OPERATOR).and(Roles::WORKER));
@@ -129,7 +139,7 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
 
     (POST, "/api/catalog/register", WRITE),
     (POST, "/api/catalog/list", LOOK),
-    (POST, "/api/catalog/resource", LOOK),
+    (POST, "/api/catalog/resource", CONSULT),
 
     (POST, "/api/catalog/register/batch", WRITE),
     (POST, "/api/catalog/validate", LOOK),
@@ -150,8 +160,8 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/execute/batch", START),
     (GET, "/api/executions", LOOK),
     (GET, "/api/executions/stream", LOOK),
-    (GET, "/api/executions/{id}", LOOK),
-    (GET, "/api/executions/{id}/status", LOOK),
+    (GET, "/api/executions/{id}", CONSULT),
+    (GET, "/api/executions/{id}/status", CONSULT),
     (GET, "/api/executions/{id}/events", LOOK),
     (GET, "/api/executions/{id}/why", LOOK),
     (GET, "/api/executions/{id}/stream", LOOK),
@@ -160,12 +170,12 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (POST, "/api/executions/cleanup", OPERATE),
     (POST, "/api/executions/{id}/cancel", OPERATE),
     (POST, "/api/executions/{id}/stop", OPERATE),
-    (POST, "/api/executions/{id}/rerun", START),
-    (POST, "/api/executions/{id}/fork", START),
-    (POST, "/api/executions/{id}/retry", START),
+    (POST, "/api/executions/{id}/rerun", REPEAT),
+    (POST, "/api/executions/{id}/fork", REPEAT),
+    (POST, "/api/executions/{id}/retry", REPEAT),
     (POST, "/api/executions/{id}/finalize", OPERATE),
     (POST, "/api/executions/{id}/answers/{command}", OPERATE),
-    (GET, "/api/executions/{id}/cancellation-check", LOOK),
+    (GET, "/api/executions/{id}/cancellation-check", CONSULT),
     (GET, "/api/replay/state", LOOK),
     (GET, "/api/approvals", LOOK),
 
@@ -190,7 +200,7 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     (DELETE, "/api/worker/pool/deregister", ATTEND),
     (GET, "/api/worker/pools", LOOK),
     (GET, "/api/worker/load", LOOK),
-    (GET, "/api/runtime/shard-info", LOOK),
+    (GET, "/api/runtime/shard-info", CONSULT),
 
     (GET, "/api/dashboard/stats", LOOK),
     (GET, "/api/dashboard/widgets", LOOK),
@@ -206,10 +216,10 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     // Whoever may write to the database is above every other rule.
     (POST, "/api/postgres/execute", Needs::Whole(Roles::ADMIN)),
 
-    (GET, "/api/subscriptions", LOOK),
+    (GET, "/api/subscriptions", CONSULT),
     (POST, "/api/subscriptions", SUBSCRIBE),
     (POST, "/api/subscriptions/register", SUBSCRIBE),
-    (GET, "/api/subscriptions/{id}", LOOK),
+    (GET, "/api/subscriptions/{id}", CONSULT),
     (GET, "/api/subscriptions/{id}/events", LOOK),
     (POST, "/api/subscriptions/{id}/{action}", SUBSCRIBE),
     (POST, "/api/subscriptions/{id}/lease", SUBSCRIBE),
@@ -230,14 +240,17 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
 
     (GET, "/api/credentials", LOOK),
     (POST, "/api/credentials", WRITE),
-    // What is secret is shown to workers and admins only; the handler sees to it.
-    (GET, "/api/credentials/{identifier}", LOOK),
+    // Secrets are for admins, and for workers that hold a command which names them; the handler checks.
+    (GET, "/api/credentials/{identifier}", CONSULT),
     (DELETE, "/api/credentials/{identifier}", WRITE),
 
     (GET, "/api/tokens", ADMIN),
     (POST, "/api/tokens", ADMIN),
     (DELETE, "/api/tokens/{id}", ADMIN),
-    (GET, "/api/whoami", LOOK),
+    (GET, "/api/whoami", CONSULT),
+    (GET, "/api/grants", LOOK),
+    (POST, "/api/grants", ADMIN),
+    (DELETE, "/api/grants/{id}", ADMIN),
 
     (GET, "/api/credentials/{identifier}/sealed", WORK),
     (GET, "/api/keychain/catalog/{catalog_id}", LOOK),
@@ -254,14 +267,16 @@ pub(crate) const ROUTES: &[(Method, &str, Needs)] = &[
     // Whoever has no token yet.
     (GET, "/api/auth/mode", Needs::Nothing),
     (POST, "/api/auth/oidc/token", Needs::Nothing),
+    (POST, "/api/auth/code", Needs::Nothing),
+    (POST, "/api/auth/codes", ADMIN),
 
-    (GET, "/api/vars/{execution_id}", LOOK),
+    (GET, "/api/vars/{execution_id}", CONSULT),
     (POST, "/api/vars/{execution_id}", SUBSCRIBE),
     (DELETE, "/api/vars/{execution_id}", SUBSCRIBE),
-    (GET, "/api/vars/{execution_id}/{name}", LOOK),
+    (GET, "/api/vars/{execution_id}/{name}", CONSULT),
     (DELETE, "/api/vars/{execution_id}/{name}", SUBSCRIBE),
     (PUT, "/api/result/{execution_id}", WORK),
-    (GET, "/api/result/resolve", LOOK),
+    (GET, "/api/result/resolve", CONSULT),
     // Neither belongs to a tenant. Published workers ask for them without the internal token.
     (GET, "/api/internal/objects/{*key}", SHARE),
     (PUT, "/api/internal/objects/{*key}", SHARE),
@@ -385,6 +400,7 @@ mod tests {
             "/api/auth/validate",
             // Whoever signs in changes nothing here.
             "/api/auth/oidc/token",
+            "/api/auth/code",
         ];
         for (verb, path, needs) in ROUTES {
             let is_ingress = path.starts_with("/ingress/");

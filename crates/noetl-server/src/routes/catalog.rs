@@ -17,9 +17,10 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Ids, Json, OptionalJson, Query};
+use crate::http::granted;
 use crate::shape;
 
 /// What `POST /api/catalog/register` can be asked besides its body.
@@ -46,10 +47,12 @@ pub(crate) struct RegisterQuery {
 )]
 pub(crate) async fn register(
     Scoped(app): Scoped,
+    caller: Caller,
     Query(query): Query<RegisterQuery>,
     Json(request): Json<RegisterRequest>,
 ) -> Result<Json<RegisterReply>, ApiError> {
     let content = plain(request.content)?;
+    granted::check_document(&app, &caller, &content).await?;
     let kind = &request.resource_type;
     let (entry, findings) =
         app.control.catalog.register(&app.tenant, content, kind, query.force).await?;

@@ -10,6 +10,7 @@ use noetl_model::CommandId;
 
 use crate::app::App;
 use crate::error::{ApiError, not_claimed, unknown_command};
+use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
@@ -29,6 +30,9 @@ pub(crate) async fn command(
     Path(id): Path<CommandId>,
 ) -> Result<Json<Command>, ApiError> {
     let missing = || unknown_command(StatusCode::NOT_FOUND, id);
+    if !bound::owns(&app, &caller, id).await? {
+        return Err(missing());
+    }
     reads::command(&app, &caller.scope(), id).await?.map(Json).ok_or_else(missing)
 }
 
@@ -53,6 +57,9 @@ pub(crate) async fn claim(
 ) -> Result<Json<ClaimReply>, ApiError> {
     if request.worker_id.trim().is_empty() {
         return Err(ApiError::invalid("invalid_body", "worker_id must not be empty"));
+    }
+    if !bound::owns(&app, &caller, id).await? {
+        return Err(unknown_command(StatusCode::CONFLICT, id));
     }
     let claimed = match request.dialect.as_deref() {
         None => lowered(&app, &caller, id, &request.worker_id).await,
@@ -95,7 +102,8 @@ async fn lowered(
     worker: &str,
 ) -> Result<Command, ApiError> {
     let claims = &app.control.claims;
-    let claimed = claims.claim(&caller.scope(), id, worker, Dialect::Worker552).await?;
+    let claimed =
+        claims.claim(&caller.scope(), id, worker, &caller.actor, Dialect::Worker552).await?;
     Ok(shape::claimed(&claimed))
 }
 

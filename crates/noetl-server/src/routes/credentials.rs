@@ -9,8 +9,8 @@ use noetl_api::credentials::{
     PutCredential, SealedCredential,
 };
 use noetl_control::{
-    Asking, CredentialError, CredentialRequest, Credentials, Given, ResolvedPlaceholder, Revealed,
-    SEAL_ALGORITHM, SEAL_VERSION,
+    Asking, CredentialError, CredentialHolder, CredentialRequest, Credentials, Given,
+    ResolvedPlaceholder, Revealed, SEAL_ALGORITHM, SEAL_VERSION,
 };
 use noetl_model::placeholder::{placeholders_in, without_tags};
 use noetl_store::{Credential, CredentialFilter};
@@ -19,9 +19,11 @@ use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
+use crate::http::granted;
 use crate::http::roles::Roles;
 
 /// What `GET /api/credentials/{identifier}` can be asked.
@@ -83,9 +85,10 @@ pub(crate) async fn put(
         tags: request.tags.unwrap_or_default(),
         description: request.description,
     };
+    granted::check_credential(&app, &caller, &request.name).await?;
     let warnings = Credentials::warnings(&request.kind, &request.data);
     let administration = app.control.administration();
-    let kept = administration.put_credential(&app.tenant, &caller.name, request).await?;
+    let kept = administration.put_credential(&app.tenant, &caller.actor, request).await?;
     Ok(Json(CredentialView { warnings, ..view(kept) }))
 }
 
@@ -134,13 +137,15 @@ pub(crate) async fn get(
         return Ok(Json(view(found)));
     }
     let asking = Asking {
-        who: caller.name.to_string(),
+        who: caller.actor.to_string(),
         operation: "resolve",
         execution: query.execution_id.map(Into::into),
         parent: query.parent_execution_id.map(Into::into),
+        worker: None,
     };
     let app = whose(app, &caller, &asking).await?;
-    may_have(&app, &caller, &identifier, &asking).await?;
+    let holder = CredentialHolder { execution: asking.execution, worker: None };
+    may_have(&app, &caller, holder, &identifier, &asking).await?;
     revealed(&app, &identifier, &asking).await.map(Json)
 }
 
@@ -185,18 +190,28 @@ async fn seal(
     query: SealedQuery,
 ) -> Result<SealedCredential, ApiError> {
     let asking = Asking {
-        who: query.worker_id.clone(),
+        who: caller.actor.to_string(),
         operation: "sealed",
         execution: query.execution_id.map(Into::into),
         parent: query.parent_execution_id.map(Into::into),
+        worker: Some(query.worker_id.clone()),
     };
     let credentials = &app.control.credentials;
     // Nothing is opened, or recorded as given, for a worker that could not read it.
     credentials.worker_key(&app.tenant, &query.worker_id).await?;
     let owner = whose(app.clone(), caller, &asking).await?;
     let shown = match is_placeholder(identifier) {
-        true => resolved(&owner, identifier, &asking).await?,
+        true => {
+            // Its code binds it to the execution, so holding a command of that one is enough.
+            if let Some(execution) = asking.execution {
+                bound::check_execution(&owner, caller, execution).await?;
+            }
+            resolved(&owner, identifier, &asking).await?
+        }
         false => {
+            let worker = Some(query.worker_id.as_str());
+            let holder = CredentialHolder { execution: asking.execution, worker };
+            may_have(&owner, caller, holder, identifier, &asking).await?;
             let credential = revealed(&owner, identifier, &asking).await?;
             let placeholders = placeholders(&owner, &credential, &asking, query.placeholders);
             OpenedCredential { credential, placeholders }
@@ -244,12 +259,23 @@ async fn resolved(app: &App, text: &str, asking: &Asking) -> Result<OpenedCreden
     Ok(OpenedCredential { credential, placeholders: BTreeMap::from([(field, text.to_owned())]) })
 }
 
-/// Refuses whoever is neither a worker nor an admin, and records that they asked.
-async fn may_have(app: &App, caller: &Caller, name: &str, asking: &Asking) -> Result<(), ApiError> {
-    if caller.roles.holds_any_of(Roles::WORKER.and(Roles::ADMIN)) {
+/// Refuses callers that are neither admins nor workers which hold a command that names the
+/// credential, and records that they asked.
+async fn may_have(
+    app: &App,
+    caller: &Caller,
+    holder: CredentialHolder<'_>,
+    name: &str,
+    asking: &Asking,
+) -> Result<(), ApiError> {
+    let has_role = caller.roles.holds_any_of(Roles::WORKER.and(Roles::ADMIN));
+    if has_role && bound::may_read_credential(app, caller, holder, name).await? {
         return Ok(());
     }
     app.control.credentials.record(&app.tenant, asking, name, Given::Denied, None).await?;
+    if has_role {
+        return Err(bound::credential_not_named(caller, name));
+    }
     let message = "what a credential holds is shown to workers and admins only";
     Err(ApiError::refused(StatusCode::FORBIDDEN, "role_missing", message))
 }
@@ -287,8 +313,10 @@ pub(crate) async fn delete(
     caller: Caller,
     Path(identifier): Path<String>,
 ) -> Result<Json<CredentialDeleted>, ApiError> {
+    let name = app.control.credentials.get(&app.tenant, &identifier).await?.kept.name;
+    granted::check_credential(&app, &caller, &name).await?;
     let administration = app.control.administration();
-    let id = administration.delete_credential(&app.tenant, &caller.name, &identifier).await?;
+    let id = administration.delete_credential(&app.tenant, &caller.actor, &identifier).await?;
     let message = "Credential deleted successfully".to_owned();
     Ok(Json(CredentialDeleted { message, id: Id::text(id.get()) }))
 }
@@ -314,7 +342,6 @@ mod tests {
     use std::sync::Arc;
 
     use noetl_control::{Control, EncryptionKey};
-    use noetl_model::Tenant;
     use noetl_store::{AuditFilter, MemoryStore, SystemClock};
     use serde_json::json;
 
@@ -343,7 +370,7 @@ mod tests {
     }
 
     fn caller(roles: Roles) -> Caller {
-        Caller { name: "ada".into(), tenant: Tenant::default(), roles }
+        Caller::known_as("ada", roles)
     }
 
     async fn ask(app: &App, roles: Roles, include_data: bool) -> Result<CredentialView, ApiError> {
@@ -354,13 +381,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_secret_is_for_workers_and_admins() {
+    async fn secrets_are_for_admins_system_pools_and_holders_of_commands() {
         let app = app().await;
-        for roles in [Roles::WORKER, Roles::ADMIN, Roles::WORKER.and(Roles::VIEWER)] {
+        for roles in [Roles::ADMIN, Roles::WORKER.and(Roles::INTERNAL)] {
             let shown = ask(&app, roles, true).await.expect("shown");
             assert_eq!(shown.data, Some(json!({"password": "correct horse"})), "{roles:?}");
         }
-        for roles in [Roles::VIEWER, Roles::AUTHOR, Roles::OPERATOR, Roles::INTERNAL] {
+        let worker = Roles::WORKER;
+        for roles in [Roles::VIEWER, Roles::AUTHOR, Roles::OPERATOR, Roles::INTERNAL, worker] {
             let refused = ask(&app, roles, true).await.expect_err("refused");
             assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{roles:?}");
             assert_eq!(ask(&app, roles, false).await.expect("shown").data, None);
@@ -368,7 +396,7 @@ mod tests {
         let filter = AuditFilter { limit: 10, ..AuditFilter::default() };
         let uses = app.control.uses.list(&app.tenant, &filter).await.expect("a list");
         let denied = uses.iter().filter(|used| used.outcome == "denied").count();
-        assert_eq!((uses.len(), denied), (7, 4), "asking in vain is recorded");
+        assert_eq!((uses.len(), denied), (7, 5), "asking in vain is recorded");
         assert!(uses.iter().all(|used| used.worker.as_deref() == Some("ada")));
         app.control.close().await;
     }

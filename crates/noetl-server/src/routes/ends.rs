@@ -2,12 +2,13 @@
 
 use futures::future::join_all;
 use noetl_api::ends::{EndAnswer, EndGiven, EndStatus, EndsReply, EndsRequest, NextWanted};
-use noetl_control::{BATCH_MAX, Elsewhere, End, EndTaken, Ended, Scope};
+use noetl_control::{BATCH_MAX, Elsewhere, End, EndTaken, Ended};
 use noetl_model::event::BlobRef;
 use serde_json::value::RawValue;
 
 use crate::app::App;
 use crate::error::{ApiError, not_taken};
+use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, JsonText, decode_text};
@@ -44,17 +45,18 @@ pub(crate) async fn report(
     let (scope, worker) = (caller.scope(), request.worker_id.as_str());
     let next = match request.next {
         Some(NextWanted { pool, kinds }) => {
+            let pool = bound::pool(&caller, pool)?;
             Some(app.control.leasing.takes_next(&scope, worker, pool, kinds)?)
         }
         None => None,
     };
-    let taken = request.ends.iter().map(|item| take(&app, &scope, worker, item, next.as_ref()));
+    let taken = request.ends.iter().map(|item| take(&app, &caller, worker, item, next.as_ref()));
     Ok(Json(EndsReply { ends: join_all(taken).await }))
 }
 
 async fn take(
     app: &App,
-    scope: &Scope,
+    caller: &Caller,
     worker: &str,
     item: &RawValue,
     next: Option<&Elsewhere>,
@@ -64,8 +66,16 @@ async fn take(
         Ok(given) => {
             let end = end(given);
             let execution = end.execution;
-            let taken = app.control.reports.take_end(scope, worker, end, next).await;
-            taken.map_err(|failure| not_taken(execution, failure))
+            match bound::owns(app, caller, end.command).await {
+                Ok(true) => {
+                    let scope = caller.scope();
+                    let taken = app.control.reports.take_end(&scope, worker, end, next).await;
+                    taken.map_err(|failure| not_taken(execution, failure))
+                }
+                // As for a command of another tenant.
+                Ok(false) => Ok(EndTaken { counts: false, next: None }),
+                Err(error) => Err(error),
+            }
         }
         Err(error) => Err(error),
     };

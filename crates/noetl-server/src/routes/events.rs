@@ -27,7 +27,7 @@ pub(crate) async fn report(
     let execution = request.execution_id.into();
     let app = app.for_execution(&caller, execution).await?;
     let report = said::report(execution, request.said, said::Flags::SINGLE)?;
-    let event = said::take(&app, report).await?;
+    let event = said::take(&app, &caller, report).await?;
     Ok(Json(EventReply { status: "ok".to_owned(), event_id: event.into(), commands_generated: 0 }))
 }
 
@@ -48,5 +48,5 @@ pub(crate) async fn report_batch(
 ) -> Result<Json<BatchReply>, ApiError> {
     let request: BatchRequest = decode_text(&text)?;
     let app = app.for_execution(&caller, request.execution_id.into()).await?;
-    said::take_all(&app, request).await.map(Json)
+    said::take_all(&app, &caller, request).await.map(Json)
 }

@@ -14,7 +14,9 @@ use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::Json;
+use crate::http::granted;
 use crate::http::traced::Traced;
+use crate::http::{acted, bound};
 
 /// Start an execution
 ///
@@ -68,14 +70,26 @@ async fn start(
         Some(parent) => &app.clone().for_execution(caller, parent.into()).await?,
         None => app,
     };
+    bound::check_start(app, caller, request.parent_execution_id.map(Into::into)).await?;
+    let catalog = request.catalog_id.map(Into::into);
+    granted::check_entry(app, caller, request.path.as_deref(), catalog).await?;
+    let named = request.path.clone().or_else(|| request.catalog_id.map(|id| id.to_string()));
+    let parent = request.parent_execution_id.map(Into::into);
+    let what = named.unwrap_or_default();
+    acted::record(app, caller, "execution.start", &what, parent).await?;
     let dedup = request.dedup.take();
     let request = wanted(traced, request)?;
     let Some(dedup) = dedup else {
-        return Ok(started(app.control.executions.start(&app.tenant, request).await?));
+        let new = app.control.executions.start(&app.tenant, request).await?;
+        acted::record_in_log(app, caller, "execution.start", new.execution).await;
+        return Ok(started(new));
     };
     let once = once(dedup, &request)?;
     Ok(match app.control.starts.once(&app.tenant, request, once).await? {
-        StartedOnce::New(new) => started(new),
+        StartedOnce::New(new) => {
+            acted::record_in_log(app, caller, "execution.start", new.execution).await;
+            started(new)
+        }
         StartedOnce::Duplicate(execution) => ExecuteReply {
             execution_id: Id::text(execution.get()),
             status: DUPLICATE.to_owned(),

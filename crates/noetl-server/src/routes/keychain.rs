@@ -12,6 +12,7 @@ use noetl_model::{CatalogId, Timestamp};
 use noetl_store::{CacheKind, KeychainEntry, KeychainScope};
 
 use crate::error::ApiError;
+use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
@@ -36,12 +37,15 @@ pub(crate) async fn get(
     Path((catalog, name)): Path<(i64, String)>,
     Query(query): Query<KeychainQuery>,
 ) -> Result<Json<KeychainView>, ApiError> {
+    let execution = query.execution_id.map(Into::into);
+    bound::check_entry(&app, &caller, execution, CatalogId::new(catalog)).await?;
     let place = place(catalog, name, query.scope_type.as_deref(), query.execution_id);
     let asking = Asking {
-        who: caller.name.to_string(),
+        who: caller.actor.to_string(),
         operation: "keychain",
         execution: place.execution,
         parent: None,
+        worker: None,
     };
     let view = |status: &str| KeychainView {
         status: status.to_owned(),
@@ -82,6 +86,7 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn put(
     Scoped(app): Scoped,
+    caller: Caller,
     Path((catalog, name)): Path<(i64, String)>,
     Json(request): Json<PutKeychain>,
 ) -> Result<Json<KeychainKept>, ApiError> {
@@ -93,6 +98,8 @@ pub(crate) async fn put(
             ApiError::invalid("invalid_cache_type", message)
         })?,
     };
+    let execution = request.execution_id.map(Into::into);
+    bound::check_entry(&app, &caller, execution, CatalogId::new(catalog)).await?;
     let place = place(catalog, name, request.scope_type.as_deref(), request.execution_id);
     let request = KeychainRequest {
         data: request.data,
@@ -121,9 +128,12 @@ pub(crate) async fn put(
 )]
 pub(crate) async fn delete(
     Scoped(app): Scoped,
+    caller: Caller,
     Path((catalog, name)): Path<(i64, String)>,
     Query(query): Query<KeychainQuery>,
 ) -> Result<Json<KeychainDeleted>, ApiError> {
+    let execution = query.execution_id.map(Into::into);
+    bound::check_entry(&app, &caller, execution, CatalogId::new(catalog)).await?;
     let place = place(catalog, name, query.scope_type.as_deref(), query.execution_id);
     let was_there = app.control.keychain.delete(&app.tenant, &place).await?;
     Ok(Json(match was_there {

@@ -12,6 +12,7 @@ use utoipa::IntoParams;
 
 use super::following::{Follower, Reader, message, place};
 use crate::error::{ApiError, unknown_execution};
+use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::credential::Credential;
 use crate::http::document::Failures;
@@ -112,6 +113,12 @@ pub(crate) async fn append(
     }
     let command = command_named(&request.command_id)
         .map_err(|error| ApiError::invalid("invalid_command", error.message().to_owned()))?;
+    if !bound::owns(&app, &caller, command).await? {
+        return Err(ApiError::invalid(
+            "command_not_found",
+            format!("command not found: {command}"),
+        ));
+    }
     let app = app.for_execution(&caller, id).await?;
     let accepted = request.lines.len();
     let now = app.control.logs.now();

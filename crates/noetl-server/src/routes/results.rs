@@ -7,6 +7,7 @@ use noetl_control::{ResolveError, ResultRequest};
 use noetl_model::ExecutionId;
 
 use crate::error::ApiError;
+use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path, Query};
@@ -25,9 +26,11 @@ use crate::http::extract::{Json, Path, Query};
 )]
 pub(crate) async fn put(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<i64>,
     Json(request): Json<PutResult>,
 ) -> Result<Json<ResultKept>, ApiError> {
+    bound::check_execution(&app, &caller, ExecutionId::new(id)).await?;
     let request = ResultRequest {
         name: request.name,
         data: request.data,

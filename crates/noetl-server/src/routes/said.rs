@@ -1,5 +1,6 @@
 //! From what is said to what the control plane takes.
 
+use axum::http::StatusCode;
 use noetl_api::Id;
 use noetl_api::events::{BatchReply, BatchRequest, Rejected, Said};
 use noetl_control::metrics::type_label;
@@ -8,7 +9,9 @@ use noetl_model::{EventId, ExecutionId, Map, SubscriptionId, Value};
 use serde::Deserialize;
 
 use crate::app::App;
-use crate::error::{ApiError, not_taken};
+use crate::error::{ApiError, not_taken, unknown_command};
+use crate::http::bound;
+use crate::http::caller::Caller;
 use crate::http::extract::decode;
 
 /// The step under which published workers hand in decisions of their own. Nothing outside decides.
@@ -35,7 +38,11 @@ struct Named {
 }
 
 /// Takes the items of a batch one after the other.
-pub(super) async fn take_all(app: &App, request: BatchRequest) -> Result<BatchReply, ApiError> {
+pub(super) async fn take_all(
+    app: &App,
+    caller: &Caller,
+    request: BatchRequest,
+) -> Result<BatchReply, ApiError> {
     let execution = request.execution_id.into();
     if request.worker_id.as_ref().is_some_and(|worker| worker.contains('\0')) {
         return Err(ApiError::invalid("nul_character", "text must not hold NUL characters"));
@@ -43,7 +50,7 @@ pub(super) async fn take_all(app: &App, request: BatchRequest) -> Result<BatchRe
     is_known(app, execution).await?;
     let (mut event_ids, mut rejected) = (Vec::new(), Vec::new());
     for (index, item) in request.events.iter().enumerate() {
-        match take_item(app, execution, request.worker_id.as_deref(), item.get()).await {
+        match take_item(app, caller, execution, request.worker_id.as_deref(), item.get()).await {
             Ok(event) => event_ids.push(event.into()),
             Err(error) if error.is_callers() => {
                 let named = serde_json::from_str::<Named>(item.get()).ok();
@@ -73,6 +80,7 @@ async fn is_known(app: &App, execution: ExecutionId) -> Result<(), ApiError> {
 
 async fn take_item(
     app: &App,
+    caller: &Caller,
     execution: ExecutionId,
     worker: Option<&str>,
     item: &str,
@@ -80,11 +88,16 @@ async fn take_item(
     let mut said: Said = decode(item.as_bytes())?;
     said.worker_id = said.worker_id.or_else(|| worker.map(str::to_owned));
     let report = report(execution, said, Flags::BATCH)?;
-    take(app, report).await
+    take(app, caller, report).await
 }
 
 /// Hands a report to the control plane.
-pub(super) async fn take(app: &App, report: Report) -> Result<EventId, ApiError> {
+pub(super) async fn take(app: &App, caller: &Caller, report: Report) -> Result<EventId, ApiError> {
+    if let Some(command) = report.command()
+        && !bound::owns(app, caller, command).await?
+    {
+        return Err(unknown_command(StatusCode::NOT_FOUND, command));
+    }
     let id = report.execution;
     let label = type_label(Some(&report.event_type));
     let metrics = &app.control.metrics;

@@ -4,14 +4,15 @@ use noetl_api::Id;
 use noetl_api::execute::ExecuteReply;
 use noetl_api::schedules::{ScheduleDeleted, ScheduleList, ScheduleRequest, ScheduleView};
 use noetl_control::ScheduleWanted;
-use noetl_model::{ScheduleId, Value};
+use noetl_model::{Map, ScheduleId, Value};
 use noetl_store::ScheduleRow;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
+use crate::http::granted;
 
 /// List schedules
 ///
@@ -41,8 +42,10 @@ pub(crate) async fn list(Scoped(app): Scoped) -> Result<Json<ScheduleList>, ApiE
 )]
 pub(crate) async fn create(
     Scoped(app): Scoped,
+    caller: Caller,
     Json(request): Json<ScheduleRequest>,
 ) -> Result<Json<ScheduleView>, ApiError> {
+    check_playbook(&app, &caller, &request.spec).await?;
     let row = app.control.schedules.create(&app.tenant, wanted(request)).await?;
     Ok(Json(view(row)))
 }
@@ -79,10 +82,12 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn change(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<i64>,
     Json(request): Json<ScheduleRequest>,
 ) -> Result<Json<ScheduleView>, ApiError> {
     let id = ScheduleId::new(id);
+    check_playbook(&app, &caller, &request.spec).await?;
     let row = app.control.schedules.change(&app.tenant, id, wanted(request)).await?;
     whole(&app, row).await.map(Json)
 }
@@ -163,6 +168,12 @@ pub(crate) async fn run(
         status: "started".to_owned(),
         commands_generated: started.commands,
     }))
+}
+
+/// Checks the playbook that a schedule starts against the grants of the caller.
+async fn check_playbook(app: &App, caller: &Caller, spec: &Map) -> Result<(), ApiError> {
+    let playbook = spec.get("playbook").and_then(Value::as_str);
+    granted::check_path(app, caller, playbook.unwrap_or_default()).await
 }
 
 fn wanted(request: ScheduleRequest) -> ScheduleWanted {

@@ -1,14 +1,20 @@
 //! How a page finds out whether people sign in, and helps them to.
 
+use std::time::{Duration, Instant};
+
 use axum::extract::State;
-use noetl_api::session::{AuthMode, CodeRequest, SignInPlace, SignedIn};
+use axum::http::StatusCode;
+use noetl_api::session::{AuthMode, CodeRequest, IssuedCode, OneTimeCode, SignInPlace, SignedIn};
+use noetl_control::{Role, TokenRequest};
 
 use crate::app::{App, Auth};
 use crate::error::ApiError;
 use crate::http::authorize::not_known;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::Json;
 use crate::oidc::Proof;
+use crate::sign_in_codes::{CODE_LASTS, CodeHolder};
 
 /// The longest part of what a provider sends back: addresses are not longer.
 const PART_MAX: usize = 8192;
@@ -88,4 +94,55 @@ pub(crate) async fn trade(
         ApiError::invalid("sign_in_not_configured", message)
     })?;
     Ok(Json(SignedIn { token: granted.token, expires_in: granted.expires_in }))
+}
+
+/// Time for which a browser that a code signed in stays signed in: a working day.
+const SESSION_LASTS: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// Make a one-time code
+///
+/// For a link that signs a browser in as the caller: `/sign-in#code=…`. This process alone trades
+/// the code, once.
+#[utoipa::path(
+    post,
+    path = "/api/auth/codes",
+    operation_id = "auth_code_create",
+    tag = "tokens",
+    responses((status = 200, body = IssuedCode), Failures),
+)]
+pub(crate) async fn issue_code(Scoped(app): Scoped, caller: Caller) -> Json<IssuedCode> {
+    let (tenant, role) = (app.tenant.clone(), Role::Admin);
+    let holder = CodeHolder { tenant, role, actor: caller.actor.clone() };
+    let code = app.codes.issue(holder, Instant::now());
+    Json(IssuedCode { code, expires_in: CODE_LASTS.as_secs() })
+}
+
+/// Trade a one-time code for a token
+///
+/// The token is an admin's and lasts 12 hours.
+#[utoipa::path(
+    post,
+    path = "/api/auth/code",
+    operation_id = "auth_code_trade",
+    tag = "tokens",
+    request_body = OneTimeCode,
+    responses((status = 200, body = SignedIn), Failures),
+)]
+pub(crate) async fn trade_code(
+    State(app): State<App>,
+    Json(request): Json<OneTimeCode>,
+) -> Result<Json<SignedIn>, ApiError> {
+    let holder = app.codes.redeem(&request.code, Instant::now()).ok_or_else(|| {
+        let message = "the link was used or is too old; `noetl token link` makes another";
+        ApiError::refused(StatusCode::UNAUTHORIZED, "code_unknown", message)
+    })?;
+    let request = TokenRequest {
+        name: "browser".to_owned(),
+        role: holder.role,
+        lasts: Some(SESSION_LASTS),
+        pool: None,
+    };
+    let administration = app.control.administration();
+    let (_, token) = administration.create_token(&holder.tenant, &holder.actor, request).await?;
+    Ok(Json(SignedIn { token, expires_in: Some(SESSION_LASTS.as_secs()) }))
 }

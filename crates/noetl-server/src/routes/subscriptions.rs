@@ -10,9 +10,10 @@ use noetl_model::SubscriptionId;
 use noetl_store::{SubscriptionAction, SubscriptionRow};
 
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
+use crate::http::granted;
 
 /// Register a subscription
 ///
@@ -27,8 +28,10 @@ use crate::http::extract::{Json, Path};
 )]
 pub(crate) async fn register(
     Scoped(app): Scoped,
+    caller: Caller,
     Json(request): Json<SubscribeRequest>,
 ) -> Result<Json<SubscriptionStatus>, ApiError> {
+    granted::check_path(&app, &caller, &request.path).await?;
     let row = app.control.subscriptions.register(&app.tenant, &request.path).await?;
     Ok(Json(status(row)))
 }

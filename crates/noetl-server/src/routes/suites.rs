@@ -5,9 +5,10 @@ use noetl_control::Suite;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
+use crate::http::granted;
 
 /// Read a suite
 #[utoipa::path(
@@ -40,9 +41,11 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn put(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<String>,
     Json(request): Json<PutSuite>,
 ) -> Result<Json<SuiteView>, ApiError> {
+    granted::check_path(&app, &caller, &id).await?;
     let suite = Suite {
         playbook_path: request.playbook_path,
         tests: request.tests,
@@ -65,8 +68,10 @@ pub(crate) async fn put(
 )]
 pub(crate) async fn delete(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<SuiteDeleted>, ApiError> {
+    granted::check_path(&app, &caller, &id).await?;
     app.control.objects.delete_suite(&app.tenant, &id).await?;
     Ok(Json(SuiteDeleted { suite_id: id, status: "deleted".to_owned() }))
 }

@@ -32,9 +32,10 @@ pub(crate) async fn create(
         name: request.name,
         role: role.map_err(|wrong: UnknownRole| invalid(&wrong))?,
         lasts: request.expires_in.map(Duration::from_secs),
+        pool: request.pool,
     };
     let administration = app.control.administration();
-    let made = administration.create_token(&app.tenant, &caller.name, request).await;
+    let made = administration.create_token(&app.tenant, &caller.actor, request).await;
     let (kept, token) = made?;
     Ok(Json(MadeToken { view: view(kept), token }))
 }
@@ -71,7 +72,7 @@ pub(crate) async fn revoke(
     Path(id): Path<String>,
 ) -> Result<Json<TokenRevoked>, ApiError> {
     let administration = app.control.administration();
-    match administration.revoke_token(&app.tenant, &caller.name, &id).await? {
+    match administration.revoke_token(&app.tenant, &caller.actor, &id).await? {
         true => Ok(Json(TokenRevoked { id, status: "revoked".to_owned() })),
         false => Err(ApiError::not_found("token_not_found", format!("Token '{id}' not found"))),
     }
@@ -91,6 +92,8 @@ pub(crate) async fn whoami(caller: Caller) -> Json<Whoami> {
         name: caller.name.to_string(),
         tenant: caller.tenant.to_string(),
         roles: caller.roles.names().map(str::to_owned).collect(),
+        actor: caller.actor.to_string(),
+        pool: caller.pool.as_deref().map(str::to_owned),
     })
 }
 
@@ -101,7 +104,7 @@ impl From<TokenError> for ApiError {
             TokenError::Unrecorded(_) => {
                 Self::unavailable("secret_audit_unavailable", failure.to_string())
             }
-            TokenError::Name | TokenError::Lasts => invalid(&failure),
+            TokenError::Name | TokenError::Lasts | TokenError::Pool => invalid(&failure),
         }
     }
 }
@@ -121,5 +124,6 @@ pub fn view(token: Token) -> TokenView {
         created_at,
         expires_at: kept.expires_at,
         revoked_at,
+        pool: kept.pool,
     }
 }

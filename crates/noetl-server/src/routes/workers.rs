@@ -11,6 +11,7 @@ use noetl_model::CommandId;
 use noetl_model::row::EventRow;
 
 use crate::error::ApiError;
+use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::Json;
@@ -35,7 +36,7 @@ pub(crate) async fn lease(
 ) -> Result<Json<LeaseReply>, ApiError> {
     let request = noetl_control::LeaseRequest {
         worker: request.worker_id,
-        pool: request.pool,
+        pool: bound::pool(&caller, request.pool)?,
         kinds: request.kinds,
         max: request.max,
         wait: wait(request.wait_seconds)?,
@@ -63,7 +64,14 @@ pub(crate) async fn heartbeat(
     caller: Caller,
     Json(request): Json<HeartbeatRequest>,
 ) -> Result<Json<HeartbeatReply>, ApiError> {
-    let commands: Vec<CommandId> = request.commands.into_iter().map(Into::into).collect();
+    let mut commands: Vec<CommandId> = Vec::with_capacity(request.commands.len());
+    let mut foreign = Vec::new();
+    for command in request.commands.into_iter().map(Into::into) {
+        match bound::owns(&app, &caller, command).await? {
+            true => commands.push(command),
+            false => foreign.push(command),
+        }
+    }
     let leasing = &app.control.leasing;
     let renewed =
         leasing.renew(&app.tenant, &caller.scope(), &request.worker_id, &commands).await?;
@@ -71,7 +79,7 @@ pub(crate) async fn heartbeat(
     Ok(Json(HeartbeatReply {
         status: "ok".to_owned(),
         cancel: ids(renewed.cancel),
-        lost: ids(renewed.lost),
+        lost: ids(renewed.lost.into_iter().chain(foreign).collect()),
         lease_seconds: leasing.duration().as_secs(),
     }))
 }

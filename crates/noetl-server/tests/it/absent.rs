@@ -48,7 +48,8 @@ async fn what_is_not_built_says_what_to_do_instead() {
 #[tokio::test]
 async fn a_token_is_a_session() {
     let app = TestApp::start(0).await;
-    let request = TokenRequest { name: "gateway".into(), role: Role::Operator, lasts: None };
+    let request =
+        TokenRequest { name: "gateway".into(), role: Role::Operator, lasts: None, pool: None };
     let tokens = &app.control.tokens;
     let (token, text) = tokens.create(&Tenant::default(), request).await.expect("a token");
     let validate = async |text: &str| {

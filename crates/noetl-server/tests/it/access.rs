@@ -49,21 +49,29 @@ async fn any_host_is_answered_when_the_operator_says_so() {
     app.close().await;
 }
 
-#[tokio::test]
-async fn pages_of_this_machine_may_call() {
-    let app = TestApp::start(0).await;
-    let page = "http://localhost:3000";
-    assert_snapshot!(seen(get(&app, "/health").header("origin", page)).await, @r#"
-    200
-    access-control-allow-origin: http://localhost:3000
-    access-control-allow-headers: -
-    vary: origin, access-control-request-method, access-control-request-headers
-    "#);
-    let preflight = ask(&app, Method::OPTIONS, "/api/execute")
+/// What a browser asks before a page of another origin starts an execution.
+fn preflight<'a>(app: &'a TestApp, page: &str) -> Ask<'a> {
+    ask(app, Method::OPTIONS, "/api/execute")
         .header("origin", page)
         .header("access-control-request-method", "POST")
-        .header("access-control-request-headers", "content-type");
-    assert_snapshot!(seen(preflight).await, @r#"
+        .header("access-control-request-headers", "content-type")
+}
+
+#[tokio::test]
+async fn a_page_on_another_local_port_is_one_of_another_origin() {
+    let page = "http://localhost:3000";
+    let app = TestApp::start(0).await;
+    let seen_here = seen(get(&app, "/health").header("origin", page)).await;
+    assert!(seen_here.contains("access-control-allow-origin: -"), "{seen_here}");
+    let asked = seen(preflight(&app, page)).await;
+    assert!(asked.contains("access-control-allow-origin: -"), "{asked}");
+    let change = post(&app, "/api/executions/1/cancel", "").header("origin", page);
+    assert_eq!(change.answer().await.1["code"], "origin_not_allowed");
+    app.close().await;
+    let cors_origins = CorsOrigins::Listed(vec![page.to_owned()]);
+    let options = Options { cors_origins, ..Options::default() };
+    let app = TestApp::builder().slots(0).options(options).start().await;
+    assert_snapshot!(seen(preflight(&app, page)).await, @r#"
     200
     access-control-allow-origin: http://localhost:3000
     access-control-allow-headers: content-type

@@ -115,7 +115,7 @@ async fn what_is_cancelled_does_not_wait() {
 }
 
 async fn bearer(app: &TestApp, tenant: &str) -> String {
-    let request = TokenRequest { name: "t".to_owned(), role: Role::Admin, lasts: None };
+    let request = TokenRequest { name: "t".to_owned(), role: Role::Admin, lasts: None, pool: None };
     let made = app.control.tokens.create(&Tenant::new(tenant), request).await;
     format!("Bearer {}", made.expect("a token").1)
 }

@@ -2,6 +2,7 @@
 
 mod absent;
 mod access;
+mod actors;
 mod api;
 mod approvals;
 mod bad_input;
@@ -18,6 +19,7 @@ mod ends;
 mod errors;
 mod events;
 mod executions;
+mod grants;
 mod health;
 mod hostile;
 mod ingress;
@@ -49,6 +51,7 @@ mod running;
 mod runtime;
 mod schedules;
 mod secrets;
+mod sign_in;
 mod slow;
 mod steer;
 mod stores;
@@ -62,3 +65,4 @@ mod vars;
 mod webhooks;
 mod why;
 mod wire;
+mod worker_tokens;

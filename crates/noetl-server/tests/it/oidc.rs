@@ -128,7 +128,7 @@ async fn a_provider_vouches_for_roles_and_tenant() {
     assert_eq!(asked(&app, &nothing).await.0, 403, "no role is no right");
 
     // A token of ours is as good: workers have no browser.
-    let request = TokenRequest { name: "w".into(), role: Role::Worker, lasts: None };
+    let request = TokenRequest { name: "w".into(), role: Role::Worker, lasts: None, pool: None };
     let ours = app.control.tokens.create(&Tenant::default(), request).await.expect("a token").1;
     assert_eq!(asked(&app, &ours).await.0, 200);
     app.close().await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use noetl_model::{ExecutionId, Tenant, Timestamp};
-use noetl_server::{Auth, InternalToken, Options};
+use noetl_server::{Auth, CorsOrigins, InternalToken, Options};
 use noetl_store_sqlite::SqliteStore;
 use noetl_test_app::{TestApp, TestAppBuilder};
 use serde_json::{Value, json};
@@ -68,17 +68,21 @@ fn builder() -> TestAppBuilder {
     TestApp::builder().over(Arc::new(store)).encryption_key(key())
 }
 
+/// Settings of an operator who lists the published web UI in `NOETL_CORS_ORIGINS`.
+fn options() -> Options {
+    let cors_origins = CorsOrigins::Listed(vec!["http://localhost:3001".to_owned()]);
+    Options { cors_origins, ..Options::default() }
+}
+
 /// An app that asks nobody who they are; `slots` of its own worker.
 pub(crate) async fn open_app(slots: usize) -> TestApp {
     let internal_token = InternalToken::read_by(|| Some(TOKEN.to_owned()));
-    let options = Options { internal_token, ..Options::default() };
-    builder().slots(slots).options(options).start().await
+    builder().slots(slots).options(Options { internal_token, ..options() }).start().await
 }
 
 /// An app that knows callers by their tokens.
 pub(crate) async fn guarded_app() -> TestApp {
-    let options = Options { auth: Auth::Token, ..Options::default() };
-    builder().options(options).start().await
+    builder().options(Options { auth: Auth::Token, ..options() }).start().await
 }
 
 /// Starts a playbook in the words of the published clients and waits for its end.

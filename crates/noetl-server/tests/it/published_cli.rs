@@ -320,7 +320,7 @@ async fn a_message_of_a_subscription_starts_a_playbook() {
 #[tokio::test]
 async fn a_session_token_is_sent_in_two_headers() {
     let app = guarded_app().await;
-    let request = TokenRequest { name: "cli".into(), role: Role::Admin, lasts: None };
+    let request = TokenRequest { name: "cli".into(), role: Role::Admin, lasts: None, pool: None };
     let made = app.control.tokens.create(&Tenant::default(), request).await.expect("a token");
     let bearer = format!("Bearer {}", made.1);
     let asked = get(&app, "/api/executions").header("authorization", &bearer);

@@ -47,7 +47,8 @@ async fn a_login_and_a_question_start_playbooks() {
 #[tokio::test]
 async fn a_session_is_checked() {
     let app = open_app(0).await;
-    let request = TokenRequest { name: "somebody".into(), role: Role::Operator, lasts: None };
+    let request =
+        TokenRequest { name: "somebody".into(), role: Role::Operator, lasts: None, pool: None };
     let made = app.control.tokens.create(&Tenant::default(), request).await.expect("a token").1;
     let asked = |token: &str| {
         let body = json!({"session_token": token, "credential": "pg_auth"}).to_string();

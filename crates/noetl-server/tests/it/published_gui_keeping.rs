@@ -75,7 +75,8 @@ async fn suites_of_the_test_lab_are_kept() {
 #[tokio::test]
 async fn a_session_is_validated_and_sent_in_two_headers() {
     let app = guarded_app().await;
-    let request = TokenRequest { name: "somebody".into(), role: Role::Admin, lasts: None };
+    let request =
+        TokenRequest { name: "somebody".into(), role: Role::Admin, lasts: None, pool: None };
     let made = app.control.tokens.create(&Tenant::default(), request).await.expect("a token").1;
     let session = post(&app, "auth/validate", json!({"session_token": made})).await;
     let user = [

@@ -317,7 +317,11 @@ async fn a_sealed_credential_is_opened_by_its_worker_as_a_plain_one() {
     let (_, expected) = get(&app, "/api/credentials/db?include_data=true").answer().await;
     assert_eq!(opened, expected);
     let rows = audit(&app, "?execution_id=4711").await;
-    assert_eq!((&rows[0]["operation"], &rows[0]["worker_id"]), (&"sealed".into(), &"w-1".into()));
+    // Nobody showed a token; the name of the worker is a note.
+    assert_eq!(
+        (&rows[0]["operation"], &rows[0]["worker_id"], &rows[0]["notes"]),
+        (&"sealed".into(), &"anybody".into(), &"worker w-1".into())
+    );
     app.close().await;
 }
 
@@ -495,7 +499,7 @@ async fn a_token_decides_who_is_given_a_secret() {
     let builder = TestApp::builder().slots(0).encryption_key(key()).options(options);
     let app = builder.start().await;
     let token = async |tenant: &str, role: Role| {
-        let request = TokenRequest { name: role.to_string(), role, lasts: None };
+        let request = TokenRequest { name: role.to_string(), role, lasts: None, pool: None };
         let made = app.control.tokens.create(&Tenant::new(tenant), request).await;
         format!("Bearer {}", made.expect("a token").1)
     };
@@ -504,12 +508,14 @@ async fn a_token_decides_who_is_given_a_secret() {
     let kept = post(&app, "/api/credentials", body).header("authorization", &author).answer().await;
     assert_eq!(kept.0, 200, "{}", kept.1);
     for (tenant, role, status) in [
-        ("acme", Role::Worker, 200),
+        // It holds no command that names the credential.
+        ("acme", Role::Worker, 403),
         ("acme", Role::Admin, 200),
         ("acme", Role::Author, 403),
         ("acme", Role::Operator, 403),
         ("acme", Role::Viewer, 403),
-        ("other", Role::Worker, 404),
+        ("other", Role::Worker, 403),
+        ("other", Role::Admin, 404),
     ] {
         let bearer = token(tenant, role).await;
         let asked = get(&app, "/api/credentials/db?include_data=true");

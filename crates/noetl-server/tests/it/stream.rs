@@ -231,7 +231,7 @@ async fn an_expired_token_ends_its_streams() {
     let clock = Arc::new(SimClock::default());
     let app = guarded(Options::default(), clock.clone()).await;
     let lasts = Some(Duration::from_secs(60));
-    let request = TokenRequest { name: "brief".into(), role: Role::Viewer, lasts };
+    let request = TokenRequest { name: "brief".into(), role: Role::Viewer, lasts, pool: None };
     let made = app.control.tokens.create(&Tenant::default(), request).await.expect("a token");
     let bearer = format!("Bearer {}", made.1);
     let mut stream = get(&app, LIST).header("authorization", &bearer).send().await;

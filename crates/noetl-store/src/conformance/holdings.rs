@@ -92,6 +92,19 @@ pub async fn leases_are_told_by_command(store: Arc<dyn Store>) {
     assert_eq!(store.held(&[]).await.expect("an answer"), []);
 }
 
+pub async fn leases_are_told_by_execution(store: Arc<dyn Store>) {
+    let mut stories = held(&*store, &[10, 11], "w").await;
+    let ids: Vec<CommandId> = stories.iter().map(|story| story.command_at(3)).collect();
+    let rows = store.held_of(stories[0].id()).await.expect("an answer");
+    let known: Vec<_> = rows.iter().map(|row| (row.id, row.worker.as_deref())).collect();
+    assert_eq!(known, [(ids[0], Some("w"))]);
+    write(&*store, stories[0].then(vec![completed(ids[0])])).await;
+    assert_eq!(store.held_of(stories[0].id()).await.expect("an answer"), []);
+    let mut waiting = Story::new(13);
+    write(&*store, waiting.start()).await;
+    assert_eq!(store.held_of(waiting.id()).await.expect("an answer"), [], "nobody claimed it");
+}
+
 pub async fn who_names_what_it_holds_is_not_renewed_by_name(store: Arc<dyn Store>) {
     let mut stories = held(&*store, &[10, 11, 12], "w").await;
     let ids: Vec<CommandId> = stories.iter().map(|story| story.command_at(3)).collect();

@@ -40,6 +40,10 @@ macro_rules! conformance_of_keeping {
                 a_purged_use_leaves_its_link,
                 uses_that_come_at_once_make_one_chain,
             },
+            grants::{
+                a_grant_is_read_back_and_removed,
+                a_grant_is_its_tenants,
+            },
             tokens::{
                 a_token_is_read_back,
                 a_token_is_its_tenants,

@@ -8,7 +8,11 @@ use crate::{Digest, NewToken, Store, Token};
 
 pub async fn a_token_is_read_back(store: Arc<dyn Store>) {
     let tenant = Tenant::new("acme");
-    let full = NewToken { expires_at: Some(Timestamp::from_micros(7)), ..new("one") };
+    let full = NewToken {
+        expires_at: Some(Timestamp::from_micros(7)),
+        pool: Some("gpu".into()),
+        ..new("one")
+    };
     for token in [full.clone(), new("two")] {
         let kept = store.put_token(&tenant, token.clone()).await.expect("kept");
         assert_eq!((&kept.kept, &kept.tenant, kept.revoked_at), (&token, &tenant, None));
@@ -67,6 +71,7 @@ fn new(id: &str) -> NewToken {
         name: format!("for {id}"),
         role: "viewer".into(),
         expires_at: None,
+        pool: None,
     }
 }
 

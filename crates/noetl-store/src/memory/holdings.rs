@@ -81,6 +81,15 @@ impl Holdings for MemoryStore {
         Ok(held)
     }
 
+    async fn held_of(&self, execution: ExecutionId) -> Result<Vec<CommandRow>, StoreError> {
+        let state = self.state();
+        let rows = state.holdings.keys().filter_map(|id| state.commands.get(id));
+        let mut rows: Vec<CommandRow> =
+            rows.filter(|row| row.execution == execution).cloned().collect();
+        rows.sort_unstable_by_key(|row| row.id);
+        Ok(rows)
+    }
+
     async fn take_ended(
         &self,
         limit: usize,

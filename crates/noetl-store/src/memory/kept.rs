@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use noetl_model::{AuditId, ExecutionId, ResultId, Tenant, Timestamp};
 
 use crate::{
-    AuditLink, Credential, Digest, KeychainEntry, NewResult, Object, Plugin, Sealed, SecretUse,
-    Token, Variable,
+    AuditLink, Credential, Digest, Grant, KeychainEntry, NewResult, Object, Plugin, Sealed,
+    SecretUse, Token, Variable,
 };
 
 /// Everything there is, by the keys the traits name.
@@ -20,6 +20,7 @@ pub(super) struct Kept {
     /// Links of uses, in their order; they outlive what they are of.
     pub(super) links: Vec<(AuditLink, AuditId)>,
     pub(super) tokens: BTreeMap<String, Token>,
+    pub(super) grants: BTreeMap<String, Grant>,
     pub(super) variables: BTreeMap<(Tenant, ExecutionId, String), Variable>,
     pub(super) results: BTreeMap<ResultId, (Tenant, NewResult)>,
     pub(super) objects: BTreeMap<String, Object>,

@@ -12,13 +12,13 @@ use noetl_model::{
 use super::Sharded;
 use crate::{
     Advanced, AuditChain, AuditFilter, AuditLink, Catalog, CatalogEntry, CatalogHead, CatalogSize,
-    CatalogVersion, Credential, CredentialFilter, Credentials, Cursors, Keychain, KeychainEntry,
-    KeychainFilter, Lease, Leases, NewCredential, NewEntry, NewKeychainEntry, NewNote, NewRuntime,
-    NewSchedule, NewSubscription, NewToken, Noted, Object, ObjectSummary, Objects, Plugin,
-    PluginSummary, Plugins, Reserved, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes,
-    ScheduleRow, Schedules, Sealed, SealedPlace, SealedRow, SealedRows, SecretAudit, SecretUse,
-    Stamp, StoreError, SubscriptionAction, SubscriptionRow, SubscriptionState, Subscriptions,
-    Token, Tokens,
+    CatalogVersion, Credential, CredentialFilter, Credentials, Cursors, Grant, Grants, Keychain,
+    KeychainEntry, KeychainFilter, Lease, Leases, NewCredential, NewEntry, NewGrant,
+    NewKeychainEntry, NewNote, NewRuntime, NewSchedule, NewSubscription, NewToken, Noted, Object,
+    ObjectSummary, Objects, Plugin, PluginSummary, Plugins, Reserved, RuntimeFilter, RuntimeKind,
+    RuntimeRow, Runtimes, ScheduleRow, Schedules, Sealed, SealedPlace, SealedRow, SealedRows,
+    SecretAudit, SecretUse, Stamp, StoreError, SubscriptionAction, SubscriptionRow,
+    SubscriptionState, Subscriptions, Token, Tokens,
 };
 
 /// Makes a trait of one that passes every call on to the cluster store.
@@ -166,6 +166,12 @@ in_cluster! { Tokens {
     fn token(id: &str) -> Option<Token>;
     fn tokens(tenant: &Tenant) -> Vec<Token>;
     fn revoke_token(tenant: &Tenant, id: &str) -> bool;
+} }
+
+in_cluster! { Grants {
+    fn put_grant(tenant: &Tenant, new: NewGrant) -> Grant;
+    fn grants(tenant: &Tenant) -> Vec<Grant>;
+    fn remove_grant(tenant: &Tenant, id: &str) -> bool;
 } }
 
 in_cluster! { Objects {

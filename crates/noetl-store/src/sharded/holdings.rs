@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::{CommandId, Map, Tenant};
+use noetl_model::{CommandId, ExecutionId, Map, Tenant};
 
 use super::Sharded;
 use crate::{CommandRow, Connections, Database, HeldCommand, Holdings, Sql, SqlError, StoreError};
@@ -35,6 +35,11 @@ impl Holdings for Sharded {
         let mut held = self.all(|store| store.held(commands)).await?.concat();
         held.sort_unstable();
         Ok(held)
+    }
+
+    async fn held_of(&self, execution: ExecutionId) -> Result<Vec<CommandRow>, StoreError> {
+        let shard = self.of_execution(execution);
+        shard.named(shard.store.held_of(execution).await)
     }
 
     async fn take_ended(

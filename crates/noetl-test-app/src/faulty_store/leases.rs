@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use noetl_model::{CommandId, Map, Tenant};
+use noetl_model::{CommandId, ExecutionId, Map, Tenant};
 use noetl_store::{
     CommandRow, Connections, Database, HeldCommand, Holdings, Sql, SqlError, StoreError,
 };
@@ -43,6 +43,13 @@ impl Holdings for FaultyStore {
         self.before_call("held").await?;
         let mut response = self.inner.held(commands).await?;
         self.after_call("held", &mut response).await?;
+        Ok(response)
+    }
+
+    async fn held_of(&self, execution: ExecutionId) -> Result<Vec<CommandRow>, StoreError> {
+        self.before_call("held_of").await?;
+        let mut response = self.inner.held_of(execution).await?;
+        self.after_call("held_of", &mut response).await?;
         Ok(response)
     }
 

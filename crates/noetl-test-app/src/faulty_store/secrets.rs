@@ -1,4 +1,4 @@
-//! Sealed rows, the audit of secrets, and tokens of a [`FaultyStore`].
+//! Sealed rows, the audit of secrets, tokens and grants of a [`FaultyStore`].
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::Tenant;
 use noetl_store::{
-    AuditChain, AuditFilter, AuditLink, NewToken, Sealed, SealedPlace, SealedRow, SealedRows,
-    SecretAudit, SecretUse, StoreError, Token, Tokens,
+    AuditChain, AuditFilter, AuditLink, Grant, Grants, NewGrant, NewToken, Sealed, SealedPlace,
+    SealedRow, SealedRows, SecretAudit, SecretUse, StoreError, Token, Tokens,
 };
 
 use super::FaultyStore;
@@ -76,6 +76,24 @@ impl SecretAudit for FaultyStore {
     async fn purge_secret_uses(&self, age: Duration, limit: usize) -> Result<usize, StoreError> {
         self.check_up()?;
         self.inner.purge_secret_uses(age, limit).await
+    }
+}
+
+#[async_trait]
+impl Grants for FaultyStore {
+    async fn put_grant(&self, tenant: &Tenant, new: NewGrant) -> Result<Grant, StoreError> {
+        self.check_up()?;
+        self.inner.put_grant(tenant, new).await
+    }
+
+    async fn grants(&self, tenant: &Tenant) -> Result<Vec<Grant>, StoreError> {
+        self.check_up()?;
+        self.inner.grants(tenant).await
+    }
+
+    async fn remove_grant(&self, tenant: &Tenant, id: &str) -> Result<bool, StoreError> {
+        self.check_up()?;
+        self.inner.remove_grant(tenant, id).await
     }
 }
 

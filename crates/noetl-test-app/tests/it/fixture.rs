@@ -109,8 +109,13 @@ impl Fixture {
         let credentials = credentials.expect("credentials");
         assert_eq!(credentials.len(), self.contents.credentials, "{name}");
         for credential in credentials {
-            let asking =
-                Asking { who: "test".into(), operation: "resolve", execution: None, parent: None };
+            let asking = Asking {
+                who: "test".into(),
+                operation: "resolve",
+                execution: None,
+                parent: None,
+                worker: None,
+            };
             let shown = control.credentials.reveal(&tenant, &credential.kept.name, &asking).await;
             assert_eq!(shown.expect(name).1["token"], "secret", "{name}");
         }

@@ -344,13 +344,12 @@ fn not_started(error: &io::Error, python: &Path) -> Failure {
             FailureKind::ToolMissing,
             format!("{} was not found; install it or set NOETL_PYTHON", python.display()),
         ),
-        io::ErrorKind::PermissionDenied => Failure::new(
-            FailureKind::ToolMissing,
-            format!(
-                "{} may not be executed; set NOETL_PYTHON to a Python interpreter",
-                python.display()
-            ),
-        ),
+        io::ErrorKind::PermissionDenied => {
+            let python = python.display();
+            let hint = "set NOETL_PYTHON to a Python interpreter";
+            let message = format!("{python} may not be executed; {hint}");
+            Failure::new(FailureKind::ToolMissing, message)
+        }
         _ => lacking(error),
     }
 }

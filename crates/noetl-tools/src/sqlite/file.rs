@@ -105,12 +105,13 @@ fn uri_path(rest: &str) -> PathBuf {
 
 /// Refuses databases that are open by now and may not be: by their files, whatever led to them.
 pub(crate) fn check_attached(connection: &Connection, guard: &FileGuard) -> Result<(), Failure> {
-    let listed = connection.prepare("pragma database_list").and_then(|mut statement| {
-        let names = statement.query_map([], |row| row.get::<_, Option<String>>(2))?;
-        names.collect::<rusqlite::Result<Vec<_>>>()
+    let mut names: Vec<Option<String>> = Vec::new();
+    let listed = connection.pragma_query(None, "database_list", |row| {
+        names.push(row.get(2)?);
+        Ok(())
     });
-    let listed = listed.map_err(|error| failed(&error, None))?;
-    let files = listed.into_iter().flatten().filter(|name| !name.is_empty());
+    listed.map_err(|error| failed(&error, None))?;
+    let files = names.into_iter().flatten().filter(|name| !name.is_empty());
     for name in files {
         guard.check_database(Path::new(&name), false)?;
     }

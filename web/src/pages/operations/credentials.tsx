@@ -10,10 +10,12 @@ import { Empty, Loading } from "../../ui/empty";
 import { Failure } from "../../ui/failure";
 import { Time } from "../../ui/time";
 import { payloadOf } from "../catalog/form";
+import { PathGrants, playbooksOf } from "./grants";
 
 export function CredentialsPart() {
   const client = useQueryClient();
   const { data, error, refetch } = useQuery(operations.credentials());
+  const grants = useQuery(operations.grants());
   const [adding, setAdding] = useState(false);
   const [ending, setEnding] = useState<Credential | null>(null);
   const renew = () => client.invalidateQueries({ queryKey: ["credentials"] });
@@ -41,6 +43,7 @@ export function CredentialsPart() {
                 <th scope="col">Name</th>
                 <th scope="col">Type</th>
                 <th scope="col">About</th>
+                <th scope="col">Playbooks</th>
                 <th scope="col">Changed</th>
                 <th scope="col">
                   <span className="visually-hidden">Do</span>
@@ -57,6 +60,7 @@ export function CredentialsPart() {
                   <td className="breaks">
                     {one.description} {one.tags?.map((tag) => <span key={tag} className="badge">{tag}</span>)}
                   </td>
+                  <td className="breaks">{grants.data ? playbooksOf(one.name, grants.data) : "…"}</td>
                   <td>
                     <Time at={one.updated_at} />
                   </td>
@@ -71,6 +75,7 @@ export function CredentialsPart() {
           </table>
         </div>
       )}
+      {grants.data?.some((grant) => grant.role) && <PathGrants grants={grants.data} />}
       {adding && <Keep known={data} close={() => setAdding(false)} done={() => (setAdding(false), void renew())} />}
       {ending && (
         <Confirm

@@ -10,6 +10,7 @@ import { Link, useRouter, useSearch } from "../../shell/router";
 import { Loading } from "../../ui/empty";
 import { Failure } from "../../ui/failure";
 import { within } from "./back";
+import { codeIn, trade } from "./link";
 import { begin, finish, type AuthMode } from "./oidc";
 
 export default function SignInPage() {
@@ -17,10 +18,13 @@ export default function SignInPage() {
   const mode = useQuery({ ...query(["auth mode"], (signal) => ask<AuthMode>("/api/auth/mode", { signal })), staleTime: 0 });
   const back = within(search.get("back"));
   const returned = search.has("code") || search.has("error");
+  // A link of `noetl dev` carries a code behind `#`, which no request sends along.
+  const [linked] = useState(() => codeIn(location.hash));
   return (
     <div className="narrow">
       <h1>Sign in</h1>
       {returned && <Returned />}
+      {linked !== null && <Linked code={linked} back={back} />}
       {mode.error && <Failure of="The server does not say how to sign in" error={mode.error} retry={mode.refetch} />}
       {!mode.data && !mode.error && <Loading of="how to sign in" />}
       {mode.data?.mode === "open" && (
@@ -55,6 +59,25 @@ function Returned() {
       });
   }, [search, go]);
   return failure === null ? <Loading of="who you are" /> : <Failure of="Signing in failed" error={failure} />;
+}
+
+/** Trades the code of a link, once. */
+function Linked({ code, back }: { code: string; back: string }) {
+  const { go } = useRouter();
+  const [failure, setFailure] = useState<unknown>(null);
+  const begun = useRef(false);
+  useEffect(() => {
+    if (begun.current) return;
+    begun.current = true;
+    history.replaceState(null, "", "/sign-in");
+    trade(code)
+      .then((token) => {
+        signIn(token);
+        go(back, { replace: true });
+      })
+      .catch(setFailure);
+  }, [code, back, go]);
+  return failure === null ? <Loading of="your session" /> : <Failure of="Couldn’t sign in with the link" error={failure} />;
 }
 
 function Provider({ mode, back }: { mode: AuthMode; back: string }) {
@@ -101,7 +124,7 @@ function Token({ back, isOnly }: { back: string; isOnly: boolean }) {
       </button>
       {failure !== null && <Failure of="Signing in failed" error={failure} />}
       <p className="small faint">
-        The server shows a token of an admin once, when it first starts; <code>noetl token create --role operator</code> makes others. It is kept in this tab and
+        <code>noetl token link</code> prints a link that signs you in; <code>noetl token create --role operator</code> makes a token. It is kept in this tab and
         forgotten with it.
       </p>
     </form>

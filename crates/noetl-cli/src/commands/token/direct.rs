@@ -52,6 +52,7 @@ impl Direct {
             name: request.name,
             role: role.map_err(|wrong: UnknownRole| Failure::from_error(Kind::User, &wrong))?,
             lasts: request.expires_in.map(Duration::from_secs),
+            pool: request.pool,
         };
         let made = self.tokens.create(&self.tenant, request).await;
         let (kept, token) = made.map_err(|error| refused(&error))?;
@@ -98,7 +99,7 @@ fn who() -> String {
 fn refused(error: &TokenError) -> Failure {
     let kind = match error {
         TokenError::Store(_) | TokenError::Unrecorded(_) => Kind::Config,
-        TokenError::Name | TokenError::Lasts => Kind::User,
+        TokenError::Name | TokenError::Lasts | TokenError::Pool => Kind::User,
     };
     Failure::from_error(kind, error)
 }

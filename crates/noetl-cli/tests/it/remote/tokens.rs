@@ -126,7 +126,7 @@ fn a_closed_server_says_what_to_show_it() {
     let add = ["context", "add", "here", "--server-url", &url, "--token", &admin];
     assert_eq!(site.raw(&add).code, Some(0));
     let said = site.home.end_of(site.command(&["token", "list"]).env_remove("NOETL_SERVER_URL"));
-    assert_eq!((said.code, said.stdout.lines().count()), (Some(0), 3), "{said:?}");
+    assert_eq!((said.code, said.stdout.lines().count()), (Some(0), 4), "{said:?}");
     let doctor = site.raw(&["doctor", "--context", "here", "--json"]).json();
     let found = doctor["checks"].as_array().unwrap().iter().find(|it| it["name"] == "token");
     assert!(found.unwrap()["message"].as_str().unwrap().contains("roles: admin"), "{doctor}");

@@ -1,7 +1,6 @@
 //! Workers and servers that die, sleep and go.
 
 use std::fs;
-use std::path::Path;
 
 use noetl_api::calls;
 use noetl_test_services::postgres::TestDatabase;
@@ -82,14 +81,18 @@ async fn a_step_of_a_cancelled_execution_is_stopped_in_the_worker() {
     let site = Site::new(&SHORT);
     let worker = site.worker("w");
     let home = site.home.path().display();
-    let tool = format!("{{kind: shell, command: 'echo $$ > {home}/pid; sleep 600'}}");
+    // Numbers of processes mean others in a sandbox; the time it sleeps is seen from here.
+    let mark = format!("{}007", std::process::id());
+    let tool = format!("{{kind: shell, command: 'echo 1 > {home}/begun; sleep {mark}; true'}}");
     let id = site.server.execute(&one_step(&tool)).await;
-    let pid = || fs::read_to_string(site.home.path().join("pid")).unwrap_or_default();
-    until("the step to begin", async || pid().ends_with('\n')).await;
-    let process = format!("/proc/{}", pid().trim());
-    assert!(Path::new(&process).exists());
+    let runs = || {
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let mut lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+        lines.any(|line| line.split(|byte| *byte == 0).any(|word| word == mark.as_bytes()))
+    };
+    until("the step to begin", async || runs()).await;
     site.client().cancel(id, None).await.unwrap();
-    until("its program to end", async || !Path::new(&process).exists()).await;
+    until("its program to end", async || !runs()).await;
     until("the worker to hold nothing", async || {
         worker.number("noetl_worker_commands_running") == 0
     })

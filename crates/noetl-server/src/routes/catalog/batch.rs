@@ -7,9 +7,10 @@ use noetl_api::catalog::{BatchReply, BatchRequest, BatchResult, RegisterRequest}
 use super::{RegisterQuery, plain};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Query};
+use crate::http::granted;
 use crate::shape;
 
 /// The most documents of one request.
@@ -29,6 +30,7 @@ const ITEMS_MAX: usize = 1000;
 )]
 pub(crate) async fn register(
     Scoped(app): Scoped,
+    caller: Caller,
     Query(query): Query<RegisterQuery>,
     Json(request): Json<BatchRequest>,
 ) -> Result<Json<BatchReply>, ApiError> {
@@ -38,7 +40,7 @@ pub(crate) async fn register(
     }
     let mut results = Vec::with_capacity(request.items.len());
     for (index, item) in request.items.into_iter().enumerate() {
-        match one(&app, item, query.force, index).await {
+        match one(&app, &caller, item, query.force, index).await {
             Ok(result) => results.push(result),
             // What was registered before stays so; a caller comes again with the rest.
             Err(failure) if failure.is_callers() => results.push(refused(index, &failure)),
@@ -52,11 +54,13 @@ pub(crate) async fn register(
 
 async fn one(
     app: &App,
+    caller: &Caller,
     item: RegisterRequest,
     force: bool,
     index: usize,
 ) -> Result<BatchResult, ApiError> {
     let content = plain(item.content)?;
+    granted::check_document(app, caller, &content).await?;
     let catalog = &app.control.catalog;
     let (entry, findings) =
         catalog.register(&app.tenant, content, &item.resource_type, force).await?;

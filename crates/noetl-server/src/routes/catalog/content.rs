@@ -8,9 +8,11 @@ use utoipa::IntoParams;
 
 use super::{missing, plain};
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::acted;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Query};
+use crate::http::granted;
 use crate::shape;
 
 /// Which playbook is meant.
@@ -60,10 +62,15 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn put(
     Scoped(app): Scoped,
+    caller: Caller,
     Query(query): Query<ContentQuery>,
     Json(request): Json<PutContent>,
 ) -> Result<Json<RegisterReply>, ApiError> {
     let content = plain(request.content)?;
+    if let Some(entry) = app.control.catalog.named(&app.tenant, &query.playbook_id).await? {
+        granted::check_path(&app, &caller, &entry.path).await?;
+        acted::record(&app, &caller, "catalog.register", &entry.path, None).await?;
+    }
     let replaced = app.control.catalog.replace(&app.tenant, &query.playbook_id, content).await;
     let (entry, findings) = replaced.map_err(|error| match error {
         ReplaceError::NotFound => missing(&query.playbook_id),

@@ -6,9 +6,11 @@ use noetl_store::CatalogVersion;
 use super::missing;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::acted;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::Json;
+use crate::http::granted;
 
 /// Delete a document
 ///
@@ -24,9 +26,12 @@ use crate::http::extract::Json;
 )]
 pub(crate) async fn delete(
     Scoped(app): Scoped,
+    caller: Caller,
     Json(request): Json<DeleteRequest>,
 ) -> Result<Json<DeleteReply>, ApiError> {
     let (path, version) = meant(&app, request).await?;
+    granted::check_path(&app, &caller, &path).await?;
+    acted::record(&app, &caller, "catalog.delete", &path, None).await?;
     let changed = app.control.catalog.delete(&app.tenant, &path, version).await?;
     reply(&app, "deleted", path, version, &changed).await
 }
@@ -44,9 +49,12 @@ pub(crate) async fn delete(
 )]
 pub(crate) async fn restore(
     Scoped(app): Scoped,
+    caller: Caller,
     Json(request): Json<DeleteRequest>,
 ) -> Result<Json<DeleteReply>, ApiError> {
     let (path, version) = meant(&app, request).await?;
+    granted::check_path(&app, &caller, &path).await?;
+    acted::record(&app, &caller, "catalog.restore", &path, None).await?;
     let changed = app.control.catalog.restore(&app.tenant, &path, version).await?;
     reply(&app, "restored", path, version, &changed).await
 }

@@ -41,6 +41,7 @@ impl Names {
             ("asked", number(0)),
             ("answer", "00000000000000000000000000000000".to_owned()),
             ("token", "0123456789abcdef".to_owned()),
+            ("grant", "0123456789abcdef".to_owned()),
             ("object", "noetl/tenant=nobody/a.json".to_owned()),
             ("suite", format!("nobody{n}/suite")),
             ("worker", format!("nobodys{n}-worker")),
@@ -181,6 +182,9 @@ impl Owner<'_> {
         self.post(&place, json!({"data": {"token": CANARY}})).await;
         let token = self.post("/api/tokens", json!({"name": CANARY, "role": "viewer"})).await;
         made.insert("token", text(&token, "id"));
+        let grant = json!({"credential": CANARY, "prefix": "owned"});
+        let grant = self.post("/api/grants", grant).await;
+        made.insert("grant", text(&grant, "id"));
     }
 
     async fn triggers(&self, made: &mut Made) {

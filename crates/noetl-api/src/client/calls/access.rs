@@ -1,0 +1,40 @@
+//! Calls about who may do what, and who did.
+
+use noetl_model::Timestamp;
+
+use crate::client::Call;
+use crate::credentials::SecretAuditReply;
+use crate::grants::{GrantList, GrantRemoved, GrantView, NewGrantView};
+use crate::session::IssuedCode;
+
+/// Makes a one-time code that signs a browser in.
+pub fn create_code() -> Call<IssuedCode> {
+    Call::post(["api", "auth", "codes"], &serde_json::json!({}))
+}
+
+/// Makes a grant.
+pub fn create_grant(request: &NewGrantView) -> Call<GrantView> {
+    Call::post(["api", "grants"], request)
+}
+
+/// Returns the grants of the caller's tenant.
+pub fn grants() -> Call<GrantList> {
+    Call::get(["api", "grants"])
+}
+
+/// Removes a grant.
+pub fn remove_grant(id: &str) -> Call<GrantRemoved> {
+    Call::delete(["api", "grants", id])
+}
+
+/// Returns up to `limit` records of the audit from one time to another, latest first.
+pub fn audit_between(
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+    limit: usize,
+) -> Call<SecretAuditReply> {
+    Call::get(["api", "internal", "secret-audit"])
+        .with("from", from)
+        .with("to", to)
+        .with("limit", Some(limit))
+}

@@ -1,0 +1,51 @@
+//! Grants: paths on which callers may act, and credentials that playbooks may use.
+
+use noetl_model::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The body of `POST /api/grants`: a role or a credential, and a prefix.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NewGrantView {
+    /// Role that is limited to the prefix: `author` or `operator`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Caller that gets the role on the prefix, as `token:ID` or `oidc:SUBJECT`; every caller with
+    /// the role when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// Credential that playbooks below the prefix may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
+    /// Prefix of catalog paths, in whole segments. Empty for all paths.
+    pub prefix: String,
+}
+
+/// A grant as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GrantView {
+    /// ID by which it is removed.
+    pub id: String,
+    /// Role, credential and prefix.
+    #[serde(flatten)]
+    pub grant: NewGrantView,
+    /// Time of creation.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+}
+
+/// The reply of `GET /api/grants`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GrantList {
+    /// Oldest first.
+    pub grants: Vec<GrantView>,
+}
+
+/// The reply of `DELETE /api/grants/{id}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GrantRemoved {
+    /// The grant.
+    pub id: String,
+    /// `removed`.
+    pub status: String,
+}

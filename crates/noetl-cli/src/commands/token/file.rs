@@ -1,0 +1,48 @@
+//! A file for a new token. It is opened before the token is made, so that no token is lost for want of
+//! a place to write it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Kind};
+
+/// A file that this process created. Dropped without a token, it is removed.
+pub(super) struct NewFile {
+    path: PathBuf,
+    file: File,
+    is_written: bool,
+}
+
+impl NewFile {
+    /// Creates a file that only its owner can read. Returns `None` if there is one already.
+    pub(super) fn create(path: &Path) -> Result<Option<Self>, Failure> {
+        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        match created {
+            Ok(file) => Ok(Some(Self { path: path.to_owned(), file, is_written: false })),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+            Err(error) => Err(failed(path, &error)),
+        }
+    }
+
+    /// Writes the token and makes it durable.
+    pub(super) fn write(mut self, token: &str) -> Result<(), Failure> {
+        let written = writeln!(self.file, "{token}").and_then(|()| self.file.sync_all());
+        written.map_err(|error| failed(&self.path, &error))?;
+        self.is_written = true;
+        Ok(())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if !self.is_written {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> Failure {
+    Failure::from_error(Kind::Config, error).about(&format!("could not write {}", path.display()))
+}

@@ -1,0 +1,235 @@
+//! The token of `noetl dev`, in a file that the CLI of the same user finds.
+//!
+//! There is one file per listen address, in the user's runtime directory (`XDG_RUNTIME_DIR`), or in
+//! the data directory where there is none. Only its owner can read it, and a file of another owner
+//! or with wider access is ignored. The CLI shows the token to a server whose URL is that loopback
+//! address, spelled as an address: a host name could resolve to anything. On Linux it also checks
+//! that the listening socket belongs to its own user, so that nobody collects tokens on the port of
+//! a server that has stopped.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use noetl_api::loopback_address;
+use noetl_control::{Control, Role, TokenRequest};
+use noetl_model::Tenant;
+use rustix::process::geteuid;
+
+use crate::failure::{Failure, Kind};
+use crate::settings::setting;
+
+/// Data directory of `noetl dev` that no setting names.
+const DATA: &str = "noetl-data";
+
+/// Longest token that is read, in bytes.
+const TOKEN_MAX: u64 = 4096;
+
+/// Returns the file of the token for a listen address.
+pub(crate) fn file(address: SocketAddr, data: &Path) -> PathBuf {
+    let directory = match setting("XDG_RUNTIME_DIR") {
+        Some(directory) => PathBuf::from(directory).join("noetl"),
+        None => data.join("run"),
+    };
+    directory.join(name(address))
+}
+
+/// Returns the name of the file: a server that listens on every address is asked at its loopback
+/// address.
+fn name(address: SocketAddr) -> String {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    format!("{ip}-{}.token", address.port())
+}
+
+/// Returns the token for a server, if its URL is the loopback address of a `noetl dev` of this user.
+pub(crate) fn for_server(url: &str) -> Option<String> {
+    let address = loopback_address(url)?;
+    let data = setting("NOETL_DATA").map_or_else(|| PathBuf::from(DATA), PathBuf::from);
+    let runtime =
+        setting("XDG_RUNTIME_DIR").map(|directory| PathBuf::from(directory).join("noetl"));
+    let places = runtime.into_iter().chain([data.join("run")]);
+    let token = places.into_iter().find_map(|place| read(&place.join(name(address))))?;
+    listens_for_this_user(address).then_some(token)
+}
+
+/// Returns the token in a file that only this user can read.
+fn read(path: &Path) -> Option<String> {
+    let file = File::open(path).ok()?;
+    let meta = file.metadata().ok()?;
+    if !meta.is_file() || meta.uid() != geteuid().as_raw() || meta.mode() & 0o077 != 0 {
+        return None;
+    }
+    let mut text = String::new();
+    file.take(TOKEN_MAX).read_to_string(&mut text).ok()?;
+    let token = text.trim();
+    (!token.is_empty()).then(|| token.to_owned())
+}
+
+/// Makes sure that the file holds a token that the control plane accepts. A token that was made for
+/// this address before and is lost is revoked.
+pub(crate) async fn ensure(
+    control: &Control,
+    path: &Path,
+    address: SocketAddr,
+) -> Result<(), Failure> {
+    let failed = |error: &dyn std::error::Error| {
+        Failure::from_error(Kind::Config, error).about("could not make the token of this server")
+    };
+    if let Some(token) = read(path) {
+        let holder = control.tokens.holder(&token).await.map_err(|error| failed(&error))?;
+        if holder.is_some_and(|holder| holder.role == Role::Admin) {
+            return Ok(());
+        }
+    }
+    let (tenant, actor) = (Tenant::default(), "noetl dev");
+    let name = format!("noetl dev on {address}");
+    let administration = control.administration();
+    let known = control.tokens.list(&tenant).await.map_err(|error| failed(&error))?;
+    let lost = known.iter().filter(|token| token.kept.name == name && token.revoked_at.is_none());
+    for token in lost {
+        let revoked = administration.revoke_token(&tenant, actor, &token.kept.id).await;
+        revoked.map_err(|error| failed(&error))?;
+    }
+    let request = TokenRequest { name, role: Role::Admin, lasts: None, pool: None };
+    let made = administration.create_token(&tenant, actor, request).await;
+    let (_, token) = made.map_err(|error| failed(&error))?;
+    write(path, &token).map_err(|error| {
+        let about = format!("could not write {}", path.display());
+        Failure::from_error(Kind::Config, &error).about(&about)
+    })
+}
+
+/// Replaces the file in one step. No other user can read it at any time.
+fn write(path: &Path, token: &str) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let draft = path.with_extension(format!("{}.new", std::process::id()));
+    let _ = fs::remove_file(&draft);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    let written = writeln!(file, "{token}").and_then(|()| file.sync_all());
+    written.and_then(|()| fs::rename(&draft, path)).inspect_err(|_| {
+        let _ = fs::remove_file(&draft);
+    })
+}
+
+/// Returns `true` if the process that listens on an address runs as this user, or if the system does
+/// not say which user it runs as.
+fn listens_for_this_user(address: SocketAddr) -> bool {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
+    let tables: Vec<String> = tables.into_iter().flatten().collect();
+    if tables.is_empty() {
+        return true;
+    }
+    let uid = geteuid().as_raw();
+    tables.iter().flat_map(|table| table.lines()).any(|line| listener(line, address) == Some(uid))
+}
+
+/// Returns the user of a line of the table of sockets, if the line is a socket that listens on the
+/// address.
+fn listener(line: &str, address: SocketAddr) -> Option<u32> {
+    const LISTEN: &str = "0A";
+    let mut columns = line.split_whitespace().skip(1);
+    let (ip, port) = columns.next()?.split_once(':')?;
+    let state = columns.nth(1)?;
+    let uid = columns.nth(3)?;
+    if state != LISTEN || u16::from_str_radix(port, 16).ok()? != address.port() {
+        return None;
+    }
+    let ip = socket_ip(ip)?;
+    (ip == address.ip() || ip.is_unspecified()).then(|| uid.parse().ok()).flatten()
+}
+
+/// Parses an IP address as the kernel prints it: words of 32 bits in the order of the machine.
+fn socket_ip(text: &str) -> Option<IpAddr> {
+    let word =
+        |at: usize| u32::from_str_radix(text.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);
+    match text.len() {
+        8 => Some(Ipv4Addr::from(word(0)?).into()),
+        32 => {
+            let words = [word(0)?, word(8)?, word(16)?, word(24)?].concat();
+            let ip = Ipv6Addr::from(<[u8; 16]>::try_from(words).ok()?);
+            Some(ip.to_ipv4_mapped().map_or(ip.into(), IpAddr::from))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn a_token_is_read_from_a_file_that_only_its_owner_can_read() {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("run/127.0.0.1-8082.token");
+        assert_eq!(read(&path), None);
+        write(&path, "one").expect("written");
+        write(&path, "two").expect("replaced");
+        assert_eq!(read(&path).as_deref(), Some("two"));
+        let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o777;
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(mode(path.parent().expect("a parent")), 0o700);
+        for wider in [0o640, 0o604, 0o620] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(wider)).expect("set");
+            assert_eq!(read(&path), None, "{wider:o}");
+        }
+    }
+
+    #[test]
+    fn a_server_on_every_address_is_known_by_its_loopback_address() {
+        assert_eq!(name(address("0.0.0.0:8082")), "127.0.0.1-8082.token");
+        assert_eq!(name(address("[::]:8082")), "::1-8082.token");
+        assert_eq!(name(address("127.0.0.2:80")), "127.0.0.2-80.token");
+    }
+
+    #[test]
+    fn a_host_name_is_no_loopback_address() {
+        for url in ["http://127.0.0.1:8082", "http://127.0.0.1:8082/", "http://[::1]:8082"] {
+            assert!(loopback_address(url).is_some(), "{url}");
+        }
+        for url in [
+            "http://localhost:8082",
+            "http://127.0.0.1.nip.io:8082",
+            "http://user@10.0.0.1:8082",
+            "http://127.0.0.1@evil.example:8082",
+            "http://[::2]:8082",
+            "http://0.0.0.0:8082",
+            "127.0.0.1:8082",
+        ] {
+            assert_eq!(loopback_address(url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn the_user_of_a_listening_socket_is_read_from_the_table_of_sockets() {
+        let listening = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let own = listening.local_addr().expect("an address");
+        assert!(listens_for_this_user(own));
+        drop(listening);
+        let line = |ip: &str, state: &str, uid: u32| {
+            format!(
+                "   0: {ip}:1F92 00000000:0000 {state} 00000000:00000000 00:00000000 00000000 {uid} 0 1 1"
+            )
+        };
+        let asked = address("127.0.0.1:8082");
+        let loopback = Ipv4Addr::LOCALHOST.octets();
+        let loopback = format!("{:08X}", u32::from_ne_bytes(loopback));
+        assert_eq!(listener(&line(&loopback, "0A", 1000), asked), Some(1000));
+        assert_eq!(listener(&line("00000000", "0A", 7), asked), Some(7));
+        assert_eq!(listener(&line(&loopback, "01", 1000), asked), None, "a connection");
+        assert_eq!(listener(&line(&loopback, "0A", 1000), address("127.0.0.1:8083")), None);
+        assert_eq!(listener("sl local_address", asked), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! `noetl dev` asks for a token, and its user needs no flag.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
+use crate::dev_process::DevProcess;
+use crate::noetl::{Home, Said};
+
+struct Closed {
+    home: Home,
+    dev: DevProcess,
+}
+
+impl Closed {
+    fn start() -> Self {
+        let home = Home::new();
+        let dev = Self::open(&home);
+        Self { home, dev }
+    }
+
+    fn open(home: &Home) -> DevProcess {
+        let runtime = home.path().join("runtime");
+        let runtime = runtime.to_str().expect("a path of text");
+        let settings = [("NOETL_AUTH", "token"), ("XDG_RUNTIME_DIR", runtime)];
+        DevProcess::start_with(&home.path().join("data"), &settings)
+    }
+
+    fn port(&self) -> u16 {
+        self.dev.client.base().port().expect("a port")
+    }
+
+    /// Runs the program as the user of the server, with the server at this host.
+    fn noetl(&self, arguments: &[&str], host: &str) -> Said {
+        let mut command = self.home.command(arguments);
+        command.args(["--server-url", &format!("http://{host}:{}", self.port())]);
+        command.env("XDG_RUNTIME_DIR", self.home.path().join("runtime"));
+        self.home.end_of(&mut command)
+    }
+}
+
+#[test]
+fn noetl_dev_answers_its_user_and_nobody_else() {
+    let closed = Closed::start();
+    let file = format!("runtime/noetl/127.0.0.1-{}.token", closed.port());
+    let file = closed.home.path().join(file);
+    let meta = fs::metadata(&file).expect("a token");
+    assert_eq!(meta.mode() & 0o777, 0o600);
+    let token = fs::read_to_string(&file).expect("a token");
+    let said = closed.noetl(&["executions"], "127.0.0.1");
+    assert_eq!(said.code, Some(0), "{said:?}");
+    // A name gets no token, wherever it leads.
+    let said = closed.noetl(&["executions"], "localhost");
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.stderr.contains("write 127.0.0.1 instead of localhost"), "{said:?}");
+    let header = closed.noetl(&["token", "header"], "127.0.0.1");
+    assert_eq!(header.stdout, format!("Authorization: Bearer {token}"));
+    assert_eq!(closed.noetl(&["token", "header"], "localhost").code, Some(2));
+    // One that others can read could be another's.
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("set");
+    assert_eq!(closed.noetl(&["executions"], "127.0.0.1").code, Some(2));
+    let mut without = closed.home.command(["executions"]);
+    without.args(["--server-url", closed.dev.client.base().as_str()]);
+    assert_eq!(closed.home.end_of(&mut without).code, Some(2), "another user has no such file");
+}
+
+#[test]
+fn a_link_signs_one_browser_in_and_a_lost_token_is_replaced() {
+    let closed = Closed::start();
+    let link = closed.noetl(&["token", "link"], "127.0.0.1");
+    assert!(link.stdout.contains("/sign-in#code="), "{link:?}");
+    let names = |closed: &Closed| {
+        let listed = closed.noetl(&["token", "list", "--json"], "127.0.0.1").json();
+        let tokens = listed["tokens"].as_array().expect("a list").clone();
+        tokens.iter().filter(|token| token["revoked_at"].is_null()).count()
+    };
+    assert_eq!(names(&closed), 1);
+    let Closed { home, dev } = closed;
+    drop(dev);
+    fs::remove_dir_all(home.path().join("runtime")).expect("a logout takes the directory");
+    let dev = Closed::open(&home);
+    let closed = Closed { home, dev };
+    let said = closed.noetl(&["executions"], "127.0.0.1");
+    assert_eq!(said.code, Some(0), "{said:?}");
+}

@@ -1,0 +1,138 @@
+//! Checks of requests that come with a worker's token.
+
+use axum::http::StatusCode;
+use noetl_control::CredentialHolder;
+use noetl_model::{CatalogId, CommandId, ExecutionId, SubscriptionId};
+use noetl_store::SubscriptionState;
+
+use super::caller::Caller;
+use crate::app::App;
+use crate::error::ApiError;
+
+/// Routes for workers that a token with a pool does not open: it runs steps and no subscriptions.
+const FOR_SUBSCRIPTIONS: [&str; 2] = ["/api/subscriptions", "/api/catalog/resource"];
+
+/// Refuses routes that a token with a pool has no use for.
+pub(super) fn check_route(caller: &Caller, path: &str) -> Result<(), ApiError> {
+    let is_other = FOR_SUBSCRIPTIONS.iter().any(|prefix| path.starts_with(prefix));
+    match caller.binding().and_then(|binding| binding.pool).filter(|_| is_other) {
+        None => Ok(()),
+        Some(pool) => {
+            let message = format!(
+                "{} is bound to pool '{pool}' and runs steps only; a runtime of subscriptions needs \
+                 a worker's token without a pool",
+                caller.name
+            );
+            Err(refused("token_has_pool", message))
+        }
+    }
+}
+
+/// Returns the pool that the caller works for: the one it asks for, or the one of its token.
+pub(crate) fn pool(caller: &Caller, asked: Option<String>) -> Result<Option<String>, ApiError> {
+    let asked = asked.filter(|pool| !pool.is_empty());
+    let Some(own) = caller.binding().and_then(|binding| binding.pool) else { return Ok(asked) };
+    match asked {
+        Some(asked) if *asked != *own => {
+            let message = format!("the token is bound to pool '{own}', not '{asked}'");
+            Err(refused("pool_not_allowed", message))
+        }
+        Some(_) | None => Ok(Some(own.to_string())),
+    }
+}
+
+/// Returns `true` if the caller may speak about a command. Only a token with a pool is limited: the
+/// tenant is checked where the command is looked up.
+pub(crate) async fn owns(app: &App, caller: &Caller, command: CommandId) -> Result<bool, ApiError> {
+    match caller.binding().filter(|binding| binding.pool.is_some()) {
+        None => Ok(true),
+        Some(binding) => Ok(app.control.worker_access.owns(&binding, command).await?),
+    }
+}
+
+/// Refuses a worker that holds no command of an execution.
+pub(crate) async fn check_execution(
+    app: &App,
+    caller: &Caller,
+    execution: ExecutionId,
+) -> Result<(), ApiError> {
+    let Some(binding) = caller.binding() else { return Ok(()) };
+    match app.control.worker_access.works_on(&binding, execution).await? {
+        true => Ok(()),
+        false => Err(not_held(caller, execution)),
+    }
+}
+
+/// Refuses a worker that starts something which neither a command it holds nor a subscription asks
+/// for.
+pub(crate) async fn check_start(
+    app: &App,
+    caller: &Caller,
+    parent: Option<ExecutionId>,
+) -> Result<(), ApiError> {
+    let Some(binding) = caller.binding() else { return Ok(()) };
+    let Some(parent) = parent else {
+        let message = "a worker starts executions for a command or a subscription only: \
+                       parent_execution_id names it";
+        return Err(refused("parent_needed", message.to_owned()));
+    };
+    if binding.pool.is_none() {
+        let id = SubscriptionId::new(parent.get());
+        let found = app.control.subscriptions.get(&app.tenant, id).await;
+        if found.is_ok_and(|row| row.state != SubscriptionState::Deactivated) {
+            return Ok(());
+        }
+    }
+    check_execution(app, caller, parent).await
+}
+
+/// Refuses a worker whose held commands don't name a credential. `Ok` for everybody else.
+pub(crate) async fn may_read_credential(
+    app: &App,
+    caller: &Caller,
+    holder: CredentialHolder<'_>,
+    name: &str,
+) -> Result<bool, ApiError> {
+    match caller.binding() {
+        None => Ok(true),
+        Some(binding) => Ok(app.control.worker_access.may_read(&binding, holder, name).await?),
+    }
+}
+
+/// Refuses a worker that works on no execution of a catalog entry.
+pub(crate) async fn check_entry(
+    app: &App,
+    caller: &Caller,
+    execution: Option<ExecutionId>,
+    catalog: CatalogId,
+) -> Result<(), ApiError> {
+    let Some(binding) = caller.binding() else { return Ok(()) };
+    let Some(execution) = execution else {
+        let message =
+            "a worker names the execution whose keychain it reads: execution_id is missing";
+        return Err(refused("execution_needed", message.to_owned()));
+    };
+    match app.control.worker_access.works_on_entry(&binding, execution, catalog).await? {
+        true => Ok(()),
+        false => Err(not_held(caller, execution)),
+    }
+}
+
+fn not_held(caller: &Caller, execution: ExecutionId) -> ApiError {
+    let message = format!("{} holds no command of execution {execution}", caller.name);
+    refused("command_not_held", message)
+}
+
+/// Returns the refusal of a credential that no held command names.
+pub(crate) fn credential_not_named(caller: &Caller, name: &str) -> ApiError {
+    let message = format!(
+        "{} holds no command that names credential '{name}'; a worker reads the credentials of \
+         commands that it has leased",
+        caller.name
+    );
+    refused("credential_not_named", message)
+}
+
+fn refused(code: &'static str, message: String) -> ApiError {
+    ApiError::refused(StatusCode::FORBIDDEN, code, message)
+}

@@ -1,0 +1,86 @@
+//! One-time codes that sign a browser in: a link carries a code, and the page trades it for a token.
+//!
+//! Codes live in the memory of one process, count once, and expire after [`CODE_LASTS`]. A code is
+//! 256 random bits, and only its digest is held.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use noetl_control::{Role, random_text};
+use noetl_model::Tenant;
+use noetl_store::Digest;
+
+/// Time in which a code can be traded.
+pub const CODE_LASTS: Duration = Duration::from_secs(10 * 60);
+
+/// Codes held at a time. A person needs one; past this the oldest is dropped.
+const CODES_MAX: usize = 64;
+
+/// Caller for whom a code signs in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CodeHolder {
+    pub(crate) tenant: Tenant,
+    pub(crate) role: Role,
+    /// Identity of the caller that asked for the code.
+    pub(crate) actor: Arc<str>,
+}
+
+/// Codes that can still be traded. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct SignInCodes(Arc<Mutex<HashMap<Digest, (Instant, CodeHolder)>>>);
+
+impl SignInCodes {
+    /// Makes a code.
+    pub(crate) fn issue(&self, holder: CodeHolder, now: Instant) -> String {
+        let code = random_text();
+        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        codes.retain(|_, (until, _)| *until > now);
+        if codes.len() >= CODES_MAX
+            && let Some(oldest) = codes.iter().min_by_key(|(_, (until, _))| *until)
+        {
+            let oldest = *oldest.0;
+            codes.remove(&oldest);
+        }
+        codes.insert(Digest::of(code.as_bytes()), (now + CODE_LASTS, holder));
+        code
+    }
+
+    /// Takes a code back, for one caller. Returns `None` if it is unknown, used, or too old.
+    pub(crate) fn redeem(&self, code: &str, now: Instant) -> Option<CodeHolder> {
+        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (until, holder) = codes.remove(&Digest::of(code.as_bytes()))?;
+        (until > now).then_some(holder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holder() -> CodeHolder {
+        CodeHolder { tenant: Tenant::default(), role: Role::Admin, actor: "a".into() }
+    }
+
+    #[test]
+    fn a_code_counts_once_and_not_for_long() {
+        let (codes, now) = (SignInCodes::default(), Instant::now());
+        let code = codes.issue(holder(), now);
+        assert_eq!(codes.redeem("", now), None);
+        assert_eq!(codes.redeem(&code, now + CODE_LASTS / 2), Some(holder()));
+        assert_eq!(codes.redeem(&code, now), None, "it was used");
+        let late = codes.issue(holder(), now);
+        assert_eq!(codes.redeem(&late, now + CODE_LASTS), None, "it is too old");
+        assert_eq!(codes.redeem(&late, now), None, "and was taken back");
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_codes_is_dropped() {
+        let (codes, now) = (SignInCodes::default(), Instant::now());
+        let first = codes.issue(holder(), now);
+        let step = Duration::from_millis(1);
+        let others: Vec<String> = (1..=64).map(|n| codes.issue(holder(), now + step * n)).collect();
+        assert_eq!(codes.redeem(&first, now + step), None);
+        assert!(others.iter().all(|code| codes.redeem(code, now + step).is_some()));
+    }
+}
