@@ -1,6 +1,6 @@
 //! How steps are kept apart, from flags and the environment. What cannot be had stops the start.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use noetl_tools::{Inherit, Isolation, Level, Options, OwnFiles, User};
@@ -83,8 +83,8 @@ fn read<T: std::str::FromStr<Err = String>>(name: &str, text: &str) -> Result<T,
     text.parse().map_err(|error| Failure::new(Kind::Config, format!("{name}: {error}")))
 }
 
-/// Adds the files of a database, and a directory that the program keeps its files in.
-pub(crate) fn own(files: &mut OwnFiles, place: &Place, directory: Option<&Path>) {
+/// Adds the files of a database, and directories that the program keeps its files in.
+pub(crate) fn own(files: &mut OwnFiles, place: &Place, directories: &[PathBuf]) {
     let databases = match place {
         Place::One(database) => std::slice::from_ref(database),
         Place::Spread(shards) => &shards.shards,
@@ -94,9 +94,7 @@ pub(crate) fn own(files: &mut OwnFiles, place: &Place, directory: Option<&Path>)
             files.add_database(path);
         }
     }
-    if let Some(directory) = directory {
-        files.add(directory);
-    }
+    directories.iter().for_each(|directory| files.add(directory));
 }
 
 /// Settles the level: the one that was asked for, or the best that this machine allows. Stops a start

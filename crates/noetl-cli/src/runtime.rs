@@ -56,8 +56,8 @@ pub(crate) struct Setup {
     pub(crate) bus: BusSetup,
     /// Where this server listens; empty when nobody can reach it.
     pub(crate) reached_at: String,
-    /// The directory that the program keeps its files in, if it has one.
-    pub(crate) directory: Option<PathBuf>,
+    /// Directories that the program keeps its files in. Steps cannot use them.
+    pub(crate) own: Vec<PathBuf>,
 }
 
 impl Runtime {
@@ -66,7 +66,7 @@ impl Runtime {
         let (traces, exporter) = traces::open()?;
         let said = IsolationArguments::default();
         let mut tools = tools(&said)?;
-        isolation::own(&mut tools.own, &setup.place, setup.directory.as_deref());
+        isolation::own(&mut tools.own, &setup.place, &setup.own);
         if setup.slots > 0 {
             isolation::settle(&mut tools, &said).await?;
         }

@@ -100,7 +100,7 @@ async fn run(
         retention: None,
         bus: BusSetup::default(),
         reached_at: String::new(),
-        directory: None,
+        own: Vec::new(),
     };
     // Before the first step: whatever a step starts is told to stop before this process ends.
     let stop = StopRequests::listen();

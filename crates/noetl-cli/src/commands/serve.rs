@@ -1,7 +1,7 @@
 //! A control plane behind an HTTP listener until it is told to stop: what `dev` and `server` share.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -103,7 +103,9 @@ impl Serve {
             _ => address.to_string(),
         };
         let reached_at = format!("{scheme}://{host}");
-        let directory = self.key_directory;
+        // The directory of the token holds those of other servers of this user as well.
+        let tokens = token_file.as_deref().and_then(Path::parent).map(Path::to_owned);
+        let own = self.key_directory.into_iter().chain(tokens).collect();
         let setup = Setup {
             place,
             slots,
@@ -113,7 +115,7 @@ impl Serve {
             retention,
             bus,
             reached_at: reached_at.clone(),
-            directory,
+            own,
         };
         let stop = StopRequests::listen();
         let mut stop = stop.map_err(|error| Failure::from_error(Kind::Config, &error))?;

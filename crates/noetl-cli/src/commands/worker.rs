@@ -6,6 +6,7 @@ mod secrecy;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +52,6 @@ const GRACE_DEFAULT: Duration = Duration::from_secs(30);
 pub(crate) fn main(arguments: &WorkerArguments) -> Result<ExitCode, Failure> {
     secrecy::leave_environment(arguments)?;
     start_logging();
-    secrecy::refuse_dumps();
     let settings = Settings::read(arguments, setting)?;
     let mut server = arguments.remote();
     if let Some(token) = secrecy::token_in_file(arguments)? {
@@ -117,6 +117,9 @@ async fn work(
     let health_at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
     let slots = settings.slots;
     let mut tools = tools(settings.result_max, &settings.isolation)?;
+    if let Some(file) = settings.token_file.filter(|file| file.as_os_str() != "-") {
+        tools.own.add(file);
+    }
     isolation::settle(&mut tools, &settings.isolation).await?;
     let tools = Registry::standard(tools);
     let options = RemoteOptions {
@@ -214,6 +217,7 @@ struct Settings {
     grace: Duration,
     result_max: usize,
     isolation: IsolationArguments,
+    token_file: Option<PathBuf>,
 }
 
 impl Settings {
@@ -268,7 +272,20 @@ impl Settings {
         let bus = bus::address(url.as_deref())?;
         let mode = Mode::read(arguments, &setting)?;
         let isolation = arguments.isolation.clone();
-        Ok(Self { mode, name, pool, bus, slots, labels, listen, grace, result_max, isolation })
+        let token_file = secrecy::file(arguments);
+        Ok(Self {
+            mode,
+            name,
+            pool,
+            bus,
+            slots,
+            labels,
+            listen,
+            grace,
+            result_max,
+            isolation,
+            token_file,
+        })
     }
 }
 

@@ -12,11 +12,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-
 use crate::arguments::WorkerArguments;
 use crate::failure::{Failure, Kind};
-use crate::output;
 use crate::settings::setting;
 
 /// Variables that hold the token of a worker, the first one first.
@@ -101,17 +98,10 @@ pub(super) fn token_in_file(arguments: &WorkerArguments) -> Result<Option<String
     }
 }
 
-fn file(arguments: &WorkerArguments) -> Option<PathBuf> {
+/// Returns the file that holds the token; `-` is standard input.
+pub(super) fn file(arguments: &WorkerArguments) -> Option<PathBuf> {
     let named = arguments.token_file.clone();
     named.or_else(|| setting(TOKEN_FILE).map(|path| PathBuf::from(path.trim())))
-}
-
-/// Makes the memory and the environment of this process unreadable for other processes of its user,
-/// and keeps them out of core dumps.
-pub(super) fn refuse_dumps() {
-    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-        output::note(&format!("the process stays readable for its user: {error}"));
-    }
 }
 
 fn restart_failed(error: &std::io::Error) -> Failure {
