@@ -324,7 +324,7 @@ fn a_host_that_others_could_reach() {
     --- stdout
     --- stderr
     error: 0.0.0.0 is not a loopback address
-      help: nobody is asked who they are, so only this machine may call: use 127.0.0.1 or ::1, or set NOETL_AUTH to token or oidc
+      help: callers are not asked for a token, so only this machine may call: use 127.0.0.1 or ::1, or set NOETL_AUTH to token or oidc
     ");
 }
 

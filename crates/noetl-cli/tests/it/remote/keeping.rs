@@ -144,8 +144,8 @@ fn workers_that_registered_are_listed() {
     assert_snapshot!(site.noetl(&["workers", "--name", "far"]).transcript(), @r"
     exit: 0
     --- stdout
-    NAME  STATUS  CAPACITY  HEARTBEAT             ADDRESS
-    far   ready   4         [time]  http://far:1
+    NAME  STATUS  CAPACITY  ISOLATION  HEARTBEAT             ADDRESS
+    far   ready   4         -          [time]  http://far:1
     --- stderr
     ");
     let all = site.raw(&["workers", "--json"]).json();

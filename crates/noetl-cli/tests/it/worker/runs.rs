@@ -98,12 +98,13 @@ async fn credentials_come_sealed_and_do_not_stay_in_what_is_kept() {
     assert_eq!(told["stdout"], "I was told «secret:vault.password»\n");
     let lines = site.client().ask(calls::logs(id, None, 0, None)).await.unwrap().body.to_string();
     assert!(lines.contains("I was told") && !lines.contains(secret), "{lines}");
-    // Given once, under the name of the worker, in a form that only it can open.
+    // Given once, in a form that only the worker can open. No caller showed a token here, and a
+    // name that a worker sends is no actor.
     let database = site.home.path().join("data/noetl.db");
     drop(worker);
     let Site { home: _home, server } = site;
     server.kill();
-    assert_eq!(audit(&database), "anybody credential.put; w sealed");
+    assert_eq!(audit(&database), "anybody credential.put; anybody sealed");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -41,7 +41,7 @@ impl Names {
             ("asked", number(0)),
             ("answer", "00000000000000000000000000000000".to_owned()),
             ("token", "0123456789abcdef".to_owned()),
-            ("grant", "0123456789abcdef".to_owned()),
+            ("grant", "fedcba9876543210".to_owned()),
             ("object", "noetl/tenant=nobody/a.json".to_owned()),
             ("suite", format!("nobody{n}/suite")),
             ("worker", format!("nobodys{n}-worker")),
