@@ -72,7 +72,7 @@ pub(crate) enum Command {
     /// Start the control plane alone, on a database that is named; workers are other processes.
     Server(ServerArguments),
     /// Run the steps of a server's executions, as a process of its own.
-    Worker(WorkerArguments),
+    Worker(Box<WorkerArguments>),
     /// Look after the database.
     #[command(subcommand)]
     Db(DbCommand),

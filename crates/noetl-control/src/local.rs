@@ -29,23 +29,13 @@ pub struct Assignment {
     pub execution: ExecutionId,
     /// Its id.
     pub command: CommandId,
+    /// Tenant of the execution.
+    pub tenant: Tenant,
     /// What to run.
     pub issued: Arc<Issued>,
     /// Fires when it is not wanted any more.
     pub cancel: CancellationToken,
-    slot: Slot,
-}
-
-impl Assignment {
-    pub(crate) fn new(
-        execution: ExecutionId,
-        command: CommandId,
-        issued: Arc<Issued>,
-        cancel: CancellationToken,
-        slot: Slot,
-    ) -> Self {
-        Self { execution, command, issued, cancel, slot }
-    }
+    pub(crate) slot: Slot,
 }
 
 /// How a command ended.
@@ -104,13 +94,6 @@ impl LocalCommands {
     /// The clock of the control plane.
     pub fn clock(&self) -> Arc<dyn Clock> {
         self.parts.clock.clone()
-    }
-
-    /// Returns whose execution it is.
-    pub async fn tenant(&self, execution: ExecutionId) -> Result<Tenant, Failure> {
-        self.parts.secrets.tenant(execution).await.map_err(|error| {
-            Failure::new(FailureKind::Connection, format!("the tenant is not known: {error}"))
-        })
     }
 
     /// Where a command prints. Never waits.

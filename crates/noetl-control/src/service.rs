@@ -156,7 +156,8 @@ impl Control {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        Self::open_sharded(options, store.clone(), vec![store], clock).await
+        // Opening holds every service at once, which is too much for the futures of callers.
+        Box::pin(Self::open_sharded(options, store.clone(), vec![store], clock)).await
     }
 
     /// Like [`open`](Self::open) on several databases: `store` routes calls, `shards` have executions.

@@ -146,7 +146,8 @@ impl RemoteWorker {
         let clock = self.scene.clock.clone();
         let performer =
             Performer::new(Registry::default().with(scripted), Arc::new(NoValues), clock);
-        let command = Command { execution, id, issued: leased.issued, cancel: cancel.clone() };
+        let (tenant, issued) = (Tenant::default(), leased.issued);
+        let command = Command { execution, id, tenant, issued, cancel: cancel.clone() };
         let ended = performer.perform(&command).await;
         let next = self.report(execution, id, &ended, &cancel).await;
         if self.scene.fault_in(&self.name, &[Fault::WorkerRepeats], 8).is_some() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use noetl_model::placeholder::{defuse, defuse_failure};
-use noetl_model::{Failure, FailureKind, Map, Tenant, Value};
+use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::pipeline::TaskCall;
 use noetl_tools::{Call, LogSink};
 use tracing::error;
@@ -25,7 +25,6 @@ pub(crate) async fn plain(
         config: issued.config.clone(),
         input: issued.input.clone(),
         timeout: issued.timeout_ms.map(Duration::from_millis),
-        tenant: performer.services.tenant(command).await?,
         ..call_for(performer, command, secrets)
     };
     revealed(performer, &issued.tool, call, secrets).await
@@ -43,7 +42,6 @@ pub(crate) async fn task(
         config: task.config,
         input: task.input,
         timeout: task.timeout,
-        tenant: performer.services.tenant(command).await?,
         ..call_for(performer, command, secrets)
     };
     revealed(performer, &task.kind, call, secrets).await
@@ -64,7 +62,7 @@ pub(crate) fn bare(command: &Command) -> Call {
     Call {
         execution: command.execution,
         command: command.id,
-        tenant: Tenant::default(),
+        tenant: command.tenant.clone(),
         step: command.issued.step.clone(),
         attempt: 1,
         config: Map::new(),

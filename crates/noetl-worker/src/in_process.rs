@@ -56,6 +56,7 @@ impl CommandSource for InProcess {
         let command = Command {
             execution: assignment.execution,
             id: assignment.command,
+            tenant: assignment.tenant.clone(),
             issued: assignment.issued.clone(),
             cancel: assignment.cancel.clone(),
         };

@@ -9,7 +9,7 @@ use noetl_control::Ended;
 use noetl_model::event::Issued;
 use noetl_model::trace::SpanId;
 use noetl_model::{
-    Clock, CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, TraceContext, Value,
+    Clock, CommandId, DEPTH_MAX, ExecutionId, Failure, FailureKind, Tenant, TraceContext, Value,
     is_deeper_than,
 };
 use noetl_playbook::pipeline::TASK_RUNS_MAX;
@@ -33,6 +33,8 @@ pub struct Command {
     pub execution: ExecutionId,
     /// Its id.
     pub id: CommandId,
+    /// Tenant of the execution.
+    pub tenant: Tenant,
     /// What to run.
     pub issued: Arc<Issued>,
     /// Fires when it is not wanted any more.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use noetl_control::{CredentialError, LocalCommands, LogStream, ResolvedPlaceholder};
 use noetl_model::placeholder::without_tags;
-use noetl_model::{ExecutionId, Failure, FailureKind, Map, Tenant, Value};
+use noetl_model::{ExecutionId, Failure, FailureKind, Map, Value};
 use noetl_tools::{Artifacts, Credential, CredentialSource, LogSink, Stream};
 
 use crate::perform::Command;
@@ -18,11 +18,6 @@ pub trait Services: Send + Sync {
 
     /// Stored credentials; `None` when there is no way to them.
     fn credentials(&self, command: &Command) -> Option<Arc<dyn CredentialSource>>;
-
-    /// Returns whose command it is; by default the default tenant's.
-    async fn tenant(&self, _command: &Command) -> Result<Tenant, Failure> {
-        Ok(Tenant::default())
-    }
 
     /// Where its tools print; by default nowhere.
     fn logs(&self, _command: &Command) -> LogSink {
@@ -80,10 +75,6 @@ impl Services for LocalServices {
     fn credentials(&self, command: &Command) -> Option<Arc<dyn CredentialSource>> {
         let (commands, execution) = (self.0.clone(), command.execution);
         Some(Arc::new(LocalCredentials { commands, execution }))
-    }
-
-    async fn tenant(&self, command: &Command) -> Result<Tenant, Failure> {
-        self.0.tenant(command.execution).await
     }
 
     fn logs(&self, command: &Command) -> LogSink {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use noetl_engine::{Effect, Status, due_of, effects_of};
 use noetl_model::event::Issued;
 use noetl_model::trace::Span;
-use noetl_model::{CommandId, Event, EventId, ExecutionId, Seq};
+use noetl_model::{CommandId, Event, EventId, ExecutionId, Seq, Tenant};
 use noetl_store::{Append, ExecutionRow, ExecutionStatus, NewDue, Start};
 use tokio::sync::oneshot;
 
@@ -50,6 +50,7 @@ pub(super) struct LocalClaim {
     pub(super) waiting: Waiting,
     pub(super) slot: Slot,
     pub(super) issued: Arc<Issued>,
+    pub(super) tenant: Tenant,
     /// Whether it waited before, and so has to wait again if the batch fails.
     pub(super) waited: bool,
 }

@@ -175,7 +175,8 @@ pub(super) fn claim(
         Ok(events) if events.is_empty() => {}
         Ok(events) => {
             item.add(events);
-            item.claims.push(LocalClaim { waiting, slot, issued, waited });
+            let tenant = item.cached.tenant.clone();
+            item.claims.push(LocalClaim { waiting, slot, issued, tenant, waited });
         }
         // Over meanwhile; the slot is free for another.
         Err(_) => {}

@@ -177,10 +177,11 @@ impl Writer {
     }
 
     fn assign(&self, claim: LocalClaim) {
-        let LocalClaim { waiting, mut slot, issued, .. } = claim;
+        let LocalClaim { waiting, mut slot, issued, tenant, .. } = claim;
         let cancel = self.parts.dispatch.runs(waiting, !issued.idempotent);
         slot.assign();
-        let assignment = Assignment::new(waiting.execution, waiting.command, issued, cancel, slot);
+        let Waiting { execution, command } = waiting;
+        let assignment = Assignment { execution, command, tenant, issued, cancel, slot };
         // The channel holds as many assignments as there are slots, so only a worker that is gone
         // can refuse one; the command is then found again at the next start.
         if self.parts.assignments.try_send(assignment).is_err() {

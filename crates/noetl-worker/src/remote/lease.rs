@@ -160,9 +160,9 @@ impl HttpLease {
         let holding = self.held.hold(command, cancel.clone())?;
         self.link.counters.count(Happened::Taken);
         let tenant = Tenant::new(leased.tenant_id.as_str());
-        let lent = Lent { execution, command, tenant, holding };
+        let lent = Lent { execution, command, tenant: tenant.clone(), holding };
         match issued(leased) {
-            Ok(issued) => Some((Command { execution, id: command, issued, cancel }, lent)),
+            Ok(issued) => Some((Command { execution, id: command, tenant, issued, cancel }, lent)),
             Err(why) => {
                 let message = format!("this worker cannot read the command: {why}");
                 let ended = Ended::from(Err(Failure::new(FailureKind::Config, message)));

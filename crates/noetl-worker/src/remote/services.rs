@@ -59,10 +59,6 @@ impl Services for RemoteServices {
         RemoteCredentials { link, tenant, execution, registration }.resolve(text).await
     }
 
-    async fn tenant(&self, _: &Command) -> Result<Tenant, Failure> {
-        Ok(self.tenant.clone())
-    }
-
     async fn note_secret(&self, _: &Command, alias: &str, data: &Value) -> Result<(), Failure> {
         self.link.redaction.note(&self.tenant, alias, None, data);
         Ok(())

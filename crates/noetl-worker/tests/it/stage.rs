@@ -8,7 +8,7 @@ use noetl_control::Ended;
 use noetl_model::event::{BlobRef, Issued};
 use noetl_model::scope::CommandScope;
 use noetl_model::{
-    CatalogId, Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Timestamp, Value,
+    CatalogId, Clock, CommandId, ExecutionId, Failure, FailureKind, Map, Tenant, Timestamp, Value,
 };
 use noetl_tools::{Call, Registry, Tool};
 use noetl_worker::{Command, LoadError, Performer, Values};
@@ -115,6 +115,7 @@ pub(crate) fn command(tool: &str, config: Value, scope: Option<CommandScope>) ->
     Command {
         execution: ExecutionId::new(7),
         id: CommandId::new(8),
+        tenant: Tenant::default(),
         issued: Arc::new(issued),
         cancel: CancellationToken::new(),
     }

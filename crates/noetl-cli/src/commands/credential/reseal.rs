@@ -14,7 +14,7 @@ use crate::{keys, settings};
 
 pub(super) fn main(arguments: &DbArguments) -> Result<ExitCode, Failure> {
     let key = key(arguments)?.ok_or_else(|| {
-        Failure::new(Kind::Config, "there is no encryption key").hint(&format!(
+        Failure::new(Kind::Config, "there is no encryption key").hint(format!(
             "set {KEY_VARIABLE}, or name the data directory of the server with --data"
         ))
     })?;

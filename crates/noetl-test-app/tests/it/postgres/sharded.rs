@@ -104,7 +104,7 @@ fn home(id: ExecutionId) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unavailable_database_fails_only_its_executions() {
-    let house = House::open().await;
+    let house = Box::pin(House::open()).await;
     let mut all = BTreeSet::new();
     for _ in 0..STARTS {
         let id = house.start().await.expect("a start");
