@@ -87,6 +87,10 @@ chaos: ## servers, workers, database and bus, each broken in each way under STEP
 sim: ## the control plane on simulated time with every fault, for each of SEEDS (1000, or 5000..6000)
 	@scripts/sim.sh
 
+attack: ## attack the release program as a hostile caller, author and step, on SQLite and Postgres
+	@$(MAKE) build
+	@scripts/attack.py bin/noetl $(ARGS)
+
 torture: ## everything broken at random under load for MINUTES (60), and callers' responses compared (SEED)
 	@scripts/torture.sh
 
@@ -99,4 +103,4 @@ clean: ## remove everything that was built
 	rm -rf bin
 
 .PHONY: help run build web check test-one verify test test-long test-flakes hooks bench bench-peers bench-check bench-report \
-	bench-flame web-long pictures fuzz sbom reproduce fuzz-api check-deploy soak chaos sim torture backup-drill clean
+	bench-flame web-long pictures fuzz sbom reproduce fuzz-api check-deploy soak chaos sim attack torture backup-drill clean

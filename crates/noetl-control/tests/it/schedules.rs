@@ -33,15 +33,18 @@ fn at(text: &str) -> Timestamp {
 }
 
 impl Place {
-    async fn at(start: &str) -> Self {
+    fn at(start: &str) -> impl Future<Output = Self> + use<> {
         let clock = Arc::new(SimClock::starting_at(at(start)));
-        let store = MemoryStore::new().with_clock(StoreClock::new(clock.clone()));
-        let store: Arc<dyn Store> = Arc::new(store);
-        let control = control(&store, &clock).await;
-        let tenant = Tenant::default();
-        let text = PLAYBOOK.to_owned();
-        control.catalog.register(&tenant, text, "playbook", false).await.unwrap();
-        Self { store, clock, control, tenant }
+        // Boxed: a control plane in a future makes it large.
+        Box::pin(async move {
+            let store = MemoryStore::new().with_clock(StoreClock::new(clock.clone()));
+            let store: Arc<dyn Store> = Arc::new(store);
+            let control = control(&store, &clock).await;
+            let tenant = Tenant::default();
+            let text = PLAYBOOK.to_owned();
+            control.catalog.register(&tenant, text, "playbook", false).await.unwrap();
+            Self { store, clock, control, tenant }
+        })
     }
 
     async fn make(&self, spec: Value) -> ScheduleRow {
