@@ -1,6 +1,6 @@
 //! The process that sandboxed steps run in: a hidden command of the program itself.
 //!
-//! A worker starts it with a [`Spec`] and a socket as standard input. It confines itself, then starts
+//! A worker starts it with a `Spec` and a socket as standard input. It confines itself, then starts
 //! one step at a time and answers when no process of the step is left. With namespaces it is process 1
 //! of its own; else it is a subreaper, so that whatever a step leaves behind becomes its child. The end
 //! of the socket is the end of the host and of every process below it. Steps are started by a thread
