@@ -26,7 +26,12 @@ pub(crate) use local::LocalSecrets;
 pub use local::OpenCredential;
 pub use resolve::Resolved;
 
-/// What a name has to be.
+/// Largest data of a credential, in bytes of JSON. Every secret is searched for in everything that
+/// steps report, in a dozen forms, so its size costs memory and time for the whole tenant. Keys and
+/// certificate chains need a tenth of it.
+const DATA_MAX: usize = 64 << 10;
+
+/// Requirement that names of credentials and keychain entries meet.
 pub(crate) const SHORT_NAME: &str = "name of at most 500 characters";
 
 /// A credential to keep, as its owner gives it.
@@ -55,6 +60,9 @@ pub enum CredentialError {
     /// It has no name or no type, or one that is too long to be kept.
     #[error("a credential needs a {0}")]
     Unnamed(&'static str),
+    /// The data is larger than 64 KiB.
+    #[error("credential data has {0} bytes as JSON, and at most {DATA_MAX} are stored")]
+    TooLarge(usize),
     /// There is no key to encrypt with.
     #[error("{KEY_VARIABLE} is not set, so nothing can be encrypted or decrypted")]
     NoKey,
@@ -180,7 +188,15 @@ impl Credentials {
                 }));
             }
         }
-        Ok(())
+        Self::check_size(&request.data)
+    }
+
+    /// Refuses data that is too large to be searched for in everything that steps report.
+    pub(crate) fn check_size(data: &Value) -> Result<(), CredentialError> {
+        match data.to_string().len() {
+            ..=DATA_MAX => Ok(()),
+            bytes => Err(CredentialError::TooLarge(bytes)),
+        }
     }
 
     /// The credential of this id or, if there is none, of this name. What it holds stays sealed.

@@ -200,6 +200,7 @@ impl Keychains {
         if place.name.chars().count() > NAME_MAX {
             return Err(CredentialError::Unnamed(SHORT_NAME));
         }
+        Credentials::check_size(&request.data)?;
         let key = place.cache_key();
         let at = SealedAt::Keychain { tenant, key: &key };
         self.credentials.follow_binding().await?;

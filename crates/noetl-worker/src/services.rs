@@ -152,6 +152,7 @@ fn not_to_be_had(alias: &str, error: &CredentialError) -> Failure {
         ),
         CredentialError::NoKey
         | CredentialError::Unnamed(_)
+        | CredentialError::TooLarge(_)
         | CredentialError::NotGranted { .. }
         | CredentialError::Unresolved { .. }
         | CredentialError::Worker { .. } => Failure::new(

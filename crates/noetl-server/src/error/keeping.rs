@@ -14,7 +14,9 @@ impl From<CredentialError> for ApiError {
             CredentialError::NotGranted { .. } => {
                 Self::refused(StatusCode::FORBIDDEN, "credential_not_granted", message)
             }
-            CredentialError::Unnamed(_) => Self::invalid("invalid_credential", message),
+            CredentialError::Unnamed(_) | CredentialError::TooLarge(_) => {
+                Self::invalid("invalid_credential", message)
+            }
             CredentialError::Unresolved { .. } => Self::invalid("keychain_unresolved", message),
             CredentialError::Worker { .. } => {
                 Self::refused(StatusCode::BAD_REQUEST, "no_worker_key", message)
