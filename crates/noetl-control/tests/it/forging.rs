@@ -208,16 +208,20 @@ async fn a_retry_and_a_fork_have_placeholders_of_their_own_that_resolve() {
     let retried = executions.retry(&plant.tenant, id, RetryRequest::default()).await.unwrap();
     let retried = retried.started.execution;
     plant.finished(retried).await;
-    let forked = executions.fork(&plant.tenant, retried, ForkRequest::default()).await;
-    for other in [Some(retried), forked.ok().map(|it| it.started.execution)].into_iter().flatten() {
+    // Right after the secret was read, so that the fork runs the step that uses it.
+    let log = plant.log(id).await;
+    let read = log.iter().find(|event| matches!(event.fact, Fact::StepExited { .. })).unwrap();
+    let request = ForkRequest { at: Some(read.id.get()), ..ForkRequest::default() };
+    let forked = executions.fork(&plant.tenant, id, request).await.unwrap().started.execution;
+    for other in [retried, forked] {
         plant.finished(other).await;
-        for value in tagged_values(&plant, other).await {
-            assert_eq!(without_tags(&value), without_tags(&first[0]));
-            assert_ne!(value, first[0], "it is bound to its own execution");
-        }
+        let values = tagged_values(&plant, other).await;
+        assert_eq!(values.len(), 1, "the secret that was read");
+        assert_eq!(without_tags(&values[0]), without_tags(&first[0]));
+        assert_ne!(values[0], first[0], "it is bound to its own execution");
     }
     let calls = std::mem::take(&mut *tool.0.lock().unwrap());
-    assert!(calls.len() >= 2);
+    assert_eq!(calls.len(), 3, "the first, the retry, and the fork");
     assert!(calls.iter().all(|call| call.input["t"] == TOKEN), "each got the secret");
     plant.close().await;
 }
