@@ -27,7 +27,6 @@ lane_computing() {
   if ! is_unchanged noetl-test-world::bin/noetl-sim; then "$PROGRAMS/noetl-sim" --seeds "${SEEDS:-1000}"; fi
   lane_routes sqlite "${HEART[@]}"
   if has_services; then lane_routes postgres "${HEART[@]}"; fi
-  lane_duckdb
 }
 
 stage "setup" scripts/setup.sh
@@ -43,6 +42,8 @@ stage "deterministic tests" lane_deterministic
 beside "computing stages" at_idle lane_computing
 stage "real-time tests" lane_real_time
 stage "rest of the computing stages" await_beside
+# After the real-time lane, whose tests start a program of noetl-tools: this build links that one with DuckDB.
+beside "DuckDB" lane_duckdb
 if has_services; then
   # Each fault once, under little work; `make chaos` has more. It waits for leases and restarts, so the program is
   # used meanwhile.
@@ -53,5 +54,5 @@ stage "backup drill" scripts/backup-drill.sh "$PROGRAMS/noetl"
 stage "web" scripts/test-web.sh "$PROGRAMS/noetl"
 # The same requests in every run; `make fuzz-api` makes others each time.
 if has_services; then stage "API" env SEED=1 scripts/fuzz-api.sh 5 "$PROGRAMS/noetl"; fi
-stage "rest of chaos" await_beside
+stage "rest of chaos and DuckDB" await_beside
 stage "record" record_passed
