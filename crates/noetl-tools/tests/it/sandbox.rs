@@ -359,13 +359,17 @@ async fn a_worker_that_goes_takes_its_sandboxes_with_it() {
         heard.line("ready").await;
         running.abort();
         let _ = running.await;
+        // A process that replaces its program shows no command line for a moment, so one look that
+        // finds none is not enough.
+        let mut looks_without = 0;
         for _ in 0..500 {
-            if marked(&mark) == 0 {
+            looks_without = if marked(&mark) == 0 { looks_without + 1 } else { 0 };
+            if looks_without == 10 {
                 break;
             }
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
-        assert_eq!(marked(&mark), 0, "level {}", options.isolation.level);
+        assert_eq!(looks_without, 10, "level {}", options.isolation.level);
     }
 }
 
@@ -528,6 +532,8 @@ async fn a_worker_without_rights_contains_its_steps() {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(&own);
         command.args([test, "--exact", "--nocapture"]).env("TMPDIR", work.path()).current_dir("/");
+        // That user cannot write the file, and what needs root runs in this process as well.
+        command.env_remove("NOETL_SKIPS_FILE");
         let Ok(output) = command.output() else {
             return missing("setpriv", "apt-get install util-linux");
         };
