@@ -156,7 +156,7 @@ impl Callbacks {
             Err(failure) => (Err(failure), None),
         };
         let from = AnswerFrom::Trusted;
-        let answer = Answer { command: row.id, from, outcome, reference };
+        let answer = Answer { command: row.id, from, outcome, reference, actor: None };
         first(self.journal.submit(row.execution, Input::Answer(Box::new(answer))).await)
     }
 

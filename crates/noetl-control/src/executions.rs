@@ -92,9 +92,18 @@ pub struct Executions {
     pub(crate) quotas: Quotas,
     /// Whether a worker in this process takes commands.
     pub(crate) has_worker: bool,
+    /// Caller that events name as the one who asked.
+    pub(crate) actor: Option<Arc<str>>,
 }
 
 impl Executions {
+    /// Returns the service for one caller: what it starts, cancels, finalizes, or answers names the
+    /// caller in the event that records it, in the same commit.
+    #[must_use]
+    pub fn by(&self, actor: Option<Arc<str>>) -> Self {
+        Self { actor, ..self.clone() }
+    }
+
     /// Starts an execution. When this returns `Ok`, its beginning is durable and it will go on.
     pub async fn start(
         &self,
@@ -177,6 +186,7 @@ impl Executions {
             depth: 0,
             forked: None,
             trace,
+            actor: self.actor.clone(),
         };
         let playbook = self.catalog.compile(entry).await.map_err(StartError::Playbook)?;
         Ok(Ready { start, playbook })
@@ -296,7 +306,7 @@ impl Executions {
             }
             Err(failure) => (Err(failure), None),
         };
-        let answer = Answer { command, from, outcome, reference };
+        let answer = Answer { command, from, outcome, reference, actor: self.actor.clone() };
         self.journal.submit(id, Input::Answer(Box::new(answer))).await.map(|_| ())
     }
 
@@ -311,7 +321,8 @@ impl Executions {
         if row.map_err(|error| SubmitError::Store(Arc::new(error)))?.is_none() {
             return Err(SubmitError::Refused(Refusal::NotFound));
         }
-        self.journal.submit(id, Input::Finalize(Finalize { error })).await.map(|_| ())
+        let finalize = Finalize { error, actor: self.actor.clone() };
+        self.journal.submit(id, Input::Finalize(finalize)).await.map(|_| ())
     }
 
     /// The row of one execution.

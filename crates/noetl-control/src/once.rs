@@ -67,6 +67,12 @@ impl Starts {
         Self { store, executions, subscriptions, ids }
     }
 
+    /// Returns the service for one caller; see [`Executions::by`].
+    #[must_use]
+    pub fn by(&self, actor: Option<Arc<str>>) -> Self {
+        Self { executions: self.executions.by(actor), ..self.clone() }
+    }
+
     /// Starts an execution unless one was started for the key within the window.
     pub async fn once(
         &self,

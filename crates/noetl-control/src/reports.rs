@@ -3,7 +3,6 @@
 //! A report about a command is an input to the engine; anything else is kept and shown, and drives
 //! nothing. What only the engine may say is refused.
 
-mod actors;
 mod ends;
 mod inputs;
 
@@ -19,7 +18,6 @@ use noetl_model::{
 };
 use noetl_store::{CommandRow, Store, StoreError};
 
-use self::actors::ACTOR_RECORDED;
 pub use self::ends::{End, EndTaken};
 use self::inputs::{answered, ended, failure_in};
 use crate::ids::Ids;
@@ -312,8 +310,12 @@ impl Reports {
     }
 }
 
-/// A report as a log keeps it.
-fn said(report: Report) -> Reported {
+/// A report as a log keeps it. Metadata of a report names no caller: readers trust that name in
+/// events of the control plane, and a report may have the type of one.
+fn said(mut report: Report) -> Reported {
+    if let Some(Value::Object(meta)) = &mut report.meta {
+        meta.remove("actor");
+    }
     let status = report.status.unwrap_or_else(|| derived_status(&report.event_type).to_owned());
     Reported {
         event_type: report.event_type,
@@ -341,7 +343,6 @@ fn check_type(event_type: &str) -> Result<(), ReportError> {
         return Err(ReportError::BadType(event_type.chars().take(200).collect()));
     }
     let is_reserved = event_type.starts_with("playbook")
-        || event_type == ACTOR_RECORDED
         || event_type.starts_with("step.")
         || Lifecycle::from_event_type(event_type).is_some()
         || matches!(

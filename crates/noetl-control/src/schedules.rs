@@ -136,10 +136,16 @@ impl Schedules {
     }
 
     /// Starts what a schedule starts, now; its next run stays as it is.
-    pub async fn run_now(&self, tenant: &Tenant, id: ScheduleId) -> Result<Started, ScheduleError> {
+    /// `actor` is the caller that asks for it; see [`Executions::by`].
+    pub async fn run_now(
+        &self,
+        tenant: &Tenant,
+        id: ScheduleId,
+        actor: Option<Arc<str>>,
+    ) -> Result<Started, ScheduleError> {
         let row = self.get(tenant, id).await?;
         let request = request(&row, None);
-        self.executions.start(tenant, request).await.map_err(ScheduleError::Start)
+        self.executions.by(actor).start(tenant, request).await.map_err(ScheduleError::Start)
     }
 
     /// Removes a schedule. What it started goes on.

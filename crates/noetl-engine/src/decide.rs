@@ -156,6 +156,8 @@ pub(crate) struct Draft<'a, 'm> {
     pub(crate) loaded: Loaded,
     /// What is missing. If there is anything, the decision is undone.
     pub(crate) needed: Vec<Place>,
+    /// Caller that the next recorded event names.
+    pub(crate) actor: Option<Arc<str>>,
     before: Copied,
     /// Where the moment's entropy stood.
     drawn: u64,
@@ -177,6 +179,7 @@ impl<'a, 'm> Draft<'a, 'm> {
             held_tried: None,
             loaded: moment.loaded.clone(),
             needed: Vec::new(),
+            actor: None,
             before: Copied::of(state),
             drawn: moment.entropy.position(),
             trail: Trail::kept(),
@@ -225,6 +228,7 @@ impl<'a, 'm> Draft<'a, 'm> {
             seq: self.state.version.next(),
             at: self.moment.now,
             fact,
+            actor: self.actor.take(),
         };
         self.state.fold(&event, &mut self.trail);
         // What it holds is at hand for the rest of this decision, however large.

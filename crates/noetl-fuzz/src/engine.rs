@@ -169,7 +169,7 @@ impl Run {
         };
         let answer = |from| {
             let outcome = outcome();
-            Input::Answer(Box::new(Answer { command, from, outcome, reference: None }))
+            Input::Answer(Box::new(Answer { command, from, outcome, reference: None, actor: None }))
         };
         match what % 16 {
             0 => start(),
@@ -206,8 +206,8 @@ impl Run {
                 Input::Timeout(Timeout::Admission { step, until })
             }
             13 if how.is_multiple_of(8) => Input::Timeout(Timeout::Execution),
-            14 if how.is_multiple_of(8) => Input::Finalize(Finalize { error: None }),
-            15 if how.is_multiple_of(8) => Input::Cancel(Cancel { reason: None }),
+            14 if how.is_multiple_of(8) => Input::Finalize(Finalize { error: None, actor: None }),
+            15 if how.is_multiple_of(8) => Input::Cancel(Cancel { reason: None, actor: None }),
             _ => Input::Abandon(Abandon),
         }
     }
@@ -249,6 +249,7 @@ fn start() -> Input {
         depth: 0,
         forked: None,
         trace: None,
+        actor: None,
     }))
 }
 

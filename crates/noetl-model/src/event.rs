@@ -80,6 +80,10 @@ pub struct Event {
     pub at: Timestamp,
     /// What happened.
     pub fact: Fact,
+    /// Identity of the caller who asked for it: `token:ID`, `oidc:SUBJECT`, or `internal`. Absent if
+    /// the control plane or a worker caused the event, and where callers have no identity. Only
+    /// events that the engine decides have one.
+    pub actor: Option<Arc<str>>,
 }
 
 impl Event {

@@ -37,6 +37,7 @@ impl Import {
             seq,
             at: self.at,
             fact: Fact::Imported(Box::new(self.row.clone())),
+            actor: None,
         }
     }
 

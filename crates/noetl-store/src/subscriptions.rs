@@ -204,7 +204,7 @@ impl NewNote {
 }
 
 fn event_of(of: SubscriptionId, stamp: Stamp, seq: Seq, fact: Fact) -> Event {
-    Event { execution: of.log(), id: stamp.event, seq, at: stamp.at, fact }
+    Event { execution: of.log(), id: stamp.event, seq, at: stamp.at, fact, actor: None }
 }
 
 /// What became of a note.

@@ -380,6 +380,7 @@ mod tests {
             seq: Seq(1),
             at: Timestamp::from_micros(0),
             fact,
+            actor: None,
         })
     }
 

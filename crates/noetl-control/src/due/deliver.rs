@@ -215,13 +215,13 @@ impl Deliverer {
 /// Stops an execution that its parent does not wait for any more.
 fn unwanted(parent: ExecutionId) -> Input {
     let reason = Some(format!("its parent execution {parent} does not wait for it any more"));
-    Input::Cancel(Cancel { reason })
+    Input::Cancel(Cancel { reason, actor: None })
 }
 
 fn answer(command: CommandId, child: ExecutionId, outcome: ChildOutcome) -> Input {
     let (outcome, reference) = outcome.answer(child);
     let from = AnswerFrom::Child(child);
-    Input::Answer(Box::new(Answer { command, from, outcome, reference }))
+    Input::Answer(Box::new(Answer { command, from, outcome, reference, actor: None }))
 }
 
 /// Why a playbook that was called did not start.

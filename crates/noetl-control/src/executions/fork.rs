@@ -262,7 +262,8 @@ impl Executions {
             }
         };
         let trace = self.trace_of(tenant, trace, None).await.map_err(ForkError::Store)?;
-        let fork = Fork { log: Arc::from(log), cut, workload, trace, version };
+        let fork =
+            Fork { log: Arc::from(log), cut, workload, trace, version, actor: self.actor.clone() };
         let input = Input::Fork(Box::new(fork));
         let started = self.begin(tenant, &playbook, &input, Some(origin)).await;
         let started = started.map_err(ForkError::Start)?;

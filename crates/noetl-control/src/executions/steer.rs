@@ -36,7 +36,11 @@ impl Executions {
         if row.map_err(|error| SubmitError::Store(Arc::new(error)))?.is_none() {
             return Err(SubmitError::Refused(Refusal::NotFound));
         }
-        self.journal.submit(id, Input::Cancel(Cancel { reason })).await.map(|_| ())
+        self.journal.submit(id, self.cancellation(reason)).await.map(|_| ())
+    }
+
+    fn cancellation(&self, reason: Option<String>) -> Input {
+        Input::Cancel(Cancel { reason, actor: self.actor.clone() })
     }
 
     /// Stops everything below an execution, and says what was stopped. If that is cut short, coming
@@ -69,7 +73,7 @@ impl Executions {
                     }
                     above.push_back(child.id);
                     if child.status == ExecutionStatus::Running {
-                        let input = Input::Cancel(Cancel { reason: Some(reason.clone()) });
+                        let input = self.cancellation(Some(reason.clone()));
                         match self.journal.submit(child.id, input).await {
                             Ok(_) => cancelled.push(child.id),
                             // It ended meanwhile, or was imported.
@@ -125,7 +129,7 @@ impl Executions {
                     cancelled.push(row.id);
                     continue;
                 }
-                let input = Input::Cancel(Cancel { reason: Some(reason.clone()) });
+                let input = self.cancellation(Some(reason.clone()));
                 match self.journal.submit(row.id, input).await {
                     Ok(_) => cancelled.push(row.id),
                     // It ended meanwhile.

@@ -124,6 +124,7 @@ impl Control {
             traces: options.traces.clone(),
             quotas: quotas.clone(),
             has_worker: dispatch.has_worker(),
+            actor: None,
         };
         let (logs, write_logs) = LogLines::new(
             store.clone(),

@@ -385,7 +385,7 @@ async fn what_rests_runs_nothing_and_misses_nothing() {
     assert_eq!(enable(true).await.unwrap(), row, "once more changes nothing");
     place.pass(MINUTE).await;
     assert_eq!(place.runs(id).await.len(), 1);
-    place.control.schedules.run_now(&place.tenant, id).await.unwrap();
+    place.control.schedules.run_now(&place.tenant, id, None).await.unwrap();
     assert_eq!(place.runs(id).await.len(), 2);
     assert_eq!(place.row(id).await.last_run_at, Some(at("2026-01-01T01:01:00Z")));
     place.close().await;

@@ -19,6 +19,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Answer) -> Result<(), Ref
         return Err(Refusal::NotAwaited);
     }
     let issued = open.issued.clone();
+    draft.actor = input.actor;
     draft.own_ended(input.command, &issued, input.outcome, input.reference);
     draft.settle();
     Ok(())

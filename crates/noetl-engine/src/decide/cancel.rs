@@ -8,6 +8,7 @@ use super::{Cancel, Draft, Refusal};
 pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Cancel) -> Result<(), Refusal> {
     draft.running()?;
     draft.cancel_commands(|_| true);
+    draft.actor = input.actor;
     draft.record(Fact::PlaybookCancelled { reason: input.reason });
     Ok(())
 }

@@ -7,6 +7,7 @@ use super::{Draft, Finalize, Refusal};
 pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Finalize) -> Result<(), Refusal> {
     draft.running()?;
     draft.cancel_commands(|_| true);
+    draft.actor = input.actor;
     match input.error {
         None => {
             draft.record(Fact::PlaybookCompleted { result: Value::Null, reference: None });

@@ -56,6 +56,7 @@ fn start_of(input: &Fork, first: &Event, started: &Started, payload: Map) -> Sta
         depth: started.depth,
         forked: Some(forked),
         trace: input.trace.clone(),
+        actor: input.actor.clone(),
     }
 }
 
@@ -80,6 +81,7 @@ fn take_over(
             (start::workload(draft, &start)?, deadline)
         }
     };
+    draft.actor = start.actor;
     draft.record(Fact::PlaybookStarted(Box::new(Started {
         catalog: start.catalog,
         version: start.version,
@@ -96,6 +98,7 @@ fn take_over(
     for event in &past[1..] {
         if let Some(fact) = copy.of(event) {
             let is_issue = matches!(fact, Fact::CommandIssued(_));
+            draft.actor.clone_from(&event.actor);
             let id = draft.record(fact);
             if is_issue {
                 copy.ids.insert(event.id.into(), id.into());

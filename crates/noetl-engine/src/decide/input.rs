@@ -61,6 +61,8 @@ pub struct Answer {
     pub outcome: Result<Value, Failure>,
     /// Where the answer is kept, when it is too large for the log.
     pub reference: Option<Arc<BlobRef>>,
+    /// Caller that sent it; see [`Event::actor`].
+    pub actor: Option<Arc<str>>,
 }
 
 /// Who answers.
@@ -100,6 +102,8 @@ pub enum Timeout {
 pub struct Finalize {
     /// Why it failed; it completed when `None`.
     pub error: Option<String>,
+    /// Caller that asked for it; see [`Event::actor`].
+    pub actor: Option<Arc<str>>,
 }
 
 /// Begin an execution.
@@ -127,6 +131,8 @@ pub struct Start {
     pub forked: Option<ForkedFrom>,
     /// The span it is below.
     pub trace: Option<TraceContext>,
+    /// Caller that asked for it; see [`Event::actor`].
+    pub actor: Option<Arc<str>>,
 }
 
 /// Begin an execution with the past of another.
@@ -144,6 +150,8 @@ pub struct Fork {
     /// The version of the playbook it goes on with, when that is another: its catalog entry and its
     /// number. Whether it fits, [`crate::fork::misfit`] tells.
     pub version: Option<(CatalogId, u32)>,
+    /// Caller that asked for it; see [`Event::actor`].
+    pub actor: Option<Arc<str>>,
 }
 
 /// A worker takes a command.
@@ -214,6 +222,8 @@ pub struct Expire {
 pub struct Cancel {
     /// What the caller gives as a reason.
     pub reason: Option<String>,
+    /// Caller that asked for it; see [`Event::actor`].
+    pub actor: Option<Arc<str>>,
 }
 
 /// Wait no more for stopped commands of a failing execution.

@@ -17,6 +17,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Start) -> Result<(), Refu
     }
     let workload = workload(draft, &input)?;
     let variables = initial_context(draft, &input, &workload)?;
+    draft.actor = input.actor;
     draft.record(Fact::PlaybookStarted(Box::new(Started {
         catalog: input.catalog,
         path: input.path,

@@ -18,8 +18,8 @@ fn forked(workflow: &str, of: &Run, cut: u64, workload: Value) -> Run {
     let mut fork = Run::new(playbook(workflow));
     fork.state = Execution::absent(ExecutionId::new(2));
     let workload = workload.as_object().cloned().unwrap_or_default();
-    let input =
-        Fork { log: of.log.clone().into(), cut: Seq(cut), workload, trace: None, version: None };
+    let log = of.log.clone().into();
+    let input = Fork { log, cut: Seq(cut), workload, trace: None, version: None, actor: None };
     fork.input(Input::Fork(Box::new(input))).unwrap();
     fork
 }
@@ -307,6 +307,7 @@ fn a_second_start_of_a_fork_is_refused() {
         workload: Map::new(),
         trace: None,
         version: None,
+        actor: None,
     };
     let again = fork.input(Input::Fork(Box::new(input)));
     assert_eq!(again, Err(crate::Refusal::AlreadyStarted));
@@ -322,7 +323,7 @@ fn onto(workflow: &str, of: &Run, cut: u64) -> Result<Run, String> {
     fork.state = Execution::absent(ExecutionId::new(2));
     let (log, workload, trace) = (of.log.clone().into(), Map::new(), None);
     let version = Some((CatalogId::new(7), 2));
-    let input = Fork { log, cut: Seq(cut), workload, trace, version };
+    let input = Fork { log, cut: Seq(cut), workload, trace, version, actor: None };
     fork.input(Input::Fork(Box::new(input))).unwrap();
     Ok(fork)
 }

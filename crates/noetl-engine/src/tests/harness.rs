@@ -292,6 +292,7 @@ pub(super) fn start_with(payload: Map) -> Input {
         depth: 0,
         forked: None,
         trace: TraceContext::read(TRACE, Some("a=b")),
+        actor: None,
     }))
 }
 
@@ -374,23 +375,41 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
         "wake" => Input::Wake(Wake { command: command(), at: run.awaited(step) }),
         "child" => {
             let from = AnswerFrom::Child(run.child(step));
-            let answer = Answer { command: command(), from, outcome: Ok(json()), reference: None };
+            let answer = Answer {
+                command: command(),
+                from,
+                outcome: Ok(json()),
+                reference: None,
+                actor: None,
+            };
             Input::Answer(Box::new(answer))
         }
         "childfails" => {
             let from = AnswerFrom::Child(run.child(step));
             let outcome = Err(Failure::new(FailureKind::ChildFailed, "it broke"));
-            let answer = Answer { command: command(), from, outcome, reference: None };
+            let answer = Answer { command: command(), from, outcome, reference: None, actor: None };
             Input::Answer(Box::new(answer))
         }
         "approve" => {
             let from = AnswerFrom::Trusted;
-            let answer = Answer { command: command(), from, outcome: Ok(json()), reference: None };
+            let answer = Answer {
+                command: command(),
+                from,
+                outcome: Ok(json()),
+                reference: None,
+                actor: None,
+            };
             Input::Answer(Box::new(answer))
         }
         "guess" => {
             let from = AnswerFrom::Token(Arc::from("guessed"));
-            let answer = Answer { command: command(), from, outcome: Ok(json()), reference: None };
+            let answer = Answer {
+                command: command(),
+                from,
+                outcome: Ok(json()),
+                reference: None,
+                actor: None,
+            };
             Input::Answer(Box::new(answer))
         }
         "timeout" => {
@@ -402,7 +421,7 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
             Input::Timeout(Timeout::Admission { step: Arc::from(step), until })
         }
         "deadline" => Input::Timeout(Timeout::Execution),
-        "finalize" => Input::Finalize(Finalize { error: rest.map(str::to_owned) }),
+        "finalize" => Input::Finalize(Finalize { error: rest.map(str::to_owned), actor: None }),
         "cancel" => Input::Cancel(Cancel::default()),
         "abandon" => Input::Abandon(Abandon),
         other => panic!("no such input: {other}"),

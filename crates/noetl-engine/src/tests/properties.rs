@@ -107,7 +107,7 @@ fn drive_all(run: &mut Run, script: &Script, limit: usize) {
             false => Ok(json!({ "go": go })),
         };
         let answer = |from| {
-            let answer = Answer { command, from, outcome: outcome(), reference: None };
+            let answer = Answer { command, from, outcome: outcome(), reference: None, actor: None };
             Input::Answer(Box::new(answer))
         };
         let input = match parked {
@@ -186,7 +186,7 @@ proptest! {
             fork.quick = true;
             let (cut, workload) = (Seq(cut), Map::new());
             let (log, trace, version) = (run.log.clone().into(), None, None);
-            let input = Fork { log, cut, workload, trace, version };
+            let input = Fork { log, cut, workload, trace, version, actor: None };
             fork.input(Input::Fork(Box::new(input))).unwrap();
             fork.check_invariants();
             drive_all(&mut fork, &script, 300);

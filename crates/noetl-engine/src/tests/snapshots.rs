@@ -166,7 +166,8 @@ fn circle(events: usize) -> Execution {
         seq += 1;
         let id = EventId::new(i64::try_from(seq).unwrap());
         let at = Timestamp::from_micros(id.get());
-        state.apply(&Event { execution: ExecutionId::new(1), id, seq: Seq(seq), at, fact });
+        let execution = ExecutionId::new(1);
+        state.apply(&Event { execution, id, seq: Seq(seq), at, fact, actor: None });
         id
     };
     let worker: Arc<str> = Arc::from("w");

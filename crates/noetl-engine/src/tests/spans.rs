@@ -74,7 +74,8 @@ fn whatever_a_cancel_ends_is_told() {
 - {step: c, tool: {kind: noop}}";
     let mut run = Run::new(playbook(parallel));
     spans(&mut run, start());
-    let cancelled = spans(&mut run, Input::Cancel(Cancel { reason: Some("enough".to_owned()) }));
+    let cancelled =
+        spans(&mut run, Input::Cancel(Cancel { reason: Some("enough".to_owned()), actor: None }));
     let told: Vec<(&str, Option<&str>)> =
         cancelled.iter().map(|span| (&*span.name, span.error.as_deref())).collect();
     assert_eq!(told, [("b", Some("cancelled")), ("c", Some("cancelled")), ("t", Some("enough"))]);
@@ -113,7 +114,7 @@ fn a_fork_has_its_own_trace_and_tells_nothing_of_its_past() {
     let trace = TraceContext::read(&other, None);
     let cut = Seq(u64::try_from(origin.log.len()).unwrap());
     let (log, workload, version) = (origin.log.clone().into(), Map::new(), None);
-    let fork = Fork { log, cut, workload, trace, version };
+    let fork = Fork { log, cut, workload, trace, version, actor: None };
     let mut run = Run::new(playbook(TWO));
     run.state = Execution::absent(ExecutionId::new(2));
     assert_eq!(spans(&mut run, Input::Fork(Box::new(fork))), []);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::encode::{Held, SKIPPED};
+use super::encode::{ACTOR, Held, SKIPPED};
 use super::error::RowError;
 use super::repeat::ItemMeta;
 use super::{EventRow, types};
@@ -86,6 +86,11 @@ struct StartMeta {
 }
 
 #[derive(Deserialize)]
+struct ActorMeta {
+    actor: Option<Arc<str>>,
+}
+
+#[derive(Deserialize)]
 struct MovedContext {
     catalog_id: String,
 }
@@ -145,7 +150,18 @@ impl EventRow {
             seq: self.seq,
             at: self.created_at,
             fact,
+            actor: self.actor(),
         })
+    }
+
+    /// Returns the caller that the metadata of a decided row names. Other rows have metadata that a
+    /// caller sent, which proves nothing.
+    fn actor(&self) -> Option<Arc<str>> {
+        let meta = self.meta.as_deref().filter(|meta| meta.contains(ACTOR))?;
+        match self.origin {
+            Origin::Decided => serde_json::from_str::<ActorMeta>(meta).ok()?.actor,
+            Origin::Reported | Origin::Imported => None,
+        }
     }
 
     fn decided(&self) -> Result<Fact, RowError> {

@@ -17,8 +17,24 @@ use crate::{CommandId, Event, Fact, Failure, Map, Origin, Outcome, Routing, Time
 /// The status of a visit that ran nothing.
 pub(super) const SKIPPED: &str = "SKIPPED";
 
+/// Name in the metadata of the caller who asked for what an event records.
+pub(super) const ACTOR: &str = "actor";
+
 impl From<&Event> for EventRow {
     fn from(event: &Event) -> Self {
+        let mut row = Self::of_fact(event);
+        if let Some(actor) = &event.actor {
+            let meta = row.meta.as_deref().and_then(|meta| serde_json::from_str(meta).ok());
+            let mut meta: Map = meta.unwrap_or_default();
+            meta.insert(ACTOR.to_owned(), Value::from(&**actor));
+            row.meta = Some(json(&meta));
+        }
+        row
+    }
+}
+
+impl EventRow {
+    fn of_fact(event: &Event) -> Self {
         match &event.fact {
             Fact::PlaybookStarted(started) => playbook_started(event, started),
             Fact::StepEntered { step, generation, tokens, round, deadline } => {

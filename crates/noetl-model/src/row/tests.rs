@@ -265,9 +265,31 @@ fn every_fact_survives_its_row() {
             seq,
             at: Timestamp::from_micros(1_704_067_200_000_123),
             fact,
+            actor: None,
         };
         let row = EventRow::from(&event);
         assert_eq!(row.decode().expect("a readable row"), event, "{:?}", row.event_type);
+    }
+}
+
+#[test]
+fn only_a_decided_row_names_the_caller_who_asked() {
+    for fact in facts() {
+        let event = Event {
+            execution: ExecutionId::new(8),
+            id: EventId::new(9),
+            seq: Seq(1),
+            at: Timestamp::default(),
+            fact,
+            actor: Some(Arc::from("token:7")),
+        };
+        let row = EventRow::from(&event);
+        let read = row.decode().expect("a readable row");
+        let is_decided = event.origin() == Origin::Decided;
+        assert_eq!(read.actor.is_some(), is_decided, "{:?}", row.event_type);
+        if is_decided {
+            assert_eq!(read, event, "the rest of the metadata is as it was");
+        }
     }
 }
 
@@ -280,6 +302,7 @@ fn results_keep_to_the_shape_every_reader_checks() {
             seq: Seq(1),
             at: Timestamp::default(),
             fact,
+            actor: None,
         };
         let row = EventRow::from(&event);
         let Some(text) = row.result else { continue };
@@ -306,6 +329,7 @@ fn a_row_of_a_newer_version_is_named_not_guessed() {
             round: None,
             deadline: None,
         },
+        actor: None,
     };
     let row = EventRow { event_type: Some("step.teleported".into()), ..EventRow::from(&event) };
     let error = row.decode().expect_err("an unknown type");
@@ -320,6 +344,7 @@ fn only_an_imported_row_may_lack_its_type() {
         seq: Seq(1),
         at: Timestamp::default(),
         fact: Fact::Imported(Box::default()),
+        actor: None,
     };
     let row = EventRow::from(&event);
     assert_eq!((&row.event_type, &row.node_name, &row.status), (&None, &None, &None));
@@ -343,6 +368,7 @@ fn a_reference_stands_beside_the_fields_taken_from_it() {
             data: json!({"rows": 7}),
             reference: Some(blob()),
         },
+        actor: None,
     };
     let row = EventRow::from(&event);
     assert_eq!(
@@ -367,6 +393,7 @@ fn a_subscription_s_row_reads_as_the_published_one() {
         seq: Seq(1),
         at: Timestamp::from_micros(1_704_067_200_000_001),
         fact: Fact::SubscriptionMoved(Box::new(moved)),
+        actor: None,
     };
     let row = EventRow::from(&event);
     assert_eq!(row.origin, Origin::Decided);

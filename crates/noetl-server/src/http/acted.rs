@@ -1,11 +1,10 @@
-//! Records of what callers do to documents and executions: in the audit, before it is done, and in
-//! the log of the execution.
+//! Audit records of what callers do to documents and executions, written before the action.
 //!
-//! A caller without an identity, in open mode, leaves none: there is nothing to tell apart.
+//! The event that records an action names the caller as well; see `Executions::by`. A caller without
+//! an identity, in open mode, leaves no record: there is nothing to tell apart.
 
 use axum::http::Method;
 use noetl_model::ExecutionId;
-use tracing::warn;
 
 use super::caller::Caller;
 use crate::app::App;
@@ -36,9 +35,7 @@ pub(super) async fn record_route(
     let app = app.clone().of(caller.tenant.clone());
     // One that does not exist is the handler's to refuse.
     let Some(row) = app.control.executions.get(&app.tenant, id).await? else { return Ok(()) };
-    record(&app, caller, operation, &row.path, Some(id)).await?;
-    record_in_log(&app, caller, operation, id).await;
-    Ok(())
+    record(&app, caller, operation, &row.path, Some(id)).await
 }
 
 /// Records what a caller is about to do.
@@ -59,21 +56,4 @@ pub(crate) async fn record(
         let message = "the action could not be recorded, so it is not done";
         ApiError::unavailable("secret_audit_unavailable", message)
     })
-}
-
-/// Names the caller in the log of an execution. The audit has the action already, so a failure here
-/// doesn't stop it.
-pub(crate) async fn record_in_log(
-    app: &App,
-    caller: &Caller,
-    operation: &'static str,
-    execution: ExecutionId,
-) {
-    if !caller.has_identity() {
-        return;
-    }
-    let recorded = app.control.reports.record_actor(execution, &caller.actor, operation).await;
-    if let Err(error) = recorded {
-        warn!(execution.id = %execution, %error, operation, "caller not recorded in the log");
-    }
 }

@@ -66,6 +66,11 @@ impl Caller {
         self.actor.contains(':') || self.roles.holds_any_of(Roles::INTERNAL)
     }
 
+    /// Returns the identity that events and audit records name.
+    pub(crate) fn identity(&self) -> Option<Arc<str>> {
+        self.has_identity().then(|| self.actor.clone())
+    }
+
     /// Returns what limits the caller to commands that it holds; `None` for admins and system pools.
     pub(crate) fn binding(&self) -> Option<WorkerBinding> {
         let is_bound = self.roles.holds_any_of(Roles::WORKER)

@@ -80,16 +80,13 @@ async fn start(
     let dedup = request.dedup.take();
     let request = wanted(traced, request)?;
     let Some(dedup) = dedup else {
-        let new = app.control.executions.start(&app.tenant, request).await?;
-        acted::record_in_log(app, caller, "execution.start", new.execution).await;
-        return Ok(started(new));
+        let executions = app.control.executions.by(caller.identity());
+        return Ok(started(executions.start(&app.tenant, request).await?));
     };
     let once = once(dedup, &request)?;
-    Ok(match app.control.starts.once(&app.tenant, request, once).await? {
-        StartedOnce::New(new) => {
-            acted::record_in_log(app, caller, "execution.start", new.execution).await;
-            started(new)
-        }
+    let starts = app.control.starts.by(caller.identity());
+    Ok(match starts.once(&app.tenant, request, once).await? {
+        StartedOnce::New(new) => started(new),
         StartedOnce::Duplicate(execution) => ExecuteReply {
             execution_id: Id::text(execution.get()),
             status: DUPLICATE.to_owned(),

@@ -14,7 +14,7 @@ use noetl_store::ExecutionStatus;
 
 use self::query::{EVENTS, EventsQuery, ListQuery, StretchQuery};
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Ids, Json, Path, Query};
 use crate::reads::{self, EVENTS_MAX, brief};
@@ -119,6 +119,7 @@ pub(crate) async fn events(
 )]
 pub(crate) async fn answer(
     Scoped(app): Scoped,
+    caller: Caller,
     Path((id, command)): Path<(ExecutionId, CommandId)>,
     Ids(ids): Ids,
     Json(request): Json<AnswerRequest>,
@@ -131,7 +132,7 @@ pub(crate) async fn answer(
         None => Ok(request.data),
         Some(error) => Err(Failure::new(FailureKind::Unknown, error)),
     };
-    let executions = &app.control.executions;
+    let executions = app.control.executions.by(caller.identity());
     if executions.get(&app.tenant, id).await?.is_none() {
         return Err(ApiError::not_found("execution_not_found", "Execution not found"));
     }

@@ -12,7 +12,7 @@ use crate::error::ApiError;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
-use crate::http::granted;
+use crate::http::{acted, granted};
 
 /// List schedules
 ///
@@ -160,9 +160,13 @@ pub(crate) async fn resume(
 )]
 pub(crate) async fn run(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<i64>,
 ) -> Result<Json<ExecuteReply>, ApiError> {
-    let started = app.control.schedules.run_now(&app.tenant, ScheduleId::new(id)).await?;
+    let (schedules, id) = (&app.control.schedules, ScheduleId::new(id));
+    let row = schedules.get(&app.tenant, id).await?;
+    acted::record(&app, &caller, "schedule.run", &row.schedule.path, None).await?;
+    let started = schedules.run_now(&app.tenant, id, caller.identity()).await?;
     Ok(Json(ExecuteReply {
         execution_id: Id::text(started.execution.get()),
         status: "started".to_owned(),

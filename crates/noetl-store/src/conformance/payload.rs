@@ -140,6 +140,7 @@ pub async fn an_event_with_the_largest_ids_and_times_survives(store: Arc<dyn Sto
         seq: noetl_model::Seq(1),
         at: Timestamp::from_micros(LAST_MICROS),
         fact: said("the end of time"),
+        actor: None,
     };
     let append = crate::Append {
         expected: noetl_model::Seq::START,

@@ -123,7 +123,14 @@ impl Story {
         if let Fact::PlaybookFailed { failure, .. } = &fact {
             self.row.error = Some(failure.to_string());
         }
-        Arc::new(Event { execution: self.row.id, id: self.event_at(seq.0), seq, at, fact })
+        Arc::new(Event {
+            execution: self.row.id,
+            id: self.event_at(seq.0),
+            seq,
+            at,
+            fact,
+            actor: None,
+        })
     }
 }
 

@@ -14,7 +14,8 @@ use noetl_model::{ExecutionId, Seq};
 
 use crate::app::App;
 use crate::error::{ApiError, not_cancelled};
-use crate::http::caller::Scoped;
+use crate::http::acted;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Ids, Json, OptionalJson, Path};
 use crate::http::traced::Traced;
@@ -34,11 +35,12 @@ use crate::reads;
 )]
 pub(crate) async fn cancel(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
     OptionalJson(request): OptionalJson<CancelRequest>,
 ) -> Result<Json<CancelReply>, ApiError> {
-    let (own, cancelled) = cancelled(&app, id, request).await?;
+    let (own, cancelled) = cancelled(&app, &caller, id, request).await?;
     own.map_err(|failure| not_cancelled(id, failure))?;
     Ok(Json(CancelReply {
         execution_id: Id::new(id.get(), ids),
@@ -61,11 +63,12 @@ pub(crate) async fn cancel(
 )]
 pub(crate) async fn stop(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
     OptionalJson(request): OptionalJson<CancelRequest>,
 ) -> Result<Json<CancelReply>, ApiError> {
-    let (own, cancelled) = cancelled(&app, id, request).await?;
+    let (own, cancelled) = cancelled(&app, &caller, id, request).await?;
     let (status, message) = match own {
         Ok(()) => ("cancelled".to_owned(), "Execution stopped".to_owned()),
         Err(SubmitError::Refused(Refusal::AlreadyFinished(_))) => {
@@ -82,10 +85,11 @@ pub(crate) async fn stop(
 /// stopped. One that is over may have left something running below it.
 async fn cancelled(
     app: &App,
+    caller: &Caller,
     id: ExecutionId,
     request: CancelRequest,
 ) -> Result<(Result<(), SubmitError>, Vec<Id>), ApiError> {
-    let executions = &app.control.executions;
+    let executions = app.control.executions.by(caller.identity());
     let CancelRequest { reason, cascade } = request;
     let own = executions.cancel(&app.tenant, id, reason.clone()).await;
     let is_over = matches!(own, Err(SubmitError::Refused(Refusal::AlreadyFinished(_))));
@@ -110,6 +114,7 @@ async fn cancelled(
 )]
 pub(crate) async fn finalize(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
     Json(request): Json<FinalizeRequest>,
@@ -122,7 +127,7 @@ pub(crate) async fn finalize(
             return Err(ApiError::invalid("invalid_status", message));
         }
     };
-    app.control.executions.finalize(&app.tenant, id, error).await?;
+    app.control.executions.by(caller.identity()).finalize(&app.tenant, id, error).await?;
     Ok(Json(FinalizeReply {
         execution_id: Id::new(id.get(), ids),
         status: request.status.to_ascii_uppercase(),
@@ -144,12 +149,18 @@ pub(crate) async fn finalize(
 )]
 pub(crate) async fn rerun(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<ExecutionId>,
     traced: Traced,
     OptionalJson(request): OptionalJson<RerunRequest>,
 ) -> Result<Json<ExecuteReply>, ApiError> {
     let trace = traced.start(None);
-    let started = app.control.executions.rerun(&app.tenant, id, request.workload, trace).await?;
+    let started = app
+        .control
+        .executions
+        .by(caller.identity())
+        .rerun(&app.tenant, id, request.workload, trace)
+        .await?;
     Ok(Json(ExecuteReply {
         execution_id: Id::text(started.execution.get()),
         status: "started".to_owned(),
@@ -174,6 +185,7 @@ pub(crate) async fn rerun(
 )]
 pub(crate) async fn fork(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<ExecutionId>,
     traced: Traced,
     OptionalJson(request): OptionalJson<ForkRequest>,
@@ -181,7 +193,9 @@ pub(crate) async fn fork(
     let (at, trace) = (request.at.map(Id::get), traced.start(None));
     let version = version(request.version);
     let request = noetl_control::ForkRequest { at, workload: request.workload, trace, version };
-    Ok(Json(forked(app.control.executions.fork(&app.tenant, id, request).await?)))
+    Ok(Json(forked(
+        app.control.executions.by(caller.identity()).fork(&app.tenant, id, request).await?,
+    )))
 }
 
 /// Try again what failed, as a new execution
@@ -199,6 +213,7 @@ pub(crate) async fn fork(
 )]
 pub(crate) async fn retry(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<ExecutionId>,
     traced: Traced,
     OptionalJson(request): OptionalJson<RetryRequest>,
@@ -206,7 +221,9 @@ pub(crate) async fn retry(
     let RetryRequest { from, workload, version } = request;
     let (trace, version) = (traced.start(None), self::version(version));
     let request = noetl_control::RetryRequest { from, workload, trace, version };
-    Ok(Json(forked(app.control.executions.retry(&app.tenant, id, request).await?)))
+    Ok(Json(forked(
+        app.control.executions.by(caller.identity()).retry(&app.tenant, id, request).await?,
+    )))
 }
 
 fn version(asked: Option<Version>) -> ForkVersion {
@@ -244,12 +261,22 @@ fn forked(Forked { started, from }: Forked) -> ForkReply {
 )]
 pub(crate) async fn cleanup(
     Scoped(app): Scoped,
+    caller: Caller,
     Ids(ids): Ids,
     OptionalJson(request): OptionalJson<CleanupRequest>,
 ) -> Result<Json<CleanupReply>, ApiError> {
     let CleanupRequest { older_than_minutes: minutes, dry_run } = request;
     let age = Duration::from_secs(u64::from(minutes) * 60);
-    let cancelled = app.control.executions.cancel_older(&app.tenant, age, dry_run).await?;
+    if !dry_run {
+        let what = format!("older than {minutes} minutes");
+        acted::record(&app, &caller, "execution.cleanup", &what, None).await?;
+    }
+    let cancelled = app
+        .control
+        .executions
+        .by(caller.identity())
+        .cancel_older(&app.tenant, age, dry_run)
+        .await?;
     let did = if dry_run { "would be cancelled" } else { "were cancelled" };
     let more = if cancelled.len() >= CLEANED_MAX { "; there may be more" } else { "" };
     let count = cancelled.len();
