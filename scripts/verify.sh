@@ -30,8 +30,14 @@ verify_generated() {
   }
 }
 
+# Crates are checked once for clippy and the documentation: by the same driver, with the same
+# arguments, and with the features that tests switch on.
 verify_docs() {
-  RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings" cargo doc --locked --workspace --no-deps --quiet
+  RUSTC_WORKSPACE_WRAPPER="$(rustc --print sysroot)/bin/clippy-driver" \
+    CLIPPY_ARGS="-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__" \
+    RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings" \
+    cargo doc --locked --workspace --no-deps --quiet \
+    --features noetl-bus/conformance,noetl-test-services/nats,noetl-test-services/otlp
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
