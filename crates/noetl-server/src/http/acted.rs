@@ -61,8 +61,8 @@ pub(crate) async fn record(
     })
 }
 
-/// Names the caller in the log of an execution. The audit has the action already, so a failure here
-/// doesn't stop it.
+/// Records the caller in the execution's event log. The audit has the action already, so a failure
+/// here doesn't stop the request.
 pub(crate) async fn record_in_log(
     app: &App,
     caller: &Caller,
