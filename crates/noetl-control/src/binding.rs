@@ -23,7 +23,7 @@ const BOUND: &str = "envelope/2-only";
 /// Passes over all values before `reseal` gives up because other processes still write version 1.
 const PASSES_MAX: usize = 5;
 
-/// Outcome of [`Keys::reseal`].
+/// Counts and problems of one [`Keys::reseal`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resealed {
     /// Values rewritten from version 1 to version 2.
