@@ -83,10 +83,10 @@ impl fmt::Debug for CredentialView {
 /// A credential as a worker opens it.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct OpenedCredential {
-    /// The credential.
+    /// Credential with decrypted data.
     #[serde(flatten)]
     pub credential: CredentialView,
-    /// Placeholders of its fields in the worker's execution, by field.
+    /// Placeholders that resolve in the worker's execution, by field of the credential.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub placeholders: BTreeMap<String, String>,
 }

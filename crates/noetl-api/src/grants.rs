@@ -24,12 +24,12 @@ pub struct NewGrantView {
 /// A grant as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GrantView {
-    /// ID by which it is removed.
+    /// Grant ID, for `DELETE /api/grants/{id}`.
     pub id: String,
-    /// Role, credential and prefix.
+    /// Role or credential, caller, and prefix.
     #[serde(flatten)]
     pub grant: NewGrantView,
-    /// Time of creation.
+    /// Creation time, set by the server.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
 }
@@ -37,15 +37,15 @@ pub struct GrantView {
 /// The reply of `GET /api/grants`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GrantList {
-    /// Oldest first.
+    /// Grants of the caller's tenant, oldest first.
     pub grants: Vec<GrantView>,
 }
 
 /// The reply of `DELETE /api/grants/{id}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GrantRemoved {
-    /// The grant.
+    /// ID of the removed grant.
     pub id: String,
-    /// `removed`.
+    /// Always `removed`. A missing grant is a 404.
     pub status: String,
 }

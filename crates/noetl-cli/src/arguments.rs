@@ -185,8 +185,9 @@ pub(crate) struct DevArguments {
     /// The port to listen on; 0 picks a free one.
     #[arg(long, env = "NOETL_PORT", default_value_t = 8082)]
     pub(crate) port: u16,
-    /// How callers are known: `token`, which is made and kept for you on this machine; `oidc`, by an
-    /// identity provider; or `open`, which lets every user and program of this machine do everything.
+    /// Authentication of callers: `token`, which is created and stored for you on this machine;
+    /// `oidc`, an identity provider; or `open`, which lets every user and program of this machine
+    /// do everything.
     #[arg(
         long,
         env = "NOETL_AUTH",
@@ -213,14 +214,14 @@ pub(crate) struct DevArguments {
     pub(crate) policy: PolicyArguments,
 }
 
-/// How callers are known.
+/// Authentication of callers of the HTTP API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum AuthMode {
-    /// By a token of this control plane.
+    /// Callers show an access token of this control plane.
     Token,
-    /// By a token of an identity provider, or by one of ours.
+    /// Callers show a token of an identity provider, or an access token of this control plane.
     Oidc,
-    /// Not at all.
+    /// Callers show no token. Everything but the internal routes is open.
     Open,
 }
 

@@ -4,8 +4,8 @@
 //! the data directory where there is none. Only its owner can read it, and a file of another owner
 //! or with wider access is ignored. The CLI shows the token to a server whose URL is that loopback
 //! address, spelled as an address: a host name could resolve to anything. On Linux it also checks
-//! that the listening socket belongs to its own user, so that nobody collects tokens on the port of
-//! a server that has stopped.
+//! that the listening socket belongs to its own user, so that another user can't collect tokens on
+//! the port of a server that has stopped.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -36,8 +36,8 @@ pub(crate) fn file(address: SocketAddr, data: &Path) -> PathBuf {
     directory.join(name(address))
 }
 
-/// Returns the name of the file: a server that listens on every address is asked at its loopback
-/// address.
+/// Returns the file name for a listen address. A wildcard address maps to loopback, because that is
+/// where the CLI connects.
 fn name(address: SocketAddr) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -130,8 +130,8 @@ fn listens_for_this_user(address: SocketAddr) -> bool {
     tables.iter().flat_map(|table| table.lines()).any(|line| listener(line, address) == Some(uid))
 }
 
-/// Returns the user of a line of the table of sockets, if the line is a socket that listens on the
-/// address.
+/// Returns the user ID in a line of `/proc/net/tcp` or `tcp6`, or `None` if the line's socket
+/// doesn't listen on the address.
 fn listener(line: &str, address: SocketAddr) -> Option<u32> {
     const LISTEN: &str = "0A";
     let mut columns = line.split_whitespace().skip(1);

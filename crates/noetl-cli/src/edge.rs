@@ -46,7 +46,7 @@ pub(crate) fn options(auth: AuthMode) -> Result<Options, Failure> {
     })
 }
 
-/// How the environment says that callers are known.
+/// Reads the authentication mode from `NOETL_AUTH`. Unset or empty means open.
 pub(crate) fn auth() -> Result<AuthMode, Failure> {
     let text = setting(AUTH).unwrap_or_default();
     match text.trim().to_ascii_lowercase().as_str() {

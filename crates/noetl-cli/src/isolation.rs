@@ -1,4 +1,5 @@
-//! How steps are kept apart, from flags and the environment. What cannot be had stops the start.
+//! Isolation of steps, from flags and the environment. A level or limit that the machine doesn't
+//! allow stops the start.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -29,7 +30,7 @@ const PROCESSES: &str = "NOETL_STEP_PROCESSES";
 const CGROUP: &str = "NOETL_STEP_CGROUP";
 const ENV: &str = "NOETL_STEP_ENV";
 
-/// Puts what is said of isolation into the settings of tools.
+/// Applies the flags, or else the environment, to the settings of tools.
 pub(crate) fn isolate(options: &mut Options, said: &IsolationArguments) -> Result<(), Failure> {
     let user = said.step_user.clone().or_else(|| setting(USER));
     let amount = |flag: Option<u32>, name: &str, least: i64| -> Result<Option<u64>, Failure> {

@@ -1,4 +1,5 @@
-//! What the process is to the system: closed to others of its user, and an init where it is process 1.
+//! Process hardening: hides the process from others of the same user, and acts as init when it is
+//! process 1.
 
 use std::io::{self, IsTerminal as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -20,8 +21,8 @@ const PASSED_ON: [SignalKind; 6] = [
     SignalKind::user_defined2(),
 ];
 
-/// Closes memory, environment, and descriptors to other processes of the same user. No core is
-/// dumped, either.
+/// Marks the process as not dumpable: other processes of the same user can't read its memory,
+/// environment, or descriptors, and a crash writes no core file.
 pub(crate) fn hide() {
     // Fails on no kernel that knows it; others have nothing to close.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);

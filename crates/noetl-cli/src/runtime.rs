@@ -165,7 +165,8 @@ fn caps() -> Result<Caps, Failure> {
     })
 }
 
-/// How long the signature of a message counts once; 0 for no limit.
+/// Reads the dedup window of webhook signatures from `NOETL_WEBHOOK_REPLAY_SECS`: 0 to 7 days, in
+/// seconds. 0 turns deduplication by signature off.
 fn replay_window() -> Result<Duration, Failure> {
     let seconds = number("NOETL_WEBHOOK_REPLAY_SECS", 0..=7 * 24 * 3600)?;
     let seconds = seconds.and_then(|number| u64::try_from(number).ok());

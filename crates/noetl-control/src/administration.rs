@@ -106,7 +106,11 @@ impl Administration {
         self.recorded.uses.record(tenant, &asking, what, Given::Ok, None).await
     }
 
-    /// Makes a grant.
+    /// Records the change in the audit, then stores the grant under a new ID.
+    ///
+    /// # Errors
+    ///
+    /// [`GrantError::Unrecorded`] if the audit cannot be written; then nothing is stored.
     pub async fn create_grant(
         &self,
         tenant: &Tenant,

@@ -20,26 +20,26 @@ const WRITING: &str = "envelope/2";
 /// Setting that is there once version 1 is refused.
 const BOUND: &str = "envelope/2-only";
 
-/// Passes over everything before it is given up that others still write version 1.
+/// Passes over all values before `reseal` gives up because other processes still write version 1.
 const PASSES_MAX: usize = 5;
 
-/// Outcome of sealing everything again.
+/// Counts and problems of one [`Keys::reseal`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resealed {
-    /// Values sealed again.
+    /// Values rewritten from version 1 to version 2.
     pub resealed: u64,
-    /// Values that were bound already.
+    /// Values that were in version 2 already, in the last pass.
     pub bound: u64,
-    /// Values that could not be opened, as `credential 12: reason`. While there are any, version 1
-    /// stays readable.
+    /// Values that could not be decrypted, as `credential 12: reason`; at most 100. If there are
+    /// any, version 1 stays readable.
     pub problems: Vec<String>,
-    /// Problems besides those described.
+    /// Number of further values that could not be decrypted.
     pub more: u64,
     /// Whether version 1 is refused from now on.
     pub is_complete: bool,
 }
 
-/// Follows the markers that other processes wrote.
+/// Loads the markers that other processes stored, and switches the key to their envelope version.
 pub(crate) async fn follow(store: &dyn Store, key: &EncryptionKey) -> Result<(), StoreError> {
     for (name, binding) in [(BOUND, Binding::Bound), (WRITING, Binding::Writing)] {
         if key.binding() >= binding {
@@ -55,8 +55,10 @@ pub(crate) async fn follow(store: &dyn Store, key: &EncryptionKey) -> Result<(),
 }
 
 impl Keys {
-    /// Seals everything for its location, and refuses values that are not from then on. It may be
-    /// stopped and repeated.
+    /// Rewrites all values in version 2, then rejects version 1. Safe to interrupt and repeat.
+    ///
+    /// Version 1 stays readable if a value cannot be decrypted, or if other processes still write
+    /// version 1 in the last of five passes.
     pub async fn reseal(&self) -> Result<Resealed, CredentialError> {
         let key = self.key()?;
         follow(&*self.store, key).await.map_err(CredentialError::Store)?;
@@ -77,7 +79,8 @@ impl Keys {
         Ok(done)
     }
 
-    /// Goes over everything once. Returns `true` if nobody else wrote meanwhile.
+    /// Rewrites every value once. Returns `false` if another process changed a value before it
+    /// could be rewritten.
     async fn pass(
         &self,
         key: &EncryptionKey,
@@ -104,7 +107,8 @@ impl Keys {
         Ok(is_done)
     }
 
-    /// Stores a marker and follows it. It is sealed in version 2, so nobody without the key writes it.
+    /// Switches the key to an envelope version and stores its marker. The marker is a version 2
+    /// envelope itself, so writing a valid one takes the encryption key.
     async fn mark(
         &self,
         key: &EncryptionKey,

@@ -3,7 +3,7 @@
 //! A role without a path grant in its tenant acts on every path, and a credential without a grant is
 //! for every playbook: both are unlimited until the first grant. From then on callers with that role
 //! need a grant that covers the path, and playbooks need one for the credential by their own path,
-//! whoever started them. Admins are never limited.
+//! regardless of the caller that starts them. Admins are never limited.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,7 +29,7 @@ const TEXT_MAX: usize = 500;
 pub enum GrantRequest {
     /// Lets callers with a role act below a prefix.
     Path {
-        /// `author` or `operator`.
+        /// Role to limit: `author` or `operator`. Other roles are [`GrantError::Role`].
         role: Role,
         /// Caller, as the audit names it; every caller with the role when `None`.
         subject: Option<String>,

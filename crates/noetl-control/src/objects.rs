@@ -228,8 +228,8 @@ fn stored_key(whose: Option<&Tenant>, key: &str) -> String {
     }
 }
 
-/// Returns the beginning of all keys of a tenant. A name may hold anything; its length keeps two of
-/// them apart.
+/// Returns the key prefix of a tenant. The length in it keeps prefixes unambiguous, because a
+/// tenant's name may contain any character.
 fn scope(tenant: &Tenant) -> String {
     let tenant = tenant.as_str();
     format!("{RESERVED}objects/{}:{tenant}/", tenant.len())

@@ -44,8 +44,8 @@ pub struct Options {
     pub caps: Caps,
     /// How much each tenant may take up. Default: as much as it likes.
     pub quotas: QuotaSettings,
-    /// How long the signature of a message counts once where its listener says nothing of repeats
-    /// and signs no time; zero for no limit. Default: 5 minutes.
+    /// Dedup window of webhook signatures, for listeners without `dedup` and without a signed time.
+    /// Zero turns it off. Default: 5 minutes.
     pub replay_window: Duration,
     /// How people are told of executions; nobody is when `None`.
     pub notices: Notices,

@@ -176,8 +176,8 @@ impl Placeholders {
         Ok(self.keys.read().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// Loads the key that new placeholders are made with. Without one it is made, unless there is no
-    /// encryption key.
+    /// Loads the key that new placeholders are made with, and creates it if none is stored. Does
+    /// nothing without an encryption key.
     async fn current(&self) -> Result<(), StoreError> {
         if self.cached(CURRENT).is_some() {
             return Ok(());

@@ -6,8 +6,8 @@
 //! look of a text, so other data stays as it is, byte for byte. Values of less than [`LENGTH_MIN`]
 //! bytes are not looked for: they would turn up by chance.
 //!
-//! What a command reports may get placeholders that resolve ([`crate::placeholders`]); everything
-//! else gets placeholders that never do.
+//! In reports of commands, placeholders can resolve ([`crate::placeholders`]). Anywhere else they
+//! never do.
 
 mod fields;
 mod forms;

@@ -68,7 +68,7 @@ pub struct EncryptionKey {
     binding: Arc<AtomicU8>,
 }
 
-/// Which envelope versions are written and read. The order is that of the change.
+/// Envelope versions that are written and read, in the order in which a store moves through them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Binding {
     /// Version 1 is written, both are read.
@@ -82,18 +82,13 @@ pub(crate) enum Binding {
 /// Location of an encrypted value, which version 2 of the envelope binds it to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SealedAt<'a> {
-    /// A credential.
     Credential {
-        /// Its tenant.
         tenant: &'a Tenant,
-        /// Its name.
         name: &'a str,
     },
-    /// A keychain entry.
     Keychain {
-        /// Its tenant.
         tenant: &'a Tenant,
-        /// Its cache key.
+        /// Cache key, which is unique in the tenant.
         key: &'a str,
     },
     /// A secret of the installation, by its name.
@@ -324,10 +319,10 @@ pub enum SealError {
     /// Its key was wrapped by another one, or something was changed.
     #[error("it was encrypted under another key")]
     Key,
-    /// It was sealed for another location.
+    /// The value is bound to another tenant, name, or kind of row.
     #[error("it was sealed for another tenant or name: its row was swapped or renamed")]
     Moved,
-    /// It is in the envelope that is bound to nothing, which is refused here.
+    /// The value is in envelope version 1, which is rejected since `noetl credential reseal`.
     #[error(
         "it is in envelope version 1, which is refused since values are bound to tenant and name; \
          store it again"

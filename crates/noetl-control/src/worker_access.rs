@@ -122,8 +122,8 @@ impl WorkerAccess {
         Ok(false)
     }
 
-    /// Returns the commands of an execution that the token's workers hold: all of them, or those of
-    /// one worker.
+    /// Returns the commands of an execution that workers with the token's tenant and pool have
+    /// leased; with `worker`, only those of that worker.
     async fn held(
         &self,
         binding: &WorkerBinding,

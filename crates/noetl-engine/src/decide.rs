@@ -93,8 +93,8 @@ pub struct Caps {
     pub in_flight: u32,
     /// Executions that start one another, one below the other.
     pub depth: u32,
-    /// Events of one execution. A running one that has as many fails; a finished one takes no more
-    /// reports.
+    /// Events of one execution. At the limit, a running execution fails, and a finished one rejects
+    /// further reports.
     pub events: u64,
 }
 

@@ -140,8 +140,8 @@ impl Fence {
     /// A client that connects to nothing behind the fence: names by what they resolve to. Requests
     /// have to be looked at with [`Fence::check`] before they are sent, and redirects to be followed
     /// by [`Fence::redirects`].
-    /// No request of the client names the address that it was redirected from, which may hold a
-    /// secret.
+    ///
+    /// The client sends no `Referer`, because the URL that redirected it can contain a secret.
     pub fn around(&self, client: ClientBuilder) -> ClientBuilder {
         let client = client.referer(false);
         match self.is_off() {

@@ -29,8 +29,8 @@ const REQUESTS_MAX: usize = 1024;
 /// quarter of the others, so that they cannot keep those from their share of the machine.
 const ANONYMOUS_MAX: usize = 256;
 
-/// How long bodies of callers without a token may take when nothing else is said. Messages to
-/// listeners have two megabytes at most, and their senders good lines.
+/// Default time for a body of a caller without a token. Messages to listeners have at most 2 MiB,
+/// which a server's uplink sends in well under this time.
 const BODY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Bytes a second that a body arrives at when nothing else is said: slower than any modem.
@@ -139,21 +139,20 @@ pub struct Options {
     pub has_metrics: bool,
     /// Requests answered at a time, besides those on routes that ask for no token. Default: 1024.
     pub requests_max: usize,
-    /// Requests answered at a time on routes that ask for no token; half of them may have a body.
-    /// Default: 256.
+    /// Requests in flight on routes that need no token; half of them may have a body. Default: 256.
     pub anonymous_max: usize,
     /// Longest wait for a body on routes that ask for no token. On others `request_timeout` is the
     /// limit. Default: 15 seconds.
     pub body_timeout: Duration,
-    /// Bytes a second that a body arrives at after its first five seconds. 0: no minimum.
-    /// Default: 1024.
+    /// Minimum rate of a request body after its first five seconds, in bytes per second; 0 for no
+    /// minimum. Default: 1,024.
     pub body_min_rate: u64,
     /// Streams open at a time. Default: 1024.
     pub streams_max: usize,
     /// Streams of one tenant at a time. Default: 256.
     pub tenant_streams_max: usize,
-    /// Connections at a time. Above it, the oldest one that is idle and never showed a token is
-    /// closed. Default: 16,384.
+    /// Open connections. At the limit, a new one replaces the oldest that is idle and never showed
+    /// a token. Default: 16,384.
     pub connections_max: usize,
     /// Requests a second that each tenant may make. Default: as many as it likes.
     pub rate_limit: Option<f64>,
@@ -259,8 +258,8 @@ impl App {
         Self { bus, ..self }
     }
 
-    /// Makes a one-time code that signs a browser in as an admin of the default tenant. It counts
-    /// for [`CODE_LASTS`](crate::CODE_LASTS).
+    /// Creates a one-time code that signs a browser in as an admin of the default tenant. The code
+    /// expires after [`CODE_LASTS`](crate::CODE_LASTS).
     pub fn sign_in_code(&self) -> String {
         let (tenant, role) = (Tenant::default(), Role::Admin);
         let holder = CodeHolder { tenant, role, actor: "the start of the server".into() };

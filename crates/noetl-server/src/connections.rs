@@ -1,8 +1,8 @@
-//! Connections at a time.
+//! Limit on open connections.
 //!
-//! Clients that connect and send nothing, or a byte now and then, must not keep others out. When
-//! there is no room left, a new connection takes the place of the oldest one that has no request in
-//! flight and has never made a request as a known caller. Connections of known callers stay.
+//! Clients that connect and send nothing, or send very slowly, must not keep others out. At the
+//! limit, a new connection replaces the oldest one that has no request in flight and never made an
+//! authenticated request. Connections of authenticated callers stay open.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
-/// How long a new connection waits for room before another idle one is looked for.
+/// Time that a new connection waits for a permit before the server closes another idle one.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Connections of one listener. Cheap to clone.

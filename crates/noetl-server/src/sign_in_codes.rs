@@ -1,7 +1,7 @@
-//! One-time codes that sign a browser in: a link carries a code, and the page trades it for a token.
+//! Sign-in codes for browsers: a link carries a one-time code, and the page trades it for a token.
 //!
-//! Codes live in the memory of one process, count once, and expire after [`CODE_LASTS`]. A code is
-//! 256 random bits, and only its digest is held.
+//! Codes live in the memory of one process, work once, and expire after [`CODE_LASTS`]. A code is
+//! 256 random bits, and only its digest is stored.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +31,8 @@ pub(crate) struct CodeHolder {
 pub(crate) struct SignInCodes(Arc<Mutex<HashMap<Digest, (Instant, CodeHolder)>>>);
 
 impl SignInCodes {
-    /// Makes a code.
+    /// Creates a code that expires after [`CODE_LASTS`]. At [`CODES_MAX`] codes, the oldest is
+    /// removed.
     pub(crate) fn issue(&self, holder: CodeHolder, now: Instant) -> String {
         let code = random_text();
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,7 +47,7 @@ impl SignInCodes {
         code
     }
 
-    /// Takes a code back, for one caller. Returns `None` if it is unknown, used, or too old.
+    /// Removes a code and returns its holder. Returns `None` if it is unknown, used, or expired.
     pub(crate) fn redeem(&self, code: &str, now: Instant) -> Option<CodeHolder> {
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (until, holder) = codes.remove(&Digest::of(code.as_bytes()))?;

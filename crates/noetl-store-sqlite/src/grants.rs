@@ -1,4 +1,4 @@
-//! Grant rows.
+//! [`Grants`] on the table `access_grant`.
 
 use async_trait::async_trait;
 use noetl_model::{Tenant, Timestamp};

@@ -1,4 +1,4 @@
-//! Files that nobody but their owner reads.
+//! Database files and directories that only their owner can read.
 //!
 //! A database holds everything that executions work on. SQLite gives the files beside a database the
 //! mode of the database itself, so its mode decides.
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const FILE: u32 = 0o600;
 /// Mode of directories that are made: the owner alone.
 const DIRECTORY: u32 = 0o700;
-/// What anybody but the owner may do.
+/// Permission bits of group and others, which are cleared.
 const OTHERS: u32 = 0o077;
 
 /// Makes a directory, and those above it, for its owner alone. One that is there stays as it is.

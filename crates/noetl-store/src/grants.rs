@@ -48,11 +48,11 @@ pub struct NewGrant {
 /// A grant as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// Tenant whose paths and credentials are meant.
+    /// Tenant whose paths and credentials the grant covers.
     pub tenant: Tenant,
-    /// The grant itself.
+    /// ID and terms, as given to [`Grants::put_grant`].
     pub kept: NewGrant,
-    /// Time of creation.
+    /// Creation time by the store's clock.
     pub created_at: Timestamp,
 }
 

@@ -20,7 +20,7 @@ pub enum SealedPlace {
 /// An encrypted text with its location and owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedRow {
-    /// Location.
+    /// Row that holds the text; also the cursor of the walk.
     pub place: SealedPlace,
     /// Owner; the default tenant for settings.
     pub tenant: Tenant,
@@ -28,7 +28,7 @@ pub struct SealedRow {
     pub name: String,
     /// Credential type; empty for settings.
     pub kind: String,
-    /// The text.
+    /// Encrypted text, in envelope version 1 or 2.
     pub sealed: Sealed,
 }
 

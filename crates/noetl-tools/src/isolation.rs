@@ -1,7 +1,8 @@
-//! How steps are kept from the machine, from the program, and from each other.
+//! Isolation of steps from the machine, from the program, and from each other.
 //!
-//! Steps run in hosts ([`crate::step_host`]) that are confined to a [`Level`]. What a machine can do is
-//! found out by starting a host, before the first step; what was asked for is never left out.
+//! Steps run in hosts ([`crate::step_host`]) that are confined to a [`Level`]. Before the first
+//! step, the worker starts a host to find out what the machine allows. A requested setting that the
+//! machine doesn't allow is an error, never skipped.
 
 mod level;
 mod tenants;
@@ -20,7 +21,7 @@ pub use tenants::{TenantRules, UserRange};
 /// has the capabilities of a privileged user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Isolation {
-    /// How far steps are kept apart.
+    /// Isolation level of all steps.
     pub level: Level,
     /// User that steps of every tenant run as; only a worker that is root can give them another.
     pub user: Option<User>,
@@ -53,14 +54,14 @@ pub struct User {
 /// Why steps cannot be isolated as asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IsolationError {
-    /// What is asked for and cannot be had.
+    /// Requested level or setting that is not available, and the reason.
     pub message: String,
-    /// What would help.
+    /// Advice for the operator, if there is any.
     pub hint: Option<&'static str>,
 }
 
-/// Puts itself into the control group `$1` and becomes the rest of its words. A process that writes 0
-/// means itself.
+/// Shell script that moves its process into the control group `$1` and executes the remaining
+/// arguments. Writing 0 to `cgroup.procs` moves the writing process.
 const ENTER_GROUP: &str = r#"echo 0 >"$1/cgroup.procs" && shift && exec "$@""#;
 
 impl Isolation {

@@ -71,7 +71,7 @@ pub struct Call {
     pub execution: ExecutionId,
     /// The command it is for; with `attempt` a key for idempotent calls.
     pub command: CommandId,
-    /// Whose execution it is; steps of two tenants never share a sandbox.
+    /// Tenant of the execution. Steps of two tenants never share a sandbox.
     pub tenant: Tenant,
     /// The step it is for.
     pub step: Arc<str>,

@@ -19,7 +19,7 @@ pub struct Options {
     pub work_dir: PathBuf,
     /// The environment that programs started by steps see.
     pub environment: Environment,
-    /// How steps are kept from the machine and from each other. Default: not at all.
+    /// Isolation of steps from the machine and from each other. Default: none (level 0).
     pub isolation: Isolation,
     /// The program that hosts sandboxed steps with its hidden command `step-host`: this one, as
     /// `/proc/self/exe`. Without it only isolation level 0 can be had. Default: none.

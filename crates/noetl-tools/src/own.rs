@@ -1,8 +1,8 @@
-//! Which files a path in a step's settings may mean.
+//! Checks the paths in a step's settings.
 //!
-//! The program's own files (database, keys, tokens, configuration) are refused by device and inode, so
-//! that no spelling, link, or descriptor path leads to them. Where roots are set, everything outside of
-//! them is refused as well.
+//! The program's own files (database, keys, tokens, configuration) are rejected by device and
+//! inode, so that no spelling, link, or descriptor path leads to them. Where roots are set,
+//! everything outside of them is rejected as well.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::Root;
 /// Files that SQLite opens beside a database of this name.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// How many symbolic links a path may lead through; as many as Linux follows.
+/// Symbolic links that are followed in one path. Linux has the same limit.
 const LINKS_MAX: usize = 40;
 
 /// Files and directories of the program itself. Steps never use them, at any level of isolation.

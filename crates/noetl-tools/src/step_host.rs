@@ -27,7 +27,7 @@ pub(crate) use tool::{Statements, Task, TransferSide, read_frame, worker_gone, w
 /// The program, whatever its path means in the mounts of a step.
 pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// The hidden command.
+/// Hidden command of the program that starts a step host.
 pub(crate) const COMMAND: &str = "step-host";
 
 /// Runs a file tool within a sandbox, instead of being a host.

@@ -109,14 +109,14 @@ async fn write_file(side: &Side<'_>, plan: &Plan, taken: Taken) -> Result<u64, F
     }
 }
 
-/// One end of a transfer.
+/// Source or target of a transfer.
 struct Side<'a> {
     kind: &'a str,
     settings: &'a Map,
     call: &'a Call,
     stopper: &'a Stopper,
     stop: &'a Stop,
-    /// Which files it may name.
+    /// Check of the files that `settings` name.
     guard: FileGuard,
 }
 

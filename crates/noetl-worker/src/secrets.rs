@@ -91,8 +91,8 @@ impl CommandSecrets {
         Ok(())
     }
 
-    /// Returns the value that a placeholder stands for. A token is known to the worker that asked
-    /// for it alone.
+    /// Returns the value of a placeholder, or `None` if it doesn't resolve. The value of a keychain
+    /// token comes from this worker's cache, because the control plane doesn't store tokens.
     async fn meaning(&self, text: &str) -> Result<Option<Value>, Failure> {
         let (alias, field, value) = match self.services.resolve(&self.command, text).await? {
             ResolvedPlaceholder::Text => return Ok(None),

@@ -43,8 +43,8 @@ pub(crate) struct ExportAuditArguments {
     /// Only records up to this time.
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<Timestamp>,
-    /// Send each record to syslog (RFC 5424) instead of stdout: `unix:/dev/log`, or
-    /// `udp:host:514`.
+    /// Send each record to syslog (RFC 5424) instead of stdout:
+    /// `unix:/dev/log`, or `udp:host:514`.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) syslog: Option<SyslogAddress>,
     #[command(flatten)]

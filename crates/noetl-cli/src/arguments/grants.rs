@@ -6,11 +6,11 @@ use super::RemoteArguments;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GrantCommand {
-    /// Make a grant. The first one of a role or a credential limits it to what is granted.
+    /// Create a grant. The first one of a role or credential limits it to its grants.
     Create(CreateGrantArguments),
-    /// List grants.
+    /// List the tenant's grants, oldest first.
     List(GrantsArguments),
-    /// Remove a grant.
+    /// Remove a grant. Removing the last one of a role or credential lifts the limit.
     Remove(RemoveGrantArguments),
 }
 
@@ -20,8 +20,8 @@ pub(crate) struct CreateGrantArguments {
     /// Role to grant on the prefix: author or operator.
     #[arg(long, value_name = "ROLE")]
     pub(crate) role: Option<String>,
-    /// Caller to grant the role to, as token:ID or oidc:SUBJECT; every caller with the role when
-    /// left out.
+    /// Caller to grant the role to, as token:ID or oidc:SUBJECT [default: every caller with the
+    /// role].
     #[arg(long = "to", value_name = "CALLER", requires = "role")]
     pub(crate) subject: Option<String>,
     /// Credential that playbooks below the prefix may use.

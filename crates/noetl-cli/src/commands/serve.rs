@@ -38,7 +38,7 @@ pub(super) struct Serve {
     pub(super) host: IpAddr,
     /// The port; 0 picks a free one.
     pub(super) port: u16,
-    /// How callers are known.
+    /// Authentication of callers of the HTTP API.
     pub(super) auth: AuthMode,
     /// Where everything is kept.
     pub(super) place: Place,

@@ -1,7 +1,7 @@
-//! Text of others on a terminal.
+//! Escapes untrusted text for a terminal.
 //!
-//! What a step prints may hold sequences that move a cursor, change colors, set a title, or turn the
-//! direction of text around, so that a terminal shows something else than what is there.
+//! Output of a step can contain control sequences that move the cursor, change colors, set a title,
+//! or reverse the text direction, so that the terminal shows something other than the text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -219,9 +219,9 @@ fn the_help_of_dev_is_stable() {
                                 [env: NOETL_HOST=] [default: 127.0.0.1]
           --port <PORT>         The port to listen on; 0 picks a free one [env: NOETL_PORT=] [default:
                                 8082]
-          --auth <MODE>         How callers are known: `token`, which is made and kept for you on this
-                                machine; `oidc`, by an identity provider; or `open`, which lets every
-                                user and program of this machine do everything [env: NOETL_AUTH]
+          --auth <MODE>         Authentication of callers: `token`, which is created and stored for you
+                                on this machine; `oidc`, an identity provider; or `open`, which lets
+                                every user and program of this machine do everything [env: NOETL_AUTH]
                                 [default: token]
           --data <DIR>          Where the database is kept [env: NOETL_DATA=] [default: noetl-data]
           --database-url <URL>  Keep everything in this database instead: `sqlite://path`, or

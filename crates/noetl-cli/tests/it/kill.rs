@@ -67,7 +67,8 @@ async fn a_killed_process_leaves_no_step_running() {
             "code: 'import subprocess; subprocess.run([\"sh\", \"-c\", \"sleep MARK & echo 1 > FILE; sleep MARK\"])'",
         ),
     ] {
-        // A time that nobody else sleeps: numbers of processes mean others in a sandbox.
+        // A unique sleep time marks the processes, because PIDs inside a sandbox differ from those
+        // outside.
         let mark = format!("{}00{}", std::process::id(), kind.len());
         let setting = setting.replace("MARK", &mark);
         let file = data.path().join(kind);
@@ -90,7 +91,7 @@ async fn a_killed_process_leaves_no_step_running() {
     }
 }
 
-/// How many processes have this word on their command line.
+/// Returns the number of processes with `mark` as one of their command-line arguments.
 fn sleeping(mark: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());

@@ -16,15 +16,15 @@ use crate::redaction::Redaction;
 /// A credential whose secrets are open.
 #[derive(Clone)]
 pub struct OpenCredential {
-    /// The name it is kept under.
+    /// Name in its tenant.
     pub name: String,
-    /// Its type.
+    /// Credential type, such as `postgres`.
     pub kind: String,
-    /// What it holds.
+    /// Decrypted data: usually an object of fields.
     pub data: Value,
 }
 
-/// How many executions' tenants are remembered: a few per command that runs.
+/// Executions whose tenant is cached. The least recently used entry is evicted first.
 const TENANTS_MAX: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
 
 /// Credentials for the commands of executions, each by the tenant of its own. Cheap to clone.

@@ -13,7 +13,7 @@ use crate::redaction::secret_names;
 /// Outcome of resolving a placeholder.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resolved {
-    /// It stands for this value.
+    /// The placeholder is valid in the execution, and the credential has the field.
     Value {
         /// Name of the credential.
         alias: String,
@@ -22,20 +22,21 @@ pub enum Resolved {
         /// Value of the field.
         value: Value,
     },
-    /// It was made for the execution, and its value is not stored: it is a token, or is gone.
+    /// The placeholder is valid in the execution, but its value is not stored: it stands for a
+    /// token, or for a credential or field that was removed.
     Named {
         /// Name of the secret.
         alias: String,
         /// Field of the secret.
         field: String,
     },
-    /// It was not made for the execution.
+    /// The text is no placeholder, or its MAC is not valid in the execution.
     Text,
 }
 
 impl Credentials {
-    /// Returns the value that a placeholder stands for in an execution. Everything that was not made
-    /// for this execution by a control plane stays text.
+    /// Verifies a placeholder in the execution of `asking`, and returns its value. `text` has to be
+    /// one whole placeholder; anything else is [`Resolved::Text`].
     pub async fn resolve(
         &self,
         tenant: &Tenant,

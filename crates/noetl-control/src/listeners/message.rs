@@ -150,7 +150,7 @@ impl Message {
         let (data, text) = decoded(&self.body, said, &mut metadata)?;
         let named = NAMES.iter().find_map(|name| self.headers.get(*name));
         let named = named.map(|name| name.trim()).filter(|name| !name.is_empty());
-        // A signature does not cover names: whoever repeats a message could change them.
+        // A signature does not cover headers: a replay could carry another message ID.
         let id = match named.filter(|_| listener.trusts_headers()) {
             Some(name) => name.to_owned(),
             None => format!("sha256:{}", hex(&Sha256::digest(&self.body))),

@@ -85,7 +85,7 @@ pub struct Ingress {
     starts: Starts,
     clock: Arc<dyn Clock>,
     limits: Limits,
-    /// How long a signature without a time counts once; not limited when zero.
+    /// Dedup window of signatures without a signed time. Zero turns deduplication of them off.
     replay_window: Duration,
     known: Arc<Mutex<LruCache<(Tenant, String), SubscriptionId>>>,
 }
@@ -213,20 +213,22 @@ impl Ingress {
     }
 }
 
-/// How a repeat of a message is recognized.
+/// Dedup rule of one message.
 struct Repeat {
     /// Dedup key of the message.
     key: String,
-    /// How long the key counts once.
+    /// Window in which the key starts at most one execution.
     window: Duration,
     /// Whether the key is the signature.
     is_signature: bool,
 }
 
-/// Returns how a repeat of a message is recognized. A signature counts once where nothing is
-/// said of repeats: one with a time for as long as its time does, on either side of ours, and
-/// one without for the default window. Where signatures are verified they are the key, because
-/// every name of a message is a header that anybody can change.
+/// Returns the dedup rule of a message, or `None` if every message starts an execution.
+///
+/// Without `dedup` in the document, a signature is the key: one with a signed time for twice its
+/// tolerance, because clocks may differ either way, and one without for `replay_window`. With
+/// `dedup`, a verified signature is still the key unless the document trusts unsigned headers,
+/// because a replay can change the header that carries the message ID.
 fn repeat(
     listener: &Listener,
     message: &Message,
@@ -293,7 +295,7 @@ mod tests {
         }
     }
 
-    /// How a repeat is recognized: the key and the seconds.
+    /// Returns the dedup key of a message and its window in seconds.
     fn recognized(listener: &Listener, window: Duration) -> Option<(String, u64)> {
         let is_signed = listener.verify.kind == VerifyKind::HmacSha256;
         let signature = is_signed.then(|| "mac".to_owned());

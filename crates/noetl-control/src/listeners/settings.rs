@@ -38,7 +38,7 @@ pub struct Listener {
     pub payload_from: String,
     /// Which pool runs it.
     pub execution_pool: Option<String>,
-    /// How repeats of a message are recognized.
+    /// Deduplication of messages, from `dedup` in the document.
     pub dedup: Dedup,
     /// How many messages are dealt with at a time.
     pub max_in_flight: Option<u64>,
@@ -48,21 +48,21 @@ pub struct Listener {
     pub headers: Option<Value>,
 }
 
-/// How repeats of a message are recognized.
+/// Deduplication of a listener's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dedup {
-    /// The document does not say: signatures count once within the default window.
+    /// Not set in the document: signatures are deduplicated within the default window.
     Unsaid,
-    /// The document says that every message counts, whatever came before it.
+    /// Turned off in the document: only signatures with a signed time are deduplicated.
     Off,
-    /// The same message counts once within this window.
+    /// Equal dedup keys start at most one execution within this window.
     Within(Duration),
 }
 
 impl Listener {
-    /// Returns `true` if headers may decide what becomes of a message. A signature covers the body
-    /// and its time, so whoever repeats a message can send any other header with it; the document
-    /// has to allow that.
+    /// Returns `true` if headers may choose the message ID and directives. A signature covers the
+    /// body and the signed time only, so a replay can carry other headers; with signatures, the
+    /// document has to allow it (`headers: {unsigned: true}`).
     pub(super) fn trusts_headers(&self) -> bool {
         let allowed = self.headers.as_ref().and_then(|headers| headers.get("unsigned"));
         self.verify.kind != VerifyKind::HmacSha256 || allowed == Some(&Value::Bool(true))

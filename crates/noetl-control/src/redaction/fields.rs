@@ -1,10 +1,10 @@
-//! Which fields of a credential are secret: all that its type does not declare public.
+//! Finds the secret fields of a credential: all that its type does not declare public.
 
 use noetl_model::{Map, Value};
 
 use super::forms::parts;
 
-/// Length a value must have to be looked for, in bytes.
+/// Shortest value that is redacted, in bytes.
 pub const LENGTH_MIN: usize = 8;
 
 /// Depth to which fields are looked for; deeper ones count as one text.

@@ -114,7 +114,7 @@ fn every_field_is_secret_unless_its_type_declares_it_public() {
     assert_eq!(names(Some("postgres"), &data), ["password", "account", "region"]);
     assert_eq!(names(Some(" Postgres "), &data), ["password", "account", "region"]);
     let all = ["host", "user", "database", "password", "account", "region"];
-    assert_eq!(names(Some("in-house"), &data), all, "a type nobody knows declares nothing");
+    assert_eq!(names(Some("in-house"), &data), all, "an unknown type declares no field public");
     assert_eq!(names(None, &data), all);
     // Nested fields have their path.
     let nested = json!({"sa": {"private_key": "k\ney", "client_email": "a@b"}, "l": ["x"]});

@@ -1,9 +1,8 @@
 //! How commands ended, as our workers elsewhere say it: answer, variables and end at once.
 //!
 //! A worker of ours says everything in one word, so that the log gets what it would have got from a
-//! worker in this process. It has replaced the secrets it was given by the placeholders it was given
-//! with them, because it knows them whichever server gave them; what this process knows is looked
-//! for once more.
+//! worker in this process. The worker has already replaced secrets by the placeholders that it got
+//! with them, whichever server sent them. This process then redacts the secrets it knows itself.
 
 use std::sync::Arc;
 

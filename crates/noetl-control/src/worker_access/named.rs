@@ -49,8 +49,8 @@ impl NamedCredentials {
         named
     }
 
-    /// Returns `true` if the command names this credential, or has a template that can make its
-    /// name.
+    /// Returns `true` if the command names this credential, or has a template that can render to
+    /// its name.
     pub(super) fn matches(&self, name: &str) -> bool {
         self.names.contains(name)
             || self.templates.iter().any(|template| can_render(template, name))

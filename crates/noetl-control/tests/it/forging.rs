@@ -1,4 +1,4 @@
-//! Placeholders that somebody else wrote: none of them is worth a secret.
+//! Forged placeholders: none of them resolves to a secret.
 
 use noetl_control::{ForkRequest, RetryRequest};
 use noetl_model::placeholder::{has_tag, map_has_tag, without_tags};
@@ -57,7 +57,7 @@ async fn forged(template: &str, workload: Value) {
     plant.close().await;
 }
 
-/// A placeholder with a tag that nobody made.
+/// Placeholder with a guessed MAC.
 const GUESSED: &str = "«secret:api.token~1.AAAAAAAAAAAAAAAAAAAAAA»";
 
 #[tokio::test]

@@ -1,8 +1,8 @@
-//! The address a request comes from.
+//! Client address of a request.
 //!
-//! It is the other end of the connection, unless that is a proxy the operator named: then it is the
-//! last address in `X-Forwarded-For` that is no such proxy. What anybody else writes there counts
-//! for nothing.
+//! The client address is the peer of the connection. If the peer is a trusted proxy
+//! (`NOETL_TRUSTED_PROXIES`), it is the last address in `X-Forwarded-For` that is not a trusted
+//! proxy. The header is ignored on requests from other peers.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;

@@ -63,8 +63,8 @@ pub(crate) async fn check_execution(
     }
 }
 
-/// Refuses a worker that starts something which neither a command it holds nor a subscription asks
-/// for.
+/// Rejects a start by a worker unless its parent is an execution the worker has a leased command
+/// of, or a live subscription.
 pub(crate) async fn check_start(
     app: &App,
     caller: &Caller,

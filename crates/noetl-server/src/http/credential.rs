@@ -1,8 +1,8 @@
-//! The credential of a request whose response goes on for as long as it may.
+//! Credential of a streaming request, checked for as long as the stream is open.
 //!
-//! A stream is let through once and lasts for hours. Its credential is checked again every
-//! [`EVERY`], by the same rules as at the start, so a token that was revoked or expired, an internal
-//! token that was replaced, or a role that was taken away ends it.
+//! A stream can last for hours. Its credential is checked every [`EVERY`] by the same rules as at
+//! the start, so the stream ends when its token is revoked or expires, the internal token is
+//! replaced, or the caller loses the role.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -51,8 +51,9 @@ impl Credential {
         Self { headers, needs: Some(needs), connection }
     }
 
-    /// Checks the credential until the guard is dropped or it counts no more; the token is
-    /// cancelled then. A reader that does not take the end of its stream loses its connection.
+    /// Checks the credential until the guard is dropped, and cancels the returned token when the
+    /// credential is rejected. If the reader then doesn't read the end of its stream within
+    /// [`UNREAD`], its connection is closed.
     pub(crate) fn watch(self, app: &App) -> (CancellationToken, DropGuard) {
         let (ended, watching) = (CancellationToken::new(), CancellationToken::new());
         let (app, told) = (app.clone(), ended.clone());
@@ -74,8 +75,8 @@ impl Credential {
         (ended, watching.drop_guard())
     }
 
-    /// Resolves when the credential is refused. A store or provider that is unavailable refuses
-    /// nothing.
+    /// Resolves when the credential is rejected. An unavailable store or identity provider doesn't
+    /// end the stream.
     async fn until_refused(&self, app: &App) {
         let Some(needs) = self.needs else { return std::future::pending().await };
         loop {

@@ -74,8 +74,8 @@ pub(crate) async fn check_entry(
     path.map_or(Ok(()), |path| check(caller, &limits, &path))
 }
 
-/// Checks the path that a new document says of itself, and records the registration. One that cannot be read is the catalog's to
-/// refuse.
+/// Checks the path in a new document against the caller's grants, and records the registration. A
+/// document that doesn't parse passes: the catalog rejects it with its diagnostics.
 pub(crate) async fn check_document(
     app: &App,
     caller: &Caller,
@@ -123,8 +123,8 @@ pub(crate) async fn check_credential(
     }
 }
 
-/// Returns the prefixes that limit a caller: none if one of the roles with which it acts is not
-/// limited.
+/// Returns the path prefixes that limit a caller, or `None` if a role it acts with has no path
+/// grants in the tenant.
 async fn limits(app: &App, caller: &Caller) -> Result<Limits, ApiError> {
     let mut prefixes = Vec::new();
     for role in [Role::Author, Role::Operator] {

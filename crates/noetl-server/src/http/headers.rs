@@ -1,4 +1,4 @@
-//! Headers that keep responses from being stored or taken for something else.
+//! Headers that forbid caching, content sniffing, and running stored bytes as a page.
 
 use axum::extract::Request;
 use axum::http::HeaderValue;
@@ -10,11 +10,11 @@ use axum::response::Response;
 /// Paths whose responses belong to their caller, and may hold secrets.
 const PRIVATE: [&str; 2] = ["/api/", "/ingress/"];
 
-/// Policy of bytes that callers stored: they load nothing, run nothing, and are framed by nobody.
+/// Content security policy of stored bytes: no loads, no scripts, and no framing.
 const STORED: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
-/// Adds to each response that its type is what it says, and to those of the API that nobody may
-/// store it.
+/// Adds `X-Content-Type-Options: nosniff` to each response, and `Cache-Control: no-store` below
+/// [`PRIVATE`] paths.
 pub(crate) async fn add(request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let is_private = PRIVATE.iter().any(|private| path.starts_with(private));

@@ -1,8 +1,8 @@
-//! How many requests are answered at a time, by whom, and for how long.
+//! Limits on requests in flight and on their duration.
 //!
-//! Callers without a token have places of their own, and their bodies fewer: senders of slow
-//! bodies keep each other out, and neither callers with a token nor the health routes. A
-//! credential is checked before a place is taken, so there is a bound on checks as well.
+//! Callers without a token have permits of their own, and half of those for requests with a body.
+//! So senders of slow bodies keep each other out, but neither authenticated callers nor the health
+//! routes. A credential is checked before a permit is acquired, so checks are limited as well.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,8 +33,8 @@ const ALWAYS: [&str; 2] = ["/health", "/metrics"];
 const HEALTH: &str = "/api/health";
 const HEALTH_MAX: usize = 64;
 
-/// Credentials checked at a time. A check takes one look at the store at most, so a bound well
-/// below the connections of a store pool delays nobody that is known.
+/// Credential checks in flight. A check reads the store at most once, so this limit doesn't delay
+/// authenticated callers.
 const CHECKS_MAX: usize = 64;
 
 /// Places of requests. Cheap to clone.
@@ -75,8 +75,8 @@ impl Places {
     }
 }
 
-/// Gives up on what takes too long. What a request that was given up on has started goes on or not
-/// as if its caller had hung up.
+/// Responds with 503 when a request exceeds its time limit, and drops its handler, as when the
+/// client disconnects. Work that the handler passed to other tasks is not cancelled.
 pub(crate) async fn bound(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let waits = if WAITING.contains(&path) { noetl_control::WAIT_MAX } else { Duration::ZERO };

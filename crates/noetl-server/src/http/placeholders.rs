@@ -1,7 +1,7 @@
 //! Removes the tags of placeholders from responses: readers see `«secret:alias.field»`.
 //!
-//! It sits around all routes, so that a new one shows no tag either. Our workers need the tags in
-//! the commands they are given and in values beside the log, whose digest they check.
+//! The layer wraps all routes, so a new route shows no tag either. Remote workers are exempt: they
+//! need the tags in leased commands, and in blobs, whose digest they verify.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! How many requests a second each tenant may make, those who are not known together, and each
-//! address of theirs.
+//! Rate limits: requests per second of each tenant, of all callers without a token together, and of
+//! each of their addresses.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const WORK: [&str; 7] = [
     "/metrics",
 ];
 
-/// Routes of listeners.
+/// Path prefix of listeners, which have a rate limit of their own per address.
 const INGRESS: &str = "/ingress/";
 
 /// Counts of requests. Cheap to clone.

@@ -9,7 +9,7 @@ use noetl_model::Tenant;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// When to retry for a stream: readers leave at any time.
+/// `Retry-After` of a tenant at its limit of streams. A stream can close at any time.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// Open streams by tenant. Cheap to clone.

@@ -99,10 +99,10 @@ pub(crate) async fn trade(
 /// Time for which a browser that a code signed in stays signed in: a working day.
 const SESSION_LASTS: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// Make a one-time code
+/// Create a one-time code
 ///
-/// For a link that signs a browser in as the caller: `/sign-in#code=…`. This process alone trades
-/// the code, once.
+/// For a link that signs a browser in as an admin of the caller's tenant: `/sign-in#code=…`. The
+/// code works once, and only on the server process that created it.
 #[utoipa::path(
     post,
     path = "/api/auth/codes",

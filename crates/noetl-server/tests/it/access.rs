@@ -49,7 +49,8 @@ async fn any_host_is_answered_when_the_operator_says_so() {
     app.close().await;
 }
 
-/// What a browser asks before a page of another origin starts an execution.
+/// Returns the CORS preflight that a browser sends before a page of another origin starts an
+/// execution.
 fn preflight<'a>(app: &'a TestApp, page: &str) -> Ask<'a> {
     ask(app, Method::OPTIONS, "/api/execute")
         .header("origin", page)

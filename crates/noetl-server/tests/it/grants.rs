@@ -148,7 +148,7 @@ async fn a_playbook_uses_a_credential_only_with_a_grant_for_its_own_path() {
         let body = json!({"content": document(path)});
         assert_eq!(send(&app, Method::POST, &admin, "/api/catalog/register", body).await.0, 200);
     }
-    // The credential as a step of the execution gets it, whoever runs the step.
+    // Reads the credential as a step of the execution does, on any worker.
     let read = async |path: &str| {
         let started = send(&app, Method::POST, &admin, "/api/execute", json!({"path": path})).await;
         let id = started.1["execution_id"].as_str().expect("an id").to_owned();

@@ -1,4 +1,4 @@
-//! One-time codes that sign a browser in.
+//! Sign-in of a browser by a one-time code.
 
 use noetl_control::Role;
 use noetl_server::{Auth, Options};

@@ -22,10 +22,11 @@ use tracing::debug;
 
 use crate::source::{SourceError, chain};
 
-/// Attempts of other processes that are turned away before the tunnel gives up.
+/// Connections of other processes that are closed before the tunnel gives up.
 const STRANGERS_MAX: usize = 16;
 
-/// How long the client may take to connect to the socket, which takes it no time at all.
+/// Longest wait for the client to connect to the socket. Connecting takes well under a second; if
+/// the client never does, the tunnel closes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A directory with a socket, removed when dropped.

@@ -1,4 +1,4 @@
-//! Cases about grants.
+//! Conformance cases of the `Grants` trait, run on every store.
 
 use std::sync::Arc;
 

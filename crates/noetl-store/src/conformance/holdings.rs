@@ -102,7 +102,7 @@ pub async fn leases_are_told_by_execution(store: Arc<dyn Store>) {
     assert_eq!(store.held_of(stories[0].id()).await.expect("an answer"), []);
     let mut waiting = Story::new(13);
     write(&*store, waiting.start()).await;
-    assert_eq!(store.held_of(waiting.id()).await.expect("an answer"), [], "nobody claimed it");
+    assert_eq!(store.held_of(waiting.id()).await.expect("an answer"), [], "no worker claimed it");
 }
 
 pub async fn who_names_what_it_holds_is_not_renewed_by_name(store: Arc<dyn Store>) {

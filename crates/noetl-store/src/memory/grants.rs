@@ -1,4 +1,4 @@
-//! Grants in memory.
+//! [`Grants`] of the in-memory store.
 
 use async_trait::async_trait;
 use noetl_model::Tenant;

@@ -18,7 +18,7 @@ use super::{fenced, not_answered};
 /// Redirects that are followed, roughly as many as browsers and other clients do.
 const REDIRECTS_MAX: usize = 10;
 
-/// Headers that another origin may see: they describe the request and name nobody.
+/// Headers that are sent on to another origin: they identify neither caller nor credential.
 const HARMLESS: [HeaderName; 7] = [
     ACCEPT,
     ACCEPT_ENCODING,

@@ -1,4 +1,4 @@
-//! How far steps are kept apart, and what that is worth.
+//! Isolation levels, and what each of them does not stop.
 
 use std::fmt;
 use std::str::FromStr;

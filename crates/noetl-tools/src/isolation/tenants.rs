@@ -85,9 +85,9 @@ impl FromStr for TenantRules<Root> {
 /// Numbers of users that tenants are given, one each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserRange {
-    /// The first number.
+    /// Lowest user ID of the range. Never 0.
     pub first: u32,
-    /// How many there are.
+    /// Number of user IDs, and so of tenants that the worker can serve.
     pub count: u32,
 }
 
@@ -108,7 +108,7 @@ impl FromStr for UserRange {
     }
 }
 
-/// Which tenant has which user in this process.
+/// Tenants by the user ID that this process assigned to them.
 #[derive(Debug, Default)]
 pub(crate) struct TenantUsers(Mutex<HashMap<u32, Tenant>>);
 

@@ -1,4 +1,4 @@
-//! One host: starting it, and a step in it.
+//! The worker's side of a step host: starts the host, and steps in it.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -27,10 +27,11 @@ use crate::step_host::COMMAND;
 use crate::workdir::WorkDir;
 use crate::{IsolationError, Options};
 
-/// How long a host may take to confine itself. Milliseconds do; a cold disk takes longer.
+/// Time limit for a host to start and confine itself. It usually takes milliseconds, and longer on
+/// a cold disk.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a stopped step may take to clean up before it is killed.
+/// Time between SIGTERM and SIGKILL for a step that is stopped.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A host between steps. Dropping it ends it.
@@ -111,7 +112,7 @@ impl Host {
         self.hidden == options.own.existing()
     }
 
-    /// The host's directory.
+    /// Returns the host's working directory, which contains those of its steps.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }

@@ -1,14 +1,14 @@
-//! Idle things by tenant.
+//! Pool of idle hosts and interpreters, by tenant.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use noetl_model::Tenant;
 
-/// How many are kept for all tenants together. Each is a process or two, and some megabytes.
+/// Idle entries of all tenants together. Each is one or two processes and a few megabytes.
 const IDLE_MAX: usize = 64;
 
-/// Idle things, each of one tenant; the longest idle goes first.
+/// Idle entries, each of one tenant. At [`IDLE_MAX`], the one idle for longest is dropped.
 #[derive(Debug)]
 pub(crate) struct Pool<T>(Mutex<VecDeque<(Tenant, T)>>);
 

@@ -1,4 +1,4 @@
-//! What a machine allows, found out by starting a host and looking around in it.
+//! Probes what the machine allows, by starting a host and running a script in it.
 
 use std::io;
 use std::path::Path;
@@ -17,7 +17,7 @@ ls -A "$TMPDIR/../.." | grep -c . || true
 ulimit -v; ulimit -t; (: >proof) && echo writable
 cat /proc/self/cgroup"#;
 
-/// What would help a machine that cannot isolate steps.
+/// Requirements of each level, shown to an operator whose machine lacks one.
 const HINT: &str = "level 1 needs a kernel with Landlock (5.13), level 2 the right to make \
                     namespaces, level 3 root and users for steps";
 

@@ -173,7 +173,8 @@ impl ToolRun {
         }
     }
 
-    /// Waits for the end of the tool's process, which is asked to end if it goes on.
+    /// Waits for the tool's process to exit. A process that is still running gets SIGTERM, and
+    /// SIGKILL after a second.
     pub(crate) async fn end(mut self) {
         self.close();
         self.step.stop().await;

@@ -51,7 +51,7 @@ pub(crate) struct Spec {
 /// A directory that steps may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Root {
-    /// Where it is.
+    /// Absolute path of the directory.
     pub path: PathBuf,
     /// Whether steps may write below it.
     pub writable: bool,

@@ -22,8 +22,8 @@ const BUSY_TRY: Duration = Duration::from_millis(100);
 /// transaction.
 const BUSY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Opens the database such that `stop` ends whatever it does, and no statement opens a file that
-/// `guard` refuses.
+/// Opens the database. `stop` interrupts a running statement, and a statement that opens a file
+/// which `guard` rejects fails.
 pub(crate) fn open(file: &File, guard: &FileGuard, stop: &Stop) -> Result<Connection, Failure> {
     if let Some(path) = &file.path {
         guard.check_database(Path::new(path), !file.read_only)?;
@@ -76,8 +76,8 @@ fn authorize(context: AuthContext<'_>, guard: &FileGuard) -> Authorization {
     }
 }
 
-/// Returns the path of a `file:` URI without its scheme: authority and parameters removed, escapes
-/// decoded.
+/// Returns the path of a `file:` URI that is given without its scheme. Removes authority and
+/// parameters, and decodes escapes.
 fn uri_path(rest: &str) -> PathBuf {
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let rest = match rest.strip_prefix("//") {

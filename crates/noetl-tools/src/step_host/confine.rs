@@ -37,8 +37,8 @@ pub(super) fn restrict_thread(spec: &Spec) -> io::Result<()> {
     landlock::restrict(spec)
 }
 
-/// Leaves nothing for a program to gain: without a bounding set, even one that runs as root has no
-/// capability.
+/// Empties the bounding and inheritable capability sets, so that no program of a step gains a
+/// capability, even as root.
 fn drop_bounding_set() -> io::Result<()> {
     for capability in CapabilitySet::all().iter() {
         match rustix::thread::remove_capability_from_bounding_set(capability) {

@@ -17,10 +17,10 @@ use rustix::thread::UnshareFlags;
 use super::named;
 use crate::sandbox::wire::Spec;
 
-/// What each private temporary directory may hold. They are in memory.
+/// Mount options of a private temporary directory: in memory, 256 MiB each.
 const PRIVATE_TMP: &str = "size=256m,mode=1777";
 
-/// An empty directory that nobody may enter.
+/// Mount options of the empty directory, mode 0, that hides a directory of the program.
 const NOTHING: &str = "size=4k,nr_inodes=1,mode=0";
 
 /// Directories that programs of all users write temporary files to.

@@ -15,7 +15,7 @@ use super::sweep::{reap, sweep};
 use super::{confine, namespaces};
 use crate::sandbox::wire::{self, Program, Reply, Request, Spec};
 
-/// How often orphans of a running step are reaped.
+/// Interval at which orphans of a running step are reaped.
 const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Serves until the socket ends, then ends every process below.

@@ -9,7 +9,7 @@ use std::fs;
 use rustix::event::{Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process};
 
-/// How long to wait between two looks when processes were killed and are not gone.
+/// Pause between scans while killed processes have not exited.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 /// A process that ended, with its wait status.
@@ -49,7 +49,7 @@ pub(super) fn sweep(kept: Option<Pid>, mut ended: impl FnMut(Ended)) {
     }
 }
 
-/// Returns every process below this one, zombies that are somebody else's to reap left out.
+/// Returns all descendants of this process, zombies included.
 fn descendants() -> Vec<Pid> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {

@@ -56,7 +56,7 @@ impl Statements {
     }
 }
 
-/// One end of a transfer that is a file.
+/// Source or target of a `transfer` that is a database file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TransferSide {
     pub(crate) kind: String,

@@ -13,7 +13,7 @@ use crate::sandbox::{Frame, Sandbox, ToolRun};
 use crate::sql::Stop;
 use crate::step_host::{Task, TransferSide, read_frame, worker_gone, write_frame};
 
-/// How often it is looked whether to stop.
+/// Interval at which the stop flag is polled.
 const LOOK: Duration = Duration::from_millis(50);
 
 fn task_side(side: &Side<'_>) -> TransferSide {

@@ -1,4 +1,4 @@
-//! What hostile steps can reach at each level of isolation, on real processes and files.
+//! Hostile steps at each isolation level, with real processes and files.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -14,7 +14,7 @@ use crate::harness::{HOST, Heard, assert_gone, call, detail};
 
 const PYTHON: &str = "/usr/bin/python3";
 
-/// What the program's own file holds.
+/// Content of the program's own file, which no step may read.
 const SECRET: &str = "key-of-the-program";
 
 fn is_root() -> bool {
@@ -286,7 +286,7 @@ async fn no_process_of_a_shell_step_outlives_it() {
             if name == "daemon" && !has_python() {
                 continue;
             }
-            // A time of sleep that nobody else sleeps.
+            // A unique sleep time marks the processes of this step.
             let mark = format!("{}", 100_000 + rand_number());
             let command = escape(script, &mark);
             let answer = run(&options, "shell", json!({ "command": command })).await.unwrap();

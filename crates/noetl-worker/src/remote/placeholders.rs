@@ -11,10 +11,11 @@ use noetl_model::ExecutionId;
 /// placeholders that never resolve.
 const EXECUTIONS_MAX: NonZeroUsize = NonZeroUsize::new(16_384).expect("it is not zero");
 
-/// Texts by alias and field.
+/// Placeholder texts of one execution, by alias and field.
 type Texts = BTreeMap<(String, String), String>;
 
-/// Placeholders by execution.
+/// Placeholders that the server sent with credentials, by execution. Holds [`EXECUTIONS_MAX`]
+/// executions and evicts the least recently used.
 pub(crate) struct GivenPlaceholders(Mutex<LruCache<ExecutionId, Arc<Texts>>>);
 
 impl Default for GivenPlaceholders {

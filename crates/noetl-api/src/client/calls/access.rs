@@ -7,12 +7,12 @@ use crate::credentials::SecretAuditReply;
 use crate::grants::{GrantList, GrantRemoved, GrantView, NewGrantView};
 use crate::session::IssuedCode;
 
-/// Makes a one-time code that signs a browser in.
+/// Creates a one-time code that signs a browser in.
 pub fn create_code() -> Call<IssuedCode> {
     Call::post(["api", "auth", "codes"], &serde_json::json!({}))
 }
 
-/// Makes a grant.
+/// Creates a grant. The first grant of a role or credential limits it to its grants.
 pub fn create_grant(request: &NewGrantView) -> Call<GrantView> {
     Call::post(["api", "grants"], request)
 }
@@ -22,7 +22,7 @@ pub fn grants() -> Call<GrantList> {
     Call::get(["api", "grants"])
 }
 
-/// Removes a grant.
+/// Removes a grant by its ID. The server responds with 404 if the tenant has no such grant.
 pub fn remove_grant(id: &str) -> Call<GrantRemoved> {
     Call::delete(["api", "grants", id])
 }

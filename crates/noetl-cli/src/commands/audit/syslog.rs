@@ -29,7 +29,7 @@ pub(super) struct Syslog {
 }
 
 impl Syslog {
-    /// Connects to syslog.
+    /// Connects to the syslog socket. At a Unix path, tries datagrams first and then a stream.
     pub(super) fn connect(address: &SyslogAddress) -> Result<Self, Failure> {
         let (socket, name) = match address {
             SyslogAddress::Unix(path) => {
@@ -55,7 +55,7 @@ impl Syslog {
         Ok(Self { socket, host: header(&host, 255), address: name })
     }
 
-    /// Sends one record.
+    /// Sends one record as one message. Over UDP, `Ok` doesn't mean that syslog received it.
     pub(super) fn send(&mut self, row: &SecretAuditRow, record: &Value) -> Result<(), Failure> {
         let message = message(row, record, &self.host);
         let sent = match &mut self.socket {

@@ -27,8 +27,8 @@ const TOKEN_FILE: &str = "NOETL_TOKEN_FILE";
 /// Longest token that is read, in bytes. Those of identity providers have a few thousand.
 const TOKEN_MAX: u64 = 64 << 10;
 
-/// Starts the program over if its arguments or its environment hold a secret. Returns if they hold
-/// none.
+/// Executes the program again without the secrets in its arguments and environment. Returns `Ok`
+/// if there are no secrets to remove.
 pub(super) fn leave_environment(arguments: &WorkerArguments) -> Result<(), Failure> {
     let held = |name: &&str| std::env::var_os(name).is_some();
     let is_exposed = arguments.token.is_some() || TOKENS.iter().chain(&OTHERS).any(held);

@@ -260,7 +260,7 @@ pub(super) const TABLE: &[(&str, Means)] = &[
     ("post /api/auth/session/validate", Nothing("whoever shows a token hears whether it is good")),
     ("get /api/auth/mode", Nothing("says how callers are known")),
     ("post /api/auth/oidc/token", Nothing("whoever signs in has no tenant yet")),
-    ("post /api/auth/code", Nothing("a code signs in to the tenant of whoever made it")),
+    ("post /api/auth/code", Nothing("a code signs in to the tenant of its creator")),
     ("post /api/auth/codes", Nothing("makes a code for the caller's tenant")),
 
     ("get /api/vars/{execution_id}", Named(&[plain("/api/vars/<execution>")])),
