@@ -49,43 +49,78 @@ pub(super) fn sweep(kept: Option<Pid>, mut ended: impl FnMut(Ended)) {
     }
 }
 
-/// Returns all descendants of this process, zombies included.
+/// Returns all descendants of this process but zombies that only their own parent can reap: they run
+/// nothing, and a parent that never reaps them would keep [`sweep`] from ending.
 fn descendants() -> Vec<Pid> {
-    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
         let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
-        if let Some(parent) = parent(&stat) {
-            children.entry(parent).or_default().push(pid);
+        if let Some((is_zombie, parent)) = state_and_parent(&stat) {
+            children.entry(parent).or_default().push(Process { pid, is_zombie });
         }
     }
+    let own = getpid().as_raw_nonzero().get();
     let mut found = Vec::new();
-    let mut pending = vec![getpid().as_raw_nonzero().get()];
+    let mut pending = vec![own];
     while let Some(parent) = pending.pop() {
-        for child in children.remove(&parent).into_iter().flatten() {
-            pending.push(child);
-            found.extend(Pid::from_raw(child));
+        for Process { pid, is_zombie } in children.remove(&parent).into_iter().flatten() {
+            pending.push(pid);
+            found.extend(Pid::from_raw(pid).filter(|_| !is_zombie || parent == own));
         }
     }
     found
 }
 
-/// Reads the parent out of `/proc/<pid>/stat`; a zombie counts, since only its children matter.
-fn parent(stat: &str) -> Option<i32> {
-    // The name before it may hold anything, parentheses too.
+struct Process {
+    pid: i32,
+    is_zombie: bool,
+}
+
+/// Reads whether a process is a zombie, and its parent, out of `/proc/<pid>/stat`.
+fn state_and_parent(stat: &str) -> Option<(bool, i32)> {
+    // The name before them may contain anything, including parentheses.
     let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(1)?.parse().ok()
+    let mut words = rest.split_whitespace();
+    let is_zombie = words.next()? == "Z";
+    Some((is_zombie, words.next()?.parse().ok()?))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
-    fn a_parent_is_found_behind_any_name() {
-        assert_eq!(parent("7 (sh) S 3 7 7 0"), Some(3));
-        assert_eq!(parent("7 (a) Z 1 (b) R 5 7 7 0"), Some(5));
-        assert_eq!(parent("7"), None);
+    fn state_and_parent_are_found_behind_any_name() {
+        assert_eq!(state_and_parent("7 (sh) S 3 7 7 0"), Some((false, 3)));
+        assert_eq!(state_and_parent("7 (a) Z 1 (b) R 5 7 7 0"), Some((false, 5)));
+        assert_eq!(state_and_parent("7 (a) R 1) Z 5 7 7 0"), Some((true, 5)));
+        assert_eq!(state_and_parent("7"), None);
+    }
+
+    #[test]
+    fn zombies_of_another_parent_are_left_out() {
+        // The shell's child becomes a zombie of `sleep`, which reaps nothing.
+        let mut parent =
+            Command::new("sh").args(["-c", "true & exec sleep 60"]).spawn().expect("sh");
+        let id = i32::try_from(parent.id()).expect("a process ID");
+        let is_zombie_of = |pid: &str| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            state_and_parent(&stat) == Some((true, id))
+        };
+        let has_zombie = || {
+            let all = fs::read_dir("/proc").expect("processes").flatten();
+            all.into_iter().any(|entry| entry.file_name().to_str().is_some_and(is_zombie_of))
+        };
+        while !has_zombie() {
+            std::thread::yield_now();
+        }
+        let found = descendants();
+        parent.kill().expect("killed");
+        parent.wait().expect("reaped");
+        assert_eq!(found, [Pid::from_raw(id).expect("a process")]);
     }
 }
