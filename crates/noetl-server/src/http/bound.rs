@@ -1,7 +1,7 @@
 //! Checks of requests that come with a worker's token.
 
 use axum::http::StatusCode;
-use noetl_control::CredentialHolder;
+use noetl_control::{CredentialHolder, WorkerBinding};
 use noetl_model::{CatalogId, CommandId, ExecutionId, SubscriptionId};
 use noetl_store::SubscriptionState;
 
@@ -76,14 +76,46 @@ pub(crate) async fn check_start(
                        parent_execution_id names it";
         return Err(refused("parent_needed", message.to_owned()));
     };
+    match works_for(app, &binding, parent).await? {
+        true => Ok(()),
+        false => Err(not_held(caller, parent)),
+    }
+}
+
+/// Rejects a worker that reads an execution which it neither works on nor started for a command or a
+/// subscription.
+pub(crate) async fn check_read(
+    app: &App,
+    caller: &Caller,
+    execution: ExecutionId,
+) -> Result<(), ApiError> {
+    let Some(binding) = caller.binding() else { return Ok(()) };
+    // The handler answers for an execution that does not exist.
+    let row = app.control.executions.get(&app.tenant, execution).await?;
+    let Some(row) = row else { return Ok(()) };
+    if app.control.worker_access.works_on(&binding, execution).await? {
+        return Ok(());
+    }
+    match row.parent {
+        Some(parent) if works_for(app, &binding, parent).await? => Ok(()),
+        Some(_) | None => Err(not_held(caller, execution)),
+    }
+}
+
+/// Returns `true` if a worker holds a command of this execution, or runs this subscription.
+async fn works_for(
+    app: &App,
+    binding: &WorkerBinding,
+    parent: ExecutionId,
+) -> Result<bool, ApiError> {
     if binding.pool.is_none() {
         let id = SubscriptionId::new(parent.get());
         let found = app.control.subscriptions.get(&app.tenant, id).await;
         if found.is_ok_and(|row| row.state != SubscriptionState::Deactivated) {
-            return Ok(());
+            return Ok(true);
         }
     }
-    check_execution(app, caller, parent).await
+    Ok(app.control.worker_access.works_on(binding, parent).await?)
 }
 
 /// Refuses a worker whose held commands don't name a credential. `Ok` for everybody else.

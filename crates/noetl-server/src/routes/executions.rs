@@ -14,6 +14,7 @@ use noetl_store::ExecutionStatus;
 
 use self::query::{EVENTS, EventsQuery, ListQuery, StretchQuery};
 use crate::error::ApiError;
+use crate::http::bound;
 use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Ids, Json, Path, Query};
@@ -54,10 +55,12 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn detail(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
     Query(query): Query<StretchQuery>,
 ) -> Result<Json<ExecutionDetail>, ApiError> {
+    bound::check_read(&app, &caller, id).await?;
     reads::detail(&app, id, query.stretch()?, &query.only()?, ids).await.map(Json)
 }
 
@@ -72,9 +75,11 @@ pub(crate) async fn detail(
 )]
 pub(crate) async fn status(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
 ) -> Result<Json<StatusReply>, ApiError> {
+    bound::check_read(&app, &caller, id).await?;
     reads::status(&app, id, ids).await.map(Json)
 }
 

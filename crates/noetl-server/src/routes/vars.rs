@@ -8,7 +8,8 @@ use noetl_model::ExecutionId;
 use noetl_store::{NewVariable, Variable, VariableKind};
 
 use crate::error::ApiError;
-use crate::http::caller::Scoped;
+use crate::http::bound;
+use crate::http::caller::{Caller, Scoped};
 use crate::http::document::Failures;
 use crate::http::extract::{Json, Path};
 
@@ -25,8 +26,10 @@ use crate::http::extract::{Json, Path};
 )]
 pub(crate) async fn list(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<i64>,
 ) -> Result<Json<Vec<VariableView>>, ApiError> {
+    bound::check_execution(&app, &caller, ExecutionId::new(id)).await?;
     let found = app.control.variables.list(&app.tenant, ExecutionId::new(id)).await?;
     Ok(Json(found.into_iter().map(view).collect()))
 }
@@ -45,9 +48,11 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn set(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<i64>,
     Json(request): Json<PutVariables>,
 ) -> Result<Json<VariablesSet>, ApiError> {
+    bound::check_execution(&app, &caller, ExecutionId::new(id)).await?;
     let listed = match request {
         PutVariables::Listed { variables } => variables,
         PutVariables::Flat(map) => {
@@ -71,8 +76,10 @@ pub(crate) async fn set(
 )]
 pub(crate) async fn clear(
     Scoped(app): Scoped,
+    caller: Caller,
     Path(id): Path<i64>,
 ) -> Result<Json<VariablesDeleted>, ApiError> {
+    bound::check_execution(&app, &caller, ExecutionId::new(id)).await?;
     let removed = app.control.variables.clear(&app.tenant, ExecutionId::new(id)).await?;
     let status = "ok".to_owned();
     Ok(Json(VariablesDeleted { execution_id: Id::number(id), variables_deleted: removed, status }))
@@ -91,8 +98,10 @@ pub(crate) async fn clear(
 )]
 pub(crate) async fn get(
     Scoped(app): Scoped,
+    caller: Caller,
     Path((id, name)): Path<(i64, String)>,
 ) -> Result<Json<VariableView>, ApiError> {
+    bound::check_execution(&app, &caller, ExecutionId::new(id)).await?;
     let found = app.control.variables.get(&app.tenant, ExecutionId::new(id), &name).await?;
     found.map(view).map(Json).ok_or_else(|| missing(id, &name))
 }
@@ -108,8 +117,10 @@ pub(crate) async fn get(
 )]
 pub(crate) async fn delete(
     Scoped(app): Scoped,
+    caller: Caller,
     Path((id, name)): Path<(i64, String)>,
 ) -> Result<Json<VariableDeleted>, ApiError> {
+    bound::check_execution(&app, &caller, ExecutionId::new(id)).await?;
     match app.control.variables.delete(&app.tenant, ExecutionId::new(id), &name).await? {
         true => {
             let status = "deleted".to_owned();

@@ -184,6 +184,41 @@ async fn a_worker_starts_only_what_its_commands_and_subscriptions_ask_for() {
 }
 
 #[tokio::test]
+async fn a_worker_reads_only_executions_that_it_works_on_and_their_children() {
+    let world = World::open().await;
+    let worker = token(&world.app, "acme", Role::Worker, Some("gpu")).await;
+    let (own, other) = (world.start().await, world.start().await);
+    let body = json!({"worker_id": "w", "max": 1, "wait_seconds": 0});
+    world.send(&worker, "/api/worker/lease", body).await;
+    let child = json!({"path": "tests/call", "parent_execution_id": own});
+    let (_, child) = world.send(&worker, "/api/execute", child).await;
+    let child = child["execution_id"].as_str().expect("a child").to_owned();
+    let set = |id: &str| format!("/api/vars/{id}");
+    assert_eq!(world.send(&worker, &set(&own), json!({"a": 1})).await.0, 200);
+    let reads = |id: &str| {
+        ["executions/ID", "executions/ID/status", "vars/ID", "vars/ID/a"]
+            .map(|path| format!("/api/{}", path.replace("ID", id)))
+    };
+    for path in reads(&own).iter().chain(&reads(&child)[..2]) {
+        assert_eq!(world.read(&worker, path).await.0, 200, "{path}");
+    }
+    let mut refused: Vec<(u16, Value)> = Vec::new();
+    for path in reads(&other) {
+        refused.push(world.read(&worker, &path).await);
+    }
+    refused.push(world.send(&worker, &set(&other), json!({"a": 2})).await);
+    for path in [set(&other), format!("{}/a", set(&other))] {
+        let removed = ask(&world.app, reqwest::Method::DELETE, &path);
+        refused.push(removed.header("authorization", &worker).answer().await);
+    }
+    for (status, body) in refused {
+        assert_eq!((status, &body["code"]), (403, &json!("command_not_held")), "{body}");
+    }
+    assert_eq!(world.read(&worker, "/api/executions/1/status").await.0, 404);
+    world.app.close().await;
+}
+
+#[tokio::test]
 async fn a_pool_is_for_tokens_of_workers() {
     let world = World::open().await;
     let made = |role: &str, pool: &str| {
