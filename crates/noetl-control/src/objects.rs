@@ -273,6 +273,7 @@ mod tests {
         assert!(is_of("dead-letters/acme/1/d", &tenant));
         assert!(!is_of("dead-letters/other/1/d", &tenant));
         assert!(!is_of("dead-letters/acme2/1/d", &tenant));
+        assert!(!is_of(&format!("{}a", scope(&tenant)), &tenant));
     }
 
     #[test]

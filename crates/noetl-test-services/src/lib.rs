@@ -6,6 +6,7 @@
 
 #[cfg(feature = "otlp")]
 mod collector;
+mod kernel;
 pub mod nats;
 pub mod postgres;
 mod script;
@@ -14,4 +15,5 @@ mod skip;
 
 #[cfg(feature = "otlp")]
 pub use collector::{Collected, Collector, CollectorResponse, attribute};
+pub use kernel::{KernelFeature, isolation_level, not_isolated};
 pub use skip::{missing, services_off, unsupported};

@@ -38,7 +38,8 @@ pub struct Isolation {
     pub cpu_seconds_max: Option<u64>,
     /// The processes that the steps' user may have in all.
     pub processes_max: Option<u64>,
-    /// A control group (version 2) they are put into; its limits hold for all of them together.
+    /// A control group (version 2) that step hosts enter with the worker's rights; its limits hold for
+    /// all hosts and steps together.
     pub cgroup: Option<PathBuf>,
 }
 
@@ -60,10 +61,6 @@ pub struct IsolationError {
     pub hint: Option<&'static str>,
 }
 
-/// Shell script that moves its process into the control group `$1` and executes the remaining
-/// arguments. Writing 0 to `cgroup.procs` moves the writing process.
-const ENTER_GROUP: &str = r#"echo 0 >"$1/cgroup.procs" && shift && exec "$@""#;
-
 impl Isolation {
     /// Returns `true` if steps run as if there were no isolation.
     pub fn is_off(&self) -> bool {
@@ -73,10 +70,6 @@ impl Isolation {
     /// Returns the words that start `program` within the limits.
     pub(crate) fn limited(&self, program: Vec<String>) -> Vec<String> {
         let mut words = Vec::new();
-        if let Some(cgroup) = &self.cgroup {
-            words.extend(["sh", "-c", ENTER_GROUP, "sh"].map(str::to_owned));
-            words.push(cgroup.display().to_string());
-        }
         let limits =
             [("as", self.memory_max), ("cpu", self.cpu_seconds_max), ("nproc", self.processes_max)];
         if limits.iter().any(|(_, limit)| limit.is_some()) {

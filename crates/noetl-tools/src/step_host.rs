@@ -71,6 +71,9 @@ fn control() -> io::Result<UnixStream> {
 
 fn host(spec: &Spec, text: &OsString, is_init: bool, control: &UnixStream) -> io::Result<ExitCode> {
     confine::outlive_signals()?;
+    if let Some(cgroup) = spec.cgroup.as_deref().filter(|_| !is_init) {
+        confine::enter_cgroup(cgroup)?;
+    }
     if !spec.namespaces {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         return serve::serve(spec, control);

@@ -1,8 +1,8 @@
 //! The settings of `deploy/compose/nats.conf`: who may hear what.
 
+use futures::{FutureExt as _, StreamExt as _};
 use noetl_bus::conformance::settings;
 use noetl_bus::{CommandBus as _, CommandReader as _, EventStream as _, StreamSettings};
-use noetl_bus_nats::{Address, NatsStream};
 use noetl_test_services::nats::TestNats;
 use tempfile::TempDir;
 
@@ -59,14 +59,74 @@ async fn workers_hear_announcements_and_read_no_events() {
     assert!(made.is_err(), "{made:?}");
 }
 
+/// Connects as a user of the deployed server.
+async fn client(at: &str, user: &str) -> async_nats::Client {
+    let options =
+        async_nats::ConnectOptions::with_user_and_password(user.to_owned(), format!("of-{user}"));
+    options.connect(at).await.expect("a connection")
+}
+
+/// Publishes to a subject that the user hears, and waits for the message: everything that the server
+/// has for this connection came before it.
+async fn round_trip(client: &async_nats::Client, subject: &str, heard: &str) {
+    let mut answers = client.subscribe(heard.to_owned()).await.expect("a subscription");
+    let reply = heard.replace('*', "round");
+    let sent = client.publish_with_reply(subject.to_owned(), reply, "".into()).await;
+    sent.expect("a connection");
+    let answer = tokio::time::timeout(std::time::Duration::from_secs(20), answers.next()).await;
+    answer.expect("the server answers").expect("a message");
+}
+
+/// The information that workers may ask for.
+const INFO: &str = "$JS.API.STREAM.INFO.noetl_commands";
+
+#[tokio::test]
+async fn workers_hear_no_answers_of_others_and_publish_nothing() {
+    let directory = TempDir::new().expect("a directory");
+    let nats = deployed(&directory);
+    let at = nats.url().trim_start_matches("nats://").to_owned();
+    let (server, worker) = (client(&at, "server").await, client(&at, "worker").await);
+
+    let mut refused = Vec::new();
+    for subject in [">", "_INBOX.>", "_INBOX.server.>", "noetl.events.>", "noetl.commands.>"] {
+        refused.push((subject, worker.subscribe(subject).await.expect("a subscription")));
+    }
+    round_trip(&worker, INFO, "_INBOX.worker.*").await;
+    for subject in ["_INBOX.server.a", "noetl.events.a", "noetl.commands.a"] {
+        server.publish(subject, "x".into()).await.expect("a connection");
+    }
+    round_trip(&server, "_INBOX.server.end", "_INBOX.server.*").await;
+    round_trip(&worker, INFO, "_INBOX.worker.*").await;
+    for (subject, mut subscription) in refused {
+        let message = subscription.next().now_or_never().flatten();
+        assert!(message.is_none(), "{subject}: {message:?}");
+    }
+
+    let mut heard = Vec::new();
+    for subject in ["_INBOX.server.b", "noetl.events.b", "noetl.commands.b"] {
+        heard.push((subject, server.subscribe(subject).await.expect("a subscription")));
+    }
+    round_trip(&server, "_INBOX.server.end", "_INBOX.server.*").await;
+    for (subject, _) in &heard {
+        worker.publish(*subject, "x".into()).await.expect("a connection");
+    }
+    round_trip(&worker, INFO, "_INBOX.worker.*").await;
+    round_trip(&server, "_INBOX.server.end", "_INBOX.server.*").await;
+    for (subject, mut subscription) in heard {
+        let message = subscription.next().now_or_never().flatten();
+        assert!(message.is_none(), "{subject}: {message:?}");
+    }
+}
+
 #[tokio::test]
 async fn nobody_connects_without_a_password() {
     let directory = TempDir::new().expect("a directory");
     let nats = deployed(&directory);
     let at = nats.url().trim_start_matches("nats://").to_owned();
-    for url in [format!("nats://{at}"), format!("nats://server:of-worker@{at}")] {
-        let stranger = NatsStream::open(Address::parse(&url).expect("a URL"));
-        let refused = stranger.ensure(&settings()).await;
-        assert!(refused.is_err() && !stranger.is_connected(), "{refused:?}");
+    for user in ["", "server:of-worker@", "worker:of-server@"] {
+        // A client that does not try again, so that its error is the server's answer.
+        let stranger = async_nats::connect(format!("nats://{user}{at}")).await;
+        assert!(stranger.is_err(), "'{user}' is let in");
     }
+    drop(client(&at, "server").await);
 }

@@ -19,7 +19,8 @@ pub(crate) enum CredentialCommand {
     /// Bind every encrypted value of a database to its tenant and name.
     ///
     /// Run it when all servers on the database have this version: earlier ones can't read the values
-    /// afterwards. It needs the encryption key, may run beside servers, and may be repeated.
+    /// afterwards. It needs the encryption key and may be repeated. It may run beside servers on
+    /// Postgres; stop a server on SQLite first.
     Reseal(DbArguments),
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use noetl_test_services::{missing, unsupported};
+use noetl_test_services::{isolation_level, missing, unsupported};
 
 use crate::noetl::{Home, PROGRAM, one_step, playbook};
 
@@ -49,7 +49,7 @@ fn a_step_reads_neither_the_environment_nor_the_memory_of_the_program() {
         let output = command.output().unwrap();
         let (said, complaint) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        if complaint.contains("failed to execute") {
+        if complaint.contains("failed to execute") && complaint.contains("Permission denied") {
             return unsupported("the program for another user", complaint.trim());
         }
         assert!(output.status.success(), "{level}: {said}{complaint}");
@@ -122,6 +122,8 @@ fn doctor_says_which_level_is_in_force_and_what_it_does_not_stop() {
     let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let checks = said["checks"].as_array().unwrap();
     let check = checks.iter().find(|check| check["name"] == "steps").unwrap();
-    assert!(check["message"].as_str().unwrap().contains("isolated at level"), "{check}");
+    // Tests that ask for the best level would pass at a lower one.
+    let expected = format!("isolated at level {} ", isolation_level());
+    assert!(check["message"].as_str().unwrap().contains(&expected), "{check}");
     assert!(check["hint"].as_str().unwrap().starts_with("not stopped: "), "{check}");
 }

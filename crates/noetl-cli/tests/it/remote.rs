@@ -7,6 +7,7 @@ mod failures;
 mod follow;
 mod keeping;
 mod published;
+mod reseal;
 mod schedules;
 mod tls;
 mod tokens;

@@ -1,15 +1,20 @@
 //! Forged placeholders: none of them resolves to a secret.
 
-use noetl_control::{ForkRequest, RetryRequest};
+use std::sync::Arc;
+
+use noetl_control::{Control, EncryptionKey, ForkRequest, Options, RetryRequest};
+use noetl_model::event::Imported;
 use noetl_model::placeholder::{has_tag, map_has_tag, without_tags};
-use noetl_model::{ExecutionId, Fact, Map, Value};
-use noetl_store::ExecutionStatus;
+use noetl_model::{EventId, ExecutionId, Fact, Map, Tenant, Timestamp, Value};
+use noetl_store::{ExecutionStatus, Import, SystemClock};
+use noetl_test_app::FaultyStore;
+use noetl_tools::{Registry, Secrets};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
 use crate::own::{register, rows_of};
-use crate::plant::Plant;
+use crate::plant::{Gate, Plant};
 use crate::secrets::{TOKEN, Talkative, keep, plant};
 
 /// A step that uses the credential, so that its alias is known in the execution, and one that sends
@@ -165,6 +170,96 @@ async fn a_placeholder_of_another_execution_stays_text() {
     let hidden = value.replacen("secret", "seXcret", 1);
     forged_in(&plant, &tool, "{{ workload.d | replace('X', '') }}", json!({ "d": hidden })).await;
     plant.close().await;
+}
+
+/// Text with a placeholder of an execution, which is valid in it.
+async fn placeholder_of(plant: &Plant, id: ExecutionId) -> String {
+    let values = tagged_values(plant, id).await;
+    assert_eq!(values.len(), 1, "the secret that was read");
+    values.into_iter().next().unwrap()
+}
+
+fn import(execution: ExecutionId, event: i64, row: Imported) -> (usize, Import) {
+    let (tenant, event, at) = (Tenant::default(), EventId::new(event), Timestamp::default());
+    (0, Import { tenant, execution, event, at, row })
+}
+
+#[tokio::test]
+async fn a_placeholder_in_imported_rows_stays_text() {
+    let (tool, gate) = (Talkative::default(), Gate::new());
+    let options = Options { encryption_key: Some(EncryptionKey::generate()), ..Options::default() };
+    let store = Arc::new(FaultyStore::default());
+    let control = Control::open(options, store, Arc::new(SystemClock)).await.unwrap();
+    let tools = Registry::default().with(Secrets).with(tool.clone()).with(gate.clone());
+    let plant = Plant::equipped(control, tools);
+    keep(&plant, "api", "bearer", json!({"token": TOKEN})).await;
+    let workflow = "
+  - step: read
+    tool: {kind: secrets, credential: api, field: token}
+    next: {arcs: [{step: wait}]}
+  - step: wait
+    tool: {kind: shell, command: x}
+    next: {arcs: [{step: use}]}
+  - step: use
+    tool: {kind: http, url: 'http://x', input: {own: '{{ read.value }}', imported: '{{ wait.v }}'}}
+";
+    let id = plant.start(workflow).await;
+    gate.begun(1).await;
+    let placeholder = placeholder_of(&plant, id).await;
+
+    // An execution of another server: its rows are stored without tags, in every column.
+    let other = ExecutionId::new(77);
+    let row = Imported {
+        event_type: Some("call.done".to_owned()),
+        node_name: Some("a".into()),
+        context: Some(json!({"in": [placeholder]})),
+        result: Some(
+            json!({"status": "COMPLETED", "context": {"v": placeholder, &placeholder: 1}}),
+        ),
+        meta: Some(json!({"note": format!("<{placeholder}>")})),
+        error: Some(format!("failed with {placeholder}")),
+        more: Map::from_iter([("stack_trace".to_owned(), json!(placeholder))]),
+        ..Imported::default()
+    };
+    let taken = plant.control.intake.take(vec![import(other, 1, row)]).await.unwrap();
+    assert_eq!((taken.kept, taken.rejected.len()), (1, 0), "{taken:?}");
+    let log = plant.log(other).await;
+    let Fact::Imported(stored) = &log[0].fact else { panic!("{:?}", log[0].fact) };
+    let shown = format!("{stored:?}");
+    assert_eq!(shown.matches("«secret:api.token»").count(), 6, "{shown}");
+    assert!(!shown.contains('~'), "{shown}");
+
+    // An execution of this server, in which the placeholder is valid: its rows are reports.
+    let issued = plant.log(id).await.into_iter().rev().find_map(|event| match event.fact {
+        Fact::CommandIssued(_) => Some(event.id),
+        _ => None,
+    });
+    let command = issued.expect("a command").get().to_string();
+    let result = json!({"status": "success", "context": {"v": placeholder}});
+    let report = |event_type: &str, context: Value| Imported {
+        event_type: Some(event_type.to_owned()),
+        node_name: Some("wait".into()),
+        result: Some(json!({"status": "COMPLETED", "context": context})),
+        ..Imported::default()
+    };
+    let next = log_end(&plant, id).await + 1000;
+    let done = report("call.done", json!({"command_id": command, "result": result}));
+    let completed = report("command.completed", json!({"command_id": command}));
+    let rows = vec![import(id, next, done), import(id, next + 1, completed)];
+    let taken = plant.control.intake.take(rows).await.unwrap();
+    assert_eq!((taken.kept, taken.rejected.len()), (2, 0), "{taken:?}");
+    assert_eq!(plant.finished(id).await.status, ExecutionStatus::Completed);
+    let calls = std::mem::take(&mut *tool.0.lock().unwrap());
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0].input["own"], TOKEN, "the execution's own placeholder resolves");
+    let imported = calls[0].input["imported"].as_str().unwrap();
+    assert!(imported.contains("secret:api.token") && !imported.contains("of the"), "{imported}");
+    plant.close().await;
+}
+
+/// Returns the ID of an execution's last event.
+async fn log_end(plant: &Plant, id: ExecutionId) -> i64 {
+    plant.log(id).await.last().expect("events").id.get()
 }
 
 async fn forged_in(plant: &Plant, tool: &Talkative, template: &str, workload: Value) {

@@ -219,6 +219,29 @@ async fn a_worker_reads_only_executions_that_it_works_on_and_their_children() {
 }
 
 #[tokio::test]
+async fn a_worker_reads_a_credential_of_a_subscription_only_with_a_grant_for_its_path() {
+    let world = World::open().await;
+    let worker = token(&world.app, "acme", Role::Worker, None).await;
+    let status = async || world.secret(&worker, "other", "0").await.0;
+    assert_eq!(status().await, 403, "no subscription names it");
+    let content = crate::subscriptions::document("team-a/orders") + "  auth: other\n";
+    for (path, body) in [
+        ("/api/catalog/register", json!({ "content": content })),
+        ("/api/subscriptions", json!({"path": "team-a/orders"})),
+    ] {
+        let (status, body) = world.send(&world.admin, path, body).await;
+        assert_eq!(status, 200, "{body}");
+    }
+    assert_eq!(status().await, 200, "no grant limits it");
+    let grant = |prefix: &str| json!({"credential": "other", "prefix": prefix});
+    assert_eq!(world.send(&world.admin, "/api/grants", grant("team-b")).await.0, 200);
+    assert_eq!(status().await, 403, "it is for other paths");
+    assert_eq!(world.send(&world.admin, "/api/grants", grant("team-a")).await.0, 200);
+    assert_eq!(status().await, 200);
+    world.app.close().await;
+}
+
+#[tokio::test]
 async fn a_pool_is_for_tokens_of_workers() {
     let world = World::open().await;
     let made = |role: &str, pool: &str| {

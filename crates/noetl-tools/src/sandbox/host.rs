@@ -74,6 +74,7 @@ impl Host {
             no_network: isolation.no_network,
             private_tmp: isolation.private_tmp,
             user,
+            cgroup: isolation.cgroup.clone(),
             dir: dir.clone(),
             base,
             withheld: if namespaces { Vec::new() } else { withheld(&paths) },

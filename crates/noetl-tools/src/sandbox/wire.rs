@@ -36,6 +36,8 @@ pub(crate) struct Spec {
     pub(crate) private_tmp: bool,
     /// User of the steps; the host's own when `None`.
     pub(crate) user: Option<User>,
+    /// Control group (version 2) that the host enters before anything else.
+    pub(crate) cgroup: Option<PathBuf>,
     /// Directory of the host; steps have theirs below it.
     pub(crate) dir: PathBuf,
     /// Directory that the directories of all hosts are in.

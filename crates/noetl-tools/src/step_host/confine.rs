@@ -1,6 +1,8 @@
 //! Rights of the host's processes and of the thread that starts steps.
 
+use std::fs;
 use std::io;
+use std::path::Path;
 
 use rustix::process::Signal;
 use rustix::thread::CapabilitySet;
@@ -19,6 +21,14 @@ pub(super) fn outlive_signals() -> io::Result<()> {
         drop(signal(kind)?);
     }
     Ok(())
+}
+
+/// Moves this process into a control group (version 2). Only the worker's user may have the right to, so
+/// this comes before the change of users.
+pub(super) fn enter_cgroup(cgroup: &Path) -> io::Result<()> {
+    // A process that writes 0 means itself.
+    let moved = fs::write(cgroup.join("cgroup.procs"), "0");
+    moved.map_err(|error| named(&format!("control group {}", cgroup.display()), &error))
 }
 
 /// Ends this process when the one that started it ends.

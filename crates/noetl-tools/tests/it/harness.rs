@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use noetl_model::{CommandId, ExecutionId, Failure, Map, Tenant, Value};
-use noetl_tools::{Call, LogSink, Options, Registry, Stream};
+use noetl_test_services::{KernelFeature, not_isolated};
+use noetl_tools::{Call, Level, LogSink, Options, Registry, Stream};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +32,31 @@ pub(crate) fn call(config: Value) -> Call {
 
 /// The program that hosts sandboxed steps.
 pub(crate) const HOST: &str = env!("CARGO_BIN_EXE_noetl-step-host");
+
+/// Returns the options if steps can be isolated so, or `None` and records the skip if the kernel lacks
+/// a feature for it.
+///
+/// # Panics
+///
+/// Panics if the kernel lacks nothing.
+pub(crate) async fn isolated(options: Options) -> Option<Options> {
+    let Err(error) = options.prove_isolation().await else { return Some(options) };
+    not_isolated(&kernel_features(&options), Path::new(HOST), &error.message);
+    None
+}
+
+/// Returns the kernel features that these options need.
+fn kernel_features(options: &Options) -> Vec<KernelFeature> {
+    let isolation = &options.isolation;
+    let mut needed = vec![KernelFeature::Landlock];
+    if isolation.level >= Level::Namespaces {
+        needed.push(KernelFeature::Namespaces);
+    }
+    if isolation.no_network {
+        needed.push(KernelFeature::NetworkNamespaces);
+    }
+    needed
+}
 
 pub(crate) fn map(value: Value) -> Map {
     match value {

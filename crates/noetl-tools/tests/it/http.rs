@@ -202,6 +202,18 @@ async fn a_redirect_to_another_origin_carries_no_credential_and_no_referer() {
 }
 
 #[tokio::test]
+async fn a_redirect_does_not_lead_past_the_egress_policy() {
+    let base = serve().await;
+    for code in [302, 307] {
+        // Refused by default; connecting to it would fail in another way.
+        let url = format!("{base}/to/{code}?http://169.254.169.254/latest/meta-data");
+        let failure = run("http", json!({"url": url, "timeout": 5})).await.unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Config, "{failure:?}");
+        assert!(failure.message.contains("169.254.169.254"), "{failure:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_is_not_sent_again_to_another_origin() {
     let (here, there) = (serve().await, serve().await);
     let post = |url: String| json!({"url": url, "method": "POST", "json": {"password": "s3cret"}});

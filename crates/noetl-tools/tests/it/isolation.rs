@@ -1,5 +1,5 @@
 //! Limits of isolated steps, on real processes. Without root the tests check the limits of a plain
-//! user's worker; a machine that does not allow isolation records the skip.
+//! user's worker; a kernel that lacks a feature for isolation records the skip.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use noetl_test_services::{missing, unsupported};
 use noetl_tools::{Isolation, Level, Options, Registry, User};
 use serde_json::json;
 
-use crate::harness::{HOST, call, detail};
+use crate::harness::{HOST, call, detail, isolated};
 
 /// Nobody's numbers on every Linux.
 const NOBODY: User = User { uid: 65534, gid: 65534 };
@@ -23,19 +23,12 @@ fn asked(isolation: Isolation) -> Isolation {
     Isolation { level, user: isolation.user.or(is_root.then_some(NOBODY)), ..isolation }
 }
 
-/// Settings of tools that are isolated so; none where this machine does not allow it.
+/// Settings of tools that are isolated so, or `None` if the kernel lacks a feature for it.
 async fn options(isolation: Isolation) -> Option<Options> {
     // A program below the home of root is for root alone.
     let python = PathBuf::from("/usr/bin/python3");
     let host = Some(PathBuf::from(HOST));
-    let options = Options { isolation: asked(isolation), python, host, ..Options::default() };
-    match options.prove_isolation().await {
-        Ok(()) => Some(options),
-        Err(error) => {
-            unsupported("isolation of steps", &error.message);
-            None
-        }
-    }
+    isolated(Options { isolation: asked(isolation), python, host, ..Options::default() }).await
 }
 
 async fn run(options: &Options, kind: &str, config: Value) -> Result<Value, noetl_model::Failure> {
