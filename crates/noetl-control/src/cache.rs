@@ -57,6 +57,13 @@ impl Cache {
         Some(cached)
     }
 
+    /// Drops the state of an execution that ended.
+    pub(crate) fn drop_ended(&mut self, execution: ExecutionId) {
+        if self.states.peek(&execution).is_some_and(|cached| cached.state.status().is_final()) {
+            self.take(execution);
+        }
+    }
+
     /// Puts a state in as the most recently used, and the oldest ones out where room is short.
     pub(crate) fn put(&mut self, mut cached: Cached) {
         let execution = cached.state.id();

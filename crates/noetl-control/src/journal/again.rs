@@ -31,41 +31,37 @@ pub(super) fn decide_again(
 ) -> Vec<Job> {
     let mut jobs = Vec::new();
     for reply in replies {
-        match reply.again {
-            Some(again) if again.tries < TRIES_MAX => {
-                let Again { input, start, first_id, elsewhere, tries } = *again;
-                jobs.push(Job {
-                    execution,
-                    input,
-                    start,
-                    first_id,
-                    slot: None,
-                    elsewhere,
-                    tries: tries + 1,
-                    reply: reply.to,
-                });
-            }
-            // A caller that went away needs no answer.
-            _ => {
-                let _ = reply.to.send(Err(error.clone()));
-            }
+        let Again { input, start, first_id, elsewhere, tries } = *reply.again;
+        if tries >= TRIES_MAX {
+            // A caller that disconnected needs no response.
+            let _ = reply.to.send(Err(error.clone()));
+            continue;
         }
+        jobs.push(Job {
+            execution,
+            input,
+            start,
+            first_id,
+            slot: None,
+            elsewhere,
+            tries: tries + 1,
+            reply: reply.to,
+        });
     }
     jobs
 }
 
 impl Writer {
-    /// A copy of an input that may have to be decided again, because it may meet others.
-    pub(super) fn remember(&self, job: &Job) -> Option<Box<Again>> {
+    /// Copies an input that may have to be decided again: another process may append first, or what
+    /// it was decided on may not be committed.
+    pub(super) fn remember(job: &Job) -> Box<Again> {
         let Job { input, start, first_id, elsewhere, tries, .. } = job;
-        self.parts.store.is_shared().then(|| {
-            Box::new(Again {
-                input: input.clone(),
-                start: start.clone(),
-                first_id: *first_id,
-                elsewhere: elsewhere.clone(),
-                tries: *tries,
-            })
+        Box::new(Again {
+            input: input.clone(),
+            start: start.clone(),
+            first_id: *first_id,
+            elsewhere: elsewhere.clone(),
+            tries: *tries,
         })
     }
 

@@ -27,8 +27,8 @@ pub(super) struct Reply {
     pub(super) outcome: Result<Range<usize>, SubmitError>,
     /// What was claimed for the worker that waits.
     pub(super) handed: Option<CommandId>,
-    /// What to decide again if this is not kept; only where others append to the same logs.
-    pub(super) again: Option<Box<Again>>,
+    /// Input to decide again if its events are not committed.
+    pub(super) again: Box<Again>,
 }
 
 /// What a decision led to: where its events are, and what of it was claimed for the worker that asked.
@@ -38,7 +38,7 @@ impl Reply {
     pub(super) fn new(
         to: oneshot::Sender<Result<Accepted, SubmitError>>,
         led: Result<Led, SubmitError>,
-        again: Option<Box<Again>>,
+        again: Box<Again>,
     ) -> Self {
         let handed = led.as_ref().ok().and_then(|(_, handed)| *handed);
         Self { to, outcome: led.map(|(events, _)| events), handed, again }
@@ -224,11 +224,7 @@ impl Batch {
             });
             let (cached, pending) = item.pend();
             sealed.pending.push((pending, place));
-            // What never began, or has ended and did not move, is not worth its room.
-            let status = cached.state.status();
-            if status != Status::Absent && (!status.is_final() || place.is_some()) {
-                sealed.states.push(cached);
-            }
+            sealed.states.push(cached);
         }
         sealed
     }

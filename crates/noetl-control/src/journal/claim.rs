@@ -81,12 +81,16 @@ impl Writer {
 
     /// The item of a command's execution, with its state at least as new as the command: another
     /// process may have issued it after the state here was last moved. None while something is decided
-    /// on the older state; that will not be kept.
+    /// on the older state, which will not be kept, and while the store lacks events that are being
+    /// committed.
     async fn item_with<'b>(
         &mut self,
         batch: &'b mut Batch,
         waiting: Waiting,
     ) -> Result<Option<&'b mut Item>, SubmitError> {
+        if batch.get(waiting.execution).is_none() && self.is_ahead_of_store(waiting.execution) {
+            return Ok(None);
+        }
         let item = self.item(batch, waiting.execution).await?;
         let state = &item.cached.state;
         let is_behind = state.open_command(waiting.command).is_none()

@@ -102,7 +102,7 @@ impl Writer {
         let mut batch = Batch::default();
         let item = batch.put(execution, Item::new(cached, None));
         for job in jobs {
-            let again = self.remember(&job);
+            let again = Self::remember(&job);
             let decided = match self.is_repeated(&job).await {
                 Ok(true) => Ok((item.add(Vec::new()), None)),
                 Ok(false) => {
@@ -117,9 +117,7 @@ impl Writer {
             claim(&self.parts, item, waiting, slot, true);
         }
         let Sealed { mut appends, pending, states } = batch.seal(&self.parts);
-        for cached in states {
-            self.cache.put(cached);
-        }
+        self.cache_states(states);
         self.batch += 1;
         let outcome = match appends.pop() {
             Some(append) => held.commit(append).await.map(|outcome| vec![outcome]),

@@ -29,9 +29,13 @@ impl Writer {
                     self.parts.watch.store_works();
                 }
                 for (pending, place) in waiters.pending {
+                    let execution = pending.execution;
                     match place {
                         Some(place) => self.finish(pending, outcomes[place]),
                         None => self.finish_eventless(pending, waiters.batch).await,
+                    }
+                    if !self.is_under_way(execution) {
+                        self.cache.drop_ended(execution);
                     }
                 }
             }
@@ -169,7 +173,6 @@ impl Writer {
             Effect::Dispatch { claimed_by: Some(_), .. } => {}
             Effect::Stop { command } => self.parts.dispatch.stop(command),
             Effect::Finish { status } => {
-                self.cache.take(execution);
                 self.parts.metrics.count_end(status);
                 self.parts.watch.ended(execution, status);
             }

@@ -11,7 +11,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesOrdered;
 use lru::LruCache;
-use noetl_engine::{Caps, Execution, Input, Refusal, may_end, spans_of};
+use noetl_engine::{Caps, Execution, Input, Refusal, Status, may_end, spans_of};
 use noetl_model::{Clock, EventId, ExecutionId};
 use noetl_store::{Committed, Start, Store, StoreError};
 use tokio::sync::{Notify, mpsc};
@@ -230,11 +230,9 @@ impl Writer {
         }
         self.claim_all_waiting(&mut batch, &mut held).await;
         let Sealed { appends, pending, states } = batch.seal(&self.parts);
-        for cached in states {
-            self.cache.put(cached);
-        }
         self.batch += 1;
         self.set_off(&pending);
+        self.cache_states(states);
         let waiters = Waiters { batch: self.batch, pending };
         let store = self.parts.store.clone();
         let metrics = self.parts.metrics.clone();
@@ -261,7 +259,31 @@ impl Writer {
         }
     }
 
+    /// Keeps the states that the next decisions need: those that run, and those that ended and are
+    /// not committed yet. Without the latter, the next input would be decided on a log that lacks
+    /// the end.
+    pub(super) fn cache_states(&mut self, states: Vec<Cached>) {
+        for cached in states {
+            let (id, status) = (cached.state.id(), cached.state.status());
+            if status == Status::Running || (status.is_final() && self.is_under_way(id)) {
+                self.cache.put(cached);
+            }
+        }
+    }
+
+    /// Returns `true` if the store lacks events of an execution that are being committed, and memory
+    /// has no state that includes them.
+    pub(super) fn is_ahead_of_store(&self, execution: ExecutionId) -> bool {
+        self.is_under_way(execution) && !self.cache.contains(execution)
+    }
+
     async fn decide_job(&mut self, batch: &mut Batch, job: Job) {
+        let is_start = job.start.is_some();
+        if !is_start && batch.get(job.execution).is_none() && self.is_ahead_of_store(job.execution)
+        {
+            self.again.push(job);
+            return;
+        }
         // A start that is decided again may have been kept, or another's may have its id: the store
         // tells by its key, so it is asked, whatever is known here.
         let asks_again = job.start.is_some() && job.tries > 0;
@@ -272,7 +294,7 @@ impl Writer {
             }
             self.cache.take(job.execution);
         }
-        let again = self.remember(&job);
+        let again = Self::remember(&job);
         let repeated = self.is_repeated(&job).await;
         let Job { execution, input, start, reply, first_id, elsewhere, .. } = job;
         let is_repeated = match repeated {

@@ -15,6 +15,7 @@ mod credentials;
 mod dedup;
 mod documents;
 mod ehdb;
+mod ending;
 mod ends;
 mod errors;
 mod events;
