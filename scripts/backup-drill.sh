@@ -66,24 +66,30 @@ send() { curl -fsS "$url$1" -H 'content-type: application/json' -d "$2"; }
 
 healthy() { curl -fs "$url/api/health" >/dev/null 2>&1; }
 
-# start <database> <directory of content> <key>: a server and a worker
-start() {
+# start_server <database> <directory of content> <key>
+start_server() {
   local port
   port=$(free_port)
   url=http://127.0.0.1:$port
-  NOETL_RESULTS_URL=file://$2 NOETL_ENCRYPTION_KEY=$3 NOETL_WORKER_LEASE_SECS=5 \
+  NOETL_RESULTS_URL=file://$2 NOETL_ENCRYPTION_KEY=$3 NOETL_WORKER_LEASE_SECS=10 \
     "$noetl" server --port "$port" --database-url "$1" >>"$place/$store/server.log" 2>&1 &
-  server=$!
-  "$noetl" worker --server "$url" >>"$place/$store/worker.log" 2>&1 &
-  worker=$!
-  processes+=("$server" "$worker")
+  running=("$!")
+  processes+=("$!")
   until_true healthy || fail "no server at $url"
 }
 
-# Kills both without any notice.
+# start <database> <directory of content> <key>: a server and a worker
+start() {
+  start_server "$@"
+  "$noetl" worker --server "$url" >>"$place/$store/worker.log" 2>&1 &
+  running+=("$!")
+  processes+=("$!")
+}
+
+# Kills everything that runs, without notice.
 kill_all() {
-  kill -KILL "$server" "$worker" 2>/dev/null || true
-  wait "$server" "$worker" 2>/dev/null || true
+  kill -KILL "${running[@]}" 2>/dev/null || true
+  wait "${running[@]}" 2>/dev/null || true
 }
 
 register() {
@@ -99,7 +105,7 @@ status_of() { ask "/api/executions/$1/status" | field status; }
 
 has_completed() {
   case $(status_of "$1") in
-    FAILED | CANCELLED) fail "execution $1 ended $(status_of "$1")" ;;
+    FAILED | CANCELLED) fail "execution $1 ended $(ask "/api/executions/$1/status")" ;;
     COMPLETED) ;;
     *) return 1 ;;
   esac
@@ -237,7 +243,8 @@ drill() {
     cat "$place/$store/validate.log" >&2
     fail "the copy is not sound"
   }
-  start "$database" "$place/$store/elsewhere" "$(head -c 32 /dev/urandom | base64)"
+  # Without a worker: each one that is killed uses up an attempt of the steps that it holds.
+  start_server "$database" "$place/$store/elsewhere" "$(head -c 32 /dev/urandom | base64)"
   if opens; then fail "the secret opens with another key"; fi
   kill_all
   start "$database" "$place/$store/elsewhere" "$key"

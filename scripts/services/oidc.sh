@@ -27,5 +27,8 @@ mkdir -p "$(dirname "$home")"
 (flock 9 && install_provider) 9>"$home.lock" >&2
 [ "${1:-}" = install ] && exit
 
-cp "$(dirname "$0")/oidc.mjs" "$home/oidc.mjs"
-exec node "$home/oidc.mjs"
+# Renamed into place: another test may be starting the program just now, and must not read half of it.
+program=$home/oidc.mjs
+cp "$(dirname "$0")/oidc.mjs" "$program.$$"
+mv -f "$program.$$" "$program"
+exec node "$program"
