@@ -71,7 +71,7 @@ start_server() {
   local port
   port=$(free_port)
   url=http://127.0.0.1:$port
-  NOETL_RESULTS_URL=file://$2 NOETL_ENCRYPTION_KEY=$3 NOETL_WORKER_LEASE_SECS=10 \
+  NOETL_RESULTS_URL=file://$2 NOETL_ENCRYPTION_KEY=$3 NOETL_WORKER_LEASE_SECS=15 \
     "$noetl" server --port "$port" --database-url "$1" >>"$place/$store/server.log" 2>&1 &
   running=("$!")
   processes+=("$!")
