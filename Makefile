@@ -75,6 +75,10 @@ reproduce: ## build the release program twice, in different directories, and com
 fuzz-api: ## send a running server everything its OpenAPI document allows, and more (EXAMPLES per route, 200)
 	@scripts/fuzz-api.sh $(or $(EXAMPLES),200)
 
+check-levels: ## check the isolation level of each deployment, in real containers (needs root)
+	@$(MAKE) build
+	@deploy/levels.sh bin/noetl
+
 check-deploy: ## check the files in deploy/: Dockerfile, chart, compose file, units
 	@deploy/check.sh
 
@@ -103,4 +107,4 @@ clean: ## remove everything that was built
 	rm -rf bin
 
 .PHONY: help run build web check test-one verify test test-long test-flakes hooks bench bench-peers bench-check bench-report \
-	bench-flame web-long pictures fuzz sbom reproduce fuzz-api check-deploy soak chaos sim attack torture backup-drill clean
+	bench-flame web-long pictures fuzz sbom reproduce fuzz-api check-levels check-deploy soak chaos sim attack torture backup-drill clean

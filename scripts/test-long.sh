@@ -25,5 +25,10 @@ if has_services; then stage "routes on Postgres" lane_routes postgres; fi
 stage "DuckDB" lane_duckdb
 stage "release build" scripts/build.sh
 stage "smoke" scripts/smoke.sh bin/noetl
+if [ "$(id -u)" = 0 ]; then
+  stage "isolation levels of deployments" deploy/levels.sh bin/noetl
+else
+  unsupported "root" "run it as root" "the isolation levels of deployments"
+fi
 stage "backup drill" scripts/backup-drill.sh bin/noetl
 stage "web" scripts/test-web.sh bin/noetl
