@@ -31,4 +31,5 @@ else
   unsupported "root" "run it as root" "the isolation levels of deployments"
 fi
 stage "backup drill" scripts/backup-drill.sh bin/noetl
+stage "units of the web UI" scripts/test-web.sh units
 stage "web" scripts/test-web.sh bin/noetl

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Checks the web UI: types, unit tests, what the first load costs, then the real server in a browser.
+# Checks the web UI: its units, or the real server in a browser.
 # Without Node or Chromium, skips the parts that need them; with CI set, fails instead.
 #
-# usage: scripts/test-web.sh <path of the noetl program, built with the UI> [journey..]
+# usage: scripts/test-web.sh units      types, unit tests, and what the first load costs
+#        scripts/test-web.sh <path of the noetl program, built with the UI> [journey..]
 #
 # JOURNEYS=long measures with 100 000 executions, 100 000 events and 20 MB instead, and JOURNEYS=pictures
 # keeps pictures of the pages in docs/images (EXECUTIONS, ITEMS: fewer than that).
@@ -23,24 +24,25 @@ if [ $# = 0 ]; then
   sed -n '2,/^set /p' "$0" | grep '^#' | cut -c 3- >&2
   exit 2
 fi
-program=$(realpath "$1")
-shift
-
 scripts/web.sh install || {
   skip "packages of the web UI" "npm ci --prefix web" "the tests of the web UI"
   exit
 }
-cd web
-if [ -z "${JOURNEYS:-}" ]; then
-  npm run --silent check
-  npm run --silent test
-fi
-# What the program carries is what is looked at, so nothing is built here.
-if [ ! -f dist/index.html ]; then
+# The journeys look at what the program carries, so nothing is built here.
+if [ ! -f web/dist/index.html ]; then
   say "The web UI is not built: run make web, then build the program again."
   exit 1
 fi
-npm run --silent budget
+if [ "$1" = units ]; then
+  cd web
+  npm run --silent check
+  npm run --silent test
+  npm run --silent budget
+  exit
+fi
+program=$(realpath "$1")
+shift
+cd web
 
 if ! browser=$(browser_path); then
   skip Chromium "apt-get install chromium" "the journeys through the web UI"

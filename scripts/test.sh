@@ -24,6 +24,7 @@ HEART=(internal intake projection outbox cleanup replay subscriptions ingress ev
 
 # Deterministic stages that keep the processors busy.
 lane_computing() {
+  scripts/test-web.sh units
   if ! is_unchanged noetl-test-world::bin/noetl-sim; then "$PROGRAMS/noetl-sim" --seeds "${SEEDS:-1000}"; fi
   lane_routes sqlite "${HEART[@]}"
   if has_services; then lane_routes postgres "${HEART[@]}"; fi
