@@ -3,13 +3,23 @@
 //! The lock is the operating system's, so it ends with the process however that ends. The file's
 //! text is the owner's process id while it is open and empty after a clean close; text that is
 //! found without a lock therefore says that the last owner died.
+//!
+//! A child of the owner shares the lock from its fork until it executes its program. After `kill -9`
+//! of the owner, such a child may hold the lock a little longer, so the next owner waits for it.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::OpenError;
+
+/// How long a child of a dead owner may hold the lock.
+const CHILD_MAX: Duration = Duration::from_secs(10);
+
+/// Pause between two attempts to take the lock of a dead owner.
+const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub(crate) struct LockFile {
@@ -36,13 +46,19 @@ impl LockFile {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(&path).map_err(failed("open the lock file"))?;
-        let text = match file.try_lock() {
-            Ok(()) => text(&mut file).map_err(failed("read the lock file"))?,
-            Err(TryLockError::WouldBlock) => {
-                let pid = text(&mut file).ok().and_then(|text| text.trim().parse().ok());
-                return Err(OpenError::InUse { path: database.to_owned(), pid });
+        let begun = Instant::now();
+        let text = loop {
+            match file.try_lock() {
+                Ok(()) => break text(&mut file).map_err(failed("read the lock file"))?,
+                Err(TryLockError::WouldBlock) => {
+                    let pid = text(&mut file).ok().and_then(|text| text.trim().parse().ok());
+                    if !pid.is_some_and(is_dead) || begun.elapsed() > CHILD_MAX {
+                        return Err(OpenError::InUse { path: database.to_owned(), pid });
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+                Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
             }
-            Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
         };
         let left = if text.is_empty() { LeftBehind::Clean } else { LeftBehind::Open };
         let mut lock = Self { file };
@@ -68,12 +84,51 @@ impl LockFile {
 
 fn text(file: &mut File) -> std::io::Result<String> {
     let mut text = String::new();
+    file.seek(SeekFrom::Start(0))?;
     file.read_to_string(&mut text)?;
     Ok(text)
+}
+
+/// Returns `true` if a process is known to have ended. Only Linux tells; elsewhere nobody waits.
+fn is_dead(pid: u32) -> bool {
+    if !Path::new("/proc/self/stat").exists() {
+        return false;
+    }
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        // The name of the program is in parentheses and may hold any character.
+        Ok(stat) => stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X'])),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
 }
 
 fn path_of(database: &Path) -> PathBuf {
     let mut path = OsString::from(database);
     path.push(".lock");
     path.into()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_of_a_dead_owner_is_awaited_until_its_last_child_lets_go() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let database = dir.path().join("noetl.db");
+        let mut owner = std::process::Command::new("true").spawn().expect("a process");
+        owner.wait().expect("its end");
+        let held = File::create(path_of(&database)).expect("a lock file");
+        (&held).write_all(format!("{}\n", owner.id()).as_bytes()).expect("a text");
+        held.lock().expect("the lock");
+        let child = std::thread::spawn(move || {
+            std::thread::sleep(PAUSE * 3);
+            drop(held);
+        });
+        let (_lock, left) = LockFile::take(&database).expect("the lock");
+        assert_eq!(left, LeftBehind::Open);
+        child.join().expect("the child");
+        let refused = LockFile::take(&database).expect_err("this process has it");
+        let me = Some(std::process::id());
+        assert!(matches!(refused, OpenError::InUse { pid, .. } if pid == me), "{refused:?}");
+    }
 }
