@@ -32,7 +32,7 @@ pub enum Effect {
 /// The work `events` call for; `state` is the state after them.
 pub fn effects_of(state: &Execution, events: &[Arc<Event>]) -> Vec<Effect> {
     let mut effects = Vec::new();
-    for event in events {
+    for (place, event) in events.iter().enumerate() {
         match &event.fact {
             Fact::CommandIssued(_) => {
                 effects.push(Effect::Dispatch { command: event.id.into(), claimed_by: None });
@@ -57,12 +57,16 @@ pub fn effects_of(state: &Execution, events: &[Arc<Event>]) -> Vec<Effect> {
                 );
                 effects.push(Effect::Stop { command: *command });
             }
-            // Fail fast: what still runs can change nothing any more.
+            // Fail fast: commands that were open at the failure can't change the outcome. A command
+            // that was issued after it is the final step's.
             Fact::StepExited {
                 outcome: Outcome::Failed { handled: false, drains: false, .. },
                 ..
             } => {
-                effects.extend(state.open_commands().map(|(command, _)| Effect::Stop { command }));
+                let later = &events[place + 1..];
+                let open = state.open_commands().map(|(command, _)| command);
+                let stopped = open.filter(|command| !later.iter().any(|it| issues(it, *command)));
+                effects.extend(stopped.map(|command| Effect::Stop { command }));
             }
             Fact::PlaybookCompleted { .. }
             | Fact::PlaybookFailed { .. }
@@ -89,4 +93,8 @@ pub fn effects_of(state: &Execution, events: &[Arc<Event>]) -> Vec<Effect> {
         }
     }
     effects
+}
+
+fn issues(event: &Event, command: CommandId) -> bool {
+    matches!(event.fact, Fact::CommandIssued(_)) && command == event.id.into()
 }

@@ -32,16 +32,23 @@ impl Writer {
                 }
             };
             let state = &item.cached.state;
-            let open: Vec<_> =
-                state.open_commands().map(|(id, open)| (id, open.worker.clone())).collect();
+            // A failing execution waits for its final step, which began after the failure.
+            let last = item.cached.playbook.final_step;
+            let last = last.map(|step| item.cached.playbook.step(step).name.clone());
+            let open: Vec<_> = state
+                .open_commands()
+                .map(|(id, open)| {
+                    (id, open.worker.clone(), last.as_ref() == Some(&open.issued.step))
+                })
+                .collect();
             self.parts.dispatch.stop_others(execution, |id| state.open_command(id).is_some());
             let (status, is_failing) = (state.status(), state.is_failing());
             if status.is_final() {
                 self.parts.watch.ended(execution, status);
             }
             let Some(item) = batch.get(execution) else { continue };
-            for (command, worker) in open {
-                if is_failing {
+            for (command, worker, is_last) in open {
+                if is_failing && !is_last {
                     self.parts.dispatch.stop(command);
                 }
                 match worker {

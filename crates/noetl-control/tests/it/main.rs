@@ -6,6 +6,7 @@ mod announcing;
 mod calls;
 mod dispatch;
 mod faults;
+mod final_step;
 mod forging;
 mod lower;
 mod minting;
