@@ -100,8 +100,18 @@ impl CommandBus for NatsStream {
                 return Err(BusError::Away("it takes too long to list the consumers".to_owned()));
             }
         };
-        let made = stream.cached_info().created.unix_timestamp_nanos();
-        Ok(Some(StreamState { made, consumers: listed.into_iter().map(state_of).collect() }))
+        let info = stream.cached_info();
+        let (made, last) = (info.created.unix_timestamp_nanos(), info.state.last_sequence);
+        let consumers = listed.into_iter().map(state_of).collect();
+        Ok(Some(StreamState { made, last, consumers }))
+    }
+
+    async fn discard(&self, stream: &str, filter: &str, until: u64) -> Result<(), BusError> {
+        let session = self.session().ok_or_else(|| BusError::Away(NOT_CONNECTED.to_owned()))?;
+        let stream = session.context.get_stream(stream).await.map_err(|error| away(&error))?;
+        // The server keeps the message with the number that it is given.
+        let purge = stream.purge().filter(filter).sequence(until.saturating_add(1));
+        purge.await.map(drop).map_err(|error| away(&error))
     }
 
     async fn redirect(&self, stream: &str, consumer: &Consumer) -> Result<(), BusError> {

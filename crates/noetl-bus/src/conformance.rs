@@ -113,6 +113,7 @@ macro_rules! event_stream_suite {
                 nobody_reads_as_somebody_that_is_not_there,
                 a_stream_that_is_gone_has_no_state_and_the_next_is_another,
                 a_consumer_is_given_other_subjects,
+                messages_of_a_filter_are_discarded_up_to_a_number,
             }
         }
     };
@@ -268,6 +269,22 @@ pub async fn a_consumer_is_given_other_subjects(subject: &Subject) {
     let missing = Consumer { name: "missing".to_owned(), ..consumer("cases.>") };
     assert!(subject.stream.redirect(name, &missing).await.is_err());
     assert_eq!(states(subject).await.len(), 1, "none is made");
+}
+
+pub async fn messages_of_a_filter_are_discarded_up_to_a_number(subject: &Subject) {
+    subject.stream.ensure(&settings()).await.expect("a stream");
+    let mut batch = messages(["a", "b", "c"]);
+    batch[1].subject = "cases.y".to_owned();
+    assert_eq!(subject.stream.publish(batch).await, vec![Ok(Stored::New); 3]);
+    let name = settings().name;
+    let before = subject.stream.state(&name).await.expect("an answer").expect("a stream");
+    assert_eq!(subject.stream.publish(messages(["d"])).await, [Ok(Stored::New)]);
+    subject.stream.discard(&name, "cases.x", before.last).await.expect("an answer");
+    assert_eq!(ids(subject).await, ["b", "d"]);
+    until_waiting(subject, (2, 0)).await;
+    let given = async || subject.inspect.give("reader", Answer::Done).await.map(|kept| kept.id);
+    assert_eq!(given().await.as_deref(), Some("b"));
+    assert_eq!(given().await.as_deref(), Some("d"));
 }
 
 pub async fn a_reader_is_given_what_is_there_up_to_so_many(subject: &Subject) {

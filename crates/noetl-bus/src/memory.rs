@@ -73,7 +73,7 @@ impl MemoryStream {
 
     /// Every message there is, oldest first within its stream.
     pub fn kept(&self) -> Vec<Kept> {
-        self.state().streams.iter().flat_map(|stream| stream.kept.clone()).collect()
+        self.state().streams.iter().flat_map(KeptStream::kept).cloned().collect()
     }
 
     /// What the first stream was made with.
@@ -218,6 +218,16 @@ impl CommandBus for MemoryStream {
         let state = Self::state(self);
         let found = state.streams.iter().find(|known| known.settings.name == stream);
         Ok(found.map(KeptStream::state))
+    }
+
+    async fn discard(&self, stream: &str, filter: &str, until: u64) -> Result<(), BusError> {
+        if !self.is_connected() {
+            return Err(BusError::Away(AWAY.to_owned()));
+        }
+        let mut state = Self::state(self);
+        let found = state.streams.iter_mut().find(|known| known.settings.name == stream);
+        found.into_iter().for_each(|stream| stream.discard(filter, until));
+        Ok(())
     }
 
     async fn redirect(&self, stream: &str, consumer: &Consumer) -> Result<(), BusError> {

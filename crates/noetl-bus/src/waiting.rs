@@ -10,6 +10,8 @@ use crate::{BusError, Consumer, EventStream};
 pub struct StreamState {
     /// Told apart by this: a stream that was deleted and made again has another one.
     pub made: i128,
+    /// Number of its newest message; 0 when it never had one.
+    pub last: u64,
     /// Its durable readers, in no order.
     pub consumers: Vec<ConsumerState>,
 }
@@ -45,6 +47,9 @@ impl ConsumerState {
 pub trait CommandBus: EventStream {
     /// How a stream stands; `None` when there is no such stream.
     async fn state(&self, stream: &str) -> Result<Option<StreamState>, BusError>;
+
+    /// Removes the messages of a subject filter up to the one with this number.
+    async fn discard(&self, stream: &str, filter: &str, until: u64) -> Result<(), BusError>;
 
     /// Lets a reader that is there read other subjects. What was kept before may pass it by.
     async fn redirect(&self, stream: &str, consumer: &Consumer) -> Result<(), BusError>;

@@ -9,7 +9,9 @@ use crate::{Consumer, ConsumerState, Kept, Message, Stored, StreamSettings, Stre
 #[derive(Debug)]
 pub(super) struct KeptStream {
     pub(super) settings: StreamSettings,
-    pub(super) kept: Vec<Kept>,
+    kept: Vec<Kept>,
+    /// Places of messages that were removed.
+    removed: BTreeSet<usize>,
     ids: HashSet<String>,
     made: i128,
     readers: BTreeMap<String, Reader>,
@@ -32,9 +34,30 @@ impl KeptStream {
         Self {
             settings: settings.clone(),
             kept: Vec::new(),
+            removed: BTreeSet::new(),
             ids: HashSet::new(),
             made,
             readers: BTreeMap::new(),
+        }
+    }
+
+    /// Every message there is, oldest first.
+    pub(super) fn kept(&self) -> impl Iterator<Item = &Kept> {
+        let placed = self.kept.iter().enumerate();
+        placed.filter(|(place, _)| !self.removed.contains(place)).map(|(_, kept)| kept)
+    }
+
+    /// Removes messages up to the `until`th, which count from 1.
+    pub(super) fn discard(&mut self, filter: &str, until: u64) {
+        let count = usize::try_from(until).unwrap_or(usize::MAX);
+        for (place, kept) in self.kept.iter().enumerate().take(count) {
+            if is_of(&kept.subject, filter) {
+                self.removed.insert(place);
+                for reader in self.readers.values_mut() {
+                    reader.given.remove(&place);
+                    reader.again.remove(&place);
+                }
+            }
         }
     }
 
@@ -80,7 +103,7 @@ impl KeptStream {
         while let Some(message) = self.kept.get(reader.next) {
             let place = reader.next;
             reader.next += 1;
-            if is_of(&message.subject, &reader.filter) {
+            if is_of(&message.subject, &reader.filter) && !self.removed.contains(&place) {
                 reader.given.insert(place);
                 return Some((place, message.clone()));
             }
@@ -98,8 +121,9 @@ impl KeptStream {
 
     pub(super) fn state(&self) -> StreamState {
         let state = |(name, reader): (&String, &Reader)| {
-            let later = self.kept.iter().skip(reader.next);
-            let pending = later.filter(|kept| is_of(&kept.subject, &reader.filter)).count();
+            let later = self.kept.iter().enumerate().skip(reader.next);
+            let later = later.filter(|(place, _)| !self.removed.contains(place));
+            let pending = later.filter(|(_, kept)| is_of(&kept.subject, &reader.filter)).count();
             ConsumerState {
                 name: name.clone(),
                 filters: vec![reader.filter.clone()],
@@ -107,6 +131,7 @@ impl KeptStream {
                 unacknowledged: (reader.given.len() + reader.again.len()) as u64,
             }
         };
-        StreamState { made: self.made, consumers: self.readers.iter().map(state).collect() }
+        let consumers = self.readers.iter().map(state).collect();
+        StreamState { made: self.made, last: self.kept.len() as u64, consumers }
     }
 }

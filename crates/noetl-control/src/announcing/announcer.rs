@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use noetl_bus::{BusError, CommandBus, ConsumerState, PublishError, Stored};
+use noetl_bus::{BusError, CommandBus, ConsumerState, PublishError, Stored, StreamState};
 use noetl_model::{CommandId, CommandState};
 use noetl_store::{Store, StoreError};
 use tokio::sync::mpsc;
@@ -210,7 +210,11 @@ impl Announcer {
     /// Compares what waits with what is announced, and announces what is not. When to look again, if
     /// that is sooner than usual.
     async fn look(&self, memory: &mut Memory) -> Result<Option<Instant>, Trouble> {
+        let found = self.bus.state(STREAM).await?;
         let waiting = self.waiting().await?;
+        if let Some(found) = found {
+            self.discard_overtaken(memory, &found, &waiting).await;
+        }
         if waiting.is_empty() {
             memory.tries.clear();
             return Ok(None);
@@ -230,6 +234,34 @@ impl Announcer {
             self.announce_waiting(memory, &**database, &short, now).await?;
         }
         Ok(memory.tries.end(now))
+    }
+
+    /// Removes announcements of commands that workers took without them, over HTTP: a scaler that
+    /// looks at how far a reader is behind would start workers for them. Where commands wait beside
+    /// them, all are removed once those overtaken are the more, and what waits is announced again.
+    async fn discard_overtaken(
+        &self,
+        memory: &mut Memory,
+        found: &StreamState,
+        waiting: &BTreeMap<Arc<str>, u64>,
+    ) {
+        // The stream was read first: a command that is announced later has a larger number.
+        for pool in memory.ensured.clone() {
+            let count = waiting.get(&pool).copied().unwrap_or(0);
+            let overtaken = self.routes.pending(&pool, &found.consumers).saturating_sub(count);
+            if overtaken <= count {
+                continue;
+            }
+            for filter in self.routes.filters(&pool) {
+                if let Err(error) = self.bus.discard(STREAM, &filter, found.last).await {
+                    warn!(%pool, %error, "announcements that were overtaken stay in the stream");
+                    return;
+                }
+            }
+            if count > 0 {
+                memory.tries.hurry(Instant::now());
+            }
+        }
     }
 
     /// How many commands wait, by pool.

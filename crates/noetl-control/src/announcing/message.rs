@@ -142,6 +142,22 @@ impl Routes {
         self.prefixes(pool).into_iter().map(of).fold(0, u64::saturating_add)
     }
 
+    /// How many announcements of a pool a reader has not been given: of several readers the one that
+    /// is furthest behind, since any of them may be what a scaler looks at.
+    pub(super) fn pending(&self, pool: &str, readers: &[ConsumerState]) -> u64 {
+        let of = |prefix: String| {
+            let subject = format!("{prefix}.0");
+            let reading = readers.iter().filter(|reader| reader.reads(&subject));
+            reading.map(|reader| reader.pending).max().unwrap_or(0)
+        };
+        self.prefixes(pool).into_iter().map(of).fold(0, u64::saturating_add)
+    }
+
+    /// Filters that match the announcements of a pool, and no other.
+    pub(super) fn filters(&self, pool: &str) -> Vec<String> {
+        self.prefixes(pool).into_iter().map(|prefix| format!("{prefix}.>")).collect()
+    }
+
     /// Whether a pool has all its readers.
     pub(super) fn has_readers(&self, pool: &str, readers: &[ConsumerState]) -> bool {
         let is_there = |wanted: &Consumer| readers.iter().any(|reader| reader.name == wanted.name);

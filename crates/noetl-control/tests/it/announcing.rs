@@ -91,6 +91,42 @@ async fn what_the_local_worker_takes_is_not_announced() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_announcement_that_was_overtaken_does_not_count_for_a_scaler() {
+    let store = Arc::new(FaultyStore::default());
+    let bus = Arc::new(MemoryStream::new());
+    let plant = plant(&store).await;
+    let announcing = announce(&store, &bus, &plant.control);
+    let mut claimed = Vec::new();
+    for _ in 0..5 {
+        claimed.push(plant.start(&chain(1)).await);
+    }
+    announced(&bus, 5).await;
+    // A worker that asks over HTTP takes all but one of them.
+    let left = claimed.pop().expect("an execution");
+    for id in claimed {
+        let command = waiting(&store, id).await;
+        plant.control.reports.claim(&None, command, "w").await.expect("a command");
+    }
+    let settles = async {
+        let of_left = waiting(&store, left).await.get();
+        while commands(&bus.kept()) != [of_left] {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(900), settles).await.expect("one announcement");
+    let command = waiting(&store, left).await;
+    plant.control.reports.claim(&None, command, "w").await.expect("a command");
+    let settles = async {
+        while !bus.kept().is_empty() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(900), settles).await.expect("no announcement");
+    announcing.close().await;
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_announcement_that_led_to_nothing_is_repeated_less_and_less_often() {
     let store = Arc::new(FaultyStore::default());
     let bus = Arc::new(MemoryStream::new());
