@@ -110,6 +110,8 @@ struct Registered {
     name: String,
     /// The pool it says it is of.
     pool: Option<String>,
+    /// Kinds of tools it says it has. Published workers say nothing.
+    tools: Option<Vec<String>>,
 }
 
 impl Executions {
@@ -238,7 +240,11 @@ impl Executions {
 fn registered(said: NewRuntime) -> Registered {
     let label = said.labels.as_ref().and_then(|labels| labels.get("pool_name"));
     let pool = label.and_then(Value::as_str).filter(|pool| !pool.is_empty()).map(str::to_owned);
-    Registered { name: said.name, pool }
+    let tools = said.capabilities.as_ref().and_then(|capabilities| capabilities.get("tools"));
+    let names =
+        |tools: &Vec<Value>| tools.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let tools = tools.and_then(Value::as_array).map(names);
+    Registered { name: said.name, pool, tools }
 }
 
 /// The command whose worker is to report.

@@ -27,15 +27,15 @@ pub(super) fn explained(outstanding: Outstanding, around: &Around) -> Wait {
     let (what, would_move_it) = match &outstanding.awaited {
         Awaited::Worker { tool, attempt } => {
             pool = Some(Arc::from(pool_name.as_str()));
-            workers = able(around, &pool_name);
+            let lacking = outstanding.command.and_then(|command| around.lacking.get(&command));
+            workers = able(around, &pool_name, tool, lacking.is_some());
             let tries = if *attempt > 1 { format!(" for try {attempt}") } else { String::new() };
             let what = format!(
                 "{step} waits for a worker of pool '{pool_name}' with tool '{tool}'{tries}"
             );
-            let lacking = outstanding.command.and_then(|command| around.lacking.get(&command));
             let lacking = lacking.filter(|_| !around.has_worker);
             let lacking = lacking.map(|why| format!("; it is not announced, since {why}"));
-            let who = who_could_take_it(around, &pool_name, &workers);
+            let who = who_could_take_it(around, &pool_name, tool, &workers);
             (what, who + &lacking.unwrap_or_default())
         }
         Awaited::Report { worker, began, stopping } => {
@@ -98,23 +98,34 @@ pub(super) fn explained(outstanding: Outstanding, around: &Around) -> Wait {
     Wait { outstanding, what, would_move_it, pool, workers, lease_until, child }
 }
 
-/// Workers that could take a command of a pool: those that say they are of it. One that says nothing
-/// takes what is for nobody in particular, unless it is named after a pool.
-fn able(around: &Around, pool: &str) -> Vec<String> {
-    let is_able = |worker: &&Registered| match worker.pool.as_deref() {
+/// Returns the workers that can take a command: of its pool, and with its tool.
+///
+/// A worker that names no pool takes commands of the default pool, and of a pool with its own name.
+/// A worker that names no tools is a published one, and can't take a command that lacks something
+/// which those need.
+fn able(around: &Around, pool: &str, tool: &str, is_lacking: bool) -> Vec<String> {
+    let is_of_pool = |worker: &Registered| match worker.pool.as_deref() {
         Some(own) => own == pool || (UNNAMED.contains(&own) && UNNAMED.contains(&pool)),
         None => pool == DEFAULT_POOL || worker.name == pool,
     };
-    around.workers.iter().filter(is_able).map(|worker| worker.name.clone()).collect()
+    let has_tool = |worker: &Registered| match &worker.tools {
+        Some(tools) => tools.iter().any(|own| own == tool),
+        None => !is_lacking,
+    };
+    let able = around.workers.iter().filter(|worker| is_of_pool(worker) && has_tool(worker));
+    able.map(|worker| worker.name.clone()).collect()
 }
 
-fn who_could_take_it(around: &Around, pool: &str, workers: &[String]) -> String {
+fn who_could_take_it(around: &Around, pool: &str, tool: &str, workers: &[String]) -> String {
     match (around.has_worker, workers) {
         (true, _) => {
             "a free slot of the worker in this process; older commands go first".to_owned()
         }
         (false, []) => {
-            format!("no worker of pool '{pool}' is registered: start one, or the command stays")
+            format!(
+                "no worker of pool '{pool}' with tool '{tool}' is registered: start one, or the \
+                 command stays"
+            )
         }
         (false, workers) => format!("one of these takes it: {}", workers.join(", ")),
     }
@@ -174,6 +185,7 @@ mod tests {
         let worker = |name: &str, pool: Option<&str>| Registered {
             name: name.to_owned(),
             pool: pool.map(str::to_owned),
+            tools: None,
         };
         let workers = vec![
             worker("not-gpu", Some("cpu")),
@@ -192,7 +204,7 @@ mod tests {
     fn a_command_that_nobody_takes_says_who_is_missing() {
         let wait = waits_for_worker(&Around::default());
         assert_eq!(wait.what, "step 'a' waits for a worker of pool 'shared' with tool 'shell'");
-        assert!(wait.would_move_it.starts_with("no worker of pool 'shared' is registered"));
+        assert!(wait.would_move_it.starts_with("no worker of pool 'shared' with tool 'shell'"));
         let gpu = Around { pool: Some(Arc::from("gpu")), ..around() };
         assert_eq!(waits_for_worker(&gpu).workers, ["box-7"], "by what it says, not by its name");
         assert_eq!(waits_for_worker(&around()).workers, ["plain", "published"]);
@@ -200,6 +212,26 @@ mod tests {
         assert!(waits_for_worker(&other).would_move_it.starts_with("no worker of pool 'tpu'"));
         let own = Around { has_worker: true, ..Around::default() };
         assert!(waits_for_worker(&own).would_move_it.starts_with("a free slot"));
+    }
+
+    #[test]
+    fn a_worker_that_cannot_take_a_command_is_not_named() {
+        let mut around = around();
+        let with = |name: &str, tools: &[&str]| Registered {
+            name: name.to_owned(),
+            pool: None,
+            tools: Some(tools.iter().map(ToString::to_string).collect()),
+        };
+        around.workers.extend([with("no-shell", &["http"]), with("shell", &["http", "shell"])]);
+        assert_eq!(waits_for_worker(&around).workers, ["plain", "published", "shell"]);
+        let command = CommandId::new(5);
+        around.lacking.insert(command, "published workers lack it".to_owned());
+        let awaited = Awaited::Worker { tool: Arc::from("shell"), attempt: 1 };
+        let wait = explained(Outstanding { command: Some(command), ..one(awaited) }, &around);
+        assert_eq!(wait.workers, ["shell"], "published workers can't take it");
+        around.workers.retain(|worker| worker.name == "no-shell");
+        let said = waits_for_worker(&around).would_move_it;
+        assert!(said.starts_with("no worker of pool 'shared' with tool 'shell'"), "{said}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ async fn a_command_that_nobody_takes_is_explained() {
           "since": "[time]",
           "until": null,
           "what": "step 'start' waits for a worker of pool 'shared' with tool 'python'",
-          "would_move_it": "no worker of pool 'shared' is registered: start one, or the command stays",
+          "would_move_it": "no worker of pool 'shared' with tool 'python' is registered: start one, or the command stays",
           "pool": "shared",
           "workers": [],
           "worker": null,
