@@ -216,7 +216,9 @@ impl Executions {
             }
         }
         Ok(match said {
-            TraceOf::Made(context) => Some(context),
+            // Without a collector, nobody ever sees the spans of a trace that begins here, so what the
+            // execution calls isn't told of it.
+            TraceOf::Made(context) => self.traces.is_recording().then_some(context),
             _ => self.traces.is_recording().then(|| self.traces.begin()),
         })
     }

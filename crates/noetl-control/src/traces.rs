@@ -38,7 +38,8 @@ impl Received {
 pub enum TraceOf {
     /// One that was said by whoever asks.
     Said(TraceContext),
-    /// One that begins with the request, unless the execution that asks has one.
+    /// One that begins with the request, unless the execution that asks has one. None where spans go
+    /// nowhere.
     Made(TraceContext),
     /// Nobody said anything: that of the execution that asks; else one of its own where spans go
     /// somewhere, and none where they do not.

@@ -163,11 +163,15 @@ fn without_ids(text: &str) -> String {
         .collect()
 }
 
+/// The trace of whoever starts the greeting playbook.
+const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
 /// Registers the greeting playbook and starts it.
 pub(crate) async fn started(app: &TestApp) -> i64 {
     let (status, body) = register(app, GREET).await;
     assert_eq!(status, 200, "{body}");
-    let (status, body) = post(app, "/api/execute", r#"{"path":"tests/greet"}"#).answer().await;
+    let start = post(app, "/api/execute", r#"{"path":"tests/greet"}"#);
+    let (status, body) = start.header("traceparent", PARENT).answer().await;
     assert_eq!(status, 200, "{body}");
     body["execution_id"].as_str().and_then(|id| id.parse().ok()).expect("an id as text")
 }

@@ -180,7 +180,7 @@ async fn a_trace_is_passed_on_where_nothing_is_told() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_sound_trace_gets_one() {
+async fn a_request_without_a_sound_trace_gets_one_that_its_execution_does_not_have() {
     let app = TestApp::start(0).await;
     register(&app, GREET).await;
     let mut seen = Vec::new();
@@ -195,7 +195,7 @@ async fn a_request_without_a_sound_trace_gets_one() {
     ];
     for parents in wrong {
         let (id, reply) = start(&app, parents, json!({"path": "tests/greet"})).await;
-        assert_eq!(kept(&app, id).await, json!({ "traceparent": reply }), "{parents:?}");
+        assert_eq!(kept(&app, id).await, Value::Null, "{parents:?}: no collector gets its spans");
         let parts: Vec<&str> = reply.split('-').collect();
         assert_eq!(parts.iter().map(|it| it.len()).collect::<Vec<_>>(), [2, 32, 16, 2]);
         assert_ne!(parts[1], TRACE);
@@ -213,6 +213,28 @@ async fn a_request_without_a_sound_trace_gets_one() {
         let response = get(&app, path).header("traceparent", PARENT).send().await;
         assert_eq!(response.headers()["traceparent"], PARENT, "{path}");
     }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn without_a_collector_no_request_names_a_trace_that_begins_here() {
+    let tools = Registry::default().with(Http::new(Arc::default()));
+    let app = TestApp::builder().tools(tools).start().await;
+    let (url, mut asked) = far_side().await;
+    let asks = format!(
+        "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: asks, path: tests/asks}}\n\
+         workflow:\n  - step: ask\n    tool: {{kind: http, url: '{url}'}}\n"
+    );
+    register(&app, &asks).await;
+    let (id, _) = start(&app, &[], json!({"path": "tests/asks"})).await;
+    end(&app, id).await;
+    let headers = asked.recv().await.expect("a request");
+    assert_eq!(headers.get("traceparent"), None);
+    let (id, _) = start(&app, &[PARENT], json!({"path": "tests/asks"})).await;
+    end(&app, id).await;
+    let headers = asked.recv().await.expect("a request");
+    let parent = headers["traceparent"].to_str().expect("text");
+    assert!(parent.contains(TRACE), "the caller's trace goes on: {parent}");
     app.close().await;
 }
 
