@@ -14,6 +14,10 @@ pub(super) const NAMES: &[&str] = &["output_select", "select"];
 /// What of `output` says how a result is kept, which is not the document's to decide.
 const STORAGE_HELP: &str = "remove it; a large result is kept beside the log by itself";
 
+/// Keys of published playbooks for how a result is kept.
+const STRATEGY: &str = "strategy";
+const THRESHOLD: &str = "threshold_kb";
+
 /// What is selected under one of [`NAMES`] or `output`.
 pub(super) fn decode(cx: &mut Context<'_>, name: &str, at: &Cursor<'_>) -> Vec<Selection> {
     if NAMES.contains(&name) {
@@ -48,7 +52,14 @@ fn selections(cx: &mut Context<'_>, at: &Cursor<'_>) -> Vec<Selection> {
         );
         return found;
     }
+    // Published playbooks write a threshold, never a path, under this key.
+    let is_storage = at.entries().any(|(key, _)| *key.name == *THRESHOLD);
     for (key, entry) in at.entries() {
+        if is_storage && [STRATEGY, THRESHOLD].contains(&&*key.name) {
+            let message = format!("'{}' of an output has no effect", key.name);
+            cx.warning_at("W114", (key.at, entry.path), message, STORAGE_HELP);
+            continue;
+        }
         if let Some(path) = path(cx, &entry) {
             found.push(Selection { name: Arc::from(&*key.name), path });
         }

@@ -280,3 +280,15 @@ fn shared_arguments_cannot_unfold_without_bound() {
       help: repeat less, or pass the data as workload
     ");
 }
+
+#[test]
+fn storage_settings_of_published_playbooks_select_nothing() {
+    let steps = "
+  - step: a
+    tool: {kind: noop, output_select: {strategy: reference, threshold_kb: 64}}
+";
+    let found = report_steps(steps);
+    assert_eq!(found.matches("warning[W114]").count(), 2, "{found}");
+    assert!(!found.contains("error"), "{found}");
+    assert!(report_steps(&steps.replace(", threshold_kb: 64", "")).is_empty(), "a field's path");
+}
