@@ -103,6 +103,7 @@ pub(crate) async fn open(medium: &Medium, events: usize) -> Outcome<String> {
         payload: None,
         meta: None,
         worker: None,
+        columns: None,
     };
     let started = Instant::now();
     stage.control.reports.take(&tenant, report).await?;

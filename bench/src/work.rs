@@ -130,7 +130,7 @@ fn step((story, command): &mut (Story, CommandId), is_start: bool) -> Append {
     story.row.current_step = Some(name.clone());
     let data = json!({"total": 19.75, "count": 2, "checked_at": "2024-01-01T00:00:00Z"});
     story.then(vec![
-        Fact::CallDone { command: ended, step: name.clone(), data, reference: None },
+        Fact::CallDone { command: ended, step: name.clone(), data, reference: None, run: None },
         Fact::CommandCompleted { command: ended, step: name.clone(), item: None },
         Fact::StepExited { step: name.clone(), generation: 1, outcome: Outcome::Done, next },
         Fact::StepEntered {

@@ -143,7 +143,7 @@ pub struct EventView {
     pub catalog_id: Id,
     /// The execution that started that one.
     pub parent_execution_id: Option<Id>,
-    /// Nothing: events follow one another by `seq`.
+    /// The event that an imported row names as its parent. Other events follow one another by `seq`.
     pub parent_event_id: Option<Id>,
     /// Its place in the log: 1, 2, 3 …
     pub seq: u64,
@@ -159,13 +159,14 @@ pub struct EventView {
     pub node_type: Option<String>,
     /// Its status text.
     pub status: Option<String>,
-    /// When it was decided.
+    /// When it happened: for a report, the time that its producer gave, if it gave one.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// The same again, under the name the web pages read.
+    /// When the server wrote it. Time travel and durations use this time.
     #[schema(value_type = String, format = DateTime)]
     pub timestamp: Timestamp,
-    /// How long what ends with it took, in seconds, where its beginning is in the same reply.
+    /// How long what ends with it took, in seconds, where its beginning is in the same reply; for a
+    /// reported or imported row, the value that it came with.
     pub duration: Option<f64>,
     /// `decided` by the engine, `reported` by a worker or client, or `imported`.
     pub origin: String,

@@ -67,11 +67,15 @@ pub struct ExecutionDetail {
     pub workload: Option<Value>,
     /// What it came to.
     pub result: Option<Value>,
-    /// A stretch of its log: the newest events, oldest first; with `page`, newest first.
-    pub events: Vec<EventView>,
-    /// Which stretch, when one was asked for.
+    /// Whether older events are left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// Which stretch of its log this is, when one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pagination: Option<Pagination>,
+    /// Its events, oldest first; with `page`, newest first. The last field, so that a reply can be
+    /// streamed.
+    pub events: Vec<EventView>,
 }
 
 /// Which stretch of a log a reply holds.
@@ -104,9 +108,9 @@ pub struct StatusReply {
     pub progress: Progress,
     /// Whether it was stopped.
     pub is_cancelled: bool,
-    /// Whether it ended well.
+    /// `true` once the status is terminal: `COMPLETED`, `FAILED`, or `CANCELLED`.
     pub completed: bool,
-    /// Whether it ended badly.
+    /// `true` if the status is `FAILED`.
     pub failed: bool,
     /// Steps that ended well, each name once, of the newest part of the log.
     pub completed_steps: Vec<String>,
@@ -145,9 +149,9 @@ pub struct CancelRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Whether to stop and name everything below it, too. What it started and waits for is stopped
-    /// in any case.
-    #[serde(default)]
-    pub cascade: bool,
+    /// in any case. A request that contains it gets 400 instead of 422 if the execution is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cascade: Option<bool>,
 }
 
 /// The reply to a cancel.

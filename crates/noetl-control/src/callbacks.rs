@@ -179,6 +179,7 @@ impl Callbacks {
                     is_final: false,
                     ctx: Map::new(),
                     step: Map::new(),
+                    run: None,
                 })
             }
             Err(failure) => {

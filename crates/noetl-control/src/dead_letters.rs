@@ -100,6 +100,7 @@ impl DeadLetters {
             meta: None,
             worker: None,
             event: None,
+            columns: None,
         };
         self.reports.take(tenant, report).await.map_err(DeadLetterError::Report)?;
         Ok(key)

@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use noetl_model::event::Imported;
+use noetl_model::event::{Imported, ReportColumns};
 use noetl_model::placeholder::{remove_tags, remove_tags_in, without_tags};
 use noetl_model::{ExecutionId, Map, Tenant, Timestamp, Value};
 use noetl_store::{Import, ImportOutcome, Store, StoreError};
 
 use crate::ids::Ids;
 use crate::journal::SubmitError;
-use crate::reports::{Report, ReportError, Reports, derived_status};
+use crate::reports::{Repeated, Report, ReportError, Reports, derived_status};
 
 pub use envelope::{WrongRow, check_depth, check_type, read_row};
 
@@ -65,7 +65,7 @@ impl Intake {
     pub async fn take(&self, mut rows: Vec<Placed>) -> Result<Taken, StoreError> {
         rows.iter_mut().for_each(|(_, import)| without_placeholders(&mut import.row));
         let mut taken = Taken::default();
-        let mut started_here: BTreeMap<ExecutionId, Vec<Placed>> = BTreeMap::new();
+        let mut started_here: BTreeMap<(ExecutionId, Tenant), Vec<Placed>> = BTreeMap::new();
         let mut waiting = into_chunks(rows);
         while let Some(chunk) = waiting.pop() {
             let imports = chunk.iter().map(|(_, row)| row.clone()).collect();
@@ -97,7 +97,8 @@ impl Intake {
                     }
                     ImportOutcome::Refused => taken.rejected.push((place, REFUSED.to_owned())),
                     ImportOutcome::StartedHere => {
-                        started_here.entry(row.execution).or_default().push((place, row));
+                        let of = (row.execution, row.tenant.clone());
+                        started_here.entry(of).or_default().push((place, row));
                     }
                 }
             }
@@ -123,25 +124,19 @@ impl Intake {
         self.ids.now()
     }
 
-    /// What a report is when its execution is not of this server. One that only refers to its
-    /// result has that as `reference` in its payload.
-    pub fn import_of(
-        &self,
-        tenant: &Tenant,
-        report: Report,
-        at: Option<Timestamp>,
-        refers: bool,
-    ) -> Import {
+    /// Returns a report as a row, for an execution that was not started here. A report with a
+    /// reference has no context.
+    pub fn import_of(&self, tenant: &Tenant, report: Report, at: Option<Timestamp>) -> Import {
         let status = report.status.unwrap_or_else(|| derived_status(&report.event_type).to_owned());
         let mut result = Map::from_iter([("status".to_owned(), Value::from(status.as_str()))]);
-        match report.payload {
-            Some(Value::Object(mut payload)) if refers => {
-                result.extend(payload.remove_entry("reference"));
+        match (report.columns.and_then(|columns| columns.reference), report.payload) {
+            (Some(reference), _) => {
+                result.insert("reference".to_owned(), reference);
             }
-            Some(payload @ Value::Object(_)) => {
+            (None, Some(payload @ Value::Object(_))) => {
                 result.insert("context".to_owned(), payload);
             }
-            _ => {}
+            (None, _) => {}
         }
         let node_id = ("node_id".to_owned(), Value::from(report.step.as_str()));
         Import {
@@ -165,14 +160,19 @@ impl Intake {
     /// Takes rows about one execution of this server, in order.
     async fn report_all(&self, rows: Vec<Placed>) -> Result<Taken, StoreError> {
         let mut taken = Taken::default();
-        for (place, row) in rows {
-            if self.store.find_event(row.execution, row.event).await?.is_some() {
-                taken.duplicates += 1;
-                continue;
-            }
-            let (tenant, event) = (row.tenant.clone(), report_of(row));
-            match self.reports.take(&tenant, event).await {
-                Ok(_) => taken.kept += 1,
+        let Some((_, first)) = rows.first() else { return Ok(taken) };
+        let (tenant, execution) = (first.tenant.clone(), first.execution);
+        let (places, reports): (Vec<usize>, Vec<Report>) =
+            rows.into_iter().map(|(place, row)| (place, report_of(row))).unzip();
+        let answers = match self.reports.take_all(&tenant, execution, reports).await {
+            Ok(answers) => answers,
+            Err(ReportError::Store(error)) => return Err(error),
+            Err(other) => return Err(StoreError::backend("keep reports", other.to_string())),
+        };
+        for (place, answer) in places.into_iter().zip(answers) {
+            match answer {
+                Ok((_, Repeated(true))) => taken.duplicates += 1,
+                Ok((_, Repeated(false))) => taken.kept += 1,
                 Err(ReportError::Store(error)) => return Err(error),
                 Err(ReportError::Submit(SubmitError::Store(error))) => {
                     return Err(StoreError::backend("keep a report", error.to_string()));
@@ -238,27 +238,42 @@ fn size_of_value(value: &Value) -> usize {
     }
 }
 
-fn report_of(row: Import) -> Report {
-    let mut payload = None;
-    if let Some(Value::Object(mut result)) = row.row.result {
-        let mut said = match result.remove("context") {
-            Some(Value::Object(context)) => context,
-            _ => Map::new(),
-        };
-        if let Some(reference) = result.remove("reference") {
-            said.insert("reference".to_owned(), reference);
-        }
-        payload = (!said.is_empty()).then_some(Value::Object(said));
+/// Further columns of a row that the control plane knows of its own executions.
+const OWN: [&str; 5] =
+    ["catalog_id", "prev_event_id", "organization_id", "ingest_time", "idempotency_key"];
+
+/// Returns a row about an execution that was started here as a report, with every column.
+fn report_of(import: Import) -> Report {
+    let mut row = import.row;
+    let (mut payload, mut reference) = (None, None);
+    if let Some(Value::Object(mut result)) = row.result {
+        payload = result.remove("context").filter(Value::is_object);
+        reference = result.remove("reference");
     }
+    for name in OWN {
+        row.more.remove(name);
+    }
+    row.more.entry("event_time").or_insert_with(|| import.at.to_string().into());
+    let columns = ReportColumns {
+        node_type: row.node_type,
+        command: row.command,
+        parent_execution: row.parent_execution,
+        duration: row.duration,
+        context: row.context,
+        reference,
+        error: row.error,
+        more: row.more,
+    };
     Report {
-        execution: row.execution,
-        step: row.row.node_name.as_deref().unwrap_or_default().to_owned(),
-        event_type: row.row.event_type.unwrap_or_default(),
-        status: row.row.status,
+        execution: import.execution,
+        step: row.node_name.as_deref().unwrap_or_default().to_owned(),
+        event_type: row.event_type.unwrap_or_default(),
+        status: row.status,
         payload,
-        meta: row.row.meta,
-        worker: row.row.worker.as_deref().map(str::to_owned),
-        event: Some(row.event),
+        meta: row.meta,
+        worker: row.worker.as_deref().map(str::to_owned),
+        event: Some(import.event),
+        columns: columns.if_any(),
     }
 }
 

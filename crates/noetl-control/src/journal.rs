@@ -119,6 +119,16 @@ pub(crate) struct Job {
 /// Where what became of an input is told.
 type Answer = oneshot::Receiver<Result<Accepted, SubmitError>>;
 
+/// An input in the queue.
+pub(crate) struct Queued(Answer);
+
+impl Queued {
+    /// Waits until the input is kept, or refused.
+    pub(crate) async fn done(self) -> Result<Accepted, SubmitError> {
+        self.0.await.unwrap_or(Err(SubmitError::Stopped))
+    }
+}
+
 impl Job {
     fn new(execution: ExecutionId, input: Input) -> (Self, Answer) {
         let (reply, answer) = oneshot::channel();
@@ -158,6 +168,19 @@ impl Journal {
     ) -> Result<Accepted, SubmitError> {
         let (job, answer) = Job::new(execution, input);
         self.send(Job { first_id, ..job }, answer).await
+    }
+
+    /// Puts an input into the queue, and answers as soon as it is there: inputs that are queued one
+    /// after the other are decided in that order. [`Queued::done`] is what became of it.
+    pub(crate) async fn queue(
+        &self,
+        execution: ExecutionId,
+        input: Input,
+        first_id: Option<EventId>,
+    ) -> Result<Queued, SubmitError> {
+        let (job, answer) = Job::new(execution, input);
+        self.put(Job { first_id, ..job }).await?;
+        Ok(Queued(answer))
     }
 
     /// The same for what a worker elsewhere says that names what it holds.
@@ -208,12 +231,16 @@ impl Journal {
     }
 
     async fn send(&self, job: Job, answer: Answer) -> Result<Accepted, SubmitError> {
+        self.put(job).await?;
+        Queued(answer).done().await
+    }
+
+    async fn put(&self, job: Job) -> Result<(), SubmitError> {
         self.queue_of(job.execution).send_timeout(job, PATIENCE).await.map_err(
             |error| match error {
                 mpsc::error::SendTimeoutError::Timeout(_) => SubmitError::Busy,
                 mpsc::error::SendTimeoutError::Closed(_) => SubmitError::Stopped,
             },
-        )?;
-        answer.await.unwrap_or(Err(SubmitError::Stopped))
+        )
     }
 }

@@ -122,7 +122,7 @@ pub use replay::{
     Advanced, ORGANIZATION, PayloadLabel, PayloadResolution, Payloads, PayloadsSummary, Replay,
     ReplayRequest, Replayed, Resolution,
 };
-pub use reports::{End, EndTaken, Report, ReportError, Reports, is_event_type};
+pub use reports::{End, EndTaken, Repeated, Report, ReportError, Reports, is_event_type};
 pub use results::{INLINE_MAX, is_small, small_fields};
 pub use retention::{PurgeError, Purged, purge};
 pub use rotation::{KeyStatus, KeyTally, Keys, Rotated};

@@ -219,7 +219,15 @@ impl LocalCommands {
             Ok(data) => match self.keep(data).await {
                 Some((data, reference)) => {
                     let (data, is_final) = (Some(data), true);
-                    Input::Complete(Complete { command, data, reference, is_final, ctx, step })
+                    Input::Complete(Complete {
+                        command,
+                        data,
+                        reference,
+                        is_final,
+                        ctx,
+                        step,
+                        run: None,
+                    })
                 }
                 // Closing, as above.
                 None => return,

@@ -159,6 +159,7 @@ impl Starts {
             meta: None,
             worker: None,
             key: None,
+            columns: None,
         };
         if once.is_noted
             && once.scope.get() != 0

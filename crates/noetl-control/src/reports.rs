@@ -3,26 +3,30 @@
 //! A report about a command is an input to the engine; anything else is kept and shown, and drives
 //! nothing. What only the engine may say is refused.
 
+mod batch;
 mod ends;
 mod inputs;
 
 use std::sync::Arc;
 
 use noetl_engine::{Begin, Claim, Complete, Fail, Input, Keep, Refusal};
-use noetl_model::event::{Lifecycle, Reported};
+use noetl_model::event::{Lifecycle, ReportColumns, Reported};
 use noetl_model::placeholder::defuse;
 use noetl_model::row::types;
 use noetl_model::{
     CommandId, DEPTH_MAX, EventId, ExecutionId, Fact, Map, Seq, SubscriptionId, Tenant, Value,
     is_deeper_than,
 };
-use noetl_store::{CommandRow, Store, StoreError};
+use noetl_store::{CommandRow, NewLine, Store, StoreError};
 
+pub use self::batch::Repeated;
+use self::batch::{About, Commands, Prepared, Sent};
 pub use self::ends::{End, EndTaken};
-use self::inputs::{answered, ended, failure_in};
+use self::inputs::{answered, ended, failure_in, printed_in};
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError};
 use crate::leasing::{Handed, Known};
+use crate::logs::LogLines;
 use crate::placeholders::Placeholders;
 use crate::redaction::Redaction;
 use crate::results::Results;
@@ -49,6 +53,8 @@ pub struct Report {
     pub worker: Option<String>,
     /// The id it was given, by which a repeat is known.
     pub event: Option<EventId>,
+    /// Further columns that a log keeps.
+    pub columns: Option<Box<ReportColumns>>,
 }
 
 impl Report {
@@ -107,22 +113,13 @@ pub struct Reports {
     pub(crate) stored: StoredResults,
     pub(crate) known: Known,
     pub(crate) handed: Handed,
+    pub(crate) logs: LogLines,
 }
 
 impl Reports {
     /// Takes one report. A repeat answers as the first did and changes nothing.
     pub async fn take(&self, tenant: &Tenant, mut report: Report) -> Result<EventId, ReportError> {
-        check_type(&report.event_type)?;
-        let said = [&report.payload, &report.meta];
-        if said.into_iter().flatten().any(|part| is_deeper_than(part, DEPTH_MAX)) {
-            return Err(ReportError::TooDeep);
-        }
-        let minter = self.placeholders.minter(tenant, report.execution);
-        let mint = |alias: &str, field: &str| minter.as_ref()?.mint(alias, field);
-        for part in [&mut report.payload, &mut report.meta].into_iter().flatten() {
-            defuse(part);
-            self.redaction.value_with(tenant, part, Some(&mint));
-        }
+        self.check(tenant, &mut report)?;
         let known = self.store.execution(tenant, report.execution).await;
         if known.map_err(ReportError::Store)?.is_none() {
             return self.note(tenant, report).await;
@@ -136,9 +133,38 @@ impl Reports {
                 return Ok(event);
             }
         }
-        match self.command_of(&report).await? {
-            Some(row) => self.about_command(tenant, row, report).await,
-            None => self.keep(report).await,
+        let prepared = self.prepare(tenant, report, &mut Commands::default()).await?;
+        let sent = self.queue(prepared).await?;
+        self.concluded(tenant, sent).await
+    }
+
+    /// Refuses a report that no log can keep, and removes secrets from any other.
+    fn check(&self, tenant: &Tenant, report: &mut Report) -> Result<(), ReportError> {
+        check_type(&report.event_type)?;
+        let said = [&report.payload, &report.meta].into_iter().flatten();
+        let columns = report.columns.iter().flat_map(|columns| columns.values());
+        if said.chain(columns).any(|part| is_deeper_than(part, DEPTH_MAX)) {
+            return Err(ReportError::TooDeep);
+        }
+        self.remove_secrets(tenant, report);
+        Ok(())
+    }
+
+    /// Replaces known secrets, and text that looks like a placeholder of one.
+    fn remove_secrets(&self, tenant: &Tenant, report: &mut Report) {
+        let minter = self.placeholders.minter(tenant, report.execution);
+        let mint = |alias: &str, field: &str| minter.as_ref()?.mint(alias, field);
+        let clean = |part: &mut Value| {
+            defuse(part);
+            self.redaction.value_with(tenant, part, Some(&mint));
+        };
+        [&mut report.payload, &mut report.meta].into_iter().flatten().for_each(clean);
+        let Some(columns) = &mut report.columns else { return };
+        columns.values_mut().for_each(clean);
+        if let Some(error) = columns.error.take() {
+            let mut text = Value::from(error);
+            clean(&mut text);
+            columns.error = text.as_str().map(str::to_owned);
         }
     }
 
@@ -216,30 +242,20 @@ impl Reports {
         }
     }
 
-    async fn command_of(&self, report: &Report) -> Result<Option<CommandRow>, ReportError> {
-        let is_about = matches!(
-            report.event_type.as_str(),
-            types::COMMAND_CLAIMED
-                | types::COMMAND_STARTED
-                | types::CALL_DONE
-                | types::CALL_ERROR
-                | types::COMMAND_COMPLETED
-                | types::COMMAND_FAILED
-        );
-        let named = report.command();
-        let (true, Some(command)) = (is_about, named) else { return Ok(None) };
-        let row = self.store.command(command).await.map_err(ReportError::Store)?;
-        Ok(row.filter(|row| row.execution == report.execution))
-    }
-
-    async fn about_command(
+    /// Reads what a report needs before it is submitted. Writes nothing but a large result, which
+    /// nothing refers to until the report is kept.
+    async fn prepare(
         &self,
         tenant: &Tenant,
-        row: CommandRow,
         mut report: Report,
-    ) -> Result<EventId, ReportError> {
+        commands: &mut Commands,
+    ) -> Result<Prepared, ReportError> {
+        let Some(row) = commands.of(self, &report).await? else {
+            return Ok(Prepared { report, about: None });
+        };
         let command = row.id;
         let worker: Arc<str> = Arc::from(report.worker.as_deref().unwrap_or("unknown"));
+        let mut printed = Vec::new();
         let mut input = match report.event_type.as_str() {
             types::COMMAND_CLAIMED => {
                 check_name(&worker).map_err(ReportError::Worker)?;
@@ -252,10 +268,11 @@ impl Reports {
             types::CALL_DONE => {
                 let issued = self.issued(&row).await.map_err(ReportError::Store)?;
                 self.fetch(tenant, &mut report).await?;
+                printed = printed_in(command, self.ids.now(), &report, issued.as_deref());
                 answered(command, report.payload.as_ref(), issued.as_deref())
             }
             // The failure that `call.error` names comes again with `command.failed`.
-            types::CALL_ERROR => return self.keep(report).await,
+            types::CALL_ERROR => return Ok(Prepared { report, about: None }),
             types::COMMAND_COMPLETED => ended(command, &report),
             _ => Input::Fail(Fail {
                 command,
@@ -270,7 +287,30 @@ impl Reports {
         // Its id becomes that of the first event it leads to, if it can stand after the claim.
         let is_later = |id: &EventId| id.get() > command.get() && self.ids.is_plausible(*id);
         let first_id = report.event.filter(is_later);
-        match self.journal.submit_as(report.execution, input, first_id).await {
+        Ok(Prepared { report, about: Some(Box::new(About { input, first_id, printed })) })
+    }
+
+    /// Puts a report into the journal's queue.
+    async fn queue(&self, prepared: Prepared) -> Result<Sent, ReportError> {
+        let Prepared { report, about } = prepared;
+        let Some(about) = about else { return self.queue_kept(report).await };
+        let About { input, first_id, printed } = *about;
+        let queued = self.journal.queue(report.execution, input, first_id).await;
+        Ok(Sent::About { queued: queued.map_err(ReportError::Submit)?, report, printed })
+    }
+
+    /// Waits until a report is kept.
+    async fn concluded(&self, tenant: &Tenant, sent: Sent) -> Result<EventId, ReportError> {
+        let (queued, report, printed) = match sent {
+            Sent::Kept { queued, asked } => {
+                let accepted = queued.done().await.map_err(ReportError::Submit)?;
+                // None when it was kept before.
+                let kept = accepted.events.first().map(|event| event.id);
+                return Ok(kept.or(asked).unwrap_or(EventId::new(0)));
+            }
+            Sent::About { queued, report, printed } => (queued, report, printed),
+        };
+        match queued.done().await {
             // A worker that claims again holds the command already: nothing to keep.
             Ok(accepted)
                 if accepted.events.is_empty() && report.event_type == types::COMMAND_CLAIMED =>
@@ -278,13 +318,43 @@ impl Reports {
                 Ok(EventId::new(0))
             }
             // Late or repeated: kept, and changes nothing.
-            Ok(accepted) if accepted.events.is_empty() => self.keep(report).await,
-            Ok(accepted) => Ok(report.event.unwrap_or(accepted.events[0].id)),
+            Ok(accepted) if accepted.events.is_empty() => self.keep(tenant, report).await,
+            Ok(accepted) => {
+                self.print(tenant, report.execution, printed).await;
+                Ok(report.event.unwrap_or(accepted.events[0].id))
+            }
             Err(SubmitError::Refused(Refusal::ClaimedBy(holder))) => {
                 Err(ReportError::ClaimedBy(holder))
             }
-            Err(SubmitError::Refused(_)) => self.keep(report).await,
+            Err(SubmitError::Refused(_)) => self.keep(tenant, report).await,
             Err(error) => Err(ReportError::Submit(error)),
+        }
+    }
+
+    /// Keeps a report that changes nothing.
+    async fn keep(&self, tenant: &Tenant, report: Report) -> Result<EventId, ReportError> {
+        let sent = self.queue_kept(report).await?;
+        Box::pin(self.concluded(tenant, sent)).await
+    }
+
+    async fn queue_kept(&self, report: Report) -> Result<Sent, ReportError> {
+        let (execution, asked) = (report.execution, report.event);
+        let said = said(report);
+        let id = asked.filter(|id| self.ids.is_plausible(*id));
+        let key = if id.is_none() { asked.map(EventId::get) } else { None };
+        let input = Input::Keep(Box::new(Keep { said, id, key }));
+        let queued = self.journal.queue(execution, input, None).await;
+        Ok(Sent::Kept { queued: queued.map_err(ReportError::Submit)?, asked })
+    }
+
+    /// Keeps what a step printed. A line counts for less than the report that brought it, which is
+    /// kept already.
+    async fn print(&self, tenant: &Tenant, execution: ExecutionId, lines: Vec<NewLine>) {
+        if lines.is_empty() {
+            return;
+        }
+        if let Err(error) = self.logs.append(tenant, execution, lines).await {
+            tracing::warn!(%execution, %error, "lines that a worker reported are lost");
         }
     }
 
@@ -294,19 +364,6 @@ impl Reports {
         let id = SubscriptionId::new(execution.get());
         let noted = self.subscriptions.note(tenant, id, said(report), event).await;
         noted.map_err(ReportError::Store)?.ok_or(ReportError::UnknownExecution(execution))
-    }
-
-    async fn keep(&self, report: Report) -> Result<EventId, ReportError> {
-        let (execution, asked) = (report.execution, report.event);
-        let said = said(report);
-        let id = asked.filter(|id| self.ids.is_plausible(*id));
-        let key = if id.is_none() { asked.map(EventId::get) } else { None };
-        let input = Input::Keep(Box::new(Keep { said, id, key }));
-        let accepted = self.journal.submit(execution, input).await;
-        let accepted = accepted.map_err(ReportError::Submit)?;
-        // None when it was kept before.
-        let kept = accepted.events.first().map(|event| event.id);
-        Ok(kept.or(asked).unwrap_or(EventId::new(0)))
     }
 }
 
@@ -325,6 +382,7 @@ fn said(mut report: Report) -> Reported {
         meta: report.meta,
         worker: report.worker.map(Arc::from),
         key: None,
+        columns: report.columns,
     }
 }
 

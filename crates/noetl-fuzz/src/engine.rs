@@ -178,12 +178,28 @@ impl Run {
             3 | 4 => {
                 let (data, is_final) = (Some(data(how)), true);
                 let (reference, step) = (None, local);
-                Input::Complete(Complete { command, data, reference, is_final, ctx, step })
+                Input::Complete(Complete {
+                    command,
+                    data,
+                    reference,
+                    is_final,
+                    ctx,
+                    step,
+                    run: None,
+                })
             }
             5 => {
                 let (data, reference) = ((how.is_multiple_of(2)).then(|| data(how)), None);
                 let (is_final, step) = (how.is_multiple_of(5), local);
-                Input::Complete(Complete { command, data, reference, is_final, ctx, step })
+                Input::Complete(Complete {
+                    command,
+                    data,
+                    reference,
+                    is_final,
+                    ctx,
+                    step,
+                    run: None,
+                })
             }
             6 => Input::Fail(Fail { command, failure: failure(how), ctx, step: local }),
             7 => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::foreign::{Imported, Reported};
+pub use crate::foreign::{Imported, ReportColumns, Reported};
 pub use crate::issued::{Issued, LoopItem};
 pub use crate::lifecycle::{Lifecycle, SubscriptionMoved};
 pub use crate::parked::{Callback, Child, Parked};
@@ -182,6 +182,8 @@ pub enum Fact {
         data: Value,
         /// Where the answer is kept, when it is too large for the log.
         reference: Option<Arc<BlobRef>>,
+        /// How the tool ran, if the worker reported it.
+        run: Option<Box<ToolRun>>,
     },
     /// The tool failed.
     CallFailed {
@@ -287,6 +289,17 @@ pub struct BlobRef {
     pub bytes: u64,
     /// How to read them.
     pub media_type: Arc<str>,
+}
+
+/// How a tool ran, as its worker reported it beside the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ToolRun {
+    /// The exit code of its process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
+    /// How long it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
 }
 
 impl Fact {

@@ -14,6 +14,8 @@ mod repeat;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use crate::event::Lifecycle;
 use crate::{CommandId, EventId, ExecutionId, Origin, Seq, Timestamp};
 
@@ -56,11 +58,11 @@ pub struct EventRow {
     pub meta: Option<String>,
     /// The failure in one sentence.
     pub error: Option<String>,
-    /// How long it took; only on imported rows.
+    /// How long it took; only on reported and imported rows.
     pub duration: Option<f64>,
     /// The id a report came with, when the server gave it another.
     pub idempotency_key: Option<i64>,
-    /// Further columns by name; only on imported rows.
+    /// Further columns by name; only on reported and imported rows.
     pub more: Option<String>,
 }
 
@@ -132,7 +134,20 @@ pub const PLAYBOOK_NODE: &str = "playbook";
 /// The node id and the node type of rows about the life of a subscription; their name is its path.
 pub const SUBSCRIPTION_NODE: &str = "subscription";
 
+/// Times among the further columns of a row.
+#[derive(Deserialize)]
+struct Times {
+    event_time: Option<Timestamp>,
+}
+
 impl EventRow {
+    /// Returns the time that the producer of a report gave, if it gave one. `created_at` is the time
+    /// at which the server took the report.
+    pub fn produced_at(&self) -> Option<Timestamp> {
+        let more = self.more.as_deref().filter(|_| self.origin == Origin::Reported)?;
+        serde_json::from_str::<Times>(more).ok()?.event_time
+    }
+
     /// The node id: the node's name, unless the name is a catalog path.
     pub fn node_id(&self) -> Option<&str> {
         let event_type = self.event_type.as_deref().unwrap_or_default();

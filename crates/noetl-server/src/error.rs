@@ -284,12 +284,16 @@ impl From<ReportError> for ApiError {
 }
 
 /// Why an execution was not cancelled, in the wire's own words.
-pub(crate) fn not_cancelled(id: ExecutionId, failure: SubmitError) -> ApiError {
+pub(crate) fn not_cancelled(id: ExecutionId, failure: SubmitError, has_cascade: bool) -> ApiError {
     match failure {
         SubmitError::Refused(Refusal::NotFound) => unknown_execution(id),
         SubmitError::Refused(Refusal::AlreadyFinished(status)) => {
             let message = format!("Cannot cancel execution in {} state", status_text(status));
-            ApiError::invalid("already_finished", message)
+            // Published clients that send `cascade` treat 400 as a warning, and 422 as a failure.
+            match has_cascade {
+                true => ApiError::refused(StatusCode::BAD_REQUEST, "already_finished", message),
+                false => ApiError::invalid("already_finished", message),
+            }
         }
         other => other.into(),
     }

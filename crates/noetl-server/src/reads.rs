@@ -1,11 +1,13 @@
 //! Reads that combine rows and a stretch of a log.
 //!
-//! Logs can hold 100 000 events, so every read here is a window: the newest events, a page, or the
-//! first one. An execution's row says how long its log is, which is where the windows come from.
+//! Logs can hold 100 000 events, so every read here is a window: a page, what follows a place, or the
+//! first event. An execution's row says how long its log is, which is where the windows come from.
+//! A whole log is streamed.
 
 pub(crate) mod brief;
 mod durations;
 mod found;
+mod whole;
 
 use noetl_api::commands::Command;
 use noetl_api::events::{EventView, EventsReply};
@@ -15,11 +17,13 @@ use noetl_control::Scope;
 use noetl_model::{CommandId, Event, EventId, ExecutionId, Fact, Outcome, Seq, Value};
 use noetl_store::{ExecutionRow, ExecutionStatus};
 
+use self::durations::Durations;
+pub(crate) use self::whole::whole;
 use crate::app::App;
 use crate::error::{ApiError, unknown_execution};
 use crate::shape;
 
-/// Events in one reply at most; also how many a detail shows, as the wire has it.
+/// Events of one stretch at most.
 pub(crate) const EVENTS_MAX: u64 = 2000;
 /// How much of a log a status looks at for the names of steps. Status is polled.
 const STATUS_EVENTS: u64 = 1000;
@@ -30,8 +34,6 @@ const END_WINDOW: u64 = 256;
 /// Which part of a log to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stretch {
-    /// The newest events, oldest first.
-    Newest,
     /// So many events after a place, oldest first.
     After {
         /// The place.
@@ -81,8 +83,9 @@ pub(crate) async fn detail(
         summary: shape::execution(&row, ids),
         workload: workload(app, id).await?,
         result: result(app, &row).await?,
-        events,
+        truncated: false,
         pagination: pagination(stretch, total),
+        events,
     })
 }
 
@@ -127,9 +130,9 @@ pub(crate) async fn events(
 
 /// Events in a row as they are shown, oldest first.
 pub(crate) fn shown(events: &[Event], of: &ExecutionRow, ids: IdForm) -> Vec<EventView> {
-    let lasted = durations::of(events, of);
-    let view = |event: &Event| shape::event(event, of, lasted.get(&event.seq).copied(), ids);
-    events.iter().map(view).collect()
+    let mut lasted = Durations::default();
+    let mut view = |event: &Event| shape::event(event, of, lasted.of(event, of), ids);
+    events.iter().map(&mut view).collect()
 }
 
 /// A command, if there is one in the scope.
@@ -155,7 +158,6 @@ async fn execution_of(app: &App, id: ExecutionId) -> Result<Option<ExecutionRow>
 /// The places before the first and of the last event of a stretch.
 fn bounds(stretch: Stretch, total: u64) -> (u64, u64) {
     match stretch {
-        Stretch::Newest => (total.saturating_sub(EVENTS_MAX), total),
         Stretch::After { after, size } => (after.min(total), after.saturating_add(size).min(total)),
         Stretch::Page { page, size } => {
             let newer = page.saturating_sub(1).saturating_mul(size);
@@ -212,12 +214,6 @@ async fn result(app: &App, row: &ExecutionRow) -> Result<Option<Value>, ApiError
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_detail_shows_the_newest_events() {
-        assert_eq!(bounds(Stretch::Newest, 5), (0, 5));
-        assert_eq!(bounds(Stretch::Newest, 2005), (5, 2005));
-    }
 
     #[test]
     fn pages_count_from_the_newest_event() {

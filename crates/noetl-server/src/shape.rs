@@ -15,7 +15,7 @@ use noetl_model::scope::CommandScope;
 use noetl_model::trace::{SpanId, TraceContext};
 use noetl_model::{Event, Fact, Failure, Map, Origin, Value, command_name};
 use noetl_playbook::Severity;
-use noetl_store::{CatalogEntry, CommandRow, ExecutionRow, ExecutionStatus};
+use noetl_store::{CatalogEntry, CommandRow, Credential, ExecutionRow, ExecutionStatus};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -71,6 +71,27 @@ pub(crate) fn entry(entry: CatalogEntry) -> Entry {
     }
 }
 
+/// Returns a credential as an entry of a catalog list: its name is the path. Secrets are not shown.
+pub(crate) fn credential_entry(credential: Credential) -> Entry {
+    let Credential { kept, created_at, .. } = credential;
+    Entry {
+        catalog_id: Id::text(kept.id.get()),
+        path: kept.name,
+        kind: "credential".to_owned(),
+        version: 1,
+        content: None,
+        layout: None,
+        payload: None,
+        meta: Some(json!({
+            "type": kept.kind,
+            "description": kept.description,
+            "tags": kept.tags,
+        })),
+        created_at,
+        deleted_at: None,
+    }
+}
+
 pub(crate) fn execution(row: &ExecutionRow, ids: IdForm) -> ExecutionView {
     ExecutionView {
         execution_id: Id::new(row.id.get(), ids),
@@ -103,7 +124,7 @@ pub(crate) fn status(row: &ExecutionRow, completed_steps: Vec<String>, ids: IdFo
             failed_steps: row.steps_failed,
         },
         is_cancelled: row.status == ExecutionStatus::Cancelled,
-        completed: row.status == ExecutionStatus::Completed,
+        completed: row.status.is_final(),
         failed: row.status == ExecutionStatus::Failed,
         completed_steps,
         error: row.error.clone(),
@@ -156,18 +177,25 @@ pub(crate) fn event(
     // An imported row is shown as it came.
     let derived = row.command_id.filter(|_| row.origin != Origin::Imported);
     let command = derived.map(|id| command_name(row.execution_id, node, id));
+    let more = match &event.fact {
+        Fact::Imported(imported) => Some(&imported.more),
+        Fact::Reported(reported) => reported.columns.as_deref().map(|columns| &columns.more),
+        _ => None,
+    };
+    let parent_event = more.and_then(|more| more.get("parent_event_id")?.as_i64());
+    let node_id = more.and_then(|more| more.get("node_id")?.as_str());
     EventView {
         execution_id: Id::new(of.id.get(), ids),
         catalog_id: Id::new(of.catalog.get(), ids),
         parent_execution_id: of.parent.map(|parent| Id::new(parent.get(), ids)),
-        parent_event_id: None,
-        duration,
+        parent_event_id: parent_event.map(|id| Id::new(id, ids)),
+        duration: duration.or(row.duration),
         seq: row.seq.0,
         event_id: Id::new(row.event_id.get(), ids),
-        node_id: row.node_id().map(str::to_owned),
+        node_id: node_id.or_else(|| row.node_id()).map(str::to_owned),
         node_name: row.node_name.as_deref().map(str::to_owned),
         node_type: row.node_type.as_deref().map(str::to_owned),
-        created_at: row.created_at,
+        created_at: row.produced_at().unwrap_or(row.created_at),
         timestamp: row.created_at,
         origin: row.origin.as_str().to_owned(),
         worker_id: row.worker_id.as_deref().map(str::to_owned),
@@ -210,7 +238,15 @@ fn shown_meta(
     let stored = row.meta.as_deref().and_then(|text| serde_json::from_str(text).ok());
     match (stored, derived) {
         (Some(Value::Object(mut meta)), Value::Object(derived)) => {
-            meta.extend(derived);
+            match row.origin {
+                Origin::Decided => meta.extend(derived),
+                // A report is shown as it was made.
+                Origin::Reported | Origin::Imported => {
+                    derived.into_iter().for_each(|(name, value)| {
+                        meta.entry(name).or_insert(value);
+                    });
+                }
+            }
             Some(Value::Object(meta))
         }
         (None, derived @ Value::Object(_)) => Some(derived),

@@ -251,6 +251,7 @@ impl Plane for Local {
             meta: None,
             worker: None,
             event: None,
+            columns: None,
         };
         let taken = self.control.reports.take(&self.tenant, report).await;
         taken.map(|_| ()).map_err(|error| of_report(&error))

@@ -7,7 +7,7 @@
 --
 -- Rows are changed many at a time: whoever sends a statement per row has the server read the checks
 -- of the table from their text for each of them.
-create or replace function noetl.journal_append_4(
+create or replace function noetl.journal_append_5(
     on_lane smallint,
     wake text,
     -- How long a tool without a limit may be held elsewhere, and what is added to a limit.
@@ -22,7 +22,7 @@ create or replace function noetl.journal_append_4(
     e_execution bigint[], e_seq bigint[], e_event bigint[], e_at timestamp[], e_origin text[],
     e_type text[], e_node text[], e_node_type text[], e_status text[], e_command bigint[],
     e_parent bigint[], e_worker text[], e_context text[], e_result text[], e_meta text[],
-    e_error text[], e_key text[], e_duration double precision[],
+    e_error text[], e_key text[], e_duration double precision[], e_more text[],
     c_execution bigint[], c_id bigint[], c_issued bigint[], c_step text[], c_tool text[],
     c_attempt integer[], c_state text[], c_worker text[], c_claimed timestamptz[],
     c_started timestamptz[], c_ended timestamptz[], c_created timestamptz[],
@@ -139,12 +139,40 @@ begin
         from unnest(
             e_execution, e_seq, e_event, e_at, e_origin, e_type, e_node, e_node_type, e_status,
             e_command, e_parent, e_worker, e_context, e_result, e_meta, e_error, e_key,
-            e_duration
+            e_duration, e_more
         ) with ordinality e (
             execution_id, seq, event_id, at, origin, event_type, node, node_type, status,
-            command, parent, worker, context, result, meta, error, key, duration, place
+            command, parent, worker, context, result, meta, error, key, duration, more, place
         )
-        where is_all or e.execution_id = any (kept);
+        where e.more is null and (is_all or e.execution_id = any (kept));
+
+        -- Reports with further columns, which are few.
+        if cardinality(array_remove(e_more, null)) > 0 then
+            insert into noetl.event (
+                execution_id, seq, event_id, created_at, origin, event_type, node_name, node_type,
+                status, command_id, parent_execution_id, worker_id, context, result, meta, error,
+                idempotency_key, duration, more, event_time, parent_event_id, stage_id, frame_id,
+                stack_trace, aggregate_id, aggregate_type, lane, position
+            )
+            select
+                e.execution_id, e.seq, e.event_id, e.at, e.origin, e.event_type, e.node,
+                e.node_type, e.status, e.command, e.parent, e.worker, e.context::json,
+                e.result::json, e.meta::json, e.error, e.key, e.duration, e.more::json,
+                coalesce((e.more::json ->> 'event_time')::timestamptz, e.at at time zone 'utc'),
+                (e.more::json ->> 'parent_event_id')::bigint,
+                (e.more::json ->> 'stage_id')::bigint, (e.more::json ->> 'frame_id')::bigint,
+                e.more::json ->> 'stack_trace', e.more::json ->> 'aggregate_id',
+                e.more::json ->> 'aggregate_type', on_lane, base + e.place
+            from unnest(
+                e_execution, e_seq, e_event, e_at, e_origin, e_type, e_node, e_node_type, e_status,
+                e_command, e_parent, e_worker, e_context, e_result, e_meta, e_error, e_key,
+                e_duration, e_more
+            ) with ordinality e (
+                execution_id, seq, event_id, at, origin, event_type, node, node_type, status,
+                command, parent, worker, context, result, meta, error, key, duration, more, place
+            )
+            where e.more is not null and (is_all or e.execution_id = any (kept));
+        end if;
 
         if cardinality(c_id) > 0 then
             insert into noetl.command (

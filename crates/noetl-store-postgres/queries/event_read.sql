@@ -8,7 +8,8 @@ select execution_id, seq, event_id, created_at, origin, event_type, node_name, n
         'prev_event_id', prev_event_id, 'stage_id', stage_id, 'frame_id', frame_id,
         'stack_trace', stack_trace, 'aggregate_id', aggregate_id, 'aggregate_type', aggregate_type,
         'organization_id', nullif(organization_id, 'default')
-    )))::text end
+    )))::text
+        when origin = 'reported' then more::text end
 from noetl.event
 where execution_id = $1 and seq > $2
 order by seq limit $3

@@ -13,7 +13,8 @@ select execution_id, coalesce(seq, 0), event_id, created_at, origin, event_type,
         'stack_trace', stack_trace, 'aggregate_id', aggregate_id, 'aggregate_type', aggregate_type,
         'organization_id', nullif(organization_id, 'default'),
         'tenant_id', case when position is null then nullif(tenant_id, 'default') end
-    )))::text end
+    )))::text
+        when origin = 'reported' then more::text end
 from (
     select n.*, coalesce(sum(
             coalesce(octet_length(n.result::text), 0) + coalesce(octet_length(n.meta::text), 0)

@@ -18,7 +18,8 @@ select e.execution_id, coalesce(e.seq, 0), e.event_id, e.created_at, e.origin, e
         'correlation_id', e.correlation_id, 'idempotency_key', e.idempotency_key,
         'envelope_checksum', e.envelope_checksum, 'event_time', e.event_time,
         'ingest_time', e.ingest_time, 'payload_ref', e.payload_ref
-    ))::text end,
+    ))::text
+        when e.origin = 'reported' then e.more::text end,
     e.position, coalesce(x.tenant_id, e.tenant_id), coalesce(e.catalog_id, x.catalog_id),
     coalesce(e.prev_event_id, (
         select p.event_id from noetl.event p

@@ -248,6 +248,7 @@ fn bind_events<'q>(query: Append_<'q>, chains: &[Chain<'q>]) -> Append_<'q> {
         row.error.as_deref().map(plain),
         row.idempotency_key.map(|key| key.to_string()),
         row.duration,
+        row.more.as_deref().map(further),
     )
 }
 
@@ -287,6 +288,13 @@ fn bind_outgoing<'q>(query: Append_<'q>, outgoing: &'q [Outgoing]) -> Append_<'q
         &*row.body,
     );
     query.bind(CODEC)
+}
+
+/// Further columns as the function takes them. It reads texts out of them, which can't hold a NUL.
+fn further(more: &str) -> String {
+    let mut text = more.to_owned();
+    replace_nul(&mut text);
+    text
 }
 
 /// Replaces every escaped NUL of a JSON text; a backslash that is itself escaped begins none.

@@ -1,6 +1,7 @@
 //! The log's side of the store.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -123,6 +124,21 @@ impl EventLog for PostgresStore {
             |row| Ok(Seq(number(row, 0)?)),
         )
         .await
+    }
+
+    async fn find_events(
+        &self,
+        execution: ExecutionId,
+        events: &[EventId],
+    ) -> Result<HashSet<EventId>, StoreError> {
+        let sql = include_str!("../queries/event_find_many.sql");
+        let ids: Vec<i64> = events.iter().map(|event| event.get()).collect();
+        let found = self.list(
+            "look for events",
+            || sqlx::query(sql).bind(execution.get()).bind(ids.clone()),
+            |row| Ok(EventId::new(row.try_get(0)?)),
+        );
+        Ok(found.await?.into_iter().collect())
     }
 
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {

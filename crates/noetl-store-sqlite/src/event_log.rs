@@ -1,6 +1,7 @@
 //! The log's side of the store.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use async_trait::async_trait;
 use noetl_model::row::EventRow;
@@ -78,6 +79,24 @@ impl EventLog for SqliteStore {
     ) -> Result<Option<Seq>, StoreError> {
         self.read("look for an event", move |connection| places::find(connection, execution, event))
             .await
+    }
+
+    async fn find_events(
+        &self,
+        execution: ExecutionId,
+        events: &[EventId],
+    ) -> Result<HashSet<EventId>, StoreError> {
+        let events = events.to_vec();
+        self.read("look for events", move |connection| {
+            let mut found = HashSet::new();
+            for event in events {
+                if places::find(connection, execution, event)?.is_some() {
+                    found.insert(event);
+                }
+            }
+            Ok(found)
+        })
+        .await
     }
 
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {

@@ -1,5 +1,6 @@
 //! The log seam: the journal is its only caller that writes.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -311,6 +312,13 @@ pub trait EventLog: Send + Sync {
         execution: ExecutionId,
         event: EventId,
     ) -> Result<Option<Seq>, StoreError>;
+
+    /// Returns those of the ids that [`Self::find_event`] finds, in one round trip.
+    async fn find_events(
+        &self,
+        execution: ExecutionId,
+        events: &[EventId],
+    ) -> Result<HashSet<EventId>, StoreError>;
 
     /// The largest event id in the store, so that new ids go past a log ahead of the clock.
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError>;

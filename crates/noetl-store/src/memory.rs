@@ -30,7 +30,7 @@ mod tail;
 mod tokens;
 mod transient;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -166,6 +166,20 @@ impl EventLog for MemoryStore {
         let is_it =
             |row: &&EventRow| row.event_id == event || row.idempotency_key == Some(event.get());
         Ok(log.find(is_it).map(|row| row.seq))
+    }
+
+    async fn find_events(
+        &self,
+        execution: ExecutionId,
+        events: &[EventId],
+    ) -> Result<HashSet<EventId>, StoreError> {
+        let state = self.state();
+        let known = state.log(execution).iter();
+        let known: HashSet<i64> = known
+            .flat_map(|row| [Some(row.event_id.get()), row.idempotency_key])
+            .flatten()
+            .collect();
+        Ok(events.iter().copied().filter(|event| known.contains(&event.get())).collect())
     }
 
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {

@@ -13,9 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::placeholder::without_tags;
 use noetl_model::row::EventRow;
-use noetl_model::{
-    CatalogId, CommandId, EventId, ExecutionId, Map, Origin, Tenant, Timestamp, Value,
-};
+use noetl_model::{CatalogId, CommandId, EventId, ExecutionId, Map, Tenant, Timestamp, Value};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -124,7 +122,7 @@ impl Envelope<'_> {
             catalog_id: Some(self.catalog).filter(|id| id.get() != 0),
             event_type: row.event_type.as_deref(),
             status: row.status.as_deref(),
-            created_at: row.created_at,
+            created_at: row.produced_at().unwrap_or(row.created_at),
             node_id: row.node_id(),
             node_name: row.node_name.as_deref(),
             node_type: row.node_type.as_deref(),
@@ -141,12 +139,10 @@ impl Envelope<'_> {
             seq: row.seq.0,
             origin: row.origin.as_str(),
         };
-        if row.origin != Origin::Imported {
-            return serde_json::to_string(&body).map(shown);
-        }
+        let Some(more) = &row.more else { return serde_json::to_string(&body).map(shown) };
         // What it came with wins over what follows from its place here.
         let mut whole = serde_json::to_value(&body)?;
-        if let (Value::Object(whole), Some(more)) = (&mut whole, &row.more) {
+        if let Value::Object(whole) = &mut whole {
             whole.extend(serde_json::from_str::<Map>(more)?);
         }
         serde_json::to_string(&whole).map(shown)

@@ -9,7 +9,7 @@ mod rows;
 mod secrets;
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -269,6 +269,17 @@ impl EventLog for FaultyStore {
         self.before_call("find_event").await?;
         let mut response = self.inner.find_event(execution, event).await?;
         self.after_call("find_event", &mut response).await?;
+        Ok(response)
+    }
+
+    async fn find_events(
+        &self,
+        execution: ExecutionId,
+        events: &[EventId],
+    ) -> Result<HashSet<EventId>, StoreError> {
+        self.before_call("find_events").await?;
+        let mut response = self.inner.find_events(execution, events).await?;
+        self.after_call("find_events", &mut response).await?;
         Ok(response)
     }
 

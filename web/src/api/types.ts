@@ -33,7 +33,10 @@ export interface EventView {
   node_name: string | null;
   node_type: string | null;
   status: string | null;
+  /** When it happened, as its producer reported it. */
   created_at: string;
+  /** When the server wrote it. */
+  timestamp: string;
   worker_id: string | null;
   duration?: number | null;
   context?: Json;

@@ -13,7 +13,8 @@ const START = Date.parse("2026-01-01T00:00:00Z");
 function log(...said: Partial<EventView>[]): EventView[] {
   return said.map((one, place) => ({
     seq: place + 1, event_id: String(100 + place), event_type: null, node_name: null, node_type: null, status: null,
-    created_at: new Date(START + place * 100).toISOString(), worker_id: null, ...one,
+    created_at: new Date(START + place * 100).toISOString(),
+    timestamp: new Date(START + place * 100).toISOString(), worker_id: null, ...one,
   }));
 }
 
@@ -128,7 +129,7 @@ describe("lanes", () => {
         ),
       );
     }
-    const spread = events.map((event, place) => ({ ...event, seq: place + 1, created_at: new Date(START + place * 10).toISOString() }));
+    const spread = events.map((event, place) => ({ ...event, seq: place + 1, timestamp: new Date(START + place * 10).toISOString() }));
     const lanes = lanesOf(told(spread), Infinity, 0);
     expect([lanes.bars.length, lanes.byLane.length]).toEqual([10_000, 1]);
     expect(atOnce(lanes.bars, 0)).toBe(1);

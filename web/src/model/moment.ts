@@ -49,7 +49,7 @@ export function momentAt(story: Story, place: number): Moment {
   }
   return {
     seq,
-    at: Date.parse(story.events[indexOf(story, seq)]?.created_at ?? "") || story.startAt,
+    at: Date.parse(story.events[indexOf(story, seq)]?.timestamp ?? "") || story.startAt,
     state: ended?.state ?? (seq === 0 ? "pending" : "running"),
     steps,
     arcs: arcsAt(story, seq),

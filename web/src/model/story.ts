@@ -102,7 +102,7 @@ export class Story {
 
   #apply(event: EventView): void {
     const { seq } = event;
-    const at = Date.parse(event.created_at);
+    const at = Date.parse(event.timestamp);
     const step = event.node_name ?? "";
     switch (event.event_type) {
       case "playbook_started": {

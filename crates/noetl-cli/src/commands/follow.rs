@@ -72,7 +72,7 @@ pub(super) fn line(event: &EventView, style: Style) -> String {
     let mut text = format!(
         "{:>5}  {}  {}  {}  {}",
         event.seq,
-        style.faint(&clock(event.created_at)),
+        style.faint(&clock(event.timestamp)),
         cut(kind, 40) + &" ".repeat(20_usize.saturating_sub(kind.chars().count())),
         Tone::of_status(status).paint(style, &format!("{:<9}", cut(status, 20))),
         cut(step, 100),

@@ -16,7 +16,8 @@ use crate::remote;
 const OVER: &str = "already_finished";
 
 pub(crate) fn cancel(arguments: &CancelArguments) -> Result<ExitCode, Failure> {
-    let request = CancelRequest { reason: arguments.reason.clone(), cascade: arguments.cascade };
+    let request =
+        CancelRequest { reason: arguments.reason.clone(), cascade: Some(arguments.cascade) };
     remote::run(&arguments.of.remote, async |remote| {
         let answer = match remote.client.ask(calls::cancel(arguments.of.id, &request)).await {
             Ok(answer) => answer,

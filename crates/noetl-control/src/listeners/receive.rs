@@ -202,6 +202,7 @@ impl Ingress {
             meta: None,
             worker: None,
             key: None,
+            columns: None,
         };
         if let Err(error) = self.subscriptions.note(tenant, id, said, None).await {
             warn!(%error, "that messages are refused is not noted");

@@ -115,7 +115,7 @@ impl Reports {
             None => self.results.keep(&mut data).await.map_err(ReportError::Submit)?,
         };
         let (data, is_final) = (Some(data), true);
-        Ok(Input::Complete(Complete { command, data, reference, is_final, ctx, step }))
+        Ok(Input::Complete(Complete { command, data, reference, is_final, ctx, step, run: None }))
     }
 
     /// A reference to content that is there, and stays until the log names it.
@@ -158,6 +158,7 @@ impl Reports {
             meta: None,
             worker: Some(Arc::from(worker)),
             key: None,
+            columns: None,
         };
         let input = Input::Keep(Box::new(Keep { said, id: None, key: Some(key) }));
         match self.journal.submit(execution, input).await {

@@ -1,8 +1,9 @@
 //! What a worker says of a command, as an input to the engine.
 
 use noetl_engine::{Complete, Fail, Input};
-use noetl_model::event::Issued;
-use noetl_model::{CommandId, Failure, FailureKind, Map, Value};
+use noetl_model::event::{Issued, ToolRun};
+use noetl_model::{CommandId, Failure, FailureKind, Map, Timestamp, Value};
+use noetl_store::{LogStream, NewLine};
 
 use super::Report;
 use crate::lower::{raised, raised_failure};
@@ -38,8 +39,41 @@ pub(super) fn answered(
         (Some(issued), Some(_)) => raised(issued, data),
         _ => data,
     };
-    let data = Some(data);
-    Input::Complete(Complete { command, data, reference: None, is_final: false, ctx, step })
+    let (data, run) = (Some(data), run_in(context));
+    Input::Complete(Complete { command, data, reference: None, is_final: false, ctx, step, run })
+}
+
+/// Returns how a tool ran, from the answer of a published worker.
+fn run_in(context: Option<&Value>) -> Option<Box<ToolRun>> {
+    let answer = published(context)?;
+    let run = ToolRun {
+        exit_code: answer.get("exit_code").and_then(Value::as_i64),
+        duration_ms: answer.get("duration_ms").and_then(Value::as_u64),
+    };
+    (run != ToolRun::default()).then(|| Box::new(run))
+}
+
+/// Returns what a step printed, from the answer of a published worker: other workers send lines while
+/// the step runs. A published `http` tool has the body of the response there, which it didn't print.
+pub(super) fn printed_in(
+    command: CommandId,
+    at: Timestamp,
+    report: &Report,
+    issued: Option<&Issued>,
+) -> Vec<NewLine> {
+    let result = report.payload.as_ref().and_then(|payload| payload.get("result"));
+    let Some(answer) = published(result.and_then(|result| result.get("context"))) else {
+        return Vec::new();
+    };
+    if issued.is_none_or(|issued| &*issued.tool == "http") {
+        return Vec::new();
+    }
+    let line = |(name, stream): (&str, LogStream)| {
+        let text = answer.get(name)?.as_str().filter(|text| !text.is_empty())?.to_owned();
+        Some(NewLine { command, at, stream, text })
+    };
+    let streams = [("stdout", LogStream::Out), ("stderr", LogStream::Err)];
+    streams.into_iter().filter_map(line).collect()
 }
 
 /// A tool's answer as published workers wrap it: with a status of its own.
@@ -91,6 +125,7 @@ pub(super) fn ended(command: CommandId, report: &Report) -> Input {
         is_final: true,
         ctx: Map::new(),
         step: Map::new(),
+        run: None,
     })
 }
 

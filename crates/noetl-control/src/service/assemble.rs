@@ -224,6 +224,7 @@ impl Control {
             stored: stored_results.clone(),
             known,
             handed: Handed::default(),
+            logs: logs.clone(),
         };
         let claims = Claims::new(&reports, &credentials, &keychain);
         let dead_letters =

@@ -149,6 +149,7 @@ async fn a_report_about_a_command_is_found_with_the_command() {
         meta: Some(json!({"command_id": name})),
         worker: None,
         key: None,
+        columns: None,
     };
     write(&*store, story.then(vec![Fact::Reported(Box::new(report))])).await;
     let state = replayed(&plant, &all_of(story.id())).await.state;

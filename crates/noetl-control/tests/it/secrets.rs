@@ -356,6 +356,7 @@ async fn what_others_report_is_redacted_too() {
         meta: Some(json!({"b": BASE64_STANDARD.encode(TOKEN)})),
         worker: None,
         event: None,
+        columns: None,
     };
     plant.control.reports.take(&plant.tenant, report).await.unwrap();
     let log = plant.log(id).await;

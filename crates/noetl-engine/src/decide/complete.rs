@@ -20,8 +20,8 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Complete) -> Result<(), R
     if let Some(data) = answer
         && !has_answer
     {
-        let reference = input.reference;
-        draft.record(Fact::CallDone { command, step: step.clone(), data, reference });
+        let (reference, run) = (input.reference, input.run);
+        draft.record(Fact::CallDone { command, step: step.clone(), data, reference, run });
         draft.write_context(&issued, input.ctx, input.step);
     }
     // What is parked is over once its answer is there; who parked it has said so before.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::{BlobRef, ForkedFrom, Reported};
+use noetl_model::event::{BlobRef, ForkedFrom, Reported, ToolRun};
 use noetl_model::{
     CatalogId, CommandId, Event, EventId, ExecutionId, Failure, Map, Seq, Timestamp, TraceContext,
     Value,
@@ -188,6 +188,8 @@ pub struct Complete {
     pub ctx: Map,
     /// What its tasks set for the visit alone: dotted path below `step` to value.
     pub step: Map,
+    /// How the tool ran, if the worker reported it.
+    pub run: Option<Box<ToolRun>>,
 }
 
 /// A command ended badly.

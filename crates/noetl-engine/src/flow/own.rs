@@ -106,12 +106,12 @@ impl Draft<'_, '_> {
                 self.record(Fact::CommandParked { command: id, step, on });
             }
             (Ok(data), Verdict::Natural | Verdict::Accept) => {
-                self.record(Fact::CallDone { command, step, data, reference });
+                self.record(Fact::CallDone { command, step, data, reference, run: None });
                 self.completed(command, issued);
             }
             (Err(failure), Verdict::Accept) => {
                 let data = crate::values::failed_value(&failure);
-                self.record(Fact::CallDone { command, step, data, reference: None });
+                self.record(Fact::CallDone { command, step, data, reference: None, run: None });
                 self.completed(command, issued);
             }
             (Err(failure), Verdict::Natural | Verdict::Refuse) => {

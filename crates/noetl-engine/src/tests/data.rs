@@ -39,6 +39,7 @@ fn what_a_command_sets_for_its_step_is_seen_by_the_arcs_only() {
             is_final: false,
             ctx: noetl_model::Map::new(),
             step,
+            run: None,
         };
         run.input(Input::Complete(answer)).unwrap();
         let bytes = run.state.to_snapshot();

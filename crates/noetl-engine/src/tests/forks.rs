@@ -235,8 +235,15 @@ fn what_a_pipeline_set_stays_with_its_answer() {
     let ctx = Map::from_iter([("t".to_owned(), json!("set"))]);
     let command = run.command("a");
     let data = Some(json!(1));
-    let complete =
-        Complete { command, data, reference: None, is_final: true, ctx, step: Map::new() };
+    let complete = Complete {
+        command,
+        data,
+        reference: None,
+        is_final: true,
+        ctx,
+        step: Map::new(),
+        run: None,
+    };
     run.input(Input::Complete(complete)).unwrap();
     for cut in 1..=whole(&run) {
         let fork = forked(line, &run, cut, json!({}));
@@ -424,7 +431,7 @@ fn a_version_that_fits_everywhere_ends_wherever_it_begins() {
 
 fn complete(command: CommandId) -> Complete {
     let (data, ctx, step) = (Some(json!({"v": 0})), Map::new(), Map::new());
-    Complete { command, data, reference: None, is_final: true, ctx, step }
+    Complete { command, data, reference: None, is_final: true, ctx, step, run: None }
 }
 
 /// Completes whatever is handed out until nothing is.

@@ -184,6 +184,7 @@ impl Run {
             is_final: true,
             ctx: Map::new(),
             step: Map::new(),
+            run: None,
         };
         self.input(Input::Complete(input)).unwrap()
     }
@@ -350,6 +351,7 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
                 is_final: true,
                 ctx: Map::new(),
                 step: Map::new(),
+                run: None,
             })
         }
         "answer" => {
@@ -361,6 +363,7 @@ fn parse(run: &Run, known: &BTreeMap<String, CommandId>, line: &str) -> Input {
                 is_final: false,
                 ctx: Map::new(),
                 step: Map::new(),
+                run: None,
             })
         }
         "fail" => {

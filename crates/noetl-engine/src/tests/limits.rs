@@ -207,6 +207,7 @@ fn an_execution_with_too_many_events_fails_and_takes_no_more_reports() {
         meta: None,
         worker: None,
         key: None,
+        columns: None,
     };
     let refused = run.input(Input::Keep(Box::new(Keep { said, id: None, key: None })));
     assert_eq!(refused.unwrap_err(), Refusal::AlreadyFinished(Status::Failed));

@@ -42,6 +42,7 @@ fn complete_with_blob(run: &mut Run, step: &str, fields: Value) -> Result<(), Re
         is_final: true,
         ctx: noetl_model::Map::new(),
         step: noetl_model::Map::new(),
+        run: None,
     };
     run.input(Input::Complete(input)).map(|_| ())
 }
@@ -85,6 +86,7 @@ fn all_that_a_step_names_is_asked_for_at_once_and_is_known_before() {
         is_final: true,
         ctx: noetl_model::Map::new(),
         step: noetl_model::Map::new(),
+        run: None,
     };
     let known = places_needed(&run.playbook, &run.state, &Input::Complete(input));
     run.complete("b", large());
@@ -139,6 +141,7 @@ fn a_name_for_a_value_beside_the_log_does_not_read_it() {
         is_final: true,
         ctx: noetl_model::Map::new(),
         step: noetl_model::Map::new(),
+        run: None,
     });
     assert!(places_needed(&run.playbook, &run.state, &input).is_empty());
     // What is not its name is read, once the decision finds that it is not among the fields.
@@ -166,6 +169,7 @@ fn what_may_not_be_entered_is_not_loaded_before() {
         is_final: true,
         ctx: noetl_model::Map::new(),
         step: noetl_model::Map::new(),
+        run: None,
     };
     assert!(places_needed(&run.playbook, &run.state, &Input::Complete(input.clone())).is_empty());
     run.input(Input::Complete(input)).unwrap();
@@ -233,6 +237,7 @@ fn an_answer_said_before_is_loaded_when_the_command_ends() {
         is_final: false,
         ctx: noetl_model::Map::new(),
         step: noetl_model::Map::new(),
+        run: None,
     };
     run.input(Input::Complete(answer)).unwrap();
     let end = Complete {
@@ -242,6 +247,7 @@ fn an_answer_said_before_is_loaded_when_the_command_ends() {
         is_final: true,
         ctx: noetl_model::Map::new(),
         step: noetl_model::Map::new(),
+        run: None,
     };
     run.input(Input::Complete(end)).unwrap();
     assert!(run.asked.is_empty(), "it was known before: {:?}", run.asked);
@@ -343,6 +349,7 @@ fn a_blob_that_is_the_result_is_passed_on_unread() {
         is_final: true,
         ctx: noetl_model::Map::new(),
         step: noetl_model::Map::new(),
+        run: None,
     };
     run.input(Input::Complete(input)).unwrap();
     assert!(run.asked.is_empty());
@@ -378,6 +385,7 @@ fn values_together_are_bounded() {
             is_final: true,
             ctx: noetl_model::Map::new(),
             step: noetl_model::Map::new(),
+            run: None,
         };
         // Without the harness's checks, which replay the whole log each time.
         let events = crate::decide(
@@ -435,6 +443,7 @@ fn a_replaced_id_is_kept_beside_what_was_said() {
         meta: None,
         worker: None,
         key: None,
+        columns: None,
     };
     let keep = crate::Keep { said, id: None, key: Some(77) };
     let events = run.input(Input::Keep(Box::new(keep))).unwrap();

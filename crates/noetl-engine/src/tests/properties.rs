@@ -128,6 +128,7 @@ fn drive_all(run: &mut Run, script: &Script, limit: usize) {
                         is_final,
                         ctx,
                         step: Map::new(),
+                        run: None,
                     })
                 }
             },

@@ -185,6 +185,7 @@ fn perform(run: &mut Run, n: usize, of: &Move) {
             is_final,
             ctx: noetl_model::Map::new(),
             step: noetl_model::Map::new(),
+            run: None,
         })
     };
     let inputs = match of.way {
@@ -203,6 +204,7 @@ fn perform(run: &mut Run, n: usize, of: &Move) {
                 is_final: true,
                 ctx: noetl_model::Map::new(),
                 step: noetl_model::Map::new(),
+                run: None,
             })]
         }
         Way::Fails => {

@@ -54,6 +54,7 @@ fn history() -> Run {
         is_final: false,
         ctx: noetl_model::Map::new(),
         step: noetl_model::Map::new(),
+        run: None,
     };
     run.input(Input::Complete(complete)).unwrap();
     run.input(claim(d)).unwrap();
@@ -71,6 +72,7 @@ fn history() -> Run {
         is_final: true,
         ctx: noetl_model::Map::new(),
         step: noetl_model::Map::new(),
+        run: None,
     };
     run.input(Input::Complete(complete)).unwrap();
     let failure = Failure::new(FailureKind::Timeout, "too slow").with_details(json!({"s": 5}));
@@ -201,7 +203,7 @@ fn circle(events: usize) -> Execution {
         let claimed = Fact::CommandClaimed { command, step: step.clone(), worker };
         apply(&mut state, claimed);
         let data = json!({ "n": n, "page": "p".repeat(800) });
-        let done = Fact::CallDone { command, step: step.clone(), data, reference: None };
+        let done = Fact::CallDone { command, step: step.clone(), data, reference: None, run: None };
         apply(&mut state, done);
         apply(&mut state, Fact::CommandCompleted { command, step: step.clone(), item: None });
         let (outcome, next) = (Outcome::Done, Routing::default());

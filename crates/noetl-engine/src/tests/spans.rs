@@ -28,6 +28,7 @@ fn complete(run: &Run) -> Input {
         is_final: true,
         ctx: Map::new(),
         step: Map::new(),
+        run: None,
     })
 }
 

@@ -68,8 +68,9 @@ impl EventRow {
                 worker_id: Some(worker.clone()),
                 ..about(event, types::COMMAND_STARTED, step, "STARTED", *command)
             },
-            Fact::CallDone { command, step, data, reference } => Self {
+            Fact::CallDone { command, step, data, reference, run } => Self {
                 result: Some(data_result(data, reference.as_deref())),
+                meta: run.as_deref().map(json),
                 ..about(event, types::CALL_DONE, step, "COMPLETED", *command)
             },
             Fact::CallFailed { command, step, failure } => Self {

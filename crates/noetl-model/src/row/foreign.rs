@@ -2,23 +2,36 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::EventRow;
-use super::encode::{Said, json};
+use super::encode::json;
 use super::error::RowError;
-use crate::event::{Imported, Reported};
+use crate::event::{Imported, ReportColumns, Reported};
 use crate::{Event, Map, Origin, Value};
+
+/// The `result` of a report.
+#[derive(Serialize)]
+struct Result_<'a> {
+    status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<&'a Value>,
+}
 
 #[derive(Deserialize)]
 struct MaybeSaid {
+    reference: Option<Value>,
     context: Option<Value>,
 }
 
 pub(super) fn reported(event: &Event, reported: &Reported) -> EventRow {
-    let result = match &reported.payload {
-        Some(context) => json(&Said { status: &reported.status, context }),
-        None => json(&serde_json::json!({ "status": reported.status })),
+    let columns = reported.columns.as_deref();
+    let result = Result_ {
+        status: &reported.status,
+        reference: columns.and_then(|columns| columns.reference.as_ref()),
+        context: reported.payload.as_ref(),
     };
     EventRow {
         execution_id: event.execution,
@@ -28,18 +41,18 @@ pub(super) fn reported(event: &Event, reported: &Reported) -> EventRow {
         origin: Origin::Reported,
         event_type: Some(Cow::Owned(reported.event_type.clone())),
         node_name: Some(reported.step.clone()),
-        node_type: None,
+        node_type: columns.and_then(|columns| columns.node_type.clone()),
         status: Some(Cow::Owned(reported.status.clone())),
-        command_id: None,
-        parent_execution_id: None,
+        command_id: columns.and_then(|columns| columns.command),
+        parent_execution_id: columns.and_then(|columns| columns.parent_execution),
         worker_id: reported.worker.clone(),
-        context: None,
-        result: Some(result),
+        context: columns.and_then(|columns| columns.context.as_ref()).map(json),
+        result: Some(json(&result)),
         meta: reported.meta.as_ref().map(json),
-        error: None,
-        duration: None,
+        error: columns.and_then(|columns| columns.error.clone()),
+        duration: columns.and_then(|columns| columns.duration),
         idempotency_key: reported.key,
-        more: None,
+        more: columns.and_then(|columns| more(&columns.more)),
     }
 }
 
@@ -63,8 +76,12 @@ pub(super) fn imported(event: &Event, imported: &Imported) -> EventRow {
         error: imported.error.clone(),
         duration: imported.duration,
         idempotency_key: imported.key,
-        more: (!imported.more.is_empty()).then(|| json(&imported.more)),
+        more: more(&imported.more),
     }
+}
+
+fn more(columns: &Map) -> Option<String> {
+    (!columns.is_empty()).then(|| json(columns))
 }
 
 impl EventRow {
@@ -78,7 +95,22 @@ impl EventRow {
             meta: self.optional("meta", self.meta.as_deref())?,
             worker: self.worker_id.clone(),
             key: self.idempotency_key,
+            columns: ReportColumns {
+                node_type: self.node_type.clone(),
+                command: self.command_id,
+                parent_execution: self.parent_execution_id,
+                duration: self.duration,
+                context: self.optional("context", self.context.as_deref())?,
+                reference: said.reference,
+                error: self.error.clone(),
+                more: self.further()?,
+            }
+            .if_any(),
         })
+    }
+
+    fn further(&self) -> Result<Map, RowError> {
+        self.more.as_deref().map_or(Ok(Map::new()), |more| self.json("more", Some(more)))
     }
 
     pub(super) fn imported(&self) -> Result<Imported, RowError> {
@@ -96,10 +128,7 @@ impl EventRow {
             meta: self.optional("meta", self.meta.as_deref())?,
             error: self.error.clone(),
             key: self.idempotency_key,
-            more: self
-                .more
-                .as_deref()
-                .map_or(Ok(Map::new()), |more| self.json("more", Some(more)))?,
+            more: self.further()?,
         })
     }
 }

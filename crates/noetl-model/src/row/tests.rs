@@ -5,7 +5,7 @@ use serde_json::json;
 use super::EventRow;
 use crate::event::{
     BlobRef, Callback, Child, ForkedFrom, Imported, Issued, ItemOf, Lifecycle, LoopEvent, LoopFact,
-    LoopItem, Parked, Reported, Started, SubscriptionMoved, TakenArc,
+    LoopItem, Parked, ReportColumns, Reported, Started, SubscriptionMoved, TakenArc, ToolRun,
 };
 use crate::repeat::{
     FrameMoved, FrameSizes, FrameState, LoopItems, LoopStarted, LoopStats, StageClosed,
@@ -107,8 +107,20 @@ fn facts() -> Vec<Fact> {
         })),
         Fact::CommandClaimed { command, step: step(), worker: worker.clone() },
         Fact::CommandStarted { command, step: step(), worker: worker.clone() },
-        Fact::CallDone { command, step: step(), data: json!([1, 2.5, "x", null]), reference: None },
-        Fact::CallDone { command, step: step(), data: json!({"rows": 7}), reference: Some(blob()) },
+        Fact::CallDone {
+            command,
+            step: step(),
+            data: json!([1, 2.5, "x", null]),
+            reference: None,
+            run: None,
+        },
+        Fact::CallDone {
+            command,
+            step: step(),
+            data: json!({"rows": 7}),
+            reference: Some(blob()),
+            run: Some(Box::new(ToolRun { exit_code: Some(0), duration_ms: Some(148) })),
+        },
         Fact::CallFailed { command, step: step(), failure: failure() },
         Fact::CommandCompleted { command, step: step(), item: None },
         Fact::CommandCompleted { command, step: step(), item: Some(item()) },
@@ -221,6 +233,26 @@ fn facts() -> Vec<Fact> {
             meta: Some(json!({"n": 1})),
             worker: Some(worker.clone()),
             key: Some(-7),
+            columns: None,
+        })),
+        Fact::Reported(Box::new(Reported {
+            event_type: "progress".into(),
+            step: step(),
+            status: "RUNNING".into(),
+            payload: None,
+            meta: None,
+            worker: None,
+            key: None,
+            columns: Some(Box::new(ReportColumns {
+                node_type: Some(Arc::from("python")),
+                command: Some(command),
+                parent_execution: Some(ExecutionId::new(1)),
+                duration: Some(0.25),
+                context: Some(json!([1])),
+                reference: Some(json!({"logical_uri": "s3://bucket/object"})),
+                error: Some("broken".into()),
+                more: map(json!({"stage_id": 5})),
+            })),
         })),
         Fact::SubscriptionMoved(Box::new(SubscriptionMoved {
             to: Lifecycle::Resumed,
@@ -367,6 +399,7 @@ fn a_reference_stands_beside_the_fields_taken_from_it() {
             step: step(),
             data: json!({"rows": 7}),
             reference: Some(blob()),
+            run: None,
         },
         actor: None,
     };

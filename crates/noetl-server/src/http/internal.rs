@@ -30,7 +30,8 @@ fn check(expected: Option<&str>, presented: Option<&HeaderValue>) -> Result<(), 
         return Err(ApiError::unavailable("internal_token_unset", message));
     };
     let Some(presented) = presented else {
-        return Err(forbidden("internal_token_missing", "the Authorization header is missing"));
+        let message = "the Authorization header is missing: send 'Authorization: Bearer <token>'";
+        return Err(forbidden("internal_token_missing", message));
     };
     let form = || {
         forbidden(

@@ -3,23 +3,26 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use noetl_model::{CommandId, Event, Fact, Seq, Timestamp};
+use noetl_model::{CommandId, Event, Fact, Timestamp};
 use noetl_store::ExecutionRow;
 
-/// How long what ends with an event took, in seconds, by the place of the event. Beginnings before
-/// the stretch are not known.
-pub(super) fn of(events: &[Event], of: &ExecutionRow) -> HashMap<Seq, f64> {
-    let mut issued: HashMap<CommandId, Timestamp> = HashMap::new();
-    let mut entered: HashMap<(&Arc<str>, u32), Timestamp> = HashMap::new();
-    let mut lasted = HashMap::new();
-    for event in events {
+/// What began in the stretch of a log that was read so far. Beginnings before it are not known.
+#[derive(Default)]
+pub(super) struct Durations {
+    issued: HashMap<CommandId, Timestamp>,
+    entered: HashMap<(Arc<str>, u32), Timestamp>,
+}
+
+impl Durations {
+    /// Returns how long what ends with the next event of the stretch took, in seconds.
+    pub(super) fn of(&mut self, event: &Event, of: &ExecutionRow) -> Option<f64> {
         let began = match &event.fact {
             Fact::CommandIssued(_) => {
-                issued.insert(event.id.into(), event.at);
+                self.issued.insert(event.id.into(), event.at);
                 None
             }
             Fact::StepEntered { step, generation, .. } => {
-                entered.insert((step, *generation), event.at);
+                self.entered.insert((step.clone(), *generation), event.at);
                 None
             }
             Fact::CallDone { command, .. }
@@ -27,16 +30,15 @@ pub(super) fn of(events: &[Event], of: &ExecutionRow) -> HashMap<Seq, f64> {
             | Fact::CommandCompleted { command, .. }
             | Fact::CommandFailed { command, .. }
             | Fact::CommandExpired { command, .. }
-            | Fact::CommandCancelled { command, .. } => issued.get(command).copied(),
-            Fact::StepExited { step, generation, .. } => entered.get(&(step, *generation)).copied(),
+            | Fact::CommandCancelled { command, .. } => self.issued.get(command).copied(),
+            Fact::StepExited { step, generation, .. } => {
+                self.entered.get(&(step.clone(), *generation)).copied()
+            }
             Fact::PlaybookCompleted { .. }
             | Fact::PlaybookFailed { .. }
             | Fact::PlaybookCancelled { .. } => Some(of.started_at),
             _ => None,
         };
-        if let Some(began) = began {
-            lasted.insert(event.seq, event.at.since(began).as_secs_f64());
-        }
+        began.map(|began| event.at.since(began).as_secs_f64())
     }
-    lasted
 }

@@ -4,7 +4,7 @@ use noetl_model::row::EventRow;
 use noetl_model::{Event, EventId, ExecutionId};
 use noetl_store::ExecutionRow;
 
-use super::{EVENTS_MAX, Only, Stretch, bounds, window};
+use super::{Only, Stretch, bounds, window};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -30,7 +30,7 @@ pub(super) async fn events(
     }
     let (from, to) = match stretch {
         Stretch::After { .. } => bounds(stretch, total),
-        Stretch::Newest | Stretch::Page { .. } => {
+        Stretch::Page { .. } => {
             let (from, to) = bounds(stretch, total - floor);
             (from + floor, to + floor)
         }
@@ -48,7 +48,6 @@ async fn of_types(
 ) -> Result<(Vec<Event>, u64), ApiError> {
     let total = row.version.0;
     let (skip, take, floor) = match stretch {
-        Stretch::Newest => (0, EVENTS_MAX, floor),
         Stretch::Page { page, size } => (page.saturating_sub(1).saturating_mul(size), size, floor),
         Stretch::After { after, size } => {
             // Oldest first: what is after a place is a stretch by itself.
@@ -61,9 +60,7 @@ async fn of_types(
     };
     let floor = floor.max(total.saturating_sub(SEARCHED_MAX));
     let (mut kept, mut found, mut to) = (Vec::new(), 0, total);
-    // How many there are in all matters to pages only.
-    let is_enough = |found: u64| matches!(stretch, Stretch::Newest) && found >= take;
-    while to > floor && !is_enough(found) {
+    while to > floor {
         let from = to.saturating_sub(PAGE).max(floor);
         for event in window(app, row.id, from, to).await?.into_iter().rev() {
             if is_one_of(&event, types) {
@@ -79,14 +76,14 @@ async fn of_types(
     Ok((kept, found))
 }
 
-fn is_one_of(event: &Event, types: &[String]) -> bool {
+pub(super) fn is_one_of(event: &Event, types: &[String]) -> bool {
     let row = EventRow::from(event);
     row.event_type.is_some_and(|of| types.iter().any(|wanted| *wanted == *of))
 }
 
 /// How many events of a log are not after this one. Ids grow with their places, so that one which is
 /// not in the log has its place among them all the same.
-async fn places_up_to(
+pub(super) async fn places_up_to(
     app: &App,
     id: ExecutionId,
     event: EventId,

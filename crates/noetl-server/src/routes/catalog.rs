@@ -13,6 +13,7 @@ use base64::prelude::BASE64_STANDARD;
 use noetl_api::catalog::{
     Entry, ListReply, ListRequest, RegisterReply, RegisterRequest, ResourceRequest,
 };
+use noetl_store::CredentialFilter;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -22,6 +23,9 @@ use crate::http::document::Failures;
 use crate::http::extract::{Ids, Json, OptionalJson, Query};
 use crate::http::granted;
 use crate::shape;
+
+/// Kind under which published clients list credentials, which are not documents.
+const CREDENTIAL: &str = "credential";
 
 /// What `POST /api/catalog/register` can be asked besides its body.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -61,7 +65,8 @@ pub(crate) async fn register(
 
 /// List documents
 ///
-/// Every version of every document, newest first; of one kind when it is given.
+/// Every version of every document, newest first; of one kind when it is given. The kind
+/// `credential` lists credentials, without their secrets.
 #[utoipa::path(
     post,
     path = "/api/catalog/list",
@@ -76,6 +81,11 @@ pub(crate) async fn list(
     OptionalJson(request): OptionalJson<ListRequest>,
 ) -> Result<Json<ListReply>, ApiError> {
     let kind = request.resource_type.as_deref().filter(|kind| !kind.is_empty());
+    if kind.is_some_and(|kind| kind.eq_ignore_ascii_case(CREDENTIAL)) {
+        let found = app.control.credentials.list(&app.tenant, &CredentialFilter::default()).await?;
+        let entries = found.into_iter().map(shape::credential_entry).collect();
+        return Ok(Json(ListReply { entries }));
+    }
     let entries = app.control.catalog.entries(&app.tenant, kind).await?;
     Ok(Json(ListReply { entries: shown::entries(entries, ids).await }))
 }

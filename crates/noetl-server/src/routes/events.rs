@@ -22,8 +22,9 @@ use crate::http::extract::{Json, JsonText, decode_text};
 pub(crate) async fn report(
     Scoped(app): Scoped,
     caller: Caller,
-    Json(request): Json<EventRequest>,
+    JsonText(text): JsonText,
 ) -> Result<Json<EventReply>, ApiError> {
+    let request = said::decode_event(&text)?;
     let execution = request.execution_id.into();
     let app = app.for_execution(&caller, execution).await?;
     let report = said::report(execution, request.said, said::Flags::SINGLE)?;

@@ -4,6 +4,7 @@ pub(crate) mod query;
 pub(crate) mod steer;
 pub(crate) mod watch;
 
+use axum::response::{IntoResponse, Response};
 use noetl_api::Id;
 use noetl_api::events::EventsReply;
 use noetl_api::executions::{
@@ -44,8 +45,9 @@ pub(crate) async fn list(
 
 /// Read an execution
 ///
-/// With the newest 2000 events, oldest first; with `page`, one page of them, newest first. With
-/// `since_event_id` and `event_type`, of those events only.
+/// With every event, oldest first; `truncated` says that the log has more than 100000, of which the
+/// newest are shown. With `page`, one page of them, newest first. With `since_event_id` and
+/// `event_type`, of those events only.
 #[utoipa::path(
     get,
     path = "/api/executions/{id}",
@@ -59,9 +61,16 @@ pub(crate) async fn detail(
     Path(id): Path<ExecutionId>,
     Ids(ids): Ids,
     Query(query): Query<StretchQuery>,
-) -> Result<Json<ExecutionDetail>, ApiError> {
+) -> Result<Response, ApiError> {
+    let (stretch, only) = (query.stretch()?, query.only()?);
     bound::check_read(&app, &caller, id).await?;
-    reads::detail(&app, id, query.stretch()?, &query.only()?, ids).await.map(Json)
+    match stretch {
+        None => reads::whole(&app, id, only, ids).await,
+        Some(stretch) => {
+            let detail = reads::detail(&app, id, stretch, &only, ids).await?;
+            Ok(Json(detail).into_response())
+        }
+    }
 }
 
 /// How an execution stands

@@ -41,6 +41,7 @@ pub(crate) async fn project(
         let message = "events must not be empty";
         return Err(ApiError::refused(StatusCode::BAD_REQUEST, "empty_request", message));
     }
+    said::check_count(request.events.len())?;
     let now = app.control.intake.now();
     let decoded = request.events.iter().map(|item| row(item.get(), now));
     let (taken, rejected) = take(&app, &request.events, decoded).await?;
@@ -65,6 +66,7 @@ pub(crate) async fn materialize(
     JsonText(text): JsonText,
 ) -> Result<Json<MaterializeReply>, ApiError> {
     let items: Vec<Box<RawValue>> = decode_list(&text)?;
+    said::check_count(items.len())?;
     app.control.intake.ready()?;
     let decoded = items.iter().map(|item| native(&app, item.get()));
     let (taken, rejected) = take(&app, &items, decoded).await?;
@@ -85,13 +87,12 @@ fn wrong(error: WrongRow) -> ApiError {
 
 /// An event of a worker as a row.
 fn native(app: &App, item: &str) -> Result<Import, ApiError> {
-    let request: EventRequest = decode(item.as_bytes())?;
+    let request: EventRequest = said::decode_event(item.as_bytes())?;
     let at = request.said.created_at;
-    let refers = said::refers(&request.said);
     let report = said::report(request.execution_id.into(), request.said, said::Flags::SINGLE)?;
     check_type(&report.event_type).map_err(wrong)?;
     check_depth([&report.payload, &report.meta]).map_err(wrong)?;
-    Ok(app.control.intake.import_of(&app.tenant, report, at, refers))
+    Ok(app.control.intake.import_of(&app.tenant, report, at))
 }
 
 /// Takes what could be decoded, and names what could not or was not taken.

@@ -1,11 +1,14 @@
 //! From what is said to what the control plane takes.
 
+use std::collections::HashMap;
+
 use axum::http::StatusCode;
 use noetl_api::Id;
-use noetl_api::events::{BatchReply, BatchRequest, Rejected, Said};
+use noetl_api::events::{BatchReply, BatchRequest, EventRequest, Rejected, Said};
 use noetl_control::metrics::type_label;
 use noetl_control::{Report, SubscriptionError};
-use noetl_model::{EventId, ExecutionId, Map, SubscriptionId, Value};
+use noetl_model::event::ReportColumns;
+use noetl_model::{CommandId, EventId, ExecutionId, Map, SubscriptionId, Value};
 use serde::Deserialize;
 
 use crate::app::App;
@@ -13,6 +16,9 @@ use crate::error::{ApiError, not_taken, unknown_command};
 use crate::http::bound;
 use crate::http::caller::Caller;
 use crate::http::extract::decode;
+
+/// The most events of one batch.
+const ITEMS_MAX: usize = 50_000;
 
 /// The step under which published workers hand in decisions of their own. Nothing outside decides.
 const ORCHESTRATOR: &str = "__orchestrate__";
@@ -31,36 +37,76 @@ impl Flags {
     const BATCH: Self = Self { actionable: false, informative: true };
 }
 
+/// Decodes an event that names its execution.
+pub(super) fn decode_event(text: &[u8]) -> Result<EventRequest, ApiError> {
+    // Errors in the fields that `EventRequest` flattens don't name them; those of `Said` do.
+    decode(text).map_err(|error| decode::<Said>(text).err().unwrap_or(error))
+}
+
 /// What an item that is wrong may still name.
 #[derive(Deserialize)]
 struct Named {
     event_id: Option<Id>,
 }
 
-/// Takes the items of a batch one after the other.
+/// Takes the items of a batch, in order.
 pub(super) async fn take_all(
     app: &App,
     caller: &Caller,
     request: BatchRequest,
 ) -> Result<BatchReply, ApiError> {
     let execution = request.execution_id.into();
+    check_count(request.events.len())?;
     if request.worker_id.as_ref().is_some_and(|worker| worker.contains('\0')) {
         return Err(ApiError::invalid("nul_character", "text must not hold NUL characters"));
     }
     is_known(app, execution).await?;
-    let (mut event_ids, mut rejected) = (Vec::new(), Vec::new());
+    let (mut reports, mut places, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
+    let mut owned = HashMap::new();
     for (index, item) in request.events.iter().enumerate() {
-        match take_item(app, caller, execution, request.worker_id.as_deref(), item.get()).await {
-            Ok(event) => event_ids.push(event.into()),
-            Err(error) if error.is_callers() => {
-                let named = serde_json::from_str::<Named>(item.get()).ok();
-                let event_id = named.and_then(|named| named.event_id);
-                rejected.push(Rejected { index, event_id, error: error.message().to_owned() });
-            }
+        match read_item(execution, request.worker_id.as_deref(), item.get()) {
+            Ok(report) => match check_owned(app, caller, &report, &mut owned).await {
+                Ok(()) => {
+                    places.push(index);
+                    reports.push(report);
+                }
+                Err(error) if error.is_callers() => wrong.push((index, error)),
+                Err(error) => return Err(error),
+            },
+            Err(error) => wrong.push((index, error)),
+        }
+    }
+    let labels: Vec<&str> =
+        reports.iter().map(|report| type_label(Some(&report.event_type))).collect();
+    let answers = app.control.reports.take_all(&app.tenant, execution, reports).await;
+    let answers = answers.map_err(|failure| not_taken(execution, failure))?;
+    let mut event_ids = Vec::with_capacity(answers.len());
+    for ((index, label), answer) in places.into_iter().zip(labels).zip(answers) {
+        let answer = answer.map_err(|failure| not_taken(execution, failure));
+        count(app, label, &answer);
+        match answer {
+            Ok((event, _)) => event_ids.push(event.into()),
+            Err(error) if error.is_callers() => wrong.push((index, error)),
             Err(error) => return Err(error),
         }
     }
+    wrong.sort_by_key(|(index, _)| *index);
+    let rejected = wrong.into_iter().map(|(index, error)| {
+        let named = serde_json::from_str::<Named>(request.events[index].get()).ok();
+        let event_id = named.and_then(|named| named.event_id);
+        Rejected { index, event_id, error: error.message().to_owned() }
+    });
+    let rejected = rejected.collect();
     Ok(BatchReply { status: "ok".to_owned(), event_ids, commands_generated: 0, rejected })
+}
+
+/// Refuses a batch with too many items.
+pub(super) fn check_count(items: usize) -> Result<(), ApiError> {
+    if items <= ITEMS_MAX {
+        return Ok(());
+    }
+    let message = format!("a batch has at most {ITEMS_MAX} events, not {items}: send several");
+    Err(ApiError::refused(StatusCode::PAYLOAD_TOO_LARGE, "batch_too_large", message))
 }
 
 /// Whether there is such a log: an execution's, or that of a subscription, under whose id its runtime
@@ -78,26 +124,38 @@ async fn is_known(app: &App, execution: ExecutionId) -> Result<(), ApiError> {
     }
 }
 
-async fn take_item(
-    app: &App,
-    caller: &Caller,
-    execution: ExecutionId,
-    worker: Option<&str>,
-    item: &str,
-) -> Result<EventId, ApiError> {
+fn read_item(execution: ExecutionId, worker: Option<&str>, item: &str) -> Result<Report, ApiError> {
     let mut said: Said = decode(item.as_bytes())?;
     said.worker_id = said.worker_id.or_else(|| worker.map(str::to_owned));
-    let report = report(execution, said, Flags::BATCH)?;
-    take(app, caller, report).await
+    report(execution, said, Flags::BATCH)
+}
+
+/// Refuses a report about a command that the caller may not speak about. Each command is looked up
+/// once in a batch.
+async fn check_owned(
+    app: &App,
+    caller: &Caller,
+    report: &Report,
+    owned: &mut HashMap<CommandId, bool>,
+) -> Result<(), ApiError> {
+    let Some(command) = report.command() else { return Ok(()) };
+    let is_owned = match owned.get(&command) {
+        Some(is_owned) => *is_owned,
+        None => {
+            let is_owned = bound::owns(app, caller, command).await?;
+            owned.insert(command, is_owned);
+            is_owned
+        }
+    };
+    match is_owned {
+        true => Ok(()),
+        false => Err(unknown_command(StatusCode::NOT_FOUND, command)),
+    }
 }
 
 /// Hands a report to the control plane.
 pub(super) async fn take(app: &App, caller: &Caller, report: Report) -> Result<EventId, ApiError> {
-    if let Some(command) = report.command()
-        && !bound::owns(app, caller, command).await?
-    {
-        return Err(unknown_command(StatusCode::NOT_FOUND, command));
-    }
+    check_owned(app, caller, &report, &mut HashMap::new()).await?;
     let id = report.execution;
     let label = type_label(Some(&report.event_type));
     let metrics = &app.control.metrics;
@@ -105,13 +163,17 @@ pub(super) async fn take(app: &App, caller: &Caller, report: Report) -> Result<E
     let taken = app.control.reports.take(&app.tenant, report).await;
     timer.observe_duration();
     let taken = taken.map_err(|failure| not_taken(id, failure));
-    let status = match &taken {
+    count(app, label, &taken);
+    taken
+}
+
+fn count<T>(app: &App, label: &str, taken: &Result<T, ApiError>) {
+    let status = match taken {
         Ok(_) => "ok",
         Err(error) if error.is_callers() => "rejected",
         Err(_) => "error",
     };
-    metrics.events_ingested.with_label_values(&[label, status]).inc();
-    taken
+    app.control.metrics.events_ingested.with_label_values(&[label, status]).inc();
 }
 
 /// What the control plane takes, in its one spelling.
@@ -121,45 +183,34 @@ pub(super) fn report(execution: ExecutionId, said: Said, or: Flags) -> Result<Re
         return Err(ApiError::invalid("reserved_step", message));
     }
     let meta = meta(&said, or);
-    let payload = payload(&said);
+    let columns = columns(&said);
     Ok(Report {
         execution,
         step: said.step,
         event_type: said.event_type.trim().to_owned(),
         status: said.status,
-        payload,
+        payload: Some(said.payload).filter(|payload| !payload.is_null()),
         meta: Some(meta),
         worker: said.worker_id,
         event: said.event_id.map(Into::into),
+        columns,
     })
 }
 
-/// Whether the result lies elsewhere.
-pub(super) fn refers(said: &Said) -> bool {
-    match said.result_kind.as_deref() {
-        Some("ref") => said.result_uri.is_some(),
-        Some("refs") => said.event_ids.is_some(),
-        _ => false,
-    }
-}
-
-/// What was said, with a result that lies elsewhere named as `reference`.
-fn payload(said: &Said) -> Option<Value> {
+/// Returns the columns of an event: where its result is, and when its producer says it happened.
+fn columns(said: &Said) -> Option<Box<ReportColumns>> {
     let reference = match (said.result_kind.as_deref(), &said.result_uri, &said.event_ids) {
         (Some("ref"), Some(uri), _) => {
-            serde_json::json!({ "store_tier": tier(uri), "logical_uri": uri })
+            Some(serde_json::json!({ "store_tier": tier(uri), "logical_uri": uri }))
         }
         (Some("refs"), _, Some(parts)) => {
-            serde_json::json!({ "event_ids": parts, "total_parts": parts.len() })
+            Some(serde_json::json!({ "event_ids": parts, "total_parts": parts.len() }))
         }
-        _ => return Some(said.payload.clone()).filter(|payload| !payload.is_null()),
+        _ => None,
     };
-    let mut payload = match &said.payload {
-        Value::Object(payload) => payload.clone(),
-        _ => Map::new(),
-    };
-    payload.insert("reference".to_owned(), reference);
-    Some(Value::Object(payload))
+    let time = said.created_at.map(|at| ("event_time".to_owned(), Value::from(at.to_string())));
+    let more = time.into_iter().collect();
+    ReportColumns { reference, more, ..ReportColumns::default() }.if_any()
 }
 
 fn tier(uri: &str) -> &'static str {
@@ -187,9 +238,6 @@ fn meta(said: &Said, or: Flags) -> Value {
         if let Some(value) = said.payload.get(name).filter(|value| !value.is_null()) {
             add(name, value.clone());
         }
-    }
-    if let Some(at) = said.created_at {
-        add("reported_at", at.to_string().into());
     }
     Value::Object(meta)
 }
@@ -221,9 +269,12 @@ mod tests {
         });
         let expected = json!({
             "attempts": 0, "actionable": true, "informative": true, "worker_id": "w",
-            "command_id": "1:a:2", "reported_at": "2026-01-01T00:00:00.5Z",
+            "command_id": "1:a:2",
         });
-        assert_eq!(said(body).unwrap().meta, Some(expected));
+        let report = said(body).unwrap();
+        assert_eq!(report.meta, Some(expected));
+        let more = report.columns.expect("columns").more;
+        assert_eq!(more.get("event_time"), Some(&json!("2026-01-01T00:00:00.5Z")));
     }
 
     #[test]
@@ -231,8 +282,9 @@ mod tests {
         let body = json!({
             "step": "a", "event_type": "call.done", "result_kind": "ref", "result_uri": "gs://b/o",
         });
-        let expected = json!({"reference": {"store_tier": "gcs", "logical_uri": "gs://b/o"}});
-        assert_eq!(said(body).unwrap().payload, Some(expected));
+        let expected = json!({"store_tier": "gcs", "logical_uri": "gs://b/o"});
+        let columns = said(body).unwrap().columns.expect("columns");
+        assert_eq!(columns.reference, Some(expected));
     }
 
     #[test]

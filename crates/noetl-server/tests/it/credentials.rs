@@ -231,3 +231,22 @@ async fn responses_with_secrets_are_stored_by_nobody() {
     }
     app.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_catalog_lists_credentials_by_their_kind_without_secrets() {
+    on_every_store(async |app| {
+        put(app, json!({"name": "db", "type": "postgres", "data": {"password": "password-1"}}))
+            .await;
+        for kind in ["Credential", "credential"] {
+            let body = json!({ "resource_type": kind }).to_string();
+            let (status, list) = post(app, "/api/catalog/list", body).answer().await;
+            let entry = &list["entries"][0];
+            assert_eq!((status, &entry["path"]), (200, &json!("db")), "{list}");
+            assert_eq!(entry["meta"]["type"], "postgres", "{list}");
+            assert!(!list.to_string().contains("password-1"), "{list}");
+        }
+        let (_, all) = post(app, "/api/catalog/list", "{}").answer().await;
+        assert_eq!(all["entries"], json!([]), "credentials are no documents");
+    })
+    .await;
+}

@@ -135,3 +135,52 @@ async fn an_empty_batch_is_nothing_wrong() {
     "#);
     app.close().await;
 }
+
+#[tokio::test]
+async fn a_field_that_is_wrong_is_named() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    for (field, value) in [
+        ("event_id", json!("seven")),
+        ("event_id", json!(1.5)),
+        ("created_at", json!("soon")),
+        ("event_type", json!(7)),
+        ("worker_id", json!([])),
+    ] {
+        let mut body = json!({"execution_id": id, "step": "start", "event_type": "note"});
+        body[field] = value;
+        let (status, reply) = post(&app, "/api/events", body.to_string()).answer().await;
+        let message = reply["error"].as_str().expect("a message");
+        assert_eq!(status, 422, "{reply}");
+        assert!(message.contains(field), "{field}: {message}");
+    }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn an_event_keeps_the_time_and_the_reference_of_its_producer() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    let body = json!({
+        "execution_id": id, "step": "start", "event_type": "note", "result_kind": "ref",
+        "result_uri": "gs://bucket/object", "created_at": "2026-01-31T12:00:00.5+02:00",
+    });
+    let (status, reply) = post(&app, "/api/events", body.to_string()).answer().await;
+    assert_eq!(status, 200, "{reply}");
+    let (_, log) = get(&app, &format!("/api/executions/{id}/events")).answer().await;
+    let note = log["events"].as_array().and_then(|events| events.last()).expect("events");
+    assert_eq!(note["created_at"], "2026-01-31T10:00:00.5Z");
+    let (written, before) = (&note["timestamp"], &log["events"][0]["timestamp"]);
+    assert!(written.as_str() >= before.as_str(), "{written} is the server's time");
+    let reference = json!({"store_tier": "gcs", "logical_uri": "gs://bucket/object"});
+    assert_eq!(note["result"], json!({"status": "RUNNING", "reference": reference}));
+    let (_, state) = get(&app, &format!("/api/replay/state?execution_id={id}")).answer().await;
+    let refs = state["execution"]["payload_refs"].as_array().expect("references");
+    assert_eq!(refs.len(), 1, "{state}");
+    // The server's time decides what a log was at a moment: the event is not part of the past that
+    // its producer claims.
+    let past = format!("/api/replay/state?execution_id={id}&as_of_time=2026-02-01T00:00:00Z");
+    let (_, state) = get(&app, &past).answer().await;
+    assert_eq!(state["event_count"], 0, "{state}");
+    app.close().await;
+}

@@ -348,6 +348,34 @@ async fn a_log_is_read_in_stretches() {
 }
 
 #[tokio::test]
+async fn a_detail_has_every_event() {
+    let app = TestApp::start(0).await;
+    let id = started(&app).await;
+    let events: Vec<Value> = (0..2500)
+        .map(|n| json!({"step": "start", "event_type": "note", "payload": {"n": n}}))
+        .collect();
+    let batch = json!({"execution_id": id, "events": events}).to_string();
+    let (status, reply) = post(&app, "/api/events/batch", batch).answer().await;
+    assert_eq!((status, reply["event_ids"].as_array().map(Vec::len)), (200, Some(2500)));
+    let (_, detail) = get(&app, &format!("/api/executions/{id}")).answer().await;
+    let shown = detail["events"].as_array().expect("events");
+    let seqs: Vec<u64> = shown.iter().filter_map(|event| event["seq"].as_u64()).collect();
+    assert_eq!(seqs, (1..=2503).collect::<Vec<_>>());
+    assert_eq!((detail.get("truncated"), detail.get("pagination")), (None, None));
+    assert_eq!(detail["event_count"], 2503);
+    let since = &shown[2501]["event_id"];
+    let path = format!("/api/executions/{id}?since_event_id={since}&event_type=note");
+    let (_, rest) = get(&app, &path).answer().await;
+    assert_eq!(rest["events"].as_array().map(Vec::len), Some(1), "{rest}");
+    let path = format!("/api/executions/{id}?since_event_id={}", shown[2502]["event_id"]);
+    assert_eq!(get(&app, &path).answer().await.1["events"], json!([]));
+    let (_, page) = get(&app, &format!("/api/executions/{id}?page=1&page_size=2")).answer().await;
+    assert_eq!(page["events"][0]["seq"], 2503);
+    assert_eq!(page["pagination"]["total_events"], 2503);
+    app.close().await;
+}
+
+#[tokio::test]
 async fn cancelling_works_once() {
     let app = TestApp::start(0).await;
     let id = started(&app).await;

@@ -1,5 +1,5 @@
 use insta::assert_snapshot;
-use noetl_model::{ExecutionId, Tenant};
+use noetl_model::{ExecutionId, Seq, Tenant};
 use serde_json::{Value, json};
 
 use crate::api::{get, get_as_system, open_command, post, post_as_system, started, system_app};
@@ -11,7 +11,7 @@ const MATERIALIZE: &str = "/api/internal/events/materialize";
 fn whole(event: i64) -> Value {
     json!({
         "event_id": event, "execution_id": 77, "catalog_id": 5, "parent_event_id": 1,
-        "prev_event_id": 2, "parent_execution_id": 3, "event_type": "call.done", "node_id": "a",
+        "prev_event_id": 2, "parent_execution_id": 3, "event_type": "call.done", "node_id": "a:1",
         "node_name": "a", "node_type": "python", "status": "COMPLETED", "duration": 0.5,
         "context": {"k": 1}, "result": {"status": "COMPLETED", "context": {"n": 1}},
         "meta": {"attempt": 1}, "error": null, "stack_trace": "here", "worker_id": "w-1",
@@ -48,17 +48,17 @@ async fn rows_of_another_server_are_kept_with_every_column() {
       "execution_id": 77,
       "catalog_id": 5,
       "parent_execution_id": 3,
-      "parent_event_id": null,
+      "parent_event_id": 1,
       "seq": 1,
       "event_id": 10,
       "event_type": "call.done",
-      "node_id": "a",
+      "node_id": "a:1",
       "node_name": "a",
       "node_type": "python",
       "status": "COMPLETED",
       "created_at": null,
       "timestamp": null,
-      "duration": null,
+      "duration": 0.5,
       "origin": "imported",
       "worker_id": "w-1",
       "context": {
@@ -198,6 +198,104 @@ async fn rows_about_an_execution_of_this_server_are_reports() {
     let row = app.control.executions.get(&Tenant::default(), ExecutionId::new(id)).await;
     let row = row.expect("a read").expect("an execution");
     assert_eq!(row.steps_completed, 1, "{row:?}");
+    app.close().await;
+}
+
+#[tokio::test]
+async fn rows_about_an_execution_of_this_server_keep_every_column() {
+    let app = system_app().await;
+    let id = started(&app).await;
+    let mut row = whole(id + 10_000_000);
+    row["execution_id"] = id.into();
+    row["event_type"] = "note".into();
+    row["error"] = "broken".into();
+    row["result"] = json!({
+        "status": "COMPLETED", "context": {"n": 1},
+        "reference": {"store_tier": "s3", "logical_uri": "s3://bucket/key"},
+    });
+    let body = json!({ "events": [row] }).to_string();
+    let answer = post_as_system(&app, PROJECT, body).answer().await;
+    assert_eq!(answer, (200, json!({"projected": 1, "duplicates": 0})));
+    let (_, log) = get(&app, &format!("/api/executions/{id}/events")).answer().await;
+    let note = log["events"].as_array().and_then(|events| events.last()).expect("events");
+    for (column, value) in [
+        ("origin", json!("reported")),
+        ("parent_event_id", json!(1)),
+        ("node_id", json!("a:1")),
+        ("node_name", json!("a")),
+        ("node_type", json!("python")),
+        ("status", json!("COMPLETED")),
+        ("duration", json!(0.5)),
+        ("context", json!({"k": 1})),
+        ("error", json!("broken")),
+        ("worker_id", json!("w-1")),
+        ("created_at", json!("2026-01-31T10:00:00.25Z")),
+    ] {
+        assert_eq!(note[column], value, "{column}");
+    }
+    assert_ne!(note["timestamp"], note["created_at"], "the server's time is shown too");
+    assert_eq!(note["result"]["reference"]["logical_uri"], "s3://bucket/key");
+    assert_eq!(note["result"]["context"], json!({"n": 1}));
+    assert_eq!(note["meta"]["attempt"], 1);
+    let (_, state) = get(&app, &format!("/api/replay/state?execution_id={id}")).answer().await;
+    let refs = state["execution"]["payload_refs"].as_array().expect("references");
+    assert_eq!(refs.len(), 1, "{state}");
+    // What is published has the columns that pages don't show.
+    let claim = r#"{"limit": 100, "worker_id": "w"}"#;
+    let (_, claimed) = post_as_system(&app, "/api/internal/outbox/claim", claim).answer().await;
+    let rows = claimed["rows"].as_array().expect("rows");
+    let bodies = rows.iter().map(|row| &row["payload"]);
+    let body = bodies.filter(|body| body["event_type"] == "note").last().expect("the note");
+    for (column, value) in [
+        ("command_id", json!(4)),
+        ("stage_id", json!(8)),
+        ("frame_id", json!(9)),
+        ("stack_trace", json!("here")),
+        ("trace_component", json!({"trace": ["x"]})),
+        ("parent_execution_id", json!(3)),
+        ("parent_event_id", json!(1)),
+    ] {
+        assert_eq!(body[column], value, "{column} of {body}");
+    }
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_large_batch_about_one_execution_keeps_its_order() {
+    let app = system_app().await;
+    let id = started(&app).await;
+    let rows: Vec<Value> = (0..3000)
+        .map(|n| {
+            json!({"event_id": id + 10_000_000 + n, "execution_id": id, "event_type": "note",
+                   "result": {"status": "ok", "context": {"n": n}}})
+        })
+        .collect();
+    let body = json!({ "events": rows }).to_string();
+    let answer = post_as_system(&app, PROJECT, body.clone()).answer().await;
+    assert_eq!(answer, (200, json!({"projected": 3000, "duplicates": 0})));
+    let again = post_as_system(&app, PROJECT, body).answer().await;
+    assert_eq!(again, (200, json!({"projected": 0, "duplicates": 3000})));
+    let log = app.control.executions.events(ExecutionId::new(id), Seq(3), 4000).await;
+    let kept: Vec<i64> = log.expect("a log").iter().map(|event| event.id.get()).collect();
+    let expected: Vec<i64> = (0..3000).map(|n| id + 10_000_000 + n).collect();
+    assert_eq!(kept, expected);
+    app.close().await;
+}
+
+#[tokio::test]
+async fn a_batch_with_too_many_events_is_refused() {
+    let app = system_app().await;
+    let id = started(&app).await;
+    let many = |item: &str| vec![item; 50_001].join(",");
+    let batch = format!(r#"{{"execution_id":{id},"events":[{}]}}"#, many("{}"));
+    for (path, body) in [
+        (PROJECT, format!(r#"{{"events":[{}]}}"#, many(r#"{"event_id":1}"#))),
+        (MATERIALIZE, format!("[{}]", many("{}"))),
+        ("/api/events/batch", batch),
+    ] {
+        let (status, answer) = post_as_system(&app, path, body).answer().await;
+        assert_eq!((status, &answer["code"]), (413, &json!("batch_too_large")), "{path}: {answer}");
+    }
     app.close().await;
 }
 

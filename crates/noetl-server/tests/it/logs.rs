@@ -199,3 +199,40 @@ async fn lines_dropped_because_too_much_is_printed_are_counted() {
     assert!(counted >= app.control.logs.dropped() * 2, "{counted}");
     app.close().await;
 }
+
+#[tokio::test]
+async fn what_a_published_worker_reports_as_printed_is_kept() {
+    let app = TestApp::start(0).await;
+    let (status, body) = register(&app, PRINTING).await;
+    assert_eq!(status, 200, "{body}");
+    let (_, body) = post(&app, "/api/execute", r#"{"path":"tests/printing"}"#).answer().await;
+    let id: i64 = body["execution_id"].as_str().expect("an id").parse().expect("a number");
+    let command = open_command(&app, id).await;
+    let claim = format!("/api/commands/{command}/claim");
+    assert_eq!(post(&app, &claim, r#"{"worker_id":"w"}"#).answer().await.0, 200);
+    let answer = json!({
+        "status": "success", "data": {"exit_code": 0}, "stdout": "one\ntwo\n", "stderr": "three",
+        "exit_code": 0, "duration_ms": 148,
+    });
+    let done = json!({
+        "execution_id": id, "step": "start", "event_type": "call.done", "worker_id": "w",
+        "payload": {
+            "command_id": format!("{id}:start:{command}"),
+            "result": {"status": "success", "context": answer},
+        },
+    });
+    // The second time, the answer is known.
+    for _ in 0..2 {
+        assert_eq!(post(&app, "/api/events", done.to_string()).answer().await.0, 200);
+    }
+    let (_, body) = get(&app, &format!("/api/executions/{id}/logs")).answer().await;
+    let line = |n, stream: &str, text: &str| (n, stream.to_owned(), text.to_owned());
+    let printed = [line(1, "stdout", "one"), line(2, "stdout", "two"), line(3, "stderr", "three")];
+    assert_eq!(texts(&body), printed);
+    let (_, log) = get(&app, &format!("/api/executions/{id}/events")).answer().await;
+    let events = log["events"].as_array().expect("events");
+    let is_done = |event: &&Value| event["event_type"] == "call.done";
+    let meta = &events.iter().find(is_done).expect("an answer")["meta"];
+    assert_eq!((&meta["exit_code"], &meta["duration_ms"]), (&json!(0), &json!(148)), "{meta}");
+    app.close().await;
+}

@@ -140,7 +140,7 @@ async fn a_status_tells_a_completed_a_failed_and_a_running_execution() {
     reads(&completed, &over);
     reads(&completed, &[("error", As::Null)]);
     let failed = status(&app, &ended(&app, "tests/fails").await).await;
-    assert_eq!(told(&failed), (false, true));
+    assert_eq!(told(&failed), (true, true), "`completed` says that it is over");
     reads(&failed, &over);
     reads(&failed, &[("error", As::Text)]);
     assert_eq!(failed["completed_steps"], json!([]));
@@ -192,10 +192,15 @@ async fn what_runs_is_cancelled_cleaned_up_and_run_again() {
     assert_eq!((status, &cancelled["status"]), (200, &"cancelled".into()), "{cancelled}");
     reads(&cancelled, &[("cancelled_executions.0", As::TextId), ("message", As::Text)]);
     assert_eq!(cancelled["cancelled_executions"], json!([id]));
-    // A second cancel is refused, with a message to show.
-    let (status, again) = post(&app, &cancel, r#"{"cascade":false}"#).answer().await;
-    assert_eq!(status, 422, "{again}");
-    reads(&again, &[("message", As::Text)]);
+    let over = self::status(&app, &id).await;
+    assert_eq!((&over["completed"], &over["is_cancelled"]), (&json!(true), &json!(true)));
+    // A second cancel is refused, with a message to show: with the status that a client warns of if
+    // it sent `cascade`.
+    for (body, refused) in [(r#"{"cascade":false}"#, 400), ("{}", 422), ("", 422)] {
+        let (status, again) = post(&app, &cancel, body).answer().await;
+        assert_eq!(status, refused, "{again}");
+        reads(&again, &[("message", As::Text)]);
+    }
 
     let rerun = json!({"workload": {"who": "moon"}, "resource_kind": "playbook"}).to_string();
     let (status, body) = post(&app, &format!("/api/executions/{id}/rerun"), rerun).answer().await;

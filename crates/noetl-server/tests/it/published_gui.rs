@@ -310,7 +310,7 @@ async fn an_execution_is_started_stopped_and_run_again() {
     post(&app, &format!("executions/{id}/cancel"), cancel.clone()).await;
     let (status, again) =
         send(&app, Method::POST, &format!("executions/{id}/cancel"), cancel).await;
-    assert_eq!(status, 422);
+    assert_eq!(status, 400);
     reads(&again, &[("message", As::Text)]);
     let stop = page(&app, Method::POST, &format!("executions/{id}/stop")).answer().await;
     assert_eq!(stop.0, 200, "what is over is stopped: {}", stop.1);

@@ -37,6 +37,7 @@ pub async fn text_of_every_kind_survives(store: Arc<dyn Store>) {
             meta: Some(json!(text)),
             worker: Some(Arc::from(text)),
             key: None,
+            columns: None,
         }));
         let command = story.command_at(3);
         let then = story.then(vec![entered(text), claimed(command, text), reported]);

@@ -126,10 +126,14 @@ pub async fn a_long_log_is_read_and_searched_by_ids_that_mostly_grow(store: Arc<
         assert_eq!(at, Some(Seq(*place)), "{id}");
         assert_eq!(ids(store, Some(id - 1), Until::Event(event), 9).await, [*id]);
     }
-    for unknown in [i64::MIN, 0, 1015, 2001, 7899, i64::MAX] {
+    let unknown = [i64::MIN, 0, 1015, 2001, 7899, i64::MAX];
+    for unknown in unknown {
         let event = EventId::new(unknown);
         assert_eq!(store.find_event(story.id(), event).await.expect("a read"), None, "{unknown}");
     }
+    let asked: Vec<EventId> = all.iter().chain(&unknown).map(|id| EventId::new(*id)).collect();
+    let found = store.find_events(story.id(), &asked).await.expect("a read");
+    assert_eq!(found, all.iter().map(|id| EventId::new(*id)).collect());
 }
 
 pub async fn a_read_of_rows_ends_at_an_id_a_time_or_a_limit(store: Arc<dyn Store>) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use noetl_model::event::{Imported, Issued, Reported, Started, TakenArc};
+use noetl_model::event::{Imported, Issued, ReportColumns, Reported, Started, TakenArc};
 use noetl_model::{
     CatalogId, CommandId, Event, EventId, ExecutionId, Fact, Failure, FailureKind, Map, Outcome,
     Routing, Seq, Tenant, Timestamp, Value,
@@ -230,7 +230,7 @@ pub fn began(command: CommandId, worker: &str) -> Fact {
 
 /// The tool answered.
 pub fn called(command: CommandId, data: Value) -> Fact {
-    Fact::CallDone { command, step: Arc::from("a"), data, reference: None }
+    Fact::CallDone { command, step: Arc::from("a"), data, reference: None, run: None }
 }
 
 /// A command ended well.
@@ -263,6 +263,7 @@ pub fn said(text: &str) -> Fact {
         meta: Some(json!({"n": 1})),
         worker: Some(Arc::from("local")),
         key: None,
+        columns: None,
     }))
 }
 
@@ -271,6 +272,29 @@ pub fn said_as(key: i64) -> Fact {
     match said("under another id") {
         Fact::Reported(reported) => {
             Fact::Reported(Box::new(Reported { key: Some(key), ..*reported }))
+        }
+        fact => fact,
+    }
+}
+
+/// A report with every column that a report can have.
+pub fn said_with_columns() -> Fact {
+    match said("with columns") {
+        Fact::Reported(mut reported) => {
+            reported.columns = Some(Box::new(ReportColumns {
+                node_type: Some(Arc::from("python")),
+                command: Some(CommandId::new(7)),
+                parent_execution: Some(ExecutionId::new(1)),
+                duration: Some(0.25),
+                context: Some(json!({"b": 1, "a": [2]})),
+                reference: Some(json!({"logical_uri": "s3://bucket/object"})),
+                error: Some("none".into()),
+                more: map(json!({
+                    "event_time": "2026-01-31T12:00:00.5Z", "stage_id": 5, "frame_id": 6,
+                    "stack_trace": "at line 1", "trace_component": {"a": [1]},
+                })),
+            }));
+            Fact::Reported(reported)
         }
         fact => fact,
     }

@@ -148,6 +148,7 @@ fn note(stamp: Stamp, event_type: &str, key: Option<i64>) -> NewNote {
         meta: None,
         worker: Some("runtime-1".into()),
         key,
+        columns: None,
     };
     NewNote { stamp, said }
 }

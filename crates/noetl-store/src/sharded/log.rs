@@ -1,5 +1,6 @@
 //! The log of every execution, in its shard.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -211,6 +212,19 @@ impl EventLog for Sharded {
             return Ok(found);
         }
         self.cluster.named(self.cluster.store.find_event(execution, event).await)
+    }
+
+    async fn find_events(
+        &self,
+        execution: ExecutionId,
+        events: &[EventId],
+    ) -> Result<HashSet<EventId>, StoreError> {
+        let shard = self.of_execution(execution);
+        let found = shard.named(shard.store.find_events(execution, events).await)?;
+        if !found.is_empty() || !self.is_elsewhere(shard, execution, Seq(1)).await? {
+            return Ok(found);
+        }
+        self.cluster.named(self.cluster.store.find_events(execution, events).await)
     }
 
     async fn newest_id(&self) -> Result<Option<EventId>, StoreError> {

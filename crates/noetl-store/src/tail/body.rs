@@ -60,7 +60,7 @@ impl TailRow {
         body.put("event_id", row.event_id)?;
         body.put("parent_event_id", ())?;
         body.put("parent_execution_id", row.parent_execution_id)?;
-        body.put("created_at", local(row.created_at))?;
+        body.put("created_at", local(row.produced_at().unwrap_or(row.created_at)))?;
         body.put("event_type", row.event_type.as_deref())?;
         body.put("node_id", node_id(row))?;
         body.put("node_name", row.node_name.as_deref())?;

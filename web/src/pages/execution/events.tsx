@@ -92,8 +92,8 @@ function Row({ event, isOpen, turn, go }: { event: EventView; isOpen: boolean; t
         {isOpen ? "▾" : "▸"} <code>{event.event_type}</code> {event.node_name}
       </button>
       <span className="event-error">{event.error}</span>
-      <span className="faint small" title={both(event.created_at)}>
-        {clock(event.created_at, zone).slice(11)}
+      <span className="faint small" title={both(event.timestamp)}>
+        {clock(event.timestamp, zone).slice(11)}
       </span>
     </div>
   );
@@ -106,7 +106,7 @@ function Whole({ id, seq }: { id: string; seq: number }) {
   return (
     <div className="event-whole">
       <p className="small">
-        <Id id={data.event_id} /> <Time at={data.created_at} />
+        <Id id={data.event_id} /> <Time at={data.timestamp} />
       </p>
       <JsonView value={data as unknown as Json} label={`event ${seq}`} />
     </div>

@@ -127,7 +127,7 @@ export function Travel({ story, at: seq, isLive, go, other, compare, fork }: Pro
         </span>
         {event && seq > 0 && (
           <span>
-            <code>{event.event_type}</code> {event.node_name} · <Time at={event.created_at} />
+            <code>{event.event_type}</code> {event.node_name} · <Time at={event.timestamp} />
           </span>
         )}
         <Copy text={() => linkTo(seq)} label="Copy a link to this moment" />

@@ -46,6 +46,7 @@ impl Hand {
             meta: None,
             worker: Some("w".to_owned()),
             event: None,
+            columns: None,
         };
         self.stage.control.reports.take(&self.stage.tenant, report).await.unwrap();
     }

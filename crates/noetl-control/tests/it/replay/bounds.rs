@@ -95,6 +95,7 @@ async fn the_state_of_a_subscription_is_not_kept() {
             meta: None,
             worker: None,
             key: None,
+            columns: None,
         };
         let note = NewNote { stamp: stamp(event), said };
         store.note_subscription(&tenant, id, note).await.unwrap().expect("a note");

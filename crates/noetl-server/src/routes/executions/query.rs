@@ -106,18 +106,21 @@ impl ListQuery {
 }
 
 impl StretchQuery {
-    /// Which stretch is meant.
-    pub(super) fn stretch(&self) -> Result<Stretch, ApiError> {
+    /// Which stretch is meant; `None` for the whole log.
+    pub(super) fn stretch(&self) -> Result<Option<Stretch>, ApiError> {
         let size = count("page_size", self.page_size.as_deref())?;
         let page = count("page", self.page.as_deref())?;
         let after = count("after_seq", self.after_seq.as_deref())?;
         let limited = size.unwrap_or(EVENTS).clamp(1, EVENTS_MAX);
         Ok(match (after, page, size) {
             (Some(after), _, _) => {
-                Stretch::After { after, size: size.unwrap_or(EVENTS_MAX).clamp(1, EVENTS_MAX) }
+                let size = size.unwrap_or(EVENTS_MAX).clamp(1, EVENTS_MAX);
+                Some(Stretch::After { after, size })
             }
-            (None, None, None) => Stretch::Newest,
-            (None, page, _) => Stretch::Page { page: page.unwrap_or(1).max(1), size: limited },
+            (None, None, None) => None,
+            (None, page, _) => {
+                Some(Stretch::Page { page: page.unwrap_or(1).max(1), size: limited })
+            }
         })
     }
 
@@ -204,12 +207,12 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_is_the_newest_events_unless_another_is_asked_for() {
+    fn the_whole_log_is_meant_unless_a_stretch_is_asked_for() {
         let read = |after, page, size| query(after, page, size).stretch().ok();
-        assert_eq!(read("", "", ""), Some(Stretch::Newest));
-        assert_eq!(read("", "2", "10"), Some(Stretch::Page { page: 2, size: 10 }));
-        assert_eq!(read("", "0", "0"), Some(Stretch::Page { page: 1, size: 1 }));
-        assert_eq!(read("7", "2", "99999"), Some(Stretch::After { after: 7, size: 2000 }));
+        assert_eq!(read("", "", ""), Some(None));
+        assert_eq!(read("", "2", "10"), Some(Some(Stretch::Page { page: 2, size: 10 })));
+        assert_eq!(read("", "0", "0"), Some(Some(Stretch::Page { page: 1, size: 1 })));
+        assert_eq!(read("7", "2", "99999"), Some(Some(Stretch::After { after: 7, size: 2000 })));
         assert_eq!(read("-1", "", ""), None);
         assert_eq!(read("", "99999999999999999999999", ""), None);
     }

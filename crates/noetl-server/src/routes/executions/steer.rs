@@ -40,8 +40,9 @@ pub(crate) async fn cancel(
     Ids(ids): Ids,
     OptionalJson(request): OptionalJson<CancelRequest>,
 ) -> Result<Json<CancelReply>, ApiError> {
+    let has_cascade = request.cascade.is_some();
     let (own, cancelled) = cancelled(&app, &caller, id, request).await?;
-    own.map_err(|failure| not_cancelled(id, failure))?;
+    own.map_err(|failure| not_cancelled(id, failure, has_cascade))?;
     Ok(Json(CancelReply {
         execution_id: Id::new(id.get(), ids),
         status: "cancelled".to_owned(),
@@ -75,7 +76,7 @@ pub(crate) async fn stop(
             let status = reads::row(&app, id).await?.status.as_str();
             (status.to_ascii_lowercase(), format!("Execution was {status} already"))
         }
-        Err(failure) => return Err(not_cancelled(id, failure)),
+        Err(failure) => return Err(not_cancelled(id, failure, false)),
     };
     let execution_id = Id::new(id.get(), ids);
     Ok(Json(CancelReply { execution_id, status, message, cancelled_executions: cancelled }))
@@ -94,7 +95,7 @@ async fn cancelled(
     let own = executions.cancel(&app.tenant, id, reason.clone()).await;
     let is_over = matches!(own, Err(SubmitError::Refused(Refusal::AlreadyFinished(_))));
     let mut cancelled: Vec<Id> = own.iter().map(|()| Id::text(id.get())).collect();
-    if cascade && (own.is_ok() || is_over) {
+    if cascade == Some(true) && (own.is_ok() || is_over) {
         let below = executions.cancel_below(&app.tenant, id, reason).await?;
         cancelled.extend(below.into_iter().map(|id| Id::text(id.get())));
     }

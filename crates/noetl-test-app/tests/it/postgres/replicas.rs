@@ -62,6 +62,7 @@ fn report(execution: ExecutionId, command: &CommandRow, event_type: &str) -> Rep
         })),
         meta: None,
         worker: Some("w".into()),
+        columns: None,
     }
 }
 
@@ -158,6 +159,7 @@ async fn a_report_with_one_id_through_two_replicas_is_stored_once() {
                     payload: None,
                     meta: None,
                     worker: None,
+                    columns: None,
                 };
                 control.reports.take(&Tenant::default(), report).await.expect("kept").get()
             });

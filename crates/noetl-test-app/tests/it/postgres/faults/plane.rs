@@ -167,6 +167,7 @@ impl Caller {
                 payload: None,
                 meta: None,
                 worker: None,
+                columns: None,
             };
             match self.control.reports.take(&Tenant::default(), said).await {
                 Ok(_) => return,

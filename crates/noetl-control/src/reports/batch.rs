@@ -1,0 +1,167 @@
+//! Many reports about one execution: read together, submitted in order, awaited together.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use noetl_engine::Input;
+use noetl_model::row::types;
+use noetl_model::{CommandId, EventId, ExecutionId, Tenant};
+use noetl_store::{CommandRow, NewLine};
+
+use super::{Report, ReportError, Reports};
+use crate::journal::Queued;
+
+/// Reports of one batch that are submitted and not yet kept. A few commits of the journal: more would
+/// take the room of everyone else in its queue.
+const UNDER_WAY_MAX: usize = 2048;
+
+/// A report that was in the log before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repeated(pub bool);
+
+/// A report with what is submitted for it.
+pub(super) struct Prepared {
+    pub(super) report: Report,
+    /// `None` when it is only kept.
+    pub(super) about: Option<Box<About>>,
+}
+
+/// A report about a command.
+pub(super) struct About {
+    pub(super) input: Input,
+    pub(super) first_id: Option<EventId>,
+    /// What the step printed.
+    pub(super) printed: Vec<NewLine>,
+}
+
+/// A report in the journal's queue.
+pub(super) enum Sent {
+    /// It is only kept.
+    Kept {
+        queued: Queued,
+        /// The id it came with.
+        asked: Option<EventId>,
+    },
+    /// It is about a command.
+    About { queued: Queued, report: Report, printed: Vec<NewLine> },
+}
+
+/// Commands that reports of a batch named, each read once.
+#[derive(Default)]
+pub(super) struct Commands(HashMap<CommandId, Option<CommandRow>>);
+
+impl Commands {
+    /// Returns the command that a report is about, if the report's type is one of a command and the
+    /// command is of its execution.
+    pub(super) async fn of(
+        &mut self,
+        reports: &Reports,
+        report: &Report,
+    ) -> Result<Option<CommandRow>, ReportError> {
+        let is_about = matches!(
+            report.event_type.as_str(),
+            types::COMMAND_CLAIMED
+                | types::COMMAND_STARTED
+                | types::CALL_DONE
+                | types::CALL_ERROR
+                | types::COMMAND_COMPLETED
+                | types::COMMAND_FAILED
+        );
+        let (true, Some(command)) = (is_about, report.command()) else { return Ok(None) };
+        let row = match self.0.get(&command) {
+            Some(row) => row.clone(),
+            None => {
+                let row = reports.store.command(command).await.map_err(ReportError::Store)?;
+                self.0.insert(command, row.clone());
+                row
+            }
+        };
+        Ok(row.filter(|row| row.execution == report.execution))
+    }
+}
+
+impl Reports {
+    /// Takes reports about one execution, in order, and answers for each: its id, and whether it was
+    /// there before. An error means that the store did not answer; a report that was kept by then is
+    /// a repeat when all are taken again.
+    pub async fn take_all(
+        &self,
+        tenant: &Tenant,
+        execution: ExecutionId,
+        reports: Vec<Report>,
+    ) -> Result<Vec<Result<(EventId, Repeated), ReportError>>, ReportError> {
+        let known = self.store.execution(tenant, execution).await.map_err(ReportError::Store)?;
+        let seen = self.seen(execution, &reports).await?;
+        let workers: HashSet<&String> =
+            reports.iter().filter_map(|report| report.worker.as_ref()).collect();
+        if known.is_some() {
+            for worker in workers {
+                self.workers.heard(&Some(tenant.clone()), worker).await;
+            }
+        }
+        let (mut commands, mut in_batch) = (Commands::default(), HashSet::new());
+        let mut answers: Vec<Option<Result<(EventId, Repeated), ReportError>>> = Vec::new();
+        let mut prepared = Vec::new();
+        for (place, mut report) in reports.into_iter().enumerate() {
+            answers.push(None);
+            if let Some(event) = report.event
+                && (seen.contains(&event) || !in_batch.insert(event))
+            {
+                answers[place] = Some(Ok((event, Repeated(true))));
+                continue;
+            }
+            let checked = match self.check(tenant, &mut report) {
+                // A subscription's log, which has no journal.
+                Ok(()) if known.is_none() => {
+                    let noted = self.note(tenant, report).await;
+                    answers[place] = Some(noted.map(|event| (event, Repeated(false))));
+                    continue;
+                }
+                Ok(()) => self.prepare(tenant, report, &mut commands).await,
+                Err(refused) => Err(refused),
+            };
+            match checked {
+                Ok(report) => prepared.push((place, report)),
+                Err(error @ ReportError::Store(_)) => return Err(error),
+                Err(refused) => answers[place] = Some(Err(refused)),
+            }
+        }
+        // Each is in the queue before the next, so they keep their order; all are awaited together.
+        let mut under_way = VecDeque::new();
+        for (place, report) in prepared {
+            if under_way.len() >= UNDER_WAY_MAX
+                && let Some((place, sent)) = under_way.pop_front()
+            {
+                answers[place] = Some(self.answered(tenant, sent).await);
+            }
+            match self.queue(report).await {
+                Ok(sent) => under_way.push_back((place, sent)),
+                Err(error) => answers[place] = Some(Err(error)),
+            }
+        }
+        for (place, sent) in under_way {
+            answers[place] = Some(self.answered(tenant, sent).await);
+        }
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    async fn answered(
+        &self,
+        tenant: &Tenant,
+        sent: Sent,
+    ) -> Result<(EventId, Repeated), ReportError> {
+        Ok((self.concluded(tenant, sent).await?, Repeated(false)))
+    }
+
+    /// Returns the ids of reports that are in the log already.
+    async fn seen(
+        &self,
+        execution: ExecutionId,
+        reports: &[Report],
+    ) -> Result<HashSet<EventId>, ReportError> {
+        let ids: Vec<EventId> = reports.iter().filter_map(|report| report.event).collect();
+        if ids.is_empty() {
+            return Ok(HashSet::new());
+        }
+        self.store.find_events(execution, &ids).await.map_err(ReportError::Store)
+    }
+}
