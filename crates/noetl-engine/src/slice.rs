@@ -6,6 +6,7 @@ use std::sync::Arc;
 use noetl_model::scope::{CommandScope, IterationScope, ScopeBlob, ScopePart};
 use noetl_model::{Map, Value};
 use noetl_playbook::document::KeychainEntry;
+use noetl_playbook::python_names::Named;
 use noetl_playbook::template::{
     Mention, Names, Next, Part, Scope, Slot, Source, ValueTemplate, exact_json,
 };
@@ -25,6 +26,70 @@ pub(crate) fn of(
         slice.add(mention);
     }
     slice.made
+}
+
+/// Most bytes of results and variables that code gets which may read any of them. Larger values are
+/// left out, the largest first.
+const CODE_BYTES_MAX: usize = 256 * 1024;
+
+/// Returns what Python code may read of a scope: results of steps, `ctx` and `workload`. Never the
+/// environment and the keychain, which only templates may name.
+pub(crate) fn of_code(named: &Named, scope: &Scope) -> Option<CommandScope> {
+    let made = CommandScope { iteration: None, ..empty(scope) };
+    let mut slice = Slice { scope, keychain: &[], made };
+    match named {
+        Named::Keys(keys) => {
+            for key in keys {
+                match &**key {
+                    "workload" => slice.all(ScopePart::Workload),
+                    "ctx" => slice.all(ScopePart::Ctx),
+                    key => {
+                        let parts = [ScopePart::Ctx, ScopePart::Steps, ScopePart::Workload];
+                        parts.into_iter().for_each(|part| slice.named(part, key));
+                    }
+                }
+            }
+        }
+        Named::All => {
+            let parts = [ScopePart::Ctx, ScopePart::Steps, ScopePart::Workload];
+            parts.into_iter().for_each(|part| slice.all(part));
+            slice.made.blobs.clear();
+            bound(&mut slice.made);
+        }
+    }
+    let made = slice.made;
+    let is_empty = made.workload.is_empty()
+        && made.ctx.is_empty()
+        && made.steps.is_empty()
+        && made.blobs.is_empty();
+    (!is_empty).then_some(made)
+}
+
+/// Leaves out the largest values until the rest is small enough.
+fn bound(made: &mut CommandScope) {
+    let mut sizes: Vec<(usize, ScopePart, String)> = Vec::new();
+    let parts = [
+        (ScopePart::Steps, &made.steps),
+        (ScopePart::Ctx, &made.ctx),
+        (ScopePart::Workload, &made.workload),
+    ];
+    for (part, values) in parts {
+        let size = |value: &Value| value.to_string().len();
+        sizes.extend(values.iter().map(|(name, value)| (size(value), part, name.clone())));
+    }
+    let mut total: usize = sizes.iter().map(|(size, _, _)| size).sum();
+    sizes.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.2.cmp(&other.2)));
+    for (size, part, name) in sizes {
+        if total <= CODE_BYTES_MAX {
+            return;
+        }
+        total -= size;
+        match part {
+            ScopePart::Ctx => made.ctx.remove(&name),
+            ScopePart::Workload => made.workload.remove(&name),
+            ScopePart::Steps | ScopePart::Previous => made.steps.remove(&name),
+        };
+    }
 }
 
 fn empty(scope: &Scope) -> CommandScope {

@@ -11,6 +11,7 @@ mod findings;
 pub mod fix;
 pub mod graph;
 pub mod pipeline;
+pub mod python_names;
 pub mod schedule;
 pub mod subscription;
 pub mod template;

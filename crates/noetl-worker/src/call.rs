@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use noetl_model::placeholder::{defuse, defuse_failure};
+use noetl_model::scope::ScopePart;
 use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::pipeline::TaskCall;
 use noetl_tools::{Call, LogSink};
@@ -20,13 +21,14 @@ pub(crate) async fn plain(
     secrets: &CommandSecrets,
 ) -> Result<Value, Failure> {
     let issued = &command.issued;
-    let call = Call {
+    let mut call = Call {
         attempt: issued.attempt,
         config: issued.config.clone(),
         input: issued.input.clone(),
         timeout: issued.timeout_ms.map(Duration::from_millis),
         ..call_for(performer, command, secrets)
     };
+    load_results(performer, command, &mut call.context).await?;
     revealed(performer, &issued.tool, call, secrets).await
 }
 
@@ -107,6 +109,37 @@ fn context(command: &Command) -> Map {
         }
     }
     context
+}
+
+/// Loads results that are too large for the log into what a tool may know of its execution.
+async fn load_results(
+    performer: &Performer,
+    command: &Command,
+    context: &mut Map,
+) -> Result<(), Failure> {
+    let Some(scope) = command.issued.scope.as_deref() else { return Ok(()) };
+    for blob in &scope.blobs {
+        let bytes = performer.values.load(&blob.reference).await.map_err(|error| {
+            let message = format!("the result of '{}' can't be read: {}", blob.name, error.message);
+            Failure::new(FailureKind::Connection, message)
+        })?;
+        let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
+            let message = format!("the result of '{}' is not JSON: {error}", blob.name);
+            Failure::new(FailureKind::Schema, message)
+        })?;
+        let part = match blob.among {
+            ScopePart::Workload => "workload",
+            ScopePart::Ctx => "ctx",
+            ScopePart::Steps | ScopePart::Previous => {
+                context.insert(blob.name.to_string(), value);
+                continue;
+            }
+        };
+        if let Some(Value::Object(values)) = context.get_mut(part) {
+            values.insert(blob.name.to_string(), value);
+        }
+    }
+    Ok(())
 }
 
 /// Calls a tool; a panic of it is a failure.

@@ -138,3 +138,14 @@ fn a_database_keeps_every_run() {
     assert_ne!(events(&first), events(&second));
     assert_eq!(std::fs::read_to_string(home.path().join("new/log.db.lock")).unwrap(), "");
 }
+
+#[test]
+fn python_code_reads_results_ctx_and_workload_in_context() {
+    let steps = "  - {step: start, tool: {kind: python, code: \"result = 'x' * 500000\"}, \
+                 set: {ctx.n: 3}, next: {arcs: [{step: end}]}}\n  \
+                 - {step: end, tool: {kind: python, code: \"result = [len(context['start']), \
+                 context['ctx']['n'], context.get('workload')['who'], context.get('nobody')]\"}}\n";
+    let home = Home::with(&playbook("{who: Ada}", steps));
+    let said = home.noetl(["run", "test.yaml"]);
+    assert_eq!(said.json(), json!([500_000, 3, "Ada", null]), "{said:?}");
+}

@@ -7,6 +7,7 @@ use noetl_model::event::{Issued, ItemOf, LoopItem};
 use noetl_model::scope::CommandScope;
 use noetl_model::{CommandId, Fact, Failure, Map, Value};
 use noetl_playbook::document::{Step, Tool, Work};
+use noetl_playbook::python_names::named_in;
 use noetl_playbook::template::{Scope, exact_json};
 
 use super::{limit, named};
@@ -15,6 +16,9 @@ use crate::{places, slice};
 
 /// The tool's kind of a command that holds a pipeline.
 pub(crate) const PIPELINE: &str = "task_sequence";
+
+/// The tool's kind of a command that runs Python code.
+const PYTHON: &str = "python";
 
 /// What a command is made of.
 #[derive(Default)]
@@ -137,10 +141,13 @@ impl Draft<'_, '_> {
             Some(made) => made?,
         };
         let Parts { kind, timeout, idempotent } = parts;
-        if let Some(iteration) = scope.iteration.as_ref().filter(|_| &*kind == "python") {
+        if let Some(iteration) = scope.iteration.as_ref().filter(|_| &*kind == PYTHON) {
             let item = || exact_json(&scope.reach.data(&iteration.item));
             made.input.entry(&*iteration.name).or_insert_with(item);
             made.input.entry("_index").or_insert_with(|| iteration.index.into());
+            if let Some(total) = iteration.total {
+                made.input.entry("_total").or_insert_with(|| total.into());
+            }
         }
         let timeout = timeout.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
         let issued = Arc::new(Issued {
@@ -223,7 +230,11 @@ pub(super) fn item_of(issued: &Issued) -> Option<Box<ItemOf>> {
 fn tool_made(tool: &Tool, scope: &Scope) -> Result<Made, String> {
     let config = object(named::render(&tool.config, scope, "tool")?);
     let input = object(named::render(&tool.input, scope, "tool.input")?);
-    Ok(Made { config, input, scope: None })
+    let read = match config.get("code").and_then(Value::as_str) {
+        Some(code) if &*tool.kind == PYTHON => slice::of_code(&named_in(code), scope),
+        _ => None,
+    };
+    Ok(Made { config, input, scope: read.map(Box::new) })
 }
 
 /// The decoder makes maps; anything else could only be an empty one.

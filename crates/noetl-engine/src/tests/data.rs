@@ -176,3 +176,51 @@ fn initial_variables_are_written_in_terms_of_the_workload_or_start_nothing() {
     let mut run = document("{{ 1 / 0 }}");
     run.input(start()).unwrap_err();
 }
+
+/// What the open command's code may read of its execution.
+fn read(run: &Run) -> serde_json::Value {
+    let (_, open) = run.state.open_commands().next().unwrap();
+    let Some(scope) = open.issued.scope.as_deref() else { return json!(null) };
+    assert!(scope.env.is_empty() && scope.keychain.is_empty(), "only templates name these");
+    json!({"steps": scope.steps, "ctx": scope.ctx, "workload": scope.workload})
+}
+
+#[test]
+fn python_code_gets_what_it_names_of_its_execution() {
+    let text = |code: &str| {
+        format!(
+            "\
+- {{step: a, tool: {{kind: noop}}, set: {{ctx.total: 7}}, next: {{arcs: [{{step: b}}]}}}}
+- {{step: b, tool: {{kind: python, code: \"{code}\"}}}}"
+        )
+    };
+    let issued = |code: &str| {
+        let mut run = Run::started(&text(code));
+        run.complete("a", json!({"n": 5}));
+        read(&run)
+    };
+    let a = json!({"n": 5});
+    for (code, expected) in [
+        ("result = 1", json!(null)),
+        ("result = context.get('nobody')", json!(null)),
+        ("result = context.get('env')", json!(null)),
+        ("result = context.get('a')", json!({"steps": {"a": a}, "ctx": {}, "workload": {}})),
+        ("result = context['ctx']", json!({"steps": {}, "ctx": {"total": 7}, "workload": {}})),
+        ("result = context", json!({"steps": {"a": a}, "ctx": {"total": 7}, "workload": {"n": 3}})),
+    ] {
+        assert_eq!(issued(code), expected, "{code}");
+    }
+}
+
+#[test]
+fn python_code_that_may_read_anything_gets_no_more_than_a_bound() {
+    let mut run = Run::started(
+        "\
+- {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}
+- {step: b, tool: {kind: noop}, next: {arcs: [{step: c}]}}
+- {step: c, tool: {kind: python, code: 'result = len(context)'}}",
+    );
+    run.complete("a", json!("x".repeat(300 * 1024)));
+    run.complete("b", json!("small"));
+    assert_eq!(read(&run)["steps"], json!({"b": "small"}));
+}
