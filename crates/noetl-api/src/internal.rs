@@ -82,7 +82,7 @@ pub struct NotAdvanced {
 pub struct PurgeRequest {
     /// Commands of finished executions, in days since they ended.
     pub command_retention_days: i64,
-    /// Runtimes, in minutes since their last heartbeat.
+    /// Worker pools, in minutes since their last heartbeat.
     pub runtime_stale_minutes: i64,
     /// Finished executions with everything they have, in days since their last event.
     pub event_retention_days: i64,
@@ -106,7 +106,7 @@ impl Default for PurgeRequest {
 pub struct PurgeReply {
     /// How many commands went.
     pub commands_purged: u64,
-    /// How many runtimes went.
+    /// How many worker pools were removed.
     pub runtime_purged: u64,
     /// How many parts of the log went.
     pub events_purged: usize,

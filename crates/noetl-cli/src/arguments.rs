@@ -308,7 +308,7 @@ pub(crate) struct PolicyArguments {
     /// Commands of finished executions, in days since they ended [default: 7].
     #[arg(long, env = "NOETL_COMMAND_RETENTION_DAYS", value_name = "N")]
     pub(crate) command_retention_days: Option<i64>,
-    /// Runtimes, in minutes since their last heartbeat [default: 60].
+    /// Worker pools, in minutes since their last heartbeat [default: 60].
     #[arg(long, env = "NOETL_RUNTIME_STALE_MINUTES", value_name = "N")]
     pub(crate) runtime_stale_minutes: Option<i64>,
     /// Published rows of the outbox, in days [default: 7].

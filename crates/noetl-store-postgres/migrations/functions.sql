@@ -319,6 +319,73 @@ begin
 end
 $$;
 
+-- Finds the place of the event that has this id in a log, or of the first that came with it. Each
+-- `order by` names the index to read; `between` finds one value, because a column that equals a value
+-- has no order.
+create or replace function noetl.event_find_1(of_execution bigint, wanted bigint)
+returns setof bigint
+language plpgsql stable
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
+begin
+    return query
+    select min(f.seq)
+    from (
+        (
+            select e.seq from noetl.event e
+            where e.execution_id = of_execution and e.event_id between wanted and wanted
+            order by e.event_id
+        )
+        union all
+        (
+            select e.seq from noetl.event e
+            where e.execution_id = of_execution
+                and e.idempotency_key between wanted::text and wanted::text
+            order by e.idempotency_key
+        )
+    ) f
+    having count(*) > 0;
+end
+$$;
+
+-- Lists commands of a pool that wait for a worker, oldest first: of one tenant, with one of these
+-- tools, and not of an execution, each when it is given.
+create or replace function noetl.command_pending_1(
+    of_pool text, of_tenant text, with_tools text[], not_of bigint, at_most bigint
+) returns table (
+    event_id bigint, execution_id bigint, issued_seq bigint, step_name text, tool_kind text,
+    attempt integer, pool text, limit_ms bigint, status text, worker_id text,
+    created_at timestamptz, completed_at timestamptz
+)
+language plpgsql stable
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select c.event_id, c.execution_id, c.issued_seq, c.step_name::text, c.tool_kind::text, c.attempt,
+        c.pool, c.limit_ms, c.status::text, c.worker_id::text, c.created_at, c.completed_at
+    from noetl.command c
+    where c.status = 'PENDING' and c.issued_seq is not null
+        and c.pool = of_pool
+        and (of_tenant is null or of_tenant = (
+            select e.tenant_id from noetl.execution e
+            where e.execution_id between c.execution_id and c.execution_id order by e.execution_id
+        ))
+        and (with_tools is null or c.tool_kind = any (with_tools))
+        and (not_of is null or c.execution_id <> not_of)
+    order by c.event_id limit at_most;
+end
+$$;
+
 -- Adds the next version of a path. Whoever registers the same path at the same time waits.
 create or replace function noetl.catalog_register_1(
     tenant text, new_id bigint, new_path text, new_kind text, new_content text,
@@ -597,10 +664,16 @@ end
 $$;
 
 -- Gives the rows of an imported execution their places in the log, in the order they were written.
--- Ids of the two families that an old log may hold cannot be compared, so times come first.
+-- Ids of the two families that an old log may hold cannot be compared, so times come first. The rows
+-- are joined by a hash: looked up one by one, each could read the whole log.
 create or replace function noetl.place_imported_1(wanted bigint)
 returns bigint
-language plpgsql as $$
+language plpgsql
+set enable_hashjoin = on
+set enable_sort = on
+set enable_nestloop = off
+set enable_mergejoin = off
+as $$
 declare
     placed bigint;
 begin

@@ -1,5 +1,2 @@
 -- The place of the event that has this id in this log, or of the first that came with it.
-select seq from noetl.event where execution_id = $1 and event_id = $2
-union all
-select seq from noetl.event where execution_id = $1 and idempotency_key = $2::text
-order by seq limit 1
+select seq from noetl.event_find_1($1, $2) found (seq)

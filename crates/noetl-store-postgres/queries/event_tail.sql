@@ -1,6 +1,9 @@
 -- Rows of a lane after a position, oldest first, up to where their JSON passes so many bytes: those
 -- that begin before that. Whoever appends holds the lane until it has committed, so no row comes
 -- later that belongs before one of these.
+--
+-- Each `order by` names the index to read; `between` finds one row, because a column that equals a
+-- value has no order.
 select e.execution_id, coalesce(e.seq, 0), e.event_id, e.created_at, e.origin, e.event_type,
     e.node_name, e.node_type, e.status, e.command_id, e.parent_execution_id, e.worker_id,
     e.context::text, e.result::text, e.meta::text, e.error, e.duration, e.idempotency_key,
@@ -23,7 +26,8 @@ select e.execution_id, coalesce(e.seq, 0), e.event_id, e.created_at, e.origin, e
     e.position, coalesce(x.tenant_id, e.tenant_id), coalesce(e.catalog_id, x.catalog_id),
     coalesce(e.prev_event_id, (
         select p.event_id from noetl.event p
-        where p.execution_id = e.execution_id and p.seq = e.seq - 1
+        where p.execution_id = e.execution_id and p.seq between e.seq - 1 and e.seq - 1
+        order by p.seq
     ))
 from (
     select p.*, sum(p.bytes) over (order by p.position) - p.bytes as bytes_before
@@ -36,6 +40,10 @@ from (
         order by n.position limit $3
     ) p
 ) e
-left join noetl.execution x on x.execution_id = e.execution_id
+left join lateral (
+    select o.tenant_id, o.catalog_id from noetl.execution o
+    where o.execution_id between e.execution_id and e.execution_id
+    order by o.execution_id
+) x on true
 where e.bytes_before < $4
 order by e.position

@@ -35,8 +35,13 @@ from (
                 order by a.event_id limit $2
             ) m
         )
+        order by n.event_id
     ) p
 ) e
-left join noetl.execution x on x.execution_id = e.execution_id
+left join lateral (
+    select o.tenant_id, o.catalog_id from noetl.execution o
+    where o.execution_id between e.execution_id and e.execution_id
+    order by o.execution_id
+) x on true
 where e.bytes_before < $3
 order by e.event_id, e.execution_id

@@ -6,9 +6,12 @@ select
     e.error, coalesce(e.steps_entered, 0), coalesce(e.steps_completed, 0),
     coalesce(e.steps_failed, 0), coalesce(e.steps_running, 0), e.current_step, e.tenant_id,
     e.origin, e.terminal_event_id, nullif(e.last_event_id, 0),
-    e.origin = 'imported' and exists (
-        select from noetl.event v where v.execution_id = e.execution_id and v.seq is null
-    )
+    e.origin = 'imported' and coalesce((
+        -- Not an `exists`, which has no order.
+        select true from noetl.event v
+        where v.execution_id = e.execution_id and v.seq is null
+        order by v.seq limit 1
+    ), false)
 from noetl.execution e
 where e.execution_id = any ($1)
 order by e.execution_id

@@ -10,7 +10,7 @@ with open as (
         end
     order by outbox_id limit $2
     for update skip locked
-), ready as (
+), ready as materialized (
     select outbox_id from (
         select
             outbox_id,

@@ -25,12 +25,13 @@ impl Commands for PostgresStore {
         limit: usize,
     ) -> Result<Vec<CommandRow>, StoreError> {
         let sql = include_str!("../queries/command_open.sql");
-        self.list(
-            "list open commands",
-            || sqlx::query(sql).bind(after.get()).bind(rows(limit)),
-            command,
-        )
-        .await
+        self.in_order()
+            .list(
+                "list open commands",
+                || sqlx::query(sql).bind(after.get()).bind(rows(limit)),
+                command,
+            )
+            .await
     }
 
     async fn pending_commands(

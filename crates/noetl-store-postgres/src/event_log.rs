@@ -85,15 +85,11 @@ impl EventLog for PostgresStore {
         let Some(first) = first_after(after) else { return Ok(Vec::new()) };
         let sql = include_str!("../queries/event_rows.sql");
         let (last, time) = (until.last_id().get(), until.last_time().map(Utc::within));
-        self.list(
-            "read rows of the event log",
-            || {
-                let read = sqlx::query(sql).bind(execution.get()).bind(first.get()).bind(last);
-                read.bind(time).bind(rows(limit)).bind(rows(PAGE_BYTES))
-            },
-            event_row,
-        )
-        .await
+        let make = || {
+            let read = sqlx::query(sql).bind(execution.get()).bind(first.get()).bind(last);
+            read.bind(time).bind(rows(limit)).bind(rows(PAGE_BYTES))
+        };
+        self.in_order().list("read rows of the event log", make, event_row).await
     }
 
     async fn least_id_since(
@@ -102,13 +98,9 @@ impl EventLog for PostgresStore {
         after: Seq,
     ) -> Result<Option<EventId>, StoreError> {
         let sql = include_str!("../queries/event_least_since.sql");
-        let least: Option<Option<i64>> = self
-            .one(
-                "look for late events",
-                || sqlx::query(sql).bind(execution.get()).bind(place(after)),
-                |row| row.try_get(0),
-            )
-            .await?;
+        let make = || sqlx::query(sql).bind(execution.get()).bind(place(after));
+        let least: Option<Option<i64>> =
+            self.in_order().one("look for late events", make, |row| row.try_get(0)).await?;
         Ok(least.flatten().map(EventId::new))
     }
 
@@ -157,12 +149,8 @@ impl PostgresStore {
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
         let sql = include_str!("../queries/event_read.sql");
-        self.list(
-            "read the event log",
-            || sqlx::query(sql).bind(execution.get()).bind(place(after)).bind(rows(limit)),
-            event,
-        )
-        .await
+        let make = || sqlx::query(sql).bind(execution.get()).bind(place(after)).bind(rows(limit));
+        self.in_order().list("read the event log", make, event).await
     }
 }
 

@@ -63,7 +63,8 @@ impl Locked {
 impl Held for Locked {
     async fn read(&mut self, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError> {
         let sql = include_str!("../queries/event_read.sql");
-        let query = sqlx::query(sql).persistent(!self.how.speaker.is_pooled);
+        // Planned each time: a plan that is made here must not serve reads with other settings.
+        let query = sqlx::query(sql).persistent(false);
         let query = query.bind(self.execution.get()).bind(place(after)).bind(rows(limit));
         let failed = |error| store_error("read the event log", error);
         let found = query.fetch_all(&mut *self.transaction).await.map_err(failed)?;

@@ -32,6 +32,7 @@ impl Holdings for PostgresStore {
                 .bind(interval(lasts))
         };
         let renewed = self
+            .by_key()
             .change("renew leases of commands", make, |row| Ok(CommandId::new(row.try_get(0)?)));
         let mut renewed = renewed.await?;
         renewed.sort_unstable();
@@ -42,31 +43,32 @@ impl Holdings for PostgresStore {
         let sql = include_str!("../queries/command_heard_of.sql");
         let scope = scope.map(Tenant::as_str);
         let make = || sqlx::query(sql).bind(scope).bind(plain(worker)).bind(interval(SILENCE_MAX));
-        self.touch("note a sign of life", make).await
+        self.by_key().touch("note a sign of life", make).await
     }
 
     async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
         let sql = include_str!("../queries/command_end_held.sql");
         let scope = scope.map(Tenant::as_str);
         let make = || sqlx::query(sql).bind(scope).bind(plain(worker));
-        self.touch("end leases of commands", make).await
+        self.by_key().touch("end leases of commands", make).await
     }
 
     async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
         let sql = include_str!("../queries/command_held.sql");
         let commands: Vec<i64> = commands.iter().map(|id| id.get()).collect();
-        self.list(
-            "read leases of commands",
-            || sqlx::query(sql).bind(&commands),
-            |row| {
-                Ok(HeldCommand {
-                    id: CommandId::new(row.try_get(0)?),
-                    execution: ExecutionId::new(row.try_get(1)?),
-                    until: row.try_get::<At, _>(2)?.0,
-                })
-            },
-        )
-        .await
+        self.by_key()
+            .list(
+                "read leases of commands",
+                || sqlx::query(sql).bind(&commands),
+                |row| {
+                    Ok(HeldCommand {
+                        id: CommandId::new(row.try_get(0)?),
+                        execution: ExecutionId::new(row.try_get(1)?),
+                        until: row.try_get::<At, _>(2)?.0,
+                    })
+                },
+            )
+            .await
     }
 
     async fn held_of(&self, execution: ExecutionId) -> Result<Vec<CommandRow>, StoreError> {
@@ -82,7 +84,7 @@ impl Holdings for PostgresStore {
     ) -> Result<Vec<CommandRow>, StoreError> {
         let sql = include_str!("../queries/command_take_ended.sql");
         let make = || sqlx::query(sql).bind(rows(limit)).bind(interval(again));
-        let taken = self.change("take ended leases", make, |row| {
+        let taken = self.in_order().change("take ended leases", make, |row| {
             Ok((row.try_get::<At, _>(12)?.0, command(row)?))
         });
         let mut taken = taken.await?;

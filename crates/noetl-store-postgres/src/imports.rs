@@ -29,7 +29,7 @@ impl Imports for PostgresStore {
         }
         let mut tries = 1;
         loop {
-            let mut transaction = self.begin(ACTION).await?;
+            let mut transaction = self.in_order().begin(ACTION).await?;
             let imported = Importer::new(self, &mut transaction).import(&rows).await;
             match imported {
                 Ok(outcomes) => match transaction.commit().await {
@@ -167,18 +167,14 @@ impl<'a> Importer<'a> {
         Ok(Seq(last.try_get::<i64, _>(0)?.unsigned_abs()))
     }
 
-    /// Those of the rows that are in the log already.
+    /// Returns the rows that their logs hold already.
     async fn duplicates(
         &mut self,
         rows: &[Import],
     ) -> Result<HashSet<(ExecutionId, EventId)>, sqlx::Error> {
         let executions: Vec<i64> = rows.iter().map(|row| row.execution.get()).collect();
         let events: Vec<i64> = rows.iter().map(|row| row.event.get()).collect();
-        // Each by its key: a plan that joins would read whole logs.
-        let sql = "select i.execution_id, i.event_id \
-                   from unnest($1::bigint[], $2::bigint[]) i (execution_id, event_id) \
-                   where (select true from noetl.event e where e.execution_id = i.execution_id \
-                   and e.event_id = i.event_id)";
+        let sql = include_str!("../queries/import_known.sql");
         let find = self.query(sql).bind(executions).bind(events);
         let found = find.fetch_all(&mut *self.connection).await?;
         found

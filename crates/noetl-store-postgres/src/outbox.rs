@@ -19,12 +19,12 @@ impl Outbox for PostgresStore {
         let sql = include_str!("../queries/outbox_claim.sql");
         let lease = self.outbox().lease;
         let make = || sqlx::query(sql).bind(interval(lease)).bind(rows(limit)).bind(rows(bytes));
-        self.change("claim rows of the outbox", make, outgoing).await
+        self.in_order().change("claim rows of the outbox", make, outgoing).await
     }
 
     async fn mark_published(&self, ids: &[i64]) -> Result<usize, StoreError> {
         let sql = include_str!("../queries/outbox_mark_published.sql");
-        self.touch("mark rows of the outbox", || sqlx::query(sql).bind(ids)).await
+        self.by_key().touch("mark rows of the outbox", || sqlx::query(sql).bind(ids)).await
     }
 
     async fn mark_failed(&self, id: i64, error: &str, delay: Duration) -> Result<bool, StoreError> {
@@ -38,7 +38,8 @@ impl Outbox for PostgresStore {
         let sql = include_str!("../queries/outbox_pending.sql");
         let lease = self.outbox().lease;
         let make = || sqlx::query(sql).bind(interval(lease));
-        let count = self.one("count rows of the outbox", make, |row| number(row, 0)).await?;
+        let count =
+            self.by_key().one("count rows of the outbox", make, |row| number(row, 0)).await?;
         Ok(count.unwrap_or_default())
     }
 

@@ -56,7 +56,7 @@ macro_rules! sweep {
     };
 }
 
-const RUNTIMES: Sweep = sweep!("runtime", "t.heartbeat <= $1");
+const RUNTIMES: Sweep = sweep!("runtime", "t.kind = 'worker_pool' and t.heartbeat <= $1");
 const OUTBOX: Sweep = sweep!("outbox", "t.status = 'PUBLISHED' and t.published_at <= $1");
 const DEDUP: Sweep = sweep!("subscription_dedup", "t.seen_at <= $1");
 const AUDIT: Sweep = sweep!("secret_audit", "t.occurred_at <= $1");

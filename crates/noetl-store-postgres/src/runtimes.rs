@@ -74,7 +74,8 @@ impl Runtimes for PostgresStore {
     }
 
     async fn purge_stale(&self, older_than: Duration) -> Result<usize, StoreError> {
-        let sql = "delete from noetl.runtime where heartbeat <= now() - $1";
+        let sql =
+            "delete from noetl.runtime where kind = 'worker_pool' and heartbeat <= now() - $1";
         self.touch("purge runtimes", || sqlx::query(sql).bind(interval(older_than))).await
     }
 }

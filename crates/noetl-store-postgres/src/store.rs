@@ -9,7 +9,7 @@ use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, Row, Transaction}
 
 use crate::arrays::Speaker;
 use crate::hold::How;
-use crate::line::{Line, Statement};
+use crate::line::{Line, Plans, Statement};
 use crate::listen::Ears;
 use crate::writer::{LANES, Writer};
 use crate::{OpenError, Options, migrate, partitions};
@@ -26,6 +26,10 @@ const IDLE_MAX: Duration = Duration::from_secs(45);
 #[derive(Debug)]
 pub struct PostgresStore {
     callers: Line,
+    /// The pool of `callers`, with [`Plans::ByKey`].
+    by_key: Line,
+    /// The pool of `callers`, with [`Plans::InOrder`].
+    in_order: Line,
     reserved: Line,
     writer: Writer,
     outbox: OutboxOptions,
@@ -56,8 +60,10 @@ impl PostgresStore {
         let _ = connection.close().await;
         let is_pooled = options.is_pooled;
         let callers = options.connections.saturating_sub(OWN).max(1);
-        let callers = Line { pool: pool(&options, callers), is_pooled };
-        let reserved = Line { pool: pool(&options, 1), is_pooled };
+        let callers = Line { pool: pool(&options, callers), is_pooled, plans: Plans::ByCost };
+        let by_key = Line { pool: callers.pool.clone(), is_pooled, plans: Plans::ByKey };
+        let in_order = Line { pool: callers.pool.clone(), is_pooled, plans: Plans::InOrder };
+        let reserved = Line { pool: pool(&options, 1), is_pooled, plans: Plans::ByCost };
         let outbox = options.outbox;
         let name = format!("{}-{:x}", std::process::id(), entropy());
         // A proxy that pools by transaction would hand on a connection that listens, and words meant
@@ -71,7 +77,7 @@ impl PostgresStore {
         };
         let writer = Writer::start(options.connect, speaker.clone(), outbox.is_on);
         let how = How { speaker, has_outbox: outbox.is_on, is_binary };
-        Ok(Self { callers, reserved, writer, outbox, how, ears })
+        Ok(Self { callers, by_key, in_order, reserved, writer, outbox, how, ears })
     }
 
     /// Ends every connection.
@@ -99,6 +105,16 @@ impl PostgresStore {
     /// What callers ask for goes through here.
     pub(crate) fn pool(&self) -> &PgPool {
         &self.callers.pool
+    }
+
+    /// Returns the line of statements that must find their rows by index; see [`Plans::ByKey`].
+    pub(crate) fn by_key(&self) -> &Line {
+        &self.by_key
+    }
+
+    /// Returns the line of statements whose order names the index; see [`Plans::InOrder`].
+    pub(crate) fn in_order(&self) -> &Line {
+        &self.in_order
     }
 
     /// A connection that callers cannot use up: what keeps executions going goes through it, so that

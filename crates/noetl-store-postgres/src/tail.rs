@@ -28,13 +28,13 @@ impl Tail for PostgresStore {
         let sql = include_str!("../queries/event_tail.sql");
         let make =
             || sqlx::query(sql).bind(lane).bind(after).bind(rows(limit)).bind(rows(PAGE_BYTES));
-        self.list("follow the event log", make, tail_row).await
+        self.in_order().list("follow the event log", make, tail_row).await
     }
 
     async fn tail_adopted(&self, after: i64, limit: usize) -> Result<Vec<TailRow>, StoreError> {
         let sql = include_str!("../queries/event_tail_adopted.sql");
         let make = || sqlx::query(sql).bind(after).bind(rows(limit)).bind(rows(PAGE_BYTES));
-        self.list("follow the adopted log", make, tail_row).await
+        self.in_order().list("follow the adopted log", make, tail_row).await
     }
 }
 

@@ -89,7 +89,7 @@ impl Runtimes for SqliteStore {
 
     async fn purge_stale(&self, older_than: Duration) -> Result<usize, StoreError> {
         self.write("purge runtimes", move |connection, now| {
-            let sql = "delete from runtime where heartbeat <= ?1";
+            let sql = "delete from runtime where kind = 'worker_pool' and heartbeat <= ?1";
             connection.prepare_cached(sql)?.execute([now.minus(older_than).as_micros()])
         })
         .await

@@ -243,7 +243,7 @@ macro_rules! conformance_suite {
                     runtimes_are_apart_by_tenant_kind_and_name,
                     a_runtime_s_id_is_its_own,
                     a_heartbeat_and_a_goodbye_are_for_known_runtimes,
-                    stale_runtimes_are_purged_and_others_stay,
+                    stale_worker_pools_are_purged_and_others_stay,
                     concurrent_registrations_of_a_runtime_make_one,
                 },
                 subscription_logs::{

@@ -24,7 +24,7 @@ pub struct Policy {
     pub executions: Window,
     /// Commands of finished executions, since they ended.
     pub commands: Window,
-    /// Runtimes, since their last heartbeat.
+    /// Worker pools, since their last heartbeat. Servers and brokers stay.
     pub runtimes: Window,
     /// Published rows of the outbox, since they were published. Others stay, however old.
     pub outbox: Window,
@@ -87,7 +87,7 @@ pub struct Removed {
     pub lines: u64,
     /// Resolved secrets.
     pub keychain: u64,
-    /// Runtimes.
+    /// Worker pools.
     pub runtimes: u64,
     /// Rows of the outbox.
     pub outbox: u64,

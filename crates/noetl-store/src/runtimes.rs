@@ -28,6 +28,14 @@ impl RuntimeKind {
         }
     }
 
+    /// Returns `true` if a purge removes runtimes of this kind that send no heartbeat anymore.
+    pub const fn is_purged(self) -> bool {
+        match self {
+            Self::WorkerPool => true,
+            Self::Broker | Self::ServerApi => false,
+        }
+    }
+
     /// The kind of this text.
     pub fn from_text(text: &str) -> Option<Self> {
         [Self::Broker, Self::ServerApi, Self::WorkerPool]
@@ -127,6 +135,7 @@ pub trait Runtimes: Send + Sync {
         name: &str,
     ) -> Result<bool, StoreError>;
 
-    /// Removes runtimes of every tenant that were not heard of for `older_than`. How many.
+    /// Removes worker pools of every tenant whose last heartbeat is `older_than` ago or earlier, and
+    /// returns how many. Servers and brokers stay: they may send no heartbeat.
     async fn purge_stale(&self, older_than: Duration) -> Result<usize, StoreError>;
 }

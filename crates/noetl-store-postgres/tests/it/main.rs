@@ -5,6 +5,7 @@ mod conformance;
 mod console;
 mod keeping;
 mod partitions;
+mod plans;
 mod pooled;
 mod tail;
 mod traffic;

@@ -87,3 +87,26 @@ async fn old_commands_go_from_a_table_that_is_made_of_several() {
     let left = database.psql("select count(*), bool_and(completed_at is null) from noetl.command");
     assert_eq!(left, "51|t");
 }
+
+#[tokio::test]
+async fn a_purge_removes_stale_worker_pools_and_no_other_runtime() {
+    let database = crate::migrated_database();
+    let store = open(&database).await;
+    database.psql(
+        "insert into noetl.runtime (runtime_id, name, kind, status, heartbeat)
+         select id, 'a', kind, 'active', now() - interval '1 hour'
+         from (values (1, 'worker_pool'), (2, 'server_api'), (3, 'broker')) r (id, kind);
+         insert into noetl.runtime (runtime_id, name, kind, status)
+         values (4, 'b', 'worker_pool', 'active')",
+    );
+    let minutes = Window::minutes("minutes", 30).expect("a number of minutes");
+    let policy = Policy { runtimes: minutes, ..Policy::KEEP };
+    for dry_run in [true, false] {
+        let report = store.purge(&policy, dry_run).await.expect("a purge");
+        assert_eq!(report.removed.runtimes, 1, "dry run: {dry_run}");
+    }
+    assert_eq!(
+        database.psql("select string_agg(kind, ' ' order by runtime_id) from noetl.runtime"),
+        "server_api broker worker_pool"
+    );
+}

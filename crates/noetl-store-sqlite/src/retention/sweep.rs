@@ -20,8 +20,11 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    pub(super) const RUNTIMES: Self =
-        Self { table: "runtime", key: "runtime_id", goes: "heartbeat <= ?1" };
+    pub(super) const RUNTIMES: Self = Self {
+        table: "runtime",
+        key: "runtime_id",
+        goes: "kind = 'worker_pool' and heartbeat <= ?1",
+    };
     pub(super) const OUTBOX: Self = Self {
         table: "outbox",
         key: "outbox_id",

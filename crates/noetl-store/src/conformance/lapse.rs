@@ -186,8 +186,11 @@ pub async fn every_table_is_purged_by_its_own_window(store: Arc<dyn Store>, cloc
     write(&*store, story.start()).await;
     let row = store.claim(1).await.expect("a claim");
     store.mark_published(&[row[0].id]).await.expect("a count");
-    let said = runtime(1, RuntimeKind::WorkerPool, "a");
-    store.register_runtime(&tenant, said).await.expect("a runtime");
+    // Only the worker pool goes.
+    let kinds = [RuntimeKind::WorkerPool, RuntimeKind::ServerApi, RuntimeKind::Broker];
+    for (id, kind) in (1..).zip(kinds) {
+        store.register_runtime(&tenant, runtime(id, kind, "a")).await.expect("a runtime");
+    }
     reserve(&*store, &tenant, 1, "k", 10, TTL).await;
     let used = SecretUse { at: clock.now(), ..used(1, 0) };
     store.audit_secret(&tenant, used).await.expect("kept");

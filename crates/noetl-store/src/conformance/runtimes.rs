@@ -102,15 +102,18 @@ pub async fn a_heartbeat_and_a_goodbye_are_for_known_runtimes(store: Arc<dyn Sto
     assert!(!store.heartbeat(&mine, kind, "a").await.expect("an answer"));
 }
 
-pub async fn stale_runtimes_are_purged_and_others_stay(store: Arc<dyn Store>) {
+pub async fn stale_worker_pools_are_purged_and_others_stay(store: Arc<dyn Store>) {
     let (mine, theirs) = (Tenant::default(), Tenant::new("acme"));
-    register(&*store, &mine, runtime(1, RuntimeKind::Broker, "a")).await;
-    register(&*store, &theirs, runtime(2, RuntimeKind::Broker, "a")).await;
+    register(&*store, &mine, runtime(1, RuntimeKind::WorkerPool, "a")).await;
+    register(&*store, &theirs, runtime(2, RuntimeKind::WorkerPool, "a")).await;
+    register(&*store, &mine, runtime(3, RuntimeKind::Broker, "a")).await;
+    register(&*store, &mine, runtime(4, RuntimeKind::ServerApi, "a")).await;
     for window in [LONG, Duration::from_secs(u64::MAX), Duration::MAX] {
         assert_eq!(store.purge_stale(window).await.expect("a count"), 0, "{window:?}");
     }
     assert_eq!(store.purge_stale(Duration::ZERO).await.expect("a count"), 2);
-    assert_eq!(list(&*store, &mine, &RuntimeFilter::default()).await, []);
+    let left = list(&*store, &mine, &RuntimeFilter::default()).await;
+    assert_eq!(ids(&left), [3, 4], "servers and brokers stay");
 }
 
 pub async fn concurrent_registrations_of_a_runtime_make_one(store: Arc<dyn Store>) {

@@ -90,8 +90,9 @@ impl State {
         let since = policy.audit.since(now);
         let audit = take(&mut kept.audit, dry_run, |_, (_, used)| is_old(Some(used.at), since));
         let since = policy.runtimes.since(now);
-        let runtimes =
-            take(&mut self.runtimes, dry_run, |_, row| is_old(Some(row.heartbeat), since));
+        let runtimes = take(&mut self.runtimes, dry_run, |_, row| {
+            row.said.kind.is_purged() && is_old(Some(row.heartbeat), since)
+        });
         let since = policy.dedup.since(now);
         let seen = &mut self.subscriptions.seen;
         let dedup = take(seen, dry_run, |_, (_, at)| is_old(Some(*at), since));

@@ -79,7 +79,7 @@ impl Runtimes for MemoryStore {
         let mut state = self.state();
         let until = self.clock.now().minus(older_than);
         let before = state.runtimes.len();
-        state.runtimes.retain(|_, row| row.heartbeat > until);
+        state.runtimes.retain(|_, row| !row.said.kind.is_purged() || row.heartbeat > until);
         Ok(before - state.runtimes.len())
     }
 }
