@@ -3,9 +3,10 @@
 # debug build of this repository as their server, on Postgres and NATS. Writes the results into the guide.
 #
 # The first run builds both programs from the Rust registry, which takes about 40 minutes on two cores; they stay in
-# target/published. Options are passed to scripts/published/run.py: --only TEXT runs some cases.
+# target/published. Most of that is DuckDB's C++: DUCKDB=library links the shared library of its makers instead, and takes
+# about 10. Options are passed to scripts/published/run.py: --only TEXT runs some cases.
 #
-# usage: scripts/test-published.sh [option...]
+# usage: [DUCKDB=library] scripts/test-published.sh [option...]
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -13,7 +14,10 @@ set -euo pipefail
 WORKER=5.52.0
 CLI=5.3.2
 
-published=$(mkdir -p "$(target_dir)/published" && realpath "$(target_dir)/published")
+published=$(target_dir)/published
+if [ "${DUCKDB:-compiled}" = library ]; then published=$published-library; fi
+mkdir -p "$published"
+published=$(realpath "$published")
 # Postgres runs as a user that has to enter the directory.
 database=$(mktemp -d)
 chmod 755 "$database"
@@ -32,6 +36,10 @@ build_published() {
   # Started outside of this workspace, so that its Cargo files don't apply. Unoptimized: the sources and features are those
   # of a release build, and DuckDB's C++ alone would take half an hour more.
   (
+    if [ "${DUCKDB:-compiled}" = library ]; then
+      DUCKDB_LIBRARY=$(scripts/duckdb.sh install)
+      export DUCKDB_LIBRARY CXX=$PWD/scripts/published/library/cxx PATH=$PWD/scripts/published/library:$PATH
+    fi
     cd /
     CARGO_TARGET_DIR=$published/build CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 \
       cargo install "$1" --version "$2" --locked --debug --force --root "$root"

@@ -47,7 +47,7 @@ class Playbook:
         nats.create_bucket(stage.nats, f"published_{key}")
         payload = {**payload, "key": key, "bucket": f"published_{key}"}
         try:
-            status, result, error = stage.outcome(stage.execute(self.path, payload), 120)
+            status, result, error = stage.outcome(stage.execute(self.path, payload), 60)
         except (CaseError, OSError, ValueError) as failure:
             return str(failure)
         if (status, result) != ("COMPLETED", self.expected):

@@ -95,8 +95,9 @@ class Program:
 class Supervised(Program):
     """A process that is started again whenever it ends, as the guide asks for the published worker."""
 
-    def __init__(self, *arguments):
+    def __init__(self, ready_url, *arguments):
         super().__init__(*arguments)
+        self.ready_url = ready_url
         self.wanted, self.restarts, self.thread = False, 0, None
 
     def start(self):
@@ -104,7 +105,17 @@ class Supervised(Program):
         super().start()
         self.thread = threading.Thread(target=self._supervise, daemon=True)
         self.thread.start()
+        try:
+            wait_for("readiness of the worker", self.is_ready, 60)
+        except CaseError as error:
+            self.end()
+            raise CaseError(f"{error}: {self.logged()[-500:]}") from None
         return self
+
+    def is_ready(self):
+        with contextlib.suppress(OSError):
+            with urllib.request.urlopen(self.ready_url, timeout=5) as response:
+                return response.status == 200
 
     def _supervise(self):
         while self.wanted:
@@ -177,18 +188,20 @@ class Stage:
     def published_worker(self, name="w1", **settings):
         """Returns the published worker, with the settings that the guide names and nothing else."""
         environment = clean_environment(self.directory)
+        bind = f"127.0.0.1:{free_port()}"
         environment.update(
-            NOETL_SERVER_URL=self.base, NATS_URL=self.nats, WORKER_ID=name,
-            WORKER_METRICS_BIND=f"127.0.0.1:{free_port()}", **settings,
+            NOETL_SERVER_URL=self.base, NATS_URL=self.nats, WORKER_ID=name, WORKER_METRICS_BIND=bind, **settings,
         )
-        return Supervised(name, [self.options.worker], environment, self.directory)
+        # In subscription mode the worker never reports that it is ready.
+        route = "healthz" if settings.get("WORKER_MODE") == "subscription" else "readyz"
+        return Supervised(f"http://{bind}/{route}", name, [self.options.worker], environment, self.directory)
 
     def cli(self, *arguments, check=True, token=None):
         """Runs the published CLI against this server and returns its output."""
         environment = clean_environment(self.directory)
         if token or self.token:
             environment["NOETL_SESSION_TOKEN"] = token or self.token
-        command = [str(self.options.cli), *map(str, arguments), "--server-url", self.base]
+        command = [str(self.options.cli), "--server-url", self.base, *map(str, arguments)]
         result = subprocess.run(
             command, env=environment, cwd=self.directory, capture_output=True, text=True, timeout=PATIENCE,
         )
