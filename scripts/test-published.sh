@@ -60,7 +60,10 @@ build_own() { cargo build --locked --package noetl-cli --bin noetl >&2; }
 run_cases() {
   local postgres
   postgres=$(scripts/services/postgres.sh start "$database/postgres" fsync=off)
+  local duckdb="DuckDB compiled from its sources"
+  if [ "${DUCKDB:-compiled}" = library ]; then duckdb="the shared library of DuckDB's makers"; fi
   python3 scripts/published/run.py "$@" \
+    --note "Last run: $(date -u +%F), worker $WORKER with $duckdb, CLI $CLI. " \
     --noetl "$(realpath "$(target_dir)/debug/noetl")" \
     --worker "$published/noetl-worker-$WORKER/bin/noetl-worker" \
     --cli "$published/noetl-$CLI/bin/noetl" \

@@ -68,7 +68,7 @@ def all_complete(stage, executions):
         check(done == CHAIN, f"{execution}: {done} step exits, expected {CHAIN}")
 
 
-@operation("CLI: `register`, `catalog list`, `catalog get`, `run`, `status`, `execute rerun`, `query`")
+@operation("CLI: `register`, `catalog list`, `catalog get`, `run`, `status`, `execute rerun`, `query`, `catalog load`, `cleanup`")
 def commands(stage):
     with stage.published_worker():
         path = write_playbook(stage, "verbs", "  - {step: start, tool: {kind: noop, result: {n: 1}}}\n")
@@ -82,6 +82,10 @@ def commands(stage):
         check(stage.outcome(again)[0] == "COMPLETED", "the rerun did not complete")
         shown = stage.cli("query", "select 5 as five", "--format", "json")
         check("5" in shown, f"query printed {shown!r}")
+        loaded = json.loads(stage.cli("catalog", "load", stage.directory / "verbs.yaml", "--json"))
+        check(loaded["registered"] == 1, f"catalog load printed {loaded}")
+        cleaned = json.loads(stage.cli("cleanup", "--dry-run", "--json"))
+        check("cancelled_count" in cleaned, f"cleanup printed {cleaned}")
 
 
 @operation("CLI: `register credential`, `get credential`")
@@ -256,13 +260,11 @@ def tokens(stage):
         other.start_nats()
         other.start()
         other.token = wait_for("admin token", lambda: admin_token(other.server.logged()))
-        body = {"name": "w", "role": "worker"}
-        status, made = other.request("POST", "/api/tokens", body)
-        check(status in (200, 201), f"token: {status} {made}")
+        worker_token = other.own_cli("token", "create", "--name", "w1", "--role", "worker").split()[0]
         credential(other)
         steps = "  - {step: start, tool: {kind: http, url: '{{ workload.base }}/bearer', auth: operations-bearer}}\n"
         path = write_playbook(other, "tokens", steps, "{base: ''}")
-        with other.published_worker("w1", NOETL_INTERNAL_API_TOKEN=made["token"]):
+        with other.published_worker("w1", NOETL_INTERNAL_API_TOKEN=worker_token):
             status, result, error = other.outcome(other.execute(path, {"base": stage.options.stub}))
             check(status == "COMPLETED" and result["data"]["welcome"], f"{status} {result} {error}")
         status, _ = Stage.request(anonymous(other), "GET", "/api/executions")

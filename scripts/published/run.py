@@ -128,6 +128,22 @@ def table(own, published, known):
     return "\n".join(rows)
 
 
+def passes(published):
+    passed = sum(why is None for why in published.values())
+    return f"{passed} of {len(published)} cases pass on the published worker."
+
+
+def mistakes(own, published, known, is_whole):
+    """Returns every difference between the results and the list of known failures."""
+    failed = [case for case, why in published.items() if why]
+    wrong = [f"fails, and known.json doesn't name it: {case}" for case in failed if case not in known]
+    wrong += [f"passes, and known.json names it: {case}" for case in published if case in known and case not in failed]
+    wrong += [f"fails on our worker: {case}" for case, why in own.items() if why]
+    if is_whole:
+        wrong += [f"known.json names no case: {case}" for case in known if case not in published]
+    return wrong
+
+
 def write_page(page, text):
     content = page.read_text()
     before, rest = content.split(START)
@@ -141,6 +157,7 @@ def main():
         parser.add_argument(f"--{name}", required=True, type=pathlib.Path)
     parser.add_argument("--postgres", required=True)
     parser.add_argument("--page", type=pathlib.Path)
+    parser.add_argument("--note", default="", help="text before the results on the page")
     parser.add_argument("--only", default="")
     parser.add_argument("--directory", type=pathlib.Path, help="keep logs here")
     parser.add_argument("--on", choices=("own", "published", "both"), default="both", help="workers to run on")
@@ -164,17 +181,13 @@ def main():
                 published.update(run_operations(stage, operations))
         finally:
             stage.remove()
-    wrong = [f"fails, and known.json doesn't name it: {case}" for case, why in published.items() if why and case not in known]
-    wrong += [f"passes, and known.json names it: {case}" for case, why in published.items() if not why and case in known]
-    wrong += [f"fails on our worker: {case}" for case, why in own.items() if why]
-    if not options.only and options.on == "both":
-        wrong += [f"known.json names no case: {case}" for case in known if case not in published]
-        if options.page:
-            write_page(options.page, table(own, published, known))
+    is_whole = not options.only and options.on == "both"
+    wrong = mistakes(own, published, known, is_whole)
+    if is_whole and options.page:
+        write_page(options.page, f"{options.note}{passes(published)}\n\n{table(own, published, known)}")
     for line in wrong:
         print(line, file=sys.stderr)
-    passed = sum(why is None for why in published.values())
-    print(f"{passed} of {len(published)} cases pass on the published worker.", file=sys.stderr)
+    print(passes(published), file=sys.stderr)
     sys.exit(1 if wrong else 0)
 
 

@@ -209,6 +209,15 @@ class Stage:
             raise CaseError(f"CLI {arguments[0]}: exit code {result.returncode}: {result.stderr.strip()[-400:]}")
         return result.stdout
 
+    def own_cli(self, *arguments):
+        """Runs a command of our program against this server and returns its output."""
+        environment = {**clean_environment(self.directory), "NOETL_TOKEN": self.token or ""}
+        command = [str(self.options.noetl), *arguments, "--server-url", self.base]
+        result = subprocess.run(command, env=environment, cwd=self.directory, capture_output=True, text=True)
+        if result.returncode != 0:
+            raise CaseError(f"noetl {arguments[0]}: exit code {result.returncode}: {result.stderr.strip()[-400:]}")
+        return result.stdout
+
     def request(self, method, path, body=None):
         data = None if body is None else json.dumps(body).encode()
         headers = {"content-type": "application/json"}
