@@ -26,7 +26,7 @@ finish() {
   scripts/services/postgres.sh remove "$database/postgres" || true
   rm -rf "$database"
 }
-trap 'finish; summary' EXIT
+trap 'summary; finish' EXIT
 
 # build_published <package> <version>: leaves its programs in $published/<package>-<version>/bin.
 build_published() {
@@ -38,7 +38,9 @@ build_published() {
   (
     if [ "${DUCKDB:-compiled}" = library ]; then
       DUCKDB_LIBRARY=$(scripts/duckdb.sh install)
-      export DUCKDB_LIBRARY CXX=$PWD/scripts/published/library/cxx PATH=$PWD/scripts/published/library:$PATH
+      LINKER=$(command -v cc)
+      export DUCKDB_LIBRARY LINKER
+      export CXX=$PWD/scripts/published/library/cxx PATH=$PWD/scripts/published/library:$PATH
     fi
     cd /
     CARGO_TARGET_DIR=$published/build CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 \
