@@ -33,6 +33,9 @@ test: ## everything a change has to pass: verify, both lanes of tests, the progr
 test-long: ## the tests with 500 kills, 50,000 messages and many more generated cases (NOETL_KILLS, NOETL_MESSAGES, PROPTEST_CASES)
 	@scripts/test-long.sh
 
+test-published: ## run the published worker and CLI against this server, and write the results into their guide (options in ARGS)
+	@scripts/test-published.sh $(ARGS)
+
 test-flakes: ## the real-time lane RUNS (10) times in a row, with every flake by name
 	@scripts/test-flakes.sh
 
@@ -106,5 +109,5 @@ clean: ## remove everything that was built
 	cargo clean
 	rm -rf bin
 
-.PHONY: help run build web check test-one verify test test-long test-flakes hooks bench bench-peers bench-check bench-report \
+.PHONY: help run build web check test-one verify test test-long test-published test-flakes hooks bench bench-peers bench-check bench-report \
 	bench-flame web-long pictures fuzz sbom reproduce fuzz-api check-levels check-deploy soak chaos sim attack torture backup-drill clean

@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 verify_scripts() {
-  local scripts=(.ci/run .githooks/* scripts/*.sh scripts/services/*.sh)
+  local scripts=(.ci/run .githooks/* scripts/*.sh scripts/services/*.sh scripts/published/library/*)
   local script
   for script in "${scripts[@]}"; do bash -n "$script"; done
   if has shellcheck; then
@@ -15,6 +15,7 @@ verify_scripts() {
     skip shellcheck "apt-get install shellcheck" "the check of the scripts"
   fi
   python3 -m unittest discover -q -s bench/report
+  python3 -m unittest discover -q -s scripts/published
 }
 
 # Files that a script derives from the code and that are committed.

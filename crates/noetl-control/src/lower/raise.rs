@@ -13,6 +13,10 @@ use super::PIPELINE;
 struct Task {
     name: String,
     #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    config: Map,
+    #[serde(default)]
     select: Vec<Selection>,
 }
 
@@ -20,7 +24,7 @@ struct Task {
 /// of its only task, or a map of everything. What is in our shape already stays.
 pub fn raised(issued: &Issued, data: Value) -> Value {
     if &*issued.tool != PIPELINE {
-        return data;
+        return by_statement(&issued.tool, &issued.config, data);
     }
     let tasks = issued.config.get("tasks").map(Vec::<Task>::deserialize);
     let (Some(Ok(tasks)), Value::Object(labels)) = (tasks, &data) else { return data };
@@ -29,11 +33,34 @@ pub fn raised(issued: &Issued, data: Value) -> Value {
         return data;
     }
     let left = tasks.into_iter().filter_map(|task| {
-        let mut data = labels.get(&task.name)?.clone();
+        let data = labels.get(&task.name)?.clone();
+        let mut data = by_statement(&task.kind, &task.config, data);
         select(&mut data, &task.select);
         Some((task.name, data))
     });
     merged_result(left.collect())
+}
+
+/// The result of SQL statements with that of the last one under its number, too. Published workers
+/// don't report the results of those before it.
+fn by_statement(kind: &str, config: &Map, mut data: Value) -> Value {
+    let count = match config.get("commands").and_then(Value::as_array) {
+        Some(commands) => Some(commands.len()),
+        None => {
+            let text = ["query", "command", "sql"].iter().find_map(|name| config.get(*name));
+            // How many statements a longer text has, only its database knows.
+            let text =
+                text.and_then(Value::as_str).map(|text| text.trim_end().trim_end_matches(';'));
+            text.filter(|text| !text.contains(';')).map(|_| 1)
+        }
+    };
+    if let ("postgres" | "duckdb", Some(count @ 1..), Value::Object(result)) =
+        (kind, count, &mut data)
+    {
+        let last = Value::Object(result.clone());
+        result.entry(format!("command_{}", count - 1)).or_insert(last);
+    }
+    data
 }
 
 /// The failure that a tool's answer tells: what kind, from what its tool knows of it.
@@ -51,8 +78,10 @@ pub fn raised_failure(answer: &Map) -> Failure {
         (FailureKind::from(kind.to_owned()), said)
     } else if answer.get("status").and_then(Value::as_str) == Some("timeout") {
         (FailureKind::Timeout, said)
-    } else if let Some(status) = field("status_code").and_then(Value::as_u64) {
+    } else if let Some(status) = field("status_code").and_then(Value::as_u64).or(status_in(&said)) {
         (of_status(status), said)
+    } else if said.starts_with("Execution timed out") {
+        (FailureKind::Timeout, said)
     } else if said.starts_with("Python script exited") {
         of_traceback(field("stderr").and_then(Value::as_str).unwrap_or_default(), said)
     } else if field("exit_code").and_then(Value::as_i64).is_some_and(|code| code != 0) {
@@ -60,8 +89,29 @@ pub fn raised_failure(answer: &Map) -> Failure {
     } else {
         (FailureKind::Unknown, said)
     };
-    let details = data.unwrap_or(answer).clone();
+    let mut details = data.unwrap_or(answer).clone();
+    // A pipeline tells what each task returned, and the error of the last one.
+    if let Some(Value::Object(results)) = details.remove("labeled_results") {
+        let failed = results.values().filter_map(Value::as_object).find(|data| {
+            let has = |name: &str| data.get(name).and_then(Value::as_u64);
+            match status_in(&message) {
+                Some(status) => has("status_code") == Some(status),
+                None => has("exit_code").is_some_and(|code| code != 0),
+            }
+        });
+        details.extend(failed.cloned().into_iter().flatten());
+        for name in ["stdout", "stderr"] {
+            if let Some(text) = answer.get(name).filter(|text| **text != "") {
+                details.entry(name).or_insert_with(|| text.clone());
+            }
+        }
+    }
     Failure::new(kind, message).with_details(Value::Object(details))
+}
+
+/// The status in the error of an HTTP call: `HTTP 404 response`.
+fn status_in(error: &str) -> Option<u64> {
+    error.strip_prefix("HTTP ")?.strip_suffix(" response")?.parse().ok()
 }
 
 fn of_status(status: u64) -> FailureKind {

@@ -8,6 +8,8 @@ use noetl_model::{ExecutionId, Map, Value};
 use super::KINDS;
 use super::text::is_template;
 
+pub(super) use self::python::hide_from_code;
+
 /// Settings that published workers know by another name: the tool, ours, theirs.
 const RENAMED: [(&str, &str, &str); 9] = [
     ("shell", "cmds", "command"),
@@ -48,13 +50,19 @@ impl Call<'_> {
         match self.kind {
             "shell" => self.shell(&mut config, &input),
             "http" => http::lowered(&mut config, &input, self.is_rendered),
-            "python" => python::lowered(&mut config),
-            "postgres" | "duckdb" => statements(&mut config),
+            "python" => python::lowered(&mut config, &input),
+            "postgres" => {
+                statements(&mut config);
+                returning(&mut config);
+            }
+            "duckdb" => statements(&mut config),
             "nats" => nats(&mut config, &input),
             "artifact" => {
                 if let Some(reference) = input.remove("ref") {
                     input.entry("result_ref").or_insert(reference);
                 }
+                // By default it calls an Arrow Flight server first, and fails if the port has none.
+                config.entry("prefer").or_insert_with(|| "http".into());
             }
             _ => {}
         }
@@ -153,6 +161,23 @@ fn statements(config: &mut Map) {
     if let Some(Value::Array(statements)) = config.remove("commands") {
         let joined = statements.iter().map(plain).collect::<Vec<_>>().join(";\n");
         config.entry("query").or_insert(joined.into());
+    }
+}
+
+/// A single statement that writes and returns rows becomes a query for these rows: published workers
+/// fetch those of `select` and `with` only.
+fn returning(config: &mut Map) {
+    let Some(Value::String(query)) = config.get_mut("query") else { return };
+    let text = query.trim().trim_end_matches(';').trim_end();
+    let mut words =
+        text.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_ascii_lowercase);
+    let writes = words.next().is_some_and(|word| matches!(&*word, "insert" | "update" | "delete"));
+    if writes
+        && !text.contains(';')
+        && !text.contains("--")
+        && words.any(|word| word == "returning")
+    {
+        *query = format!("with _noetl_rows as ({text}) table _noetl_rows");
     }
 }
 

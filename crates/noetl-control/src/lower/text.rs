@@ -9,6 +9,15 @@ use noetl_model::{Map, Value};
 /// The name under which texts that are no templates are handed along.
 const KEPT: &str = "_noetl_text";
 
+/// The input that is defined once the input of a task was rendered.
+pub(super) const COPIED: &str = "_noetl_input";
+
+/// Renders `_noetl_value` to JSON that a second rendering leaves unchanged: a value with a text that
+/// looks like a template becomes a template whose only literal is that value.
+const TWICE: &str = "{% set _noetl_json = _noetl_value | tojson %}\
+    {% if '{{' in _noetl_json or '{%' in _noetl_json %}\
+    {{ ('{{ ' ~ _noetl_json ~ ' | tojson }}') | tojson }}{% else %}{{ _noetl_json }}{% endif %}";
+
 /// Whether a published worker takes a text for a template.
 pub(super) fn is_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
@@ -29,6 +38,22 @@ impl Texts {
             }
             Value::Array(items) => items.into_iter().map(|item| self.keep(item)).collect(),
             Value::Object(map) => Value::Object(self.keep_map(map)),
+            plain => plain,
+        }
+    }
+
+    /// Like [`keep`](Self::keep), for a value that is rendered twice.
+    pub(super) fn keep_twice(&mut self, value: Value) -> Value {
+        match value {
+            Value::String(text) if is_template(&text) => {
+                let index = self.0.len();
+                self.0.push(Value::String(text));
+                Value::String(format!("{{% set _noetl_value = {KEPT}[{index}] %}}{TWICE}"))
+            }
+            Value::Array(items) => items.into_iter().map(|item| self.keep_twice(item)).collect(),
+            Value::Object(map) => Value::Object(
+                map.into_iter().map(|(key, value)| (key, self.keep_twice(value))).collect(),
+            ),
             plain => plain,
         }
     }
@@ -67,11 +92,74 @@ fn typed_text(text: &str) -> String {
 }
 
 /// A template that comes to text whatever it names.
-pub(super) fn as_text(text: &str) -> String {
+fn as_text(text: &str) -> String {
     if !is_template(text) {
         return text.to_owned();
     }
     format!("{{% set _noetl_made %}}{text}{{% endset %}}{{{{ _noetl_made | tojson }}}}")
+}
+
+/// Like [`typed`], for a value that is rendered twice. Each template starts with the prelude.
+pub(super) fn typed_twice(value: Value, prelude: &str) -> Value {
+    match value {
+        Value::String(text) if is_template(&text) => {
+            Value::String(format!("{prelude}{}{TWICE}", evaluated(&text)))
+        }
+        Value::Array(items) => items.into_iter().map(|item| typed_twice(item, prelude)).collect(),
+        Value::Object(map) => Value::Object(
+            map.into_iter().map(|(key, value)| (key, typed_twice(value, prelude))).collect(),
+        ),
+        plain => plain,
+    }
+}
+
+/// Like [`typed_twice`], for an input: once `at` is defined, copies its value instead of evaluating
+/// the template, which would find the input under the name of what it is made from.
+pub(super) fn typed_copy(value: Value, at: &str, prelude: &str) -> Value {
+    match value {
+        Value::String(text) if is_template(&text) => Value::String(format!(
+            "{{% if {COPIED} is defined %}}{{% set _noetl_value = {at} %}}{TWICE}{{% else %}}{prelude}{}\
+             {{{{ _noetl_value | tojson }}}}{{% endif %}}",
+            evaluated(&text)
+        )),
+        Value::Array(items) => {
+            let copied = |(index, item)| typed_copy(item, &format!("{at}[{index}]"), prelude);
+            items.into_iter().enumerate().map(copied).collect()
+        }
+        Value::Object(map) => {
+            let copied = |(key, value): (String, Value)| {
+                let at = format!("{at}[{}]", Value::from(key.as_str()));
+                let value = typed_copy(value, &at, prelude);
+                (key, value)
+            };
+            Value::Object(map.into_iter().map(copied).collect())
+        }
+        plain => plain,
+    }
+}
+
+/// Like [`typed_twice`], for a template that comes to text whatever it names.
+pub(super) fn as_text_twice(text: &str, prelude: &str) -> String {
+    if !is_template(text) {
+        return text.to_owned();
+    }
+    format!("{prelude}{{% set _noetl_value %}}{text}{{% endset %}}{TWICE}")
+}
+
+/// Sets `_noetl_value` to the value that a template has here.
+fn evaluated(text: &str) -> String {
+    match single(text) {
+        Some(expression) => format!("{{% set _noetl_value = ({expression}) %}}"),
+        None => format!("{{% set _noetl_value %}}{text}{{% endset %}}"),
+    }
+}
+
+/// Returns `true` if a text can be a name in a template.
+pub(super) fn is_name(text: &str) -> bool {
+    let mut letters = text.chars();
+    let starts = letters.next().is_some_and(|first| first.is_alphabetic() || first == '_');
+    let is_word = ["and", "or", "not", "in", "is", "if", "else", "true", "false", "none"];
+    starts && letters.all(|c| c.is_alphanumeric() || c == '_') && !is_word.contains(&text)
 }
 
 /// The expression of a template that is nothing but one.
@@ -81,9 +169,4 @@ pub(super) fn single(text: &str) -> Option<&str> {
     let inner = inner.strip_suffix('-').unwrap_or(inner).trim();
     let is_one = !["{{", "}}", "{%", "%}", "{#"].iter().any(|mark| inner.contains(mark));
     (is_one && !inner.is_empty()).then_some(inner)
-}
-
-/// A condition as a template. Here its braces may be left out.
-pub(super) fn condition(text: &str) -> String {
-    if is_template(text) { text.to_owned() } else { format!("{{{{ {text} }}}}") }
 }

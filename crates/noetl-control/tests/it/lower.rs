@@ -82,6 +82,11 @@ fn comes_to(value: &Value, lowered: &Lowered) -> Value {
     render(value, &lowered.render_context).expect("it renders")
 }
 
+/// Settings of a task as its tool sees them: rendered by the pipeline, then by the tool.
+fn comes_to_twice(value: &Value, lowered: &Lowered) -> Value {
+    comes_to(&comes_to(value, lowered), lowered)
+}
+
 #[test]
 fn text_that_looks_like_a_template_survives() {
     for text in [
@@ -191,6 +196,17 @@ fn databases_get_their_names() {
     let made = lowered(&issued("postgres", config, json!({})));
     let expected = json!({"connection_string": "postgres://x", "query": "first;\nsecond"});
     assert_eq!(made.tool_config, expected);
+    let write = "insert";
+    let returning = format!("{write} into t values ($1) returning id");
+    for (query, expected) in [
+        (format!("{returning}; "), format!("with _noetl_rows as ({returning}) table _noetl_rows")),
+        (format!("{write} into t values (1)"), format!("{write} into t values (1)")),
+        (format!("{returning}; commit"), format!("{returning}; commit")),
+        ("select 'returning' as word".to_owned(), "select 'returning' as word".to_owned()),
+    ] {
+        let made = lowered(&issued("postgres", json!({ "query": query }), json!({})));
+        assert_eq!(made.tool_config["query"], expected);
+    }
     let config = json!({"action": "publish", "subject": "a", "payload": "hi"});
     let made = lowered(&issued("nats", config, json!({})));
     let expected = json!({"operation": "js_publish", "subject": "a", "data": "hi"});
@@ -267,51 +283,203 @@ fn raw_settings_are_no_templates() {
     let made = lowered(&task(json!({
         "name": "t", "kind": "python", "config": {"code": code, "raw": true}, "raw": ["code"],
     })));
-    let spec = comes_to(&spec(&made, "t"), &made);
+    let spec = comes_to_twice(&spec(&made, "t"), &made);
     assert_eq!(spec["code"], format!("import json\n{code}"));
 }
 
 #[test]
-fn what_a_task_sets_is_told_by_a_rule() {
-    let made = lowered(&task(json!({
-        "name": "t", "kind": "noop",
-        "set": [{"scope": "ctx", "path": ["a", "b"], "value": "{{ output.x }}"}],
-        "rules": [{"when": "output.status == 'error'", "do": "retry", "attempts": 2, "delay": 0.5,
-                   "backoff": "exponential", "set": [{"scope": "ctx", "path": ["r"], "value": 1}]}],
-    })));
-    let spec = spec(&made, "t");
-    assert_eq!(spec["kind"], "noop");
-    assert!(spec["set"].get("ctx.a.b").is_some());
-    let rules = spec["spec"]["policy"]["rules"].as_array().unwrap();
-    assert_eq!(rules.len(), 3);
-    let mut names = made.render_context.clone();
-    names.insert("output".to_owned(), json!({"status": "success", "data": {"x": "9"}}));
-    let told = |value: &Value| render(value, &names).unwrap();
-    assert_eq!(told(&rules[0]["when"]), json!(false));
-    assert_eq!(told(&rules[1]["when"]), json!(false));
-    assert_eq!(told(&rules[2]["when"]), json!(true));
-    assert_eq!(told(&rules[2]["then"]["set"]["ctx.a.b"]), json!("9"), "as text, as it was");
-    names.insert("output".to_owned(), json!({"status": "error", "data": {}}));
-    let told = |value: &Value| render(value, &names).unwrap();
-    assert_eq!(told(&rules[0]["when"]), json!(false), "what failed sets nothing");
-    assert_eq!(told(&rules[1]["when"]), json!(true));
-    assert_eq!(rules[1]["then"]["set"], json!({"ctx.r": 1}));
-    let then = json!({"do": "retry", "attempts": 2, "delay": 0.5, "backoff": "exponential",
-                      "set": {"ctx.r": 1}});
-    assert_eq!(rules[1]["then"], then);
+fn values_of_a_task_survive_two_renderings() {
+    for text in ["{{ 7 * 7 }}", "{% if %}", "}} {{ ü '\"\n\\", "{\"a\": \"{{ b }}\"}", "12", "{{"]
+    {
+        for value in [json!(text), json!({"deep": [text, null, true, -1.5], "{{ k }}": text})] {
+            let mut command = task(json!({
+                "name": "t", "kind": "noop", "config": {"result": "{{ load }}", "message": "{{ load }}"},
+            }));
+            if let Some(scope) = &mut command.scope {
+                scope.workload.insert("load".to_owned(), value.clone());
+                scope.steps.clear();
+            }
+            let made = lowered(&command);
+            assert_eq!(comes_to_twice(&spec(&made, "t")["result"], &made), value, "{text:?}");
+        }
+    }
 }
 
 #[test]
-fn a_rule_without_a_condition_always_applies() {
+fn inputs_of_a_task_are_evaluated_once() {
     let made = lowered(&task(json!({
-        "name": "t", "kind": "noop", "rules": [{"do": "jump", "to": "t"}, {"do": "break"}],
+        "name": "t", "kind": "python", "config": {"code": "result = n"},
+        "input": {"n": "{{ n + 1 }}", "deep": {"of": ["{{ n }}"]}, "text": "{{ '{{ 7' }}"},
     })));
-    let rules = spec(&made, "t")["spec"]["policy"]["rules"].clone();
-    assert_eq!(
-        rules,
-        json!([{"when": true, "then": {"do": "jump", "to": "t"}},
-               {"when": true, "then": {"do": "break"}}])
-    );
+    let input = spec(&made, "t")["input"].clone();
+    let first = map(comes_to(&input, &made));
+    let expected = json!({"n": 6, "deep": {"of": [5]}, "text": "{{ 7", "_noetl_input": true});
+    assert_eq!(Value::Object(first.clone()), expected);
+    let mut names = made.render_context.clone();
+    names.extend(first);
+    let second = render(&render(&input, &names).unwrap(), &names).unwrap();
+    assert_eq!(second, expected, "beside the names that the input defines");
+    let code = spec(&made, "t")["code"].as_str().unwrap().to_owned();
+    assert!(code.starts_with("[a.pop('_noetl_input', None) for a in"), "{code}");
+}
+
+#[test]
+fn an_argument_called_input_data_stays() {
+    let config = json!({"code": "result = input_data"});
+    let made = lowered(&issued("python", config, json!({"input_data": 1})));
+    let expected = "input_data = args['input_data']\nresult = input_data";
+    assert_eq!(made.tool_config, json!({ "code": expected }));
+}
+
+#[test]
+fn artifacts_are_fetched_over_http() {
+    let made = lowered(&issued("artifact", json!({"action": "get"}), json!({"ref": "noetl://x"})));
+    assert_eq!(made.tool_config, json!({"action": "get", "prefer": "http"}));
+    assert_eq!(made.args, map(json!({"result_ref": "noetl://x"})));
+}
+
+/// The rule that a published worker would apply, and what it sets.
+fn applied(made: &Lowered, label: &str, output: &Value, iter: &Value) -> (Value, Map) {
+    let rules = spec(made, label)["spec"]["policy"]["rules"].as_array().unwrap().clone();
+    let mut names = made.render_context.clone();
+    names.insert("output".to_owned(), output.clone());
+    names.insert("iter".to_owned(), iter.clone());
+    let told = |value: &Value| render(value, &names).unwrap_or_else(|e| panic!("{e}: {value}"));
+    let rule = rules.into_iter().find(|rule| told(&rule["when"]) == json!(true)).unwrap();
+    let set = rule["then"].get("set").map(told).unwrap_or_else(|| json!({}));
+    let mut then = map(rule["then"].clone());
+    then.remove("set");
+    (Value::Object(then), map(set))
+}
+
+fn succeeded(data: Value) -> Value {
+    json!({"status": "success", "data": data, "error": {"retryable": false}})
+}
+
+fn failed(data: Value) -> Value {
+    json!({"status": "error", "data": data, "error": {"retryable": false}})
+}
+
+#[test]
+fn a_successful_task_sets_variables_with_and_without_their_scope() {
+    let made = lowered(&task(json!({
+        "name": "t", "kind": "noop",
+        "set": [{"scope": "ctx", "path": ["a", "b"], "value": "{{ output.x }}"},
+                {"scope": "ctx", "path": ["own"], "value": "{{ t.x }}"},
+                {"scope": "ctx", "path": ["workload"], "value": 1}],
+    })));
+    assert_eq!(spec(&made, "t").get("set"), None, "it would be applied after a failure, too");
+    let (then, set) = applied(&made, "t", &succeeded(json!({"x": "9"})), &json!({}));
+    assert_eq!(then, json!({"do": "continue"}));
+    let expected =
+        json!({"ctx.a.b": "9", "a.b": "9", "ctx.own": "9", "own": "9", "ctx.workload": 1});
+    assert_eq!(Value::Object(set), expected);
+    let (then, set) = applied(&made, "t", &failed(json!({})), &json!({}));
+    assert_eq!((then, set), (json!({"do": "fail"}), Map::new()));
+}
+
+#[test]
+fn rules_see_what_the_task_set_and_its_own_result() {
+    let made = lowered(&task(json!({
+        "name": "t", "kind": "noop",
+        "set": [{"scope": "ctx", "path": ["page"], "value": "{{ output.next }}"}],
+        "rules": [{"when": "ctx.page == 3 and page == 3 and t.next == 3 and t.data.next == 3",
+                   "do": "jump", "to": "t",
+                   "set": [{"scope": "iter", "path": ["at"], "value": "{{ ctx.page + 1 }}"}]}],
+    })));
+    let (then, set) = applied(&made, "t", &succeeded(json!({"next": 3})), &json!({}));
+    assert_eq!(then, json!({"do": "jump", "to": "t"}));
+    assert_eq!(Value::Object(set), json!({"ctx.page": 3, "page": 3, "iter.at": 4}));
+    let (then, _) = applied(&made, "t", &succeeded(json!({"next": 4})), &json!({}));
+    assert_eq!(then, json!({"do": "continue"}));
+}
+
+#[test]
+fn rules_see_the_error_of_a_task() {
+    let seen = "{{ [output.status, output.ok, output.error.kind, output.error.retryable] }}";
+    let of = |kind: &str, data: &Value, value: &str| {
+        let made = lowered(&task(json!({
+            "name": "t", "kind": kind, "config": {"url": "u", "code": "x", "command": "x"},
+            "rules": [{"do": "continue", "set": [{"scope": "ctx", "path": ["seen"], "value": value}]}],
+        })));
+        applied(&made, "t", &failed(data.clone()), &json!({})).1["ctx.seen"].clone()
+    };
+    let status =
+        |status: u64| json!({"status_code": status, "headers": {"a": "b"}, "data": {"k": 1}});
+    for (kind, data, expected) in [
+        ("http", status(503), json!(["error", false, "server_error", true])),
+        ("http", status(404), json!(["error", false, "not_found", false])),
+        ("http", status(429), json!(["error", false, "rate_limit", true])),
+        ("http", status(401), json!(["error", false, "auth", false])),
+        ("http", status(418), json!(["error", false, "client_error", false])),
+        ("shell", json!({"exit_code": 3}), json!(["error", false, "exit_code", false])),
+        ("shell", Value::Null, json!(["error", false, "timeout", true])),
+        (
+            "python",
+            json!({"stderr": "Trace\nKeyError: 'a'\n"}),
+            json!(["error", false, "schema", false]),
+        ),
+        ("python", json!({"stderr": "Trace\nOdd: b"}), json!(["error", false, "unknown", false])),
+        ("python", Value::Null, json!(["error", false, "timeout", true])),
+    ] {
+        assert_eq!(of(kind, &data, seen), expected, "{kind} {data}");
+    }
+    let fields = "{{ [output.http.status, output.error.status_code, output.http.headers.a, \
+                  output.data.k, output.data.data.k, output.status_code] }}";
+    assert_eq!(of("http", &status(503), fields), json!([503, 503, "b", 1, 1, 503]));
+    let fields = "{{ [output.error.exit_code, output.exit_code, output.data.exit_code] }}";
+    assert_eq!(of("shell", &json!({"exit_code": 3}), fields), json!([3, 3, 3]));
+}
+
+#[test]
+fn attempts_are_counted_from_the_last_jump() {
+    let made = lowered(&task(json!({
+        "name": "t", "kind": "noop", "config": {"result": "{{ _attempt }}"},
+        "rules": [{"when": "output.status == 'error'", "do": "retry", "attempts": 3, "delay": 0.5,
+                   "backoff": "fixed", "set": [{"scope": "ctx", "path": ["r"], "value": "{{ _attempt }}"}]}],
+    })));
+    let again = json!({"do": "retry", "attempts": u32::MAX, "delay": 0.5, "backoff": "fixed"});
+    for (ended, expected, count) in [(0, &again, json!(1)), (1, &again, json!(2))] {
+        let iter = json!({ "_noetl_runs_0": ended });
+        let (then, set) = applied(&made, "t", &failed(json!({})), &iter);
+        assert_eq!(&then, expected);
+        assert_eq!((&set["iter._noetl_runs_0"], &set["ctx.r"]), (&count, &count));
+        let mut names = made.render_context.clone();
+        names.insert("iter".to_owned(), iter);
+        assert_eq!(render(&spec(&made, "t")["result"], &names).unwrap(), count);
+    }
+    let (then, _) = applied(&made, "t", &failed(json!({})), &json!({"_noetl_runs_0": 2}));
+    assert_eq!(then, json!({"do": "fail"}), "the third attempt is the last");
+    let (then, set) = applied(&made, "t", &succeeded(json!({})), &json!({"_noetl_runs_0": 2}));
+    assert_eq!(then, json!({"do": "continue"}));
+    assert_eq!(set["iter._noetl_runs_0"], json!(0), "the next time it starts from one");
+}
+
+#[test]
+fn conditions_are_false_for_what_is_false_here() {
+    let holds = |when: Value| {
+        let made = lowered(&task(json!({
+            "name": "t", "kind": "noop", "rules": [{"when": when, "do": "break"}],
+        })));
+        applied(&made, "t", &succeeded(json!({})), &json!({})).0["do"] == "break"
+    };
+    for when in
+        ["{{ [] }}", "{{ 'no' }}", "{{ '' }}", "false", "{{ nobody }}", "{% if n %}off{% endif %}"]
+    {
+        assert!(!holds(json!(when)), "{when}");
+    }
+    for when in ["{{ [1] }}", "n == 5", "{{ n }}", "{% if n %}yes{% endif %}"] {
+        assert!(holds(json!(when)), "{when}");
+    }
+    assert!(holds(json!(true)) && holds(Value::Null) && !holds(json!(false)));
+}
+
+#[test]
+fn a_time_limit_fails_a_task_without_rules() {
+    let made = lowered(&task(json!({"name": "t", "kind": "shell", "config": {"command": "x"}})));
+    assert_eq!(applied(&made, "t", &failed(Value::Null), &json!({})).0, json!({"do": "fail"}));
+    let made = lowered(&task(json!({"name": "t", "kind": "noop"})));
+    assert_eq!(spec(&made, "t").get("spec"), None);
 }
 
 #[test]
@@ -323,7 +491,9 @@ fn an_item_is_at_hand_for_templates_and_for_code() {
     }
     let made = lowered(&command);
     let input = comes_to(&spec(&made, "t")["input"], &made);
-    assert_eq!(input, json!({"price": {"text": "{{ 7"}, "_index": 1, "_total": 3}));
+    let expected =
+        json!({"price": {"text": "{{ 7"}, "_index": 1, "_total": 3, "_noetl_input": true});
+    assert_eq!(input, expected);
     assert_eq!(made.render_context["iter"]["index"], 1);
 }
 
@@ -373,6 +543,19 @@ fn the_answer_of_a_pipeline_is_what_it_is_here() {
     assert_eq!(raised(&one, json!({"only": {"x": 1}})), json!({"x": 1}));
     let plain = issued("noop", json!({}), json!({}));
     assert_eq!(raised(&plain, json!({"only": 1})), json!({"only": 1}));
+    for (config, name) in [
+        (json!({"query": "select 1 as n;"}), Some("command_0")),
+        (json!({"commands": ["a", "b"]}), Some("command_1")),
+        (json!({"query": "select 1 as n; select 2 as n"}), None),
+    ] {
+        let rows = json!({"rows": [1]});
+        let mut expected = map(rows.clone());
+        expected.extend(name.map(|name| (name.to_owned(), rows.clone())));
+        let query = issued("postgres", config.clone(), json!({}));
+        assert_eq!(raised(&query, rows.clone()), Value::Object(expected.clone()), "{config}");
+        let query = task(json!({"name": "q", "kind": "postgres", "config": config}));
+        assert_eq!(raised(&query, json!({ "q": rows })), Value::Object(expected));
+    }
 }
 
 #[test]
@@ -394,4 +577,25 @@ fn a_failure_has_the_kind_it_has_here() {
                         "exit_code": 1, "data": {"stdout": "", "stderr": "Traceback\nKeyError: 'a'\n"}});
     let failure = raised_failure(&map(answer));
     assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::Schema, "KeyError: 'a'"));
+}
+
+#[test]
+fn a_failed_pipeline_has_the_kind_and_the_fields_of_its_failed_task() {
+    let results = json!({"before": {"n": 1}, "call": {"status_code": 404, "body": "no"}});
+    let answer = json!({"status": "error", "error": "HTTP 404 response", "exit_code": 1,
+                        "data": {"labeled_results": results, "failed_task": 1}});
+    let failure = raised_failure(&map(answer));
+    assert_eq!(failure.kind, FailureKind::NotFound);
+    let details = failure.details.unwrap();
+    assert_eq!((&details["status_code"], &details["body"]), (&json!(404), &json!("no")));
+    let data = json!({"labeled_results": {"a": {"exit_code": 4}}, "failed_task": 0});
+    let answer = json!({"status": "error", "error": "Command exited with code 4", "exit_code": 4, "data": data});
+    let failure = raised_failure(&map(answer));
+    assert_eq!(
+        (failure.kind, &failure.details.unwrap()["exit_code"]),
+        (FailureKind::ExitCode, &json!(4))
+    );
+    let answer = json!({"status": "error", "error": "Execution timed out after 1 seconds",
+                        "data": {"labeled_results": {}, "failed_task": 0}});
+    assert_eq!(raised_failure(&map(answer)).kind, FailureKind::Timeout);
 }

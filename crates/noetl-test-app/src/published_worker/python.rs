@@ -11,11 +11,12 @@ import asyncio, inspect, json, sys, textwrap
 given = json.load(sys.stdin)
 args = given["args"]
 scope = {
-    "args": args, "input_data": dict(args), "variables": given["variables"],
+    "args": args, "variables": given["variables"],
     "execution_id": given["execution_id"], "step": given["step"],
-    "context": {"execution_id": given["execution_id"], "step": given["step"]},
+    "context": {key: given[key] for key in given if key != "code"},
 }
 scope.update(args)
+scope["input_data"] = dict(args)
 code = given["code"]
 returns = False
 for line in code.splitlines():

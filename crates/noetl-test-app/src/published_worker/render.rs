@@ -44,18 +44,17 @@ fn render_text(text: &str, names: &Map<String, Value>) -> Result<Value, String> 
     Ok(Value::String(made))
 }
 
-/// Returns `true` if a condition of a policy rule holds.
+/// Returns `true` if a condition of a policy rule holds. One that fails to render doesn't.
 #[cfg(feature = "server")]
-pub(super) fn holds(when: &Value, names: &Map<String, Value>) -> Result<bool, String> {
-    Ok(match render(when, names)? {
-        Value::Bool(value) => value,
-        Value::Null => false,
-        Value::String(text) => {
-            !matches!(text.trim(), "" | "false" | "False" | "0" | "none" | "None" | "null")
-        }
-        Value::Number(number) => number.as_f64() != Some(0.0),
-        Value::Array(_) | Value::Object(_) => true,
-    })
+pub(super) fn holds(when: &Value, names: &Map<String, Value>) -> bool {
+    let text = match when {
+        Value::Bool(value) => return *value,
+        Value::String(text) => text,
+        _ => return false,
+    };
+    let names = Data::from_object(ResultMap(names.clone()));
+    let rendered = environment().render_str(text, names).unwrap_or_default();
+    !matches!(rendered.as_str(), "" | "false" | "False" | "0" | "none" | "None" | "null")
 }
 
 fn environment() -> Environment<'static> {

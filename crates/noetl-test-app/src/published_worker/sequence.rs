@@ -20,9 +20,12 @@ enum Action {
 }
 
 struct Sequence {
+    /// Names that later tasks see: those of the command, results by label, and assignments.
     context: Context,
     labelled: Map<String, Value>,
     updates: Map<String, Value>,
+    /// Retries of each task. The released worker never resets them.
+    retries: Vec<u32>,
 }
 
 /// Runs the tasks. A tool that fails to start ends the sequence without evaluating its rules.
@@ -30,9 +33,13 @@ pub(super) async fn run(config: &Value, context: &Context) -> Result<ToolOutcome
     let tasks = config.as_array().or_else(|| config.get("tasks").and_then(Value::as_array));
     let tasks: Vec<(&String, &Value)> =
         tasks.into_iter().flatten().filter_map(|task| task.as_object()?.iter().next()).collect();
-    let mut sequence =
-        Sequence { context: context.clone(), labelled: Map::new(), updates: Map::new() };
-    let (mut at, mut attempt, mut last) = (0, 1_u32, ToolOutcome::default());
+    let mut sequence = Sequence {
+        context: context.clone(),
+        labelled: Map::new(),
+        updates: Map::new(),
+        retries: vec![0; tasks.len()],
+    };
+    let (mut at, mut last) = (0, ToolOutcome::default());
     for _ in 0..RUNS_MAX {
         let Some((label, spec)) = tasks.get(at) else {
             let mut data = sequence.labelled;
@@ -41,19 +48,18 @@ pub(super) async fn run(config: &Value, context: &Context) -> Result<ToolOutcome
             }
             return Ok(ToolOutcome { status: "success", data: Value::Object(data), ..last });
         };
-        last = sequence.task(label, spec, attempt).await?;
-        match sequence.evaluate_rules(spec, &last, attempt, at, &tasks)? {
-            Action::Continue => (at, attempt) = (at + 1, 1),
-            Action::Jump(to) => (at, attempt) = (to, 1),
-            Action::Break => (at, attempt) = (tasks.len(), 1),
-            Action::Retry(pause) => {
-                tokio::time::sleep(pause).await;
-                attempt += 1;
-            }
+        let seen;
+        (last, seen) = sequence.task(label, spec).await?;
+        match sequence.evaluate_rules(spec, &last, &seen, at, &tasks)? {
+            Action::Continue => at += 1,
+            Action::Jump(to) => at = to,
+            Action::Break => at = tasks.len(),
+            Action::Retry(pause) => tokio::time::sleep(pause).await,
             Action::Fail => {
                 let data = json!({"labeled_results": sequence.labelled, "failed_task": at});
-                let error =
-                    last.error.take().or_else(|| Some("a policy rule failed the task".to_owned()));
+                let error = last.error.take().or_else(|| {
+                    Some(format!("policy rule triggered fail for task[{at}] '{label}'"))
+                });
                 return Ok(ToolOutcome { status: "error", data, error, ..last });
             }
         }
@@ -62,102 +68,114 @@ pub(super) async fn run(config: &Value, context: &Context) -> Result<ToolOutcome
 }
 
 impl Sequence {
+    /// Runs one task. Returns its outcome, and the names that its templates saw.
     async fn task(
         &mut self,
         label: &str,
         spec: &Value,
-        attempt: u32,
-    ) -> Result<ToolOutcome, String> {
-        self.context.names.insert("_attempt".to_owned(), attempt.into());
+    ) -> Result<(ToolOutcome, Map<String, Value>), String> {
         let mut config = spec.as_object().cloned().unwrap_or_default();
         let kind = config.remove("kind").unwrap_or_default();
         for name in ["set", "spec"] {
             config.remove(name);
         }
-        for name in ["input", "args"] {
-            let given = config.get(name).and_then(Value::as_object).cloned();
-            for (key, value) in given.into_iter().flatten() {
-                let value = render(&value, &self.context.names)?;
-                self.context.names.insert(key, value);
-            }
+        // The input is rendered here, below with the whole configuration, and by the tool.
+        let mut seen = self.context.clone();
+        let input = config.get("input").or_else(|| config.get("args")).and_then(Value::as_object);
+        for (key, value) in input.into_iter().flatten() {
+            let value = render(value, &self.context.names)?;
+            seen.names.insert(key.clone(), value);
         }
         let kind = kind.as_str().unwrap_or_default();
-        let outcome = run_tool(kind, &Value::Object(config), &self.context).await?;
+        let config = render(&Value::Object(config), &seen.names)?;
+        let outcome = run_tool(kind, &config, &seen).await?;
         self.labelled.insert(label.to_owned(), outcome.data.clone());
         let mut named = outcome.data.clone();
         if let Value::Object(map) = &mut named {
             map.entry("data").or_insert_with(|| outcome.data.clone());
         }
         self.context.names.insert(label.to_owned(), named);
-        self.context.names.insert("output".to_owned(), outcome.data.clone());
-        if outcome.status == "success"
-            && let Some(Value::Object(set)) = spec.get("set")
-        {
+        // Applied whatever the outcome is.
+        if let Some(Value::Object(set)) = spec.get("set") {
+            let mut names = seen.names.clone();
+            names.insert("output".to_owned(), outcome.data.clone());
             for (name, value) in set {
-                let value = render(value, &self.context.names)?;
+                let value = render(value, &names)?;
                 write(&mut self.context.names, name, value);
             }
         }
-        Ok(outcome)
+        Ok((outcome, seen.names))
     }
 
     fn evaluate_rules(
         &mut self,
         spec: &Value,
         outcome: &ToolOutcome,
-        attempt: u32,
+        seen: &Map<String, Value>,
         at: usize,
         tasks: &[(&String, &Value)],
     ) -> Result<Action, String> {
-        let is_good = outcome.status == "success";
         let output = json!({
-            "status": if is_good { "success" } else { "error" }, "data": outcome.data,
-            "error": {"retryable": false},
+            "status": if outcome.status == "success" { "success" } else { "error" },
+            "data": outcome.data, "error": {"retryable": false},
         });
-        self.context.names.insert("output".to_owned(), output);
+        let mut names = seen.clone();
+        names.insert("output".to_owned(), output);
+        names.insert("_attempt".to_owned(), (self.retries[at] + 1).into());
         let rules = spec.pointer("/spec/policy/rules").and_then(Value::as_array);
         for rule in rules.into_iter().flatten() {
-            let (when, then) = match rule.get("else") {
-                Some(other) => (json!(true), other.get("then")),
-                None => (rule.get("when").cloned().unwrap_or(json!(true)), rule.get("then")),
+            let (when, then) = match (rule.get("when"), rule.get("else")) {
+                (Some(when), _) => (when.clone(), rule.get("then")),
+                (None, Some(other)) => (json!(true), other.get("then")),
+                (None, None) => continue,
             };
-            if holds(&when, &self.context.names)? {
-                return self.act(then.unwrap_or(&Value::Null), attempt, at, tasks);
+            if holds(&when, &names) {
+                return self.act(then.unwrap_or(&Value::Null), &names, at, tasks);
             }
         }
-        Ok(if is_good { Action::Continue } else { Action::Fail })
+        // A time limit is no error here.
+        Ok(if outcome.status == "error" { Action::Fail } else { Action::Continue })
     }
 
     fn act(
         &mut self,
         then: &Value,
-        attempt: u32,
+        names: &Map<String, Value>,
         at: usize,
         tasks: &[(&String, &Value)],
     ) -> Result<Action, String> {
         for (name, value) in then.get("set").and_then(Value::as_object).into_iter().flatten() {
-            let value = render(value, &self.context.names)?;
+            let value = render(value, names)?;
             write(&mut self.context.names, name, value.clone());
             self.updates.insert(name.clone(), value);
         }
-        let number = |name: &str, other: f64| -> Result<f64, String> {
-            let value = then.get(name).map(|value| render(value, &self.context.names));
-            Ok(value.transpose()?.and_then(|value| value.as_f64()).unwrap_or(other))
+        // Numbers of a rule are not rendered.
+        let number = |name: &str, other: f64| match then.get(name) {
+            Some(Value::Number(number)) => number.as_f64().unwrap_or(other),
+            Some(Value::String(text)) => text.trim().parse().unwrap_or(other),
+            _ => other,
         };
         Ok(match then.get("do").and_then(Value::as_str).unwrap_or("continue") {
             "fail" => Action::Fail,
             "break" => Action::Break,
-            "retry" if f64::from(attempt) >= number("attempts", 3.0)? => Action::Fail,
             "retry" => {
+                self.retries[at] += 1;
+                let retries = f64::from(self.retries[at]);
+                if retries >= number("attempts", 3.0).max(1.0) {
+                    return Ok(Action::Fail);
+                }
                 let growth = match then.get("backoff").and_then(Value::as_str) {
-                    Some("linear") => f64::from(attempt),
-                    Some("exponential") => 2.0_f64.powf(f64::from(attempt) - 1.0),
-                    _ => 0.0,
+                    None | Some("none") => 0.0,
+                    Some("linear") => retries,
+                    Some("exponential") => 2.0_f64.powf(retries - 1.0),
+                    Some(_) => 1.0,
                 };
-                Action::Retry(Duration::from_secs_f64(number("delay", 1.0)? * growth))
+                Action::Retry(Duration::from_secs_f64(number("delay", 1.0) * growth))
             }
-            "jump" => match then.get("to").and_then(Value::as_str) {
-                Some("previous") => Action::Jump(at.saturating_sub(1)),
+            "jump" => match then.get("to").and_then(Value::as_str).map(str::trim) {
+                Some("previous" | "prev") => {
+                    Action::Jump(at.checked_sub(1).ok_or("jump before the first task")?)
+                }
                 to => {
                     let index = tasks.iter().position(|(label, _)| Some(label.as_str()) == to);
                     Action::Jump(index.ok_or("jump to an unknown task")?)

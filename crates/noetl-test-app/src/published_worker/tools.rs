@@ -138,7 +138,8 @@ async fn shell(config: &Value) -> Result<ToolOutcome, String> {
         command.env(name, value.as_str().ok_or_else(|| format!("config: env.{name} is no text"))?);
     }
     let ran = process(command, None, limit(config)).await?;
-    let Some((code, stdout, stderr)) = ran else { return Ok(timed_out()) };
+    let Some((code, stdout, stderr)) = ran else { return Ok(timed_out(config)) };
+    let [stdout, stderr] = [stdout, stderr].map(|text| by_lines(&text));
     let data = json!({"exit_code": code, "stdout": stdout, "stderr": stderr});
     Ok(ToolOutcome {
         status: if code == 0 { "success" } else { "error" },
@@ -150,10 +151,16 @@ async fn shell(config: &Value) -> Result<ToolOutcome, String> {
     })
 }
 
-fn timed_out() -> ToolOutcome {
+/// Returns a text as the released worker reads it: line by line, each with a newline.
+fn by_lines(text: &str) -> String {
+    text.lines().map(|line| format!("{line}\n")).collect()
+}
+
+fn timed_out(config: &Value) -> ToolOutcome {
+    let seconds = limit(config).as_secs();
     ToolOutcome {
         status: "timeout",
-        error: Some("Command timed out".to_owned()),
+        error: Some(format!("Execution timed out after {seconds} seconds")),
         ..ToolOutcome::default()
     }
 }
@@ -195,7 +202,7 @@ async fn python(config: &Value, context: &Context) -> Result<ToolOutcome, String
         "step": context.names.get("step"),
     });
     let ran = process(command, Some(input.to_string().into_bytes()), limit(config)).await?;
-    let Some((code, stdout, stderr)) = ran else { return Ok(timed_out()) };
+    let Some((code, stdout, stderr)) = ran else { return Ok(timed_out(config)) };
     let (stdout, result) = python::split(&stdout);
     let printed = json!({"stdout": stdout, "stderr": stderr});
     Ok(ToolOutcome {

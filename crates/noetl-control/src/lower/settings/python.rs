@@ -7,7 +7,10 @@ use super::strings;
 /// Modules that code here uses without importing them.
 const AT_HAND: [&str; 7] = ["json", "os", "re", "time", "math", "datetime", "uuid"];
 
-pub(super) fn lowered(config: &mut Map) {
+/// The name under which code there finds all its arguments.
+const ALL: &str = "input_data";
+
+pub(super) fn lowered(config: &mut Map, input: &Map) {
     source(config);
     if let Some(env) = config.remove("env") {
         config.insert("env".to_owned(), Value::Object(strings(Some(env))));
@@ -15,17 +18,31 @@ pub(super) fn lowered(config: &mut Map) {
     config.remove("raw");
     let libs = config.remove("libs");
     let Some(Value::String(code)) = config.get_mut("code") else { return };
-    let mut imports: Vec<String> = AT_HAND
+    let mut before: Vec<String> = AT_HAND
         .iter()
         .filter(|module| uses(code, module))
         .map(|module| format!("import {module}"))
         .collect();
     if let Some(Value::Object(libs)) = libs {
-        imports.extend(libs.iter().filter_map(|(alias, spec)| import(alias, spec)));
+        before.extend(libs.iter().filter_map(|(alias, spec)| import(alias, spec)));
     }
-    if !imports.is_empty() && !code.contains("from __future__") {
+    // An argument of that name would be hidden by all arguments.
+    if input.contains_key(ALL) {
+        before.push(format!("{ALL} = args['{ALL}']"));
+    }
+    if !before.is_empty() && !code.contains("from __future__") {
         // On one line, so that few line numbers move.
-        *code = format!("{}\n{code}", imports.join("; "));
+        *code = format!("{}\n{code}", before.join("; "));
+    }
+}
+
+/// Removes an argument before code can see it.
+pub(in super::super) fn hide_from_code(config: &mut Map, name: &str) {
+    let Some(Value::String(code)) = config.get_mut("code") else { return };
+    if !code.contains("from __future__") {
+        *code = format!(
+            "[a.pop('{name}', None) for a in (args, {ALL}) if isinstance(a, dict)]\n{code}"
+        );
     }
 }
 

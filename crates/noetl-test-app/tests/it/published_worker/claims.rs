@@ -59,7 +59,9 @@ async fn text_that_looks_like_a_template_survives_its_second_rendering() {
         let payload = json!({ "text": nasty }).as_object().cloned().unwrap();
         let id = execute(&app, "tests/test", payload).await;
         let length = nasty.chars().count();
-        let expected = json!({"first": nasty, "length": length, "last": nasty});
+        // The worker ends each line of a command's output with a newline.
+        let last = format!("{}\n", nasty.trim_end_matches('\n'));
+        let expected = json!({"first": nasty, "length": length, "last": last});
         assert_eq!(ended(&app, id).await, ("COMPLETED".to_owned(), Some(expected)), "{nasty:?}");
     }
     worker.kill().await;
@@ -215,6 +217,35 @@ async fn a_failing_tool_fails_its_step() {
     let id = start(&app, &hard).await;
     assert_eq!(ended(&app, id).await.0, "FAILED");
     tokio::time::sleep(Duration::from_millis(1)).await;
+    worker.kill().await;
+    app.close().await;
+}
+
+/// Rules retry by the fields of an error, `_attempt` is known to settings, and what tasks set is seen
+/// by later ones, as on a worker of the control plane.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipeline_has_its_names_and_its_attempts() {
+    let nats = TestNats::start();
+    let app = app(&nats).await;
+    let worker = PublishedWorker::start(options(&app, &nats, "w1"));
+    let text = playbook(
+        "{n: 1}",
+        "  - step: start\n    tool:\n      \
+         - name: run\n        kind: shell\n        env: {A: '{{ _attempt }}'}\n        \
+         command: 'test \"$A\" = 3'\n        \
+         spec: {policy: {rules: [{when: \"{{ output.error.kind == 'exit_code' }}\", \
+         then: {do: retry, attempts: 5, delay: 0, set: {ctx.kind: '{{ output.error.kind }}'}}}]}}\n        \
+         set: {x: '{{ n + 1 }}'}\n      \
+         - {name: late, kind: shell, command: 'sleep 30', timeout: 1, spec: {policy: {rules: [\
+         {when: '{{ output.error.retryable }}', then: {do: continue, set: {ctx.late: '{{ output.error.kind }}'}}}]}}}\n      \
+         - {name: use, kind: python, input: {n: '{{ n + x }}'}, code: 'result = {\"n\": n}'}\n    \
+         next: {arcs: [{step: end}]}\n  \
+         - {step: end, tool: {kind: noop, result: {n: '{{ start.n }}', x: '{{ ctx.x }}', \
+         kind: '{{ ctx.kind }}', late: '{{ ctx.late }}'}}}\n",
+    );
+    let id = start(&app, &text).await;
+    let expected = json!({"n": 3, "x": 2, "kind": "exit_code", "late": "timeout"});
+    assert_eq!(ended(&app, id).await, ("COMPLETED".to_owned(), Some(expected)));
     worker.kill().await;
     app.close().await;
 }
