@@ -159,19 +159,9 @@ impl Journal {
         self.send(job, answer).await
     }
 
-    /// The same for a report that came with an id of its own: the first event it leads to has it.
-    pub(crate) async fn submit_as(
-        &self,
-        execution: ExecutionId,
-        input: Input,
-        first_id: Option<EventId>,
-    ) -> Result<Accepted, SubmitError> {
-        let (job, answer) = Job::new(execution, input);
-        self.send(Job { first_id, ..job }, answer).await
-    }
-
     /// Puts an input into the queue, and answers as soon as it is there: inputs that are queued one
-    /// after the other are decided in that order. [`Queued::done`] is what became of it.
+    /// after the other are decided in that order. The first event of a report that came with an ID
+    /// has that ID. [`Queued::done`] is what became of it.
     pub(crate) async fn queue(
         &self,
         execution: ExecutionId,

@@ -352,6 +352,37 @@ begin
 end
 $$;
 
+-- Returns those of the ids that an event of a log has or came with, each by its index.
+create or replace function noetl.event_find_many_1(of_execution bigint, wanted bigint[])
+returns setof bigint
+language plpgsql stable
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
+begin
+    return query
+    select i.event_id
+    from unnest(wanted) i (event_id)
+    where coalesce(
+        (
+            select true from noetl.event e
+            where e.execution_id = of_execution and e.event_id between i.event_id and i.event_id
+            order by e.event_id limit 1
+        ),
+        (
+            select true from noetl.event e
+            where e.execution_id = of_execution
+                and e.idempotency_key between i.event_id::text and i.event_id::text
+            order by e.idempotency_key limit 1
+        ),
+        false
+    );
+end
+$$;
+
 -- Lists commands of a pool that wait for a worker, oldest first: of one tenant, with one of these
 -- tools, and not of an execution, each when it is given.
 create or replace function noetl.command_pending_1(

@@ -311,6 +311,10 @@ async fn a_fresh_database_reads_no_more_of_a_log_than_was_asked_for() {
         let found = store.find_event(execution, import(number).event).await.expect("an answer");
         assert_eq!(found, Some(Seq(number.into())));
     }
+    let asked: Vec<EventId> =
+        (1..=ROWS).step_by(BATCH).map(|number| import(number).event).collect();
+    let found = store.find_events(execution, &asked).await.expect("an answer");
+    assert_eq!(found, asked.into_iter().collect());
     let reading = since.elapsed();
     eprintln!("{ROWS} rows: import {importing:?}, publish {publishing:?}, read {reading:?}");
 
