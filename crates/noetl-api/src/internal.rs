@@ -108,9 +108,10 @@ pub struct PurgeReply {
     pub commands_purged: u64,
     /// How many worker pools were removed.
     pub runtime_purged: u64,
-    /// How many parts of the log went.
+    /// How many partitions of the event log were dropped.
     pub events_purged: usize,
-    /// Their names.
+    /// Names of the dropped partitions. Without partitions (SQLite): calendar quarters that are over
+    /// and whose executions were removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub event_partitions_dropped: Vec<String>,
     /// Parts of the log that hold executions still, and why.

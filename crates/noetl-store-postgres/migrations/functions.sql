@@ -506,8 +506,17 @@ language sql stable as $$
     where i.inhparent = 'noetl.event'::regclass and b.bound <> 'DEFAULT'
 $$;
 
+-- Returns the name of a partition for the ids before this one, which is the first of a quarter.
+create or replace function noetl.event_before_name_1(end_id bigint) returns text
+language sql immutable as $$
+    select format('event_before_%s_q%s', extract(year from at), extract(quarter from at))
+    from (
+        select to_timestamp(((end_id >> 22) + 1704067200000) / 1000.0) at time zone 'utc' as at
+    ) quarter
+$$;
+
 -- Makes the log's partitions for the quarter of `at` and the four after it, where no partition is
--- yet, and one for everything before when there is none at all. Returns the names of the new ones.
+-- yet, and one for everything before when there is none. Returns the names of the new ones.
 create or replace function noetl.event_partitions_ahead_1(at timestamptz)
 returns setof text
 language plpgsql as $$
@@ -520,13 +529,10 @@ declare
     name text;
 begin
     first_id := greatest(((extract(epoch from quarter) * 1000)::bigint - epoch), 0) << 22;
-    if not exists (select from noetl.event_bounds_1()) then
-        name := format('event_before_%s_q%s', extract(year from quarter), extract(quarter from quarter));
-        execute format(
-            'create table noetl.%I partition of noetl.event for values from (minvalue) to (%s)',
-            name, first_id
-        );
-        return next name;
+    if not exists (select from noetl.event_bounds_1() b where b.lower_bound is null) then
+        end_id := coalesce((select min(b.lower_bound) from noetl.event_bounds_1() b), first_id);
+        name := noetl.event_before_name_1(end_id);
+        return next noetl.event_partition_make_1(name, -9223372036854775808, end_id);
     end if;
     for step in 0..4 loop
         end_id := greatest(
@@ -555,12 +561,16 @@ begin
 end
 $$;
 
+-- Makes a partition for the ids from the first to before the end; the smallest number there is stands
+-- for no bound. Returns its name, which is another if the one that is wanted is taken.
 create or replace function noetl.event_partition_make_1(wanted text, first_id bigint, end_id bigint)
 returns text
 language plpgsql as $$
 declare
     -- More than this would keep writers from the default partition for too long.
     strays_max constant integer := 100000;
+    first_text constant text :=
+        case when first_id = -9223372036854775808 then 'minvalue' else first_id::text end;
     name text := wanted;
     number integer := 1;
     strays bigint;
@@ -572,7 +582,7 @@ begin
     begin
         execute format(
             'create table noetl.%I partition of noetl.event for values from (%s) to (%s)',
-            name, first_id, end_id
+            name, first_text, end_id
         );
         return name;
     exception when check_violation then
@@ -602,7 +612,7 @@ begin
     );
     execute format(
         'alter table noetl.event attach partition noetl.%I for values from (%s) to (%s)',
-        name, first_id, end_id
+        name, first_text, end_id
     );
     return name;
 end
@@ -723,32 +733,125 @@ begin
 end
 $$;
 
--- Drops partitions of the log whose ids all come before `first_kept` and that hold no row. One that
--- is in use at the moment is left for the next time. Returns the names of those that went.
-create or replace function noetl.event_partitions_drop_1(first_kept bigint)
-returns setof text
+-- Drops partitions of the log whose ids all come before `first_kept` and that hold no row, except
+-- those that are `kept`. Neighbors are replaced by one partition, so that a row of any age has one; a
+-- single one that never held a row stays. A partition that is in use at the moment is left for the
+-- next time. Returns the names of those that were dropped. A dry run changes nothing, and takes a
+-- partition for empty if it holds nothing but rows of executions and subscriptions.
+create or replace function noetl.event_partitions_drop_2(
+    first_kept bigint, kept text[], dry_run boolean
+) returns setof text
 language plpgsql as $$
 declare
     old record;
-    is_empty boolean;
+    is_free boolean;
+    names text[] := '{}';
+    first_id bigint;
+    end_id bigint;
+    was_used boolean;
 begin
     for old in
-        select b.partition as name from noetl.event_bounds_1() b
-        where b.upper_bound <= first_kept order by b.upper_bound
+        select b.partition as name, b.lower_bound, b.upper_bound,
+            pg_relation_size(format('noetl.%I', b.partition)::regclass) > 0 as is_used
+        from noetl.event_bounds_1() b
+        where b.upper_bound <= first_kept
+        union all
+        -- Ends the last neighbors.
+        select null, null, null, null
+        order by upper_bound nulls last
     loop
+        is_free := old.name is not null and old.name <> all (kept)
+            and noetl.event_partition_is_free_1(old.name, dry_run);
+        if cardinality(names) > 0 and (not is_free or old.lower_bound is distinct from end_id) then
+            if cardinality(names) > 1 or was_used then
+                return query
+                select d.name from noetl.event_partitions_replace_1(names, first_id, end_id, dry_run)
+                    d (name);
+            end if;
+            names := '{}';
+        end if;
+        if is_free then
+            if cardinality(names) = 0 then
+                first_id := old.lower_bound;
+                was_used := false;
+            end if;
+            names := names || old.name;
+            end_id := old.upper_bound;
+            was_used := was_used or old.is_used;
+        end if;
+    end loop;
+end
+$$;
+
+-- Returns true if a partition holds no row, or in a dry run none but those of executions and
+-- subscriptions.
+create or replace function noetl.event_partition_is_free_1(name text, dry_run boolean) returns boolean
+language plpgsql as $$
+declare
+    is_free boolean;
+begin
+    if dry_run then
+        -- From one execution to the next, whatever their logs hold.
+        execute format(
+            'with recursive found (id) as (
+                 (select e.execution_id from noetl.%1$I e order by e.execution_id limit 1)
+                 union all
+                 select (
+                     select e.execution_id from noetl.%1$I e
+                     where e.execution_id > f.id order by e.execution_id limit 1
+                 )
+                 from found f where f.id is not null
+             )
+             select not exists (
+                 select from found f
+                 where f.id is not null
+                     and not exists (select from noetl.execution x where x.execution_id = f.id)
+                     and not exists (select from noetl.subscription s where s.id = f.id)
+             )',
+            name
+        ) into is_free;
+    else
+        execute format('select not exists (select from noetl.%I)', name) into is_free;
+    end if;
+    return is_free;
+end
+$$;
+
+-- Replaces empty partitions, neighbors in the order of time, by one for all their ids. Returns the
+-- names of those that were dropped: all or none.
+create or replace function noetl.event_partitions_replace_1(
+    names text[], first_id bigint, end_id bigint, dry_run boolean
+) returns setof text
+language plpgsql as $$
+declare
+    name text;
+    wanted text := case cardinality(names)
+        when 1 then names[1] else noetl.event_before_name_1(end_id)
+    end;
+begin
+    if not dry_run then
         begin
             -- A drop locks the whole log; waiting for that would make everybody wait behind it.
             lock table only noetl.event in access exclusive mode nowait;
-            execute format('lock table noetl.%I in access exclusive mode nowait', old.name);
-            execute format('select not exists (select from noetl.%I)', old.name) into is_empty;
-            if is_empty then
-                execute format('drop table noetl.%I', old.name);
-                return next old.name;
+            lock table noetl.event_default in access exclusive mode nowait;
+            foreach name in array names loop
+                execute format('lock table noetl.%I in access exclusive mode nowait', name);
+                if not noetl.event_partition_is_free_1(name, false) then
+                    raise lock_not_available;
+                end if;
+                execute format('drop table noetl.%I', name);
+            end loop;
+            if noetl.event_partition_make_1(
+                wanted, coalesce(first_id, -9223372036854775808), end_id
+            ) is null then
+                raise lock_not_available;
             end if;
         exception when lock_not_available then
-            raise notice 'partition % is in use', old.name;
+            raise notice 'partitions % are in use', names;
+            return;
         end;
-    end loop;
+    end if;
+    return query select * from unnest(names);
 end
 $$;
 

@@ -6,7 +6,9 @@
 
 use async_trait::async_trait;
 use noetl_model::{ExecutionId, Snowflakes, Timestamp};
-use noetl_store::retention::{Age, Fate, Policy, Removed, Report, Retention, Tally};
+use noetl_store::retention::{
+    Age, Fate, Kept, Partition, Policy, Removed, Report, Retention, Tally,
+};
 use noetl_store::{StoreError, SubscriptionState};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -94,16 +96,15 @@ impl Retention for PostgresStore {
                 *count += self.sweep(&sweep, since, dry_run).await?;
             }
         }
-        let mut tally = Tally::default();
-        if let Some(since) = policy.executions.since(now) {
-            let purge = Purge { since, commands: policy.commands.since(now), expired, dry_run };
-            self.executions_of_age(&purge, &mut tally, &mut removed).await?;
-            removed.events += self.logs_of_subscriptions(&purge, &mut tally).await?;
-            if !dry_run {
-                self.drop_empty_parts(since).await?;
-            }
-        }
-        let (dropped, kept) = tally.finish();
+        let Some(since) = policy.executions.since(now) else {
+            return Ok(Report { removed, ..Report::default() });
+        };
+        let mut tally = Tally::by_partition(self.partitions().await?);
+        let purge = Purge { since, commands: policy.commands.since(now), expired, dry_run };
+        self.executions_of_age(&purge, &mut tally, &mut removed).await?;
+        removed.events += self.logs_of_subscriptions(&purge, &mut tally).await?;
+        let kept = tally.kept();
+        let dropped = self.drop_partitions(since, &kept, dry_run).await?;
         Ok(Report { removed, dropped, kept })
     }
 }
@@ -139,15 +140,34 @@ impl PostgresStore {
         }
     }
 
-    /// Drops the log's partitions that end before this time and hold nothing any more.
-    async fn drop_empty_parts(&self, since: Timestamp) -> Result<(), StoreError> {
+    /// Returns the log's partitions in the order of time, without the default one.
+    async fn partitions(&self) -> Result<Vec<Partition>, StoreError> {
+        let sql = "select partition, lower_bound, upper_bound from noetl.event_bounds_1() \
+                   order by upper_bound nulls last";
+        let partition = |row: &PgRow| {
+            let (name, first, end) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            Ok(Partition { name, first, end })
+        };
+        self.list(ACTION, || sqlx::query(sql), partition).await
+    }
+
+    /// Drops the log's partitions that end before this time and are empty, and returns their names. A
+    /// dry run returns the names of those that would be empty.
+    async fn drop_partitions(
+        &self,
+        since: Timestamp,
+        kept: &[Kept],
+        dry_run: bool,
+    ) -> Result<Vec<String>, StoreError> {
         let first_kept = Snowflakes::first_at(since);
-        let make = || sqlx::query("select noetl.event_partitions_drop_1($1)").bind(first_kept);
+        let kept: Vec<&str> = kept.iter().map(|kept| kept.partition.as_str()).collect();
+        let sql = "select noetl.event_partitions_drop_2($1, $2, $3)";
+        let make = || sqlx::query(sql).bind(first_kept).bind(&kept).bind(dry_run);
         let dropped = self.change(ACTION, make, |row| row.try_get::<String, _>(0)).await?;
-        if !dropped.is_empty() {
-            info!(partitions = dropped.join(", "), "empty partitions of the log were dropped");
+        if !dropped.is_empty() && !dry_run {
+            info!(partitions = dropped.join(", "), "dropped empty partitions of the event log");
         }
-        Ok(())
+        Ok(dropped)
     }
 
     async fn executions_of_age(

@@ -52,8 +52,8 @@ impl Retention for SqliteStore {
         let mut tally = Tally::default();
         self.executions_of_age(&run, &mut tally, &mut removed).await?;
         removed.events += self.logs_of_subscriptions(&run, &mut tally).await?;
-        let (dropped, kept) = tally.finish();
-        Ok(Report { removed, dropped, kept })
+        let dropped = policy.executions.since(run.now).map(|since| tally.dropped(since));
+        Ok(Report { removed, dropped: dropped.unwrap_or_default(), kept: tally.kept() })
     }
 }
 

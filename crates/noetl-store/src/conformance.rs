@@ -296,6 +296,7 @@ macro_rules! conformance_suite {
                     commands_of_finished_executions_go_by_their_own_age,
                     a_subscription_survives_every_purge,
                     the_log_of_a_subscription_goes_when_it_is_over,
+                    a_part_of_the_log_that_is_not_over_is_not_dropped,
                     a_late_append_to_what_is_gone_is_a_conflict_at_the_start,
                     events_of_what_is_gone_still_go_out,
                     many_executions_and_long_logs_go_in_one_purge,

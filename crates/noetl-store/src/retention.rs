@@ -11,7 +11,7 @@ mod window;
 use async_trait::async_trait;
 use serde::Serialize;
 
-pub use self::fate::{Age, Fate, Tally, partition_of};
+pub use self::fate::{Age, Fate, Partition, Tally, partition_of};
 pub use self::window::{DAYS_MAX, OutOfRange, Window};
 use crate::StoreError;
 
@@ -119,7 +119,8 @@ impl Removed {
 /// A part of the log that still holds executions, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Kept {
-    /// Its name, as `event_2026_q4`.
+    /// Name of the partition, or of the calendar quarter in a store without partitions, as
+    /// `event_2026_q4`.
     pub partition: String,
     /// What keeps it, as `2 executions are unfinished`.
     pub reason: String,
@@ -130,7 +131,8 @@ pub struct Kept {
 pub struct Report {
     /// The rows that went.
     pub removed: Removed,
-    /// Parts of the log that held executions and hold none any more, in the order of time.
+    /// Partitions that were dropped, in the order of time. In a store without partitions: calendar
+    /// quarters that are over and whose executions went.
     pub dropped: Vec<String>,
     /// Parts of the log that hold executions still, in the order of time. Empty when the policy
     /// keeps executions, because then nothing was looked at.

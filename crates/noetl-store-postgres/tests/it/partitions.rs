@@ -1,6 +1,6 @@
 //! The log's partitions: made ahead, and dropped when nothing is left in them.
 
-use noetl_store::retention::{Policy, Retention, Window};
+use noetl_store::retention::{Policy, Report, Retention, Window};
 use noetl_store_postgres::{Options, PostgresStore};
 use noetl_test_services::postgres::TestDatabase;
 
@@ -47,26 +47,133 @@ async fn rows_that_came_before_their_partition_move_into_it() {
     assert_eq!(database.psql(rows), "1told 2told 3told 4told 5told");
 }
 
-#[tokio::test]
-async fn an_old_partition_goes_when_it_is_empty_and_not_before() {
-    let database = TestDatabase::new();
-    let store = open(&database).await;
-    // An execution of 2024 that is unfinished, in the partition of everything before.
-    database.psql(
+fn days_of_executions() -> Policy {
+    Policy { executions: Window::days("days", 1).expect("a number of days"), ..Policy::KEEP }
+}
+
+/// Adds a row of a log that is no execution's.
+fn add_row(database: &TestDatabase, execution: &str) {
+    database.psql(&format!(
         "insert into noetl.event (execution_id, event_id, event_type, node_name, status)
-         values (7, 8, 'subscription.registered', 'sub', 'REGISTERED')",
-    );
-    let policy =
-        Policy { executions: Window::days("days", 1).expect("a number of days"), ..Policy::KEEP };
-    store.purge(&policy, false).await.expect("a purge");
-    assert_eq!(parts(&database).len(), 6, "what is no execution keeps its partition");
+         values ({execution}, 8, 'subscription.registered', 'sub', 'REGISTERED')"
+    ));
+}
+
+/// Returns the partition that a row is in.
+fn home(database: &TestDatabase, execution: &str) -> String {
+    let sql =
+        format!("select tableoid::regclass from noetl.event where execution_id = {execution}");
+    database.psql(&sql)
+}
+
+/// Purges, dry and not, and returns what both reported.
+async fn purged(store: &PostgresStore) -> Report {
+    let dry = store.purge(&days_of_executions(), true).await.expect("a dry run");
+    let report = store.purge(&days_of_executions(), false).await.expect("a purge");
+    assert_eq!(dry, report, "a dry run says the same");
+    report
+}
+
+#[tokio::test]
+async fn a_purge_of_a_fresh_database_drops_nothing() {
+    let database = crate::migrated_database();
+    let store = open(&database).await;
+    let before = parts(&database);
+    assert_eq!(purged(&store).await, Report::default());
+    assert_eq!(parts(&database), before);
+    add_row(&database, "7");
+    assert_eq!(home(&database, "7"), before[0]);
+}
+
+#[tokio::test]
+async fn an_old_partition_is_dropped_when_it_is_empty_and_not_before() {
+    let database = crate::migrated_database();
+    let store = open(&database).await;
+    let before = parts(&database);
+    add_row(&database, "7");
+    assert_eq!(purged(&store).await.dropped, [] as [&str; 0], "it holds a row");
     database.psql("delete from noetl.event");
-    store.purge(&policy, true).await.expect("a purge");
-    assert_eq!(parts(&database).len(), 6, "a dry run drops nothing");
-    store.purge(&policy, false).await.expect("a purge");
-    let left = parts(&database);
-    assert_eq!(left.len(), 5, "{left:?}");
-    assert!(left.iter().all(|name| !name.starts_with("event_before_")), "{left:?}");
+    assert_eq!(purged(&store).await.dropped, before[..1]);
+    assert_eq!(parts(&database), before, "it was made again");
+    assert_eq!(purged(&store).await.dropped, [] as [&str; 0], "once");
+    add_row(&database, "7");
+    assert_eq!(home(&database, "7"), before[0]);
+}
+
+#[tokio::test]
+async fn a_partition_of_this_quarter_is_not_dropped() {
+    let database = crate::migrated_database();
+    let store = open(&database).await;
+    let before = parts(&database);
+    database.psql(
+        "insert into noetl.execution (execution_id, status, updated_at)
+         select min(lower_bound), 'COMPLETED', now() - interval '9 days'
+         from noetl.event_bounds_1();
+         insert into noetl.event (execution_id, event_id, seq, event_type)
+         select min(lower_bound), 1, 1, 'told' from noetl.event_bounds_1()",
+    );
+    let report = purged(&store).await;
+    assert_eq!((report.removed.executions, report.removed.events), (1, 1));
+    assert_eq!((report.dropped, report.kept), (Vec::new(), Vec::new()));
+    assert_eq!(parts(&database), before);
+}
+
+#[tokio::test]
+async fn neighbors_that_are_dropped_leave_one_partition_for_their_rows() {
+    let database = TestDatabase::new();
+    drop(open(&database).await);
+    database.psql(&format!("drop table noetl.{}", parts(&database).join(", noetl.")));
+    for months in [18, 3] {
+        let at = format!("now() - interval '{months} months'");
+        database.psql(&format!("select noetl.event_partitions_ahead_1({at})"));
+    }
+    let store = open(&database).await;
+    // One for everything before, six for quarters that are over, and those from now on.
+    let before = parts(&database);
+    assert_eq!(before.len(), 1 + 6 + 5, "{before:?}");
+    let first_id = |part: &str| {
+        let sql = "select lower_bound from noetl.event_bounds_1() where partition";
+        database.psql(&format!("{sql} = '{part}'"))
+    };
+    let (live, stray) = (first_id(&before[3]), first_id(&before[6]));
+    let (dropped, late) = (first_id(&before[2]), first_id(&before[5]));
+    database.psql(&format!(
+        "insert into noetl.execution (
+             execution_id, status, updated_at, origin, version, last_event_id, start_key,
+             catalog_id, path, start_time
+         ) values (
+             {live}, 'RUNNING', now() - interval '9 days', 'own', 1, 8, 1, 1, 'a', now()
+         )"
+    ));
+    add_row(&database, &live);
+    add_row(&database, &stray);
+    let report = purged(&store).await;
+    let kept: Vec<_> = report.kept.iter().map(|kept| &kept.partition).collect();
+    assert_eq!(kept, [&before[3]]);
+    let expected = [&before[0], &before[1], &before[2], &before[4], &before[5]];
+    assert_eq!(report.dropped.iter().collect::<Vec<_>>(), expected);
+    let ahead_of = |part: &str| part.replace("event_", "event_before_");
+    let mut after = vec![ahead_of(&before[3]), before[3].clone(), ahead_of(&before[6])];
+    after.extend_from_slice(&before[6..]);
+    assert_eq!(parts(&database), after);
+    for (id, part) in [("7", &after[0]), (&dropped, &after[0]), (&late, &after[2])] {
+        add_row(&database, id);
+        assert_eq!(home(&database, id), *part);
+    }
+}
+
+/// Earlier versions dropped the partition of everything before, so its rows were in the default one.
+#[tokio::test]
+async fn a_missing_first_partition_is_made_again_when_the_store_opens() {
+    let database = TestDatabase::new();
+    drop(open(&database).await);
+    let before = parts(&database);
+    database.psql(&format!("drop table noetl.{}", before[0]));
+    add_row(&database, "7");
+    assert_eq!(home(&database, "7"), "event_default");
+    drop(open(&database).await);
+    assert_eq!(parts(&database), before);
+    assert_eq!(home(&database, "7"), before[0]);
 }
 
 /// In an adopted database commands are in several tables, whose rows have places of their own.

@@ -26,8 +26,8 @@ impl Retention for MemoryStore {
         if let Some(since) = policy.executions.since(now) {
             removed.events += state.subscriptions.purge_logs(since, &mut tally, dry_run);
         }
-        let (dropped, kept) = tally.finish();
-        Ok(Report { removed, dropped, kept })
+        let dropped = policy.executions.since(now).map(|since| tally.dropped(since));
+        Ok(Report { removed, dropped: dropped.unwrap_or_default(), kept: tally.kept() })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which executions a purge takes, and how their calendar quarters stand after it. Every store asks
+//! Which executions a purge takes, and how the parts of the log stand after it. Every store asks
 //! these functions.
 
 use std::collections::BTreeMap;
@@ -77,12 +77,44 @@ fn name(quarter: Option<(i16, i8)>) -> String {
     }
 }
 
-/// Counts fates by quarter.
+/// A partition of a stored log: the executions whose ids are in a range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partition {
+    /// Name of the table.
+    pub name: String,
+    /// First id, or `None` if there is no bound.
+    pub first: Option<i64>,
+    /// First id after the last one, or `None` if there is no bound.
+    pub end: Option<i64>,
+}
+
+impl Partition {
+    fn holds(&self, id: i64) -> bool {
+        self.first.is_none_or(|first| first <= id) && self.end.is_none_or(|end| id < end)
+    }
+}
+
+/// Counts fates by part of the log: by calendar quarter, or by partition in a store that has them.
 #[derive(Debug, Default)]
-pub struct Tally(BTreeMap<Option<(i16, i8)>, Quarter>);
+pub struct Tally {
+    /// In the order of time. Empty in a store without partitions.
+    partitions: Vec<Partition>,
+    parts: BTreeMap<Part, Counts>,
+}
+
+/// A part of the log, in the order of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    /// A calendar quarter, or no time of ours.
+    Quarter(Option<(i16, i8)>),
+    /// Index of a partition.
+    Partition(usize),
+    /// No partition, so the default one.
+    Default,
+}
 
 #[derive(Debug, Default)]
-struct Quarter {
+struct Counts {
     gone: u64,
     unfinished: u64,
     recent: u64,
@@ -91,35 +123,64 @@ struct Quarter {
 }
 
 impl Tally {
+    /// Makes a tally of these partitions, which are in the order of time.
+    pub fn by_partition(partitions: Vec<Partition>) -> Self {
+        Self { partitions, parts: BTreeMap::new() }
+    }
+
     /// Notes the fate of an execution.
     pub fn note(&mut self, execution: ExecutionId, fate: Fate) {
-        let quarter = Snowflakes::time_of(execution.get()).quarter();
-        let quarter = self.0.entry(quarter).or_default();
+        let counts = self.parts.entry(self.part(execution.get())).or_default();
         let count = match fate {
-            Fate::Goes => &mut quarter.gone,
-            Fate::Unfinished => &mut quarter.unfinished,
-            Fate::Recent => &mut quarter.recent,
-            Fate::Awaited => &mut quarter.awaited,
-            Fate::Subscribed => &mut quarter.subscribed,
+            Fate::Goes => &mut counts.gone,
+            Fate::Unfinished => &mut counts.unfinished,
+            Fate::Recent => &mut counts.recent,
+            Fate::Awaited => &mut counts.awaited,
+            Fate::Subscribed => &mut counts.subscribed,
         };
         *count += 1;
     }
 
-    /// The quarters that hold nothing any more, and those that do, both in the order of time.
-    pub fn finish(self) -> (Vec<String>, Vec<Kept>) {
-        let (mut dropped, mut kept) = (Vec::new(), Vec::new());
-        for (quarter, counts) in self.0 {
-            let partition = name(quarter);
-            match counts.reason() {
-                Some(reason) => kept.push(Kept { partition, reason }),
-                None => dropped.push(partition),
-            }
+    fn part(&self, id: i64) -> Part {
+        if self.partitions.is_empty() {
+            return Part::Quarter(Snowflakes::time_of(id).quarter());
         }
-        (dropped, kept)
+        let found = self.partitions.iter().position(|partition| partition.holds(id));
+        found.map_or(Part::Default, Part::Partition)
+    }
+
+    /// Returns the quarters that are over at `since` and of which nothing is left, in the order of
+    /// time. That is what a store without partitions reports as dropped, because a store with
+    /// partitions drops none that may still get executions.
+    pub fn dropped(&self, since: Timestamp) -> Vec<String> {
+        let is_dropped = |part: &Part, counts: &Counts| match part {
+            Part::Quarter(Some(quarter)) => {
+                counts.reason().is_none() && since.quarter().is_some_and(|now| *quarter < now)
+            }
+            Part::Quarter(None) | Part::Partition(_) | Part::Default => false,
+        };
+        let dropped = self.parts.iter().filter(|(part, counts)| is_dropped(part, counts));
+        dropped.map(|(part, _)| self.name(*part)).collect()
+    }
+
+    /// Returns the parts that hold executions still, in the order of time.
+    pub fn kept(&self) -> Vec<Kept> {
+        let kept = self.parts.iter().filter_map(|(part, counts)| {
+            Some(Kept { partition: self.name(*part), reason: counts.reason()? })
+        });
+        kept.collect()
+    }
+
+    fn name(&self, part: Part) -> String {
+        match part {
+            Part::Quarter(quarter) => name(quarter),
+            Part::Partition(index) => self.partitions[index].name.clone(),
+            Part::Default => name(None),
+        }
     }
 }
 
-impl Quarter {
+impl Counts {
     fn reason(&self) -> Option<String> {
         let said = |count: u64, one: &str, many: &str| match count {
             0 => None,
@@ -173,10 +234,34 @@ mod tests {
         ] {
             tally.note(ExecutionId::new(Q4_2026), fate);
         }
-        let (dropped, kept) = tally.finish();
-        assert_eq!(dropped, ["event_2024_q1"]);
+        assert_eq!(tally.dropped(Snowflakes::time_of(Q4_2026)), ["event_2024_q1"]);
         let reason = "2 executions are unfinished, 1 execution has events within the window, \
                       1 execution waits for a delivery, 1 subscription keeps its log";
-        assert_eq!(kept, [Kept { partition: "event_2026_q4".into(), reason: reason.into() }]);
+        let partition = "event_2026_q4".into();
+        assert_eq!(tally.kept(), [Kept { partition, reason: reason.into() }]);
+    }
+
+    #[test]
+    fn a_quarter_is_dropped_when_it_is_over_and_not_before() {
+        let mut tally = Tally::default();
+        tally.note(ExecutionId::new(Q4_2026), Fate::Goes);
+        let q1_2027 = Snowflakes::time_of(397_177_100_697_600_000);
+        let before = Timestamp::from_millis(q1_2027.as_millis() - 1);
+        assert_eq!(tally.dropped(before), [] as [&str; 0]);
+        assert_eq!(tally.dropped(q1_2027), ["event_2026_q4"]);
+    }
+
+    #[test]
+    fn kept_partitions_have_their_own_names() {
+        let partition = |name: &str, first, end| Partition { name: name.into(), first, end };
+        let mut tally = Tally::by_partition(vec![
+            partition("event_before_2026_q4", None, Some(Q4_2026)),
+            partition("event_2026_q4", Some(Q4_2026), Some(Q4_2026 + 100)),
+        ]);
+        for id in [i64::MIN, 1, Q4_2026 - 1, Q4_2026, Q4_2026 + 99, Q4_2026 + 100] {
+            tally.note(ExecutionId::new(id), Fate::Recent);
+        }
+        let kept: Vec<_> = tally.kept().into_iter().map(|kept| kept.partition).collect();
+        assert_eq!(kept, ["event_before_2026_q4", "event_2026_q4", "event_default"]);
     }
 }
