@@ -25,6 +25,12 @@ pub(super) fn lacking(task: &Value) -> Option<String> {
     let kind = task.get("kind").and_then(Value::as_str).unwrap_or_default();
     let none = Map::new();
     let config = task.get("config").and_then(Value::as_object).unwrap_or(&none);
+    // They resolve the credential and then leave it out of the request.
+    let has = |name: &str| config.get(name).is_some_and(|value| !value.is_null());
+    if kind == "http" && (has("auth") || has("credential")) {
+        let why = "published workers send no credential with an HTTP request of a pipeline";
+        return Some(why.to_owned());
+    }
     settings::lacking(kind, config)
 }
 

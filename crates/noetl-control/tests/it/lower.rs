@@ -229,6 +229,10 @@ fn what_they_lack_is_said() {
         ("python", json!({"limits": {"memory_mb": 1}})),
         ("task_sequence", json!({"tasks": [{"name": "a", "kind": "sqlite"}]})),
         ("task_sequence", json!({"tasks": [{"name": "a", "kind": "noop"}], "loop": {}})),
+        (
+            "task_sequence",
+            json!({"tasks": [{"name": "a", "kind": "http", "config": {"url": "u", "auth": "api"}}]}),
+        ),
     ] {
         let why = lacks(tool, config.clone());
         assert!(why.is_some_and(|why| why.contains("published workers")), "{tool} {config}");
