@@ -7,6 +7,7 @@ Prints, for each number of rows, how long the first batch took, and the same bat
 duplicate. Needs Postgres (scripts/setup.sh installs it).
 """
 
+import base64
 import json
 import os
 import socket
@@ -90,7 +91,8 @@ def main():
         server = None
         try:
             port = free_port()
-            environment = {**os.environ, "NOETL_INTERNAL_API_TOKEN": TOKEN}
+            key = base64.b64encode(os.urandom(32)).decode()
+            environment = {**os.environ, "NOETL_INTERNAL_API_TOKEN": TOKEN, "NOETL_ENCRYPTION_KEY": key}
             command = [program, "server", "--port", str(port), "--database-url", started.stdout.strip()]
             quiet = subprocess.DEVNULL
             server = subprocess.Popen(command, cwd=home, env=environment, stdout=quiet, stderr=quiet)
