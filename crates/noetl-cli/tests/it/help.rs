@@ -239,8 +239,8 @@ fn the_help_of_dev_is_stable() {
                                         their last event [default: 0] [env: NOETL_EVENT_RETENTION_DAYS=]
           --command-retention-days <N>  Commands of finished executions, in days since they ended
                                         [default: 7] [env: NOETL_COMMAND_RETENTION_DAYS=]
-          --runtime-stale-minutes <N>   Worker pools, in minutes since their last heartbeat [default: 60]
-                                        [env: NOETL_RUNTIME_STALE_MINUTES=]
+          --runtime-stale-minutes <N>   Worker pools, in minutes since their last heartbeat [default:
+                                        60] [env: NOETL_RUNTIME_STALE_MINUTES=]
           --outbox-retention-days <N>   Published rows of the outbox, in days [default: 7] [env:
                                         NOETL_OUTBOX_RETENTION_DAYS=]
           --dedup-retention-days <N>    Messages that subscriptions have seen, in days [default: 7]
