@@ -4,6 +4,8 @@
 //! each on a bus without a stream.
 #![expect(missing_docs, reason = "the name of a case is its sentence")]
 
+mod changes;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +14,10 @@ use async_trait::async_trait;
 use crate::{
     CommandBus, CommandReader, Consumer, ConsumerState, Given, Kept, Message, PublishError,
     ReadError, Stored, StreamSettings,
+};
+
+pub use self::changes::{
+    a_consumer_is_given_other_subjects, messages_of_a_filter_are_discarded_up_to_a_number,
 };
 
 /// What a case sees of a stream from the other side.
@@ -255,36 +261,6 @@ pub async fn a_stream_that_is_gone_has_no_state_and_the_next_is_another(subject:
     let second = subject.stream.state(&name).await.expect("an answer").expect("a stream");
     assert_ne!(second.made, first.made);
     assert_eq!(second.consumers, first.consumers);
-}
-
-pub async fn a_consumer_is_given_other_subjects(subject: &Subject) {
-    let elsewhere = StreamSettings { consumers: vec![consumer("cases.y")], ..settings() };
-    subject.stream.ensure(&elsewhere).await.expect("a stream");
-    let name = &settings().name;
-    subject.stream.redirect(name, &consumer("cases.>")).await.expect("another filter");
-    assert!(states(subject).await[0].reads("cases.z.1"));
-    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::New)]);
-    let given = subject.inspect.give("reader", Answer::Done).await.map(|kept| kept.id);
-    assert_eq!(given.as_deref(), Some("a"));
-    let missing = Consumer { name: "missing".to_owned(), ..consumer("cases.>") };
-    assert!(subject.stream.redirect(name, &missing).await.is_err());
-    assert_eq!(states(subject).await.len(), 1, "none is made");
-}
-
-pub async fn messages_of_a_filter_are_discarded_up_to_a_number(subject: &Subject) {
-    subject.stream.ensure(&settings()).await.expect("a stream");
-    let mut batch = messages(["a", "b", "c"]);
-    batch[1].subject = "cases.y".to_owned();
-    assert_eq!(subject.stream.publish(batch).await, vec![Ok(Stored::New); 3]);
-    let name = settings().name;
-    let before = subject.stream.state(&name).await.expect("an answer").expect("a stream");
-    assert_eq!(subject.stream.publish(messages(["d"])).await, [Ok(Stored::New)]);
-    subject.stream.discard(&name, "cases.x", before.last).await.expect("an answer");
-    assert_eq!(ids(subject).await, ["b", "d"]);
-    until_waiting(subject, (2, 0)).await;
-    let given = async || subject.inspect.give("reader", Answer::Done).await.map(|kept| kept.id);
-    assert_eq!(given().await.as_deref(), Some("b"));
-    assert_eq!(given().await.as_deref(), Some("d"));
 }
 
 pub async fn a_reader_is_given_what_is_there_up_to_so_many(subject: &Subject) {

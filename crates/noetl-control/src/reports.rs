@@ -6,13 +6,14 @@
 mod batch;
 mod ends;
 mod inputs;
+mod types;
 
 use std::sync::Arc;
 
 use noetl_engine::{Begin, Claim, Complete, Fail, Input, Keep, Refusal};
-use noetl_model::event::{Lifecycle, ReportColumns, Reported};
+use noetl_model::event::{ReportColumns, Reported};
 use noetl_model::placeholder::defuse;
-use noetl_model::row::types;
+use noetl_model::row::types as event_types;
 use noetl_model::{
     CommandId, DEPTH_MAX, EventId, ExecutionId, Fact, Map, Seq, SubscriptionId, Tenant, Value,
     is_deeper_than,
@@ -23,6 +24,9 @@ pub use self::batch::Repeated;
 use self::batch::{About, Commands, Prepared, Sent};
 pub use self::ends::{End, EndTaken};
 use self::inputs::{answered, ended, failure_in, printed_in};
+pub(crate) use self::types::derived_status;
+pub use self::types::is_event_type;
+use self::types::{check_type, command_named};
 use crate::ids::Ids;
 use crate::journal::{Journal, SubmitError};
 use crate::leasing::{Handed, Known};
@@ -257,23 +261,23 @@ impl Reports {
         let worker: Arc<str> = Arc::from(report.worker.as_deref().unwrap_or("unknown"));
         let mut printed = Vec::new();
         let mut input = match report.event_type.as_str() {
-            types::COMMAND_CLAIMED => {
+            event_types::COMMAND_CLAIMED => {
                 check_name(&worker).map_err(ReportError::Worker)?;
                 Input::Claim(Claim { command, worker })
             }
-            types::COMMAND_STARTED => {
+            event_types::COMMAND_STARTED => {
                 check_name(&worker).map_err(ReportError::Worker)?;
                 Input::Begin(Begin { command, worker })
             }
-            types::CALL_DONE => {
+            event_types::CALL_DONE => {
                 let issued = self.issued(&row).await.map_err(ReportError::Store)?;
                 self.fetch(tenant, &mut report).await?;
                 printed = printed_in(command, self.ids.now(), &report, issued.as_deref());
                 answered(command, report.payload.as_ref(), issued.as_deref())
             }
             // The failure that `call.error` names comes again with `command.failed`.
-            types::CALL_ERROR => return Ok(Prepared { report, about: None }),
-            types::COMMAND_COMPLETED => ended(command, &report),
+            event_types::CALL_ERROR => return Ok(Prepared { report, about: None }),
+            event_types::COMMAND_COMPLETED => ended(command, &report),
             _ => Input::Fail(Fail {
                 command,
                 failure: failure_in(report.payload.as_ref()),
@@ -313,7 +317,8 @@ impl Reports {
         match queued.done().await {
             // A worker that claims again holds the command already: nothing to keep.
             Ok(accepted)
-                if accepted.events.is_empty() && report.event_type == types::COMMAND_CLAIMED =>
+                if accepted.events.is_empty()
+                    && report.event_type == event_types::COMMAND_CLAIMED =>
             {
                 Ok(EventId::new(0))
             }
@@ -383,69 +388,5 @@ fn said(mut report: Report) -> Reported {
         worker: report.worker.map(Arc::from),
         key: None,
         columns: report.columns,
-    }
-}
-
-/// The most characters of an event type.
-const TYPE_MAX: usize = 200;
-
-/// Whether a text can be an event's type: every subject and every label can hold it.
-pub fn is_event_type(text: &str) -> bool {
-    let is_text = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
-    !text.is_empty() && text.len() <= TYPE_MAX && text.chars().all(is_text)
-}
-
-/// Types that only the engine decides; a client that could say them could drive executions.
-fn check_type(event_type: &str) -> Result<(), ReportError> {
-    if !is_event_type(event_type) {
-        return Err(ReportError::BadType(event_type.chars().take(200).collect()));
-    }
-    let is_reserved = event_type.starts_with("playbook")
-        || event_type.starts_with("step.")
-        || Lifecycle::from_event_type(event_type).is_some()
-        || matches!(
-            event_type,
-            types::COMMAND_ISSUED
-                | types::CTX_UPDATED
-                | types::TOKENS_DROPPED
-                | types::COMMAND_EXPIRED
-                | types::COMMAND_CANCELLED
-                | types::COMMAND_PARKED
-                | types::LOOP_STARTED
-                | types::LOOP_ITEMS
-                | types::LOOP_DONE
-        );
-    if is_reserved {
-        return Err(ReportError::Reserved(event_type.to_owned()));
-    }
-    Ok(())
-}
-
-/// The command a report names: `<execution>:<step>:<event>`, with `:i<index>` after it for an item of a
-/// loop, or the number alone.
-fn command_named(value: &Value) -> Option<CommandId> {
-    match value {
-        Value::Number(number) => number.as_i64().map(CommandId::new),
-        Value::String(text) => {
-            let is_item = |part: &&str| {
-                let index = part.strip_prefix('i');
-                index.is_some_and(|index| index.bytes().all(|byte| byte.is_ascii_digit()))
-            };
-            let mut parts = text.rsplit(':');
-            parts.find(|part| !is_item(part))?.parse().ok()
-        }
-        _ => None,
-    }
-}
-
-/// The status text of a report that gives none.
-pub(crate) fn derived_status(event_type: &str) -> &'static str {
-    let mentions = |words: &[&str]| words.iter().any(|word| event_type.contains(word));
-    if mentions(&["done", "exit", "completed"]) {
-        "COMPLETED"
-    } else if mentions(&["error", "failed"]) {
-        "FAILED"
-    } else {
-        "RUNNING"
     }
 }

@@ -10,6 +10,7 @@ pub use crate::issued::{Issued, LoopItem};
 pub use crate::lifecycle::{Lifecycle, SubscriptionMoved};
 pub use crate::parked::{Callback, Child, Parked};
 pub use crate::repeat::{ItemOf, LoopEvent, LoopFact};
+pub use crate::tool_run::ToolRun;
 use crate::trace::{self, TraceContext};
 use crate::{CatalogId, CommandId, EventId, ExecutionId, Failure, Map, Timestamp, Value};
 
@@ -289,17 +290,6 @@ pub struct BlobRef {
     pub bytes: u64,
     /// How to read them.
     pub media_type: Arc<str>,
-}
-
-/// How a tool ran, as its worker reported it beside the answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ToolRun {
-    /// The exit code of its process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i64>,
-    /// How long it ran.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duration_ms: Option<u64>,
 }
 
 impl Fact {

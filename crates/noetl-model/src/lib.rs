@@ -21,6 +21,7 @@ pub mod scope;
 mod shard;
 mod snowflake;
 mod time;
+mod tool_run;
 pub mod trace;
 
 pub use clock::Clock;

@@ -1,8 +1,9 @@
 //! Rows and events in the shapes of the wire.
 
+mod catalog;
+
 use std::borrow::Cow;
 
-use noetl_api::catalog::{Entry, RegisterReply};
 use noetl_api::commands::{Command, CommandContext, CommandMeta};
 use noetl_api::events::EventView;
 use noetl_api::executions::{ExecutionView, Progress, StatusReply};
@@ -15,11 +16,12 @@ use noetl_model::scope::CommandScope;
 use noetl_model::trace::{SpanId, TraceContext};
 use noetl_model::{Event, Fact, Failure, Map, Origin, Value, command_name};
 use noetl_playbook::Severity;
-use noetl_store::{CatalogEntry, CommandRow, Credential, ExecutionRow, ExecutionStatus};
+use noetl_store::{CommandRow, ExecutionRow, ExecutionStatus};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
+pub(crate) use self::catalog::{credential_entry, entry, registered};
 use crate::error::bounded;
 
 /// What workers call a tool's good end.
@@ -38,57 +40,6 @@ pub(crate) fn diagnostic(found: &noetl_playbook::Diagnostic) -> Diagnostic {
         path: bounded(found.path.clone()),
         message: bounded(found.message.clone()),
         help: found.help.clone().map(bounded),
-    }
-}
-
-pub(crate) fn registered(
-    entry: &CatalogEntry,
-    findings: &[noetl_playbook::Diagnostic],
-) -> RegisterReply {
-    RegisterReply {
-        status: "success".to_owned(),
-        message: format!("Resource '{}' version '{}' registered.", entry.path, entry.version),
-        path: entry.path.clone(),
-        version: entry.version,
-        catalog_id: Id::text(entry.id.get()),
-        kind: entry.kind.clone(),
-        warnings: findings.iter().map(diagnostic).collect(),
-    }
-}
-
-pub(crate) fn entry(entry: CatalogEntry) -> Entry {
-    Entry {
-        catalog_id: Id::text(entry.id.get()),
-        path: entry.path,
-        kind: entry.kind,
-        version: entry.version,
-        content: Some(entry.content),
-        layout: entry.layout,
-        payload: entry.payload,
-        meta: entry.meta,
-        created_at: entry.created_at,
-        deleted_at: entry.deleted_at,
-    }
-}
-
-/// Returns a credential as an entry of a catalog list: its name is the path. Secrets are not shown.
-pub(crate) fn credential_entry(credential: Credential) -> Entry {
-    let Credential { kept, created_at, .. } = credential;
-    Entry {
-        catalog_id: Id::text(kept.id.get()),
-        path: kept.name,
-        kind: "credential".to_owned(),
-        version: 1,
-        content: None,
-        layout: None,
-        payload: None,
-        meta: Some(json!({
-            "type": kept.kind,
-            "description": kept.description,
-            "tags": kept.tags,
-        })),
-        created_at,
-        deleted_at: None,
     }
 }
 

@@ -1,11 +1,13 @@
 //! The task that announces, and looks for what was lost.
 
+mod overtaken;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use noetl_bus::{BusError, CommandBus, ConsumerState, PublishError, Stored, StreamState};
+use noetl_bus::{BusError, CommandBus, ConsumerState, PublishError, Stored};
 use noetl_model::{CommandId, CommandState};
 use noetl_store::{Store, StoreError};
 use tokio::sync::mpsc;
@@ -234,34 +236,6 @@ impl Announcer {
             self.announce_waiting(memory, &**database, &short, now).await?;
         }
         Ok(memory.tries.end(now))
-    }
-
-    /// Removes announcements of commands that workers took without them, over HTTP: a scaler that
-    /// looks at how far a reader is behind would start workers for them. Where commands wait beside
-    /// them, all are removed once those overtaken are the more, and what waits is announced again.
-    async fn discard_overtaken(
-        &self,
-        memory: &mut Memory,
-        found: &StreamState,
-        waiting: &BTreeMap<Arc<str>, u64>,
-    ) {
-        // The stream was read first: a command that is announced later has a larger number.
-        for pool in memory.ensured.clone() {
-            let count = waiting.get(&pool).copied().unwrap_or(0);
-            let overtaken = self.routes.pending(&pool, &found.consumers).saturating_sub(count);
-            if overtaken <= count {
-                continue;
-            }
-            for filter in self.routes.filters(&pool) {
-                if let Err(error) = self.bus.discard(STREAM, &filter, found.last).await {
-                    warn!(%pool, %error, "announcements that were overtaken stay in the stream");
-                    return;
-                }
-            }
-            if count > 0 {
-                memory.tries.hurry(Instant::now());
-            }
-        }
     }
 
     /// How many commands wait, by pool.

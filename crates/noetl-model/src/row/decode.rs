@@ -10,7 +10,7 @@ use super::error::RowError;
 use super::repeat::ItemMeta;
 use super::{EventRow, types};
 use crate::event::{
-    BlobRef, ForkedFrom, Issued, ItemOf, Lifecycle, Parked, Started, SubscriptionMoved, ToolRun,
+    BlobRef, ForkedFrom, Issued, ItemOf, Lifecycle, Parked, Started, SubscriptionMoved,
 };
 use crate::scope::CommandScope;
 use crate::trace::{self, TraceContext};
@@ -203,9 +203,8 @@ impl EventRow {
             },
             types::CALL_DONE => {
                 let Answered { reference, context: Data { data } } = self.result()?;
-                let run = self.meta.as_deref().and_then(|meta| serde_json::from_str(meta).ok());
-                let run = run.filter(|run| *run != ToolRun::default()).map(Box::new);
-                Fact::CallDone { command: self.command()?, step: step(), data, reference, run }
+                let (command, step, run) = (self.command()?, step(), self.run());
+                Fact::CallDone { command, step, data, reference, run }
             }
             types::CALL_ERROR => Fact::CallFailed {
                 command: self.command()?,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::EventRow;
 use super::encode::json;
 use super::error::RowError;
-use crate::event::{Imported, ReportColumns, Reported};
+use crate::event::{Imported, ReportColumns, Reported, ToolRun};
 use crate::{Event, Map, Origin, Value};
 
 /// The `result` of a report.
@@ -107,6 +107,12 @@ impl EventRow {
             }
             .if_any(),
         })
+    }
+
+    /// Returns how a tool ran. Answers of older versions don't have it.
+    pub(super) fn run(&self) -> Option<Box<ToolRun>> {
+        let run: ToolRun = serde_json::from_str(self.meta.as_deref()?).ok()?;
+        (run != ToolRun::default()).then(|| Box::new(run))
     }
 
     fn further(&self) -> Result<Map, RowError> {

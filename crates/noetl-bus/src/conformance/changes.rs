@@ -1,0 +1,34 @@
+//! What is changed in a stream that is there: subjects of consumers, and messages that go.
+
+use super::{Answer, Subject, consumer, ids, messages, settings, states, until_waiting};
+use crate::{Consumer, Stored, StreamSettings};
+
+pub async fn messages_of_a_filter_are_discarded_up_to_a_number(subject: &Subject) {
+    subject.stream.ensure(&settings()).await.expect("a stream");
+    let mut batch = messages(["a", "b", "c"]);
+    batch[1].subject = "cases.y".to_owned();
+    assert_eq!(subject.stream.publish(batch).await, vec![Ok(Stored::New); 3]);
+    let name = settings().name;
+    let before = subject.stream.state(&name).await.expect("an answer").expect("a stream");
+    assert_eq!(subject.stream.publish(messages(["d"])).await, [Ok(Stored::New)]);
+    subject.stream.discard(&name, "cases.x", before.last).await.expect("an answer");
+    assert_eq!(ids(subject).await, ["b", "d"]);
+    until_waiting(subject, (2, 0)).await;
+    let given = async || subject.inspect.give("reader", Answer::Done).await.map(|kept| kept.id);
+    assert_eq!(given().await.as_deref(), Some("b"));
+    assert_eq!(given().await.as_deref(), Some("d"));
+}
+
+pub async fn a_consumer_is_given_other_subjects(subject: &Subject) {
+    let elsewhere = StreamSettings { consumers: vec![consumer("cases.y")], ..settings() };
+    subject.stream.ensure(&elsewhere).await.expect("a stream");
+    let name = &settings().name;
+    subject.stream.redirect(name, &consumer("cases.>")).await.expect("another filter");
+    assert!(states(subject).await[0].reads("cases.z.1"));
+    assert_eq!(subject.stream.publish(messages(["a"])).await, [Ok(Stored::New)]);
+    let given = subject.inspect.give("reader", Answer::Done).await.map(|kept| kept.id);
+    assert_eq!(given.as_deref(), Some("a"));
+    let missing = Consumer { name: "missing".to_owned(), ..consumer("cases.>") };
+    assert!(subject.stream.redirect(name, &missing).await.is_err());
+    assert_eq!(states(subject).await.len(), 1, "none is made");
+}

@@ -1,0 +1,40 @@
+//! Announcements of commands that nobody needs to hear of anymore.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use noetl_bus::StreamState;
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::{Announcer, Memory, STREAM};
+
+impl Announcer {
+    /// Removes announcements of commands that workers took without them, over HTTP: a scaler that
+    /// looks at how far a reader is behind would start workers for them. Where commands wait beside
+    /// them, all are removed once those overtaken are the more, and what waits is announced again.
+    pub(super) async fn discard_overtaken(
+        &self,
+        memory: &mut Memory,
+        found: &StreamState,
+        waiting: &BTreeMap<Arc<str>, u64>,
+    ) {
+        // The stream was read first: a command that is announced later has a larger number.
+        for pool in memory.ensured.clone() {
+            let count = waiting.get(&pool).copied().unwrap_or(0);
+            let overtaken = self.routes.pending(&pool, &found.consumers).saturating_sub(count);
+            if overtaken <= count {
+                continue;
+            }
+            for filter in self.routes.filters(&pool) {
+                if let Err(error) = self.bus.discard(STREAM, &filter, found.last).await {
+                    warn!(%pool, %error, "announcements that were overtaken stay in the stream");
+                    return;
+                }
+            }
+            if count > 0 {
+                memory.tries.hurry(Instant::now());
+            }
+        }
+    }
+}

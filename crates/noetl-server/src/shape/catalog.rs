@@ -1,0 +1,59 @@
+//! Catalog entries in the shapes of the wire.
+
+use noetl_api::Id;
+use noetl_api::catalog::{Entry, RegisterReply};
+use noetl_store::{CatalogEntry, Credential};
+use serde_json::json;
+
+use super::diagnostic;
+
+pub(crate) fn registered(
+    entry: &CatalogEntry,
+    findings: &[noetl_playbook::Diagnostic],
+) -> RegisterReply {
+    RegisterReply {
+        status: "success".to_owned(),
+        message: format!("Resource '{}' version '{}' registered.", entry.path, entry.version),
+        path: entry.path.clone(),
+        version: entry.version,
+        catalog_id: Id::text(entry.id.get()),
+        kind: entry.kind.clone(),
+        warnings: findings.iter().map(diagnostic).collect(),
+    }
+}
+
+pub(crate) fn entry(entry: CatalogEntry) -> Entry {
+    Entry {
+        catalog_id: Id::text(entry.id.get()),
+        path: entry.path,
+        kind: entry.kind,
+        version: entry.version,
+        content: Some(entry.content),
+        layout: entry.layout,
+        payload: entry.payload,
+        meta: entry.meta,
+        created_at: entry.created_at,
+        deleted_at: entry.deleted_at,
+    }
+}
+
+/// Returns a credential as an entry of a catalog list: its name is the path. Secrets are not shown.
+pub(crate) fn credential_entry(credential: Credential) -> Entry {
+    let Credential { kept, created_at, .. } = credential;
+    Entry {
+        catalog_id: Id::text(kept.id.get()),
+        path: kept.name,
+        kind: "credential".to_owned(),
+        version: 1,
+        content: None,
+        layout: None,
+        payload: None,
+        meta: Some(json!({
+            "type": kept.kind,
+            "description": kept.description,
+            "tags": kept.tags,
+        })),
+        created_at,
+        deleted_at: None,
+    }
+}
