@@ -300,7 +300,8 @@ impl Reports {
         let Some(about) = about else { return self.queue_kept(report).await };
         let About { input, first_id, printed } = *about;
         let queued = self.journal.queue(report.execution, input, first_id).await;
-        Ok(Sent::About { queued: queued.map_err(ReportError::Submit)?, report, printed })
+        let (queued, report) = (queued.map_err(ReportError::Submit)?, Box::new(report));
+        Ok(Sent::About { queued, report, printed })
     }
 
     /// Waits until a report is kept.
@@ -323,7 +324,7 @@ impl Reports {
                 Ok(EventId::new(0))
             }
             // Late or repeated: kept, and changes nothing.
-            Ok(accepted) if accepted.events.is_empty() => self.keep(tenant, report).await,
+            Ok(accepted) if accepted.events.is_empty() => self.keep(tenant, *report).await,
             Ok(accepted) => {
                 self.print(tenant, report.execution, printed).await;
                 Ok(report.event.unwrap_or(accepted.events[0].id))
@@ -331,7 +332,7 @@ impl Reports {
             Err(SubmitError::Refused(Refusal::ClaimedBy(holder))) => {
                 Err(ReportError::ClaimedBy(holder))
             }
-            Err(SubmitError::Refused(_)) => self.keep(tenant, report).await,
+            Err(SubmitError::Refused(_)) => self.keep(tenant, *report).await,
             Err(error) => Err(ReportError::Submit(error)),
         }
     }

@@ -55,7 +55,7 @@ impl LockFile {
                     if !pid.is_some_and(is_dead) || begun.elapsed() > CHILD_MAX {
                         return Err(OpenError::InUse { path: database.to_owned(), pid });
                     }
-                    std::thread::sleep(PAUSE);
+                    pause();
                 }
                 Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
             }
@@ -80,6 +80,11 @@ impl LockFile {
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(text.as_bytes())
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "opening a database blocks its thread anyway")]
+fn pause() {
+    std::thread::sleep(PAUSE);
 }
 
 fn text(file: &mut File) -> std::io::Result<String> {
@@ -121,7 +126,7 @@ mod tests {
         (&held).write_all(format!("{}\n", owner.id()).as_bytes()).expect("a text");
         held.lock().expect("the lock");
         let child = std::thread::spawn(move || {
-            std::thread::sleep(PAUSE * 3);
+            (0..3).for_each(|_| pause());
             drop(held);
         });
         let (_lock, left) = LockFile::take(&database).expect("the lock");

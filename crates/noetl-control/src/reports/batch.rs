@@ -42,7 +42,7 @@ pub(super) enum Sent {
         asked: Option<EventId>,
     },
     /// It is about a command.
-    About { queued: Queued, report: Report, printed: Vec<NewLine> },
+    About { queued: Queued, report: Box<Report>, printed: Vec<NewLine> },
 }
 
 /// Commands that reports of a batch named, each read once.

@@ -244,8 +244,8 @@ async fn rows_about_an_execution_of_this_server_keep_every_column() {
     let claim = r#"{"limit": 100, "worker_id": "w"}"#;
     let (_, claimed) = post_as_system(&app, "/api/internal/outbox/claim", claim).answer().await;
     let rows = claimed["rows"].as_array().expect("rows");
-    let bodies = rows.iter().map(|row| &row["payload"]);
-    let body = bodies.filter(|body| body["event_type"] == "note").last().expect("the note");
+    let mut bodies = rows.iter().map(|row| &row["payload"]);
+    let body = bodies.rfind(|body| body["event_type"] == "note").expect("the note");
     for (column, value) in [
         ("command_id", json!(4)),
         ("stage_id", json!(8)),
