@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use noetl_engine::Input;
 use noetl_model::row::types;
-use noetl_model::{CommandId, EventId, ExecutionId, Tenant};
+use noetl_model::{CommandId, EventId, ExecutionId, SubscriptionId, Tenant};
 use noetl_store::{CommandRow, NewLine};
 
 use super::{Report, ReportError, Reports};
@@ -91,9 +91,11 @@ impl Reports {
     ) -> Result<Vec<Result<(EventId, Repeated), ReportError>>, ReportError> {
         let known = self.store.execution(tenant, execution).await.map_err(ReportError::Store)?;
         // Nothing may be learned about the log of another tenant.
-        let seen = match &known {
-            Some(_) => self.seen(execution, &reports).await?,
-            None => HashSet::new(),
+        let id = SubscriptionId::new(execution.get());
+        let is_own = known.is_some() || self.subscriptions.get(tenant, id).await.is_ok();
+        let seen = match is_own {
+            true => self.seen(execution, &reports).await?,
+            false => HashSet::new(),
         };
         let workers: HashSet<&String> =
             reports.iter().filter_map(|report| report.worker.as_ref()).collect();
