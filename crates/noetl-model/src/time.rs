@@ -57,6 +57,11 @@ impl Timestamp {
         Some((date.year(), (date.month() - 1) / 3 + 1))
     }
 
+    /// Returns `true` if the year is 1 to 9999, which every store and every client can read.
+    pub fn has_common_year(self) -> bool {
+        self.quarter().is_some_and(|(year, _)| year > 0)
+    }
+
     /// Its text with `+00:00` in the place of `Z`, as the fields of subscriptions have it.
     pub fn with_offset(self) -> String {
         let text = self.to_string();

@@ -236,7 +236,7 @@ impl Columns {
         let Some(text) = self.text(name)? else { return Ok(None) };
         let zoned = text.trim().replacen(' ', "T", 1);
         let parsed = zoned.parse::<Timestamp>().or_else(|_| format!("{zoned}Z").parse());
-        let parsed = parsed.ok().filter(|at| at.quarter().is_some_and(|(year, _)| year > 0));
+        let parsed = parsed.ok().filter(|at| at.has_common_year());
         let message = || {
             wrong(format!("{name} must be a time as 2026-01-31T12:00:00.5Z, without a zone in UTC"))
         };

@@ -110,7 +110,7 @@ impl Reports {
         for (place, mut report) in reports.into_iter().enumerate() {
             answers.push(None);
             if let Some(event) = report.event
-                && (seen.contains(&event) || !in_batch.insert(event))
+                && (seen.contains(&event) || in_batch.contains(&event))
             {
                 answers[place] = Some(Ok((event, Repeated(true))));
                 continue;
@@ -118,7 +118,9 @@ impl Reports {
             let checked = match self.check(tenant, &mut report) {
                 // A subscription's log, which has no journal.
                 Ok(()) if known.is_none() => {
+                    let event = report.event;
                     let noted = self.note(tenant, report).await;
+                    in_batch.extend(event.filter(|_| noted.is_ok()));
                     answers[place] = Some(noted.map(|event| (event, Repeated(false))));
                     continue;
                 }
@@ -126,7 +128,10 @@ impl Reports {
                 Err(refused) => Err(refused),
             };
             match checked {
-                Ok(report) => prepared.push((place, report)),
+                Ok(report) => {
+                    in_batch.extend(report.report.event);
+                    prepared.push((place, report));
+                }
                 Err(error @ ReportError::Store(_)) => return Err(error),
                 Err(refused) => answers[place] = Some(Err(refused)),
             }

@@ -182,6 +182,10 @@ pub(super) fn report(execution: ExecutionId, said: Said, or: Flags) -> Result<Re
         let message = "decisions are made by the control plane and cannot be handed in";
         return Err(ApiError::invalid("reserved_step", message));
     }
+    if said.created_at.is_some_and(|at| !at.has_common_year()) {
+        let message = "created_at must be in the years 1 to 9999";
+        return Err(ApiError::invalid("invalid_time", message));
+    }
     let meta = meta(&said, or);
     let columns = columns(&said);
     Ok(Report {

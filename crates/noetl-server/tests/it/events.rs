@@ -144,6 +144,7 @@ async fn a_field_that_is_wrong_is_named() {
         ("event_id", json!("seven")),
         ("event_id", json!(1.5)),
         ("created_at", json!("soon")),
+        ("created_at", json!("-000001-01-01T00:00:00Z")),
         ("event_type", json!(7)),
         ("worker_id", json!([])),
     ] {
