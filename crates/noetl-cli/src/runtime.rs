@@ -84,6 +84,7 @@ impl Runtime {
             retention: setup.retention,
             lease: lease()?,
             worker_lease: worker_lease()?,
+            lost_reports: lost_reports()?,
             caps: caps()?,
             replay_window: replay_window()?,
             quotas: quotas()?,
@@ -195,6 +196,13 @@ fn worker_lease() -> Result<Duration, Failure> {
     let seconds = number("NOETL_WORKER_LEASE_SECS", 3..=3600)?;
     let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
     Ok(seconds.map_or(Options::default().worker_lease, Duration::from_secs))
+}
+
+/// How long a published worker may hold a command whose report may be lost.
+fn lost_reports() -> Result<Duration, Failure> {
+    let seconds = number("NOETL_LOST_REPORT_SECS", 5..=86_400)?;
+    let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    Ok(seconds.map_or(Options::default().lost_reports, Duration::from_secs))
 }
 
 /// What templates see as `env`: the variables named in `NOETL_TEMPLATE_ENV`, and no others.

@@ -21,6 +21,7 @@ use noetl_store::{CatalogEntry, ExecutionFilter, ExecutionRow, Store, StoreError
 use crate::catalog::{Catalog, PlaybookError};
 use crate::ids::{self, Ids};
 use crate::journal::{Journal, StartOf, SubmitError};
+use crate::lost_reports::LostReports;
 use crate::placeholders::Placeholders;
 use crate::quotas::{OverQuota, QuotaError, Quotas};
 use crate::redaction::Redaction;
@@ -92,6 +93,7 @@ pub struct Executions {
     pub(crate) quotas: Quotas,
     /// Whether a worker in this process takes commands.
     pub(crate) has_worker: bool,
+    pub(crate) lost: LostReports,
     /// Caller that events name as the one who asked.
     pub(crate) actor: Option<Arc<str>>,
 }

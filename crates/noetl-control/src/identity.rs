@@ -81,6 +81,13 @@ impl Identity {
         self.lock().worker.clone()
     }
 
+    /// Returns the leases of other processes that share the store.
+    pub(crate) async fn others(&self) -> Result<Vec<Lease>, StoreError> {
+        let mut live = self.store.live(LEASES).await?;
+        live.retain(|lease| *lease.holder != *self.holder);
+        Ok(live)
+    }
+
     /// Whether the number is certainly still this process's.
     pub(crate) fn is_held(&self) -> bool {
         Instant::now() < self.lock().until

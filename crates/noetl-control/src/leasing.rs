@@ -206,6 +206,7 @@ impl Leasing {
             journal: self.journal.clone(),
             held: self.workers.held().clone(),
             metrics: self.metrics.clone(),
+            lost: self.workers.lost_reports().clone(),
             lease: self.lease,
             closing: self.draining.clone(),
         };

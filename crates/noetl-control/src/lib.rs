@@ -30,6 +30,7 @@ mod listeners;
 pub mod local;
 mod logs;
 mod look;
+mod lost_reports;
 pub mod lower;
 pub mod metrics;
 mod notices;

@@ -32,6 +32,9 @@ pub struct Options {
     pub lease: Duration,
     /// How long a worker elsewhere that names what it holds may be silent before others are given it.
     pub worker_lease: Duration,
+    /// How long a worker that doesn't name its commands may hold one after the server restarted, or
+    /// after a gap in the worker's heartbeats: the report may be lost.
+    pub lost_reports: Duration,
     /// Whether unfinished executions found at the start go on.
     pub resume: bool,
     /// Whether what is due by the clock is started by this process.
@@ -65,6 +68,7 @@ impl Default for Options {
             env: Arc::default(),
             lease: Duration::from_secs(90),
             worker_lease: LEASE,
+            lost_reports: Duration::from_secs(300),
             resume: true,
             schedules: true,
             encryption_key: None,

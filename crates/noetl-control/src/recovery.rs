@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_engine::{Expire, Input};
-use noetl_model::command::ATTEMPTS_OVER_RESTARTS_MAX;
+use noetl_model::command::{ATTEMPTS_OVER_RESTARTS_MAX, is_elsewhere};
 use noetl_model::{CommandId, CommandState};
 use noetl_store::{CommandRow, Lease, Store, StoreError};
 use tracing::{info, warn};
@@ -24,7 +24,16 @@ const BUSY_REST: Duration = Duration::from_millis(20);
 /// Commands looked at a time.
 const PAGE: usize = 1000;
 
-/// Lets every unfinished execution go on. Returns how many commands were found open.
+/// The commands that a start found open.
+#[derive(Debug, Default)]
+pub(crate) struct Resumed {
+    /// Their number.
+    pub(crate) open: usize,
+    /// Those that workers elsewhere hold.
+    pub(crate) elsewhere: Vec<CommandId>,
+}
+
+/// Lets every unfinished execution go on.
 ///
 /// Only commands up to `newest` are looked at: what is issued in their place meanwhile is larger,
 /// and belongs to this process.
@@ -33,16 +42,18 @@ pub(crate) async fn resume(
     journal: &Journal,
     dispatch: &Dispatch,
     newest: CommandId,
-) -> Result<usize, SubmitError> {
+) -> Result<Resumed, SubmitError> {
     let failed = |error| SubmitError::Store(Arc::new(error));
     let mut after = CommandId::new(i64::MIN);
-    let mut found = 0;
+    let mut found = Resumed::default();
     loop {
         let mut open = store.open_commands(after, PAGE).await.map_err(failed)?;
         open.retain(|row| row.id <= newest);
         let Some(last) = open.last() else { break };
         after = last.id;
-        found += open.len();
+        found.open += open.len();
+        let is_held_elsewhere = |row: &&CommandRow| row.worker.as_deref().is_some_and(is_elsewhere);
+        found.elsewhere.extend(open.iter().filter(is_held_elsewhere).map(|row| row.id));
         let live = identity::alive_after(store, &open).await.map_err(failed)?;
         let resumed = open.iter().map(|row| resume_one(journal, dispatch, &live, row));
         let outcomes = futures::future::join_all(resumed).await;
@@ -61,8 +72,8 @@ pub(crate) async fn resume(
             }
         }
     }
-    if found > 0 {
-        info!(commands = found, "unfinished executions go on");
+    if found.open > 0 {
+        info!(commands = found.open, "unfinished executions go on");
     }
     dispatch.wake();
     Ok(found)

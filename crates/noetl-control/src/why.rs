@@ -15,7 +15,8 @@ use noetl_model::{
     Value,
 };
 use noetl_store::{
-    ExecutionRow, ExecutionStatus, Lease, NewRuntime, RuntimeFilter, RuntimeKind, StoreError,
+    ExecutionRow, ExecutionStatus, HeldCommand, Lease, NewRuntime, RuntimeFilter, RuntimeKind,
+    StoreError,
 };
 
 use self::words::explained;
@@ -97,6 +98,8 @@ struct Around {
     live: Vec<Lease>,
     /// When the leases of workers elsewhere end.
     held: HashMap<CommandId, Timestamp>,
+    /// Leases with an earlier limit because reports may be lost: the limit, and the cause.
+    limited: HashMap<CommandId, (Timestamp, String)>,
     children: HashMap<ExecutionId, ExecutionStatus>,
     /// Why published workers cannot run a command that waits.
     lacking: HashMap<CommandId, String>,
@@ -197,6 +200,11 @@ impl Executions {
             };
             around.once = commands.iter().filter(is_once).copied().collect();
             let held = self.store.held(&commands).await?;
+            let limited = |held: &HeldCommand| {
+                let at_most = held.at_most?;
+                Some((held.id, (at_most, self.lost.cause(at_most)?)))
+            };
+            around.limited = held.iter().filter_map(limited).collect();
             around.held = held.into_iter().map(|held| (held.id, held.until)).collect();
         }
         for one in found {

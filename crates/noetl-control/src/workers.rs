@@ -4,6 +4,7 @@
 //! of it counts: a heartbeat, a claim, a report. A name that registers with another key is another
 //! process; what the one before it held is held by nobody.
 
+mod heartbeat;
 mod turn;
 
 use std::collections::HashMap;
@@ -11,19 +12,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use noetl_model::command::is_elsewhere;
-use noetl_model::{ExecutionId, RuntimeId, Tenant, Value};
+use noetl_model::{Clock, ExecutionId, RuntimeId, Tenant, Value};
 use noetl_store::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Store, StoreError, Wanted};
 use tokio::time::Instant;
-use tracing::{info, warn};
+use tracing::info;
 
 use self::turn::Turns;
 use crate::dispatch::served::Served;
 use crate::ids::Ids;
 use crate::leasing::Held;
-
-/// How often a sign of life of one worker is written down. Reports come by the thousand; a lease that
-/// ends so much sooner harms nobody.
-const NOTED_EVERY: Duration = Duration::from_secs(10);
+use crate::lost_reports::LostReports;
 
 /// Workers remembered here. Beyond it all are forgotten, and noted once more than needed.
 const REMEMBERED_MAX: usize = 10_000;
@@ -100,6 +98,8 @@ const KNOWN_FOR: Duration = Duration::from_secs(60);
 struct Remembered {
     /// When each was last noted.
     noted: HashMap<(Scope, String), Instant>,
+    /// When the last heartbeat of each arrived here.
+    heartbeats: HashMap<(Tenant, String), Instant>,
     /// The key each was last known by.
     keys: HashMap<(Tenant, String), Known>,
 }
@@ -120,12 +120,21 @@ pub struct Workers {
     turns: Turns,
     held: Held,
     served: Served,
+    clock: Arc<dyn Clock>,
+    lost: LostReports,
 }
 
 impl Workers {
-    pub(crate) fn new(store: Arc<dyn Store>, ids: Ids, held: Held, served: Served) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        ids: Ids,
+        held: Held,
+        served: Served,
+        clock: Arc<dyn Clock>,
+        lost: LostReports,
+    ) -> Self {
         let turns = Turns::new(store.clone());
-        Self { store, ids, remembered: Arc::default(), turns, held, served }
+        Self { store, ids, remembered: Arc::default(), turns, held, served, clock, lost }
     }
 
     /// Registers a runtime, or takes over what a known one says now. Two callers at once make one row.
@@ -156,29 +165,6 @@ impl Workers {
         let row = row?;
         self.remember(tenant, &name, &key);
         Ok(row)
-    }
-
-    /// Notes that a runtime is there. One that is not known is from now on: a published worker never
-    /// registers twice.
-    pub async fn heartbeat(
-        &self,
-        tenant: &Tenant,
-        scope: &Scope,
-        kind: RuntimeKind,
-        name: &str,
-    ) -> Result<(), WorkerError> {
-        check_name(name)?;
-        self.served.heard(name);
-        if !self.store.heartbeat(tenant, kind, name).await.map_err(WorkerError::Store)? {
-            let (name, status) = (name.to_owned(), "ready".to_owned());
-            self.lock().keys.remove(&(tenant.clone(), name.clone()));
-            let said = Registration { name, status, ..Registration::default() };
-            self.write(tenant, kind, said).await?;
-        }
-        if kind == RuntimeKind::WorkerPool {
-            self.note(scope, name).await.map_err(WorkerError::Store)?;
-        }
-        Ok(())
     }
 
     /// Removes a runtime. What it still holds it may still report.
@@ -227,17 +213,6 @@ impl Workers {
         self.store.tenant_of(execution).await
     }
 
-    /// Takes a word of a worker as a sign of life. Never fails: the word itself counts for more.
-    pub(crate) async fn heard(&self, scope: &Scope, worker: &str) {
-        if !is_elsewhere(worker) || !self.is_due(scope, worker) {
-            return;
-        }
-        if let Err(error) = self.note(scope, worker).await {
-            self.lock().noted.remove(&(scope.clone(), worker.to_owned()));
-            warn!(%error, "a worker's sign of life is not noted");
-        }
-    }
-
     /// Takes up a worker that asks for commands: it is listed, and if its key is another than before,
     /// what its name held is lost.
     pub(crate) async fn asks(
@@ -279,6 +254,10 @@ impl Workers {
             self.remember(tenant, name, "");
         }
         Ok(())
+    }
+
+    pub(crate) const fn lost_reports(&self) -> &LostReports {
+        &self.lost
     }
 
     /// Whether workers elsewhere hold anything.
@@ -343,27 +322,6 @@ impl Workers {
             runtime: said.runtime,
         };
         self.store.register_runtime(tenant, runtime).await.map_err(WorkerError::Store)
-    }
-
-    async fn note(&self, scope: &Scope, worker: &str) -> Result<(), StoreError> {
-        if self.store.heard_of(scope.as_ref(), worker).await? > 0 {
-            self.held.seen();
-        }
-        Ok(())
-    }
-
-    /// Whether a sign of life of this worker is to be written down; it counts as written.
-    fn is_due(&self, scope: &Scope, worker: &str) -> bool {
-        let mut remembered = self.lock();
-        let (key, now) = ((scope.clone(), worker.to_owned()), Instant::now());
-        if remembered.noted.get(&key).is_some_and(|last| now < *last + NOTED_EVERY) {
-            return false;
-        }
-        if remembered.noted.len() >= REMEMBERED_MAX {
-            remembered.noted.clear();
-        }
-        remembered.noted.insert(key, now);
-        true
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {

@@ -1,5 +1,5 @@
 -- Those of these commands that have a lease.
-select event_id, execution_id, lease_until
+select event_id, execution_id, lease_until, lease_max
 from noetl.command
 where event_id = any ($1) and lease_until is not null
 order by event_id

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId, Tenant};
 use noetl_store::holdings::SILENCE_MAX;
-use noetl_store::{CommandRow, HeldCommand, Holdings, StoreError};
+use noetl_store::{CommandRow, HeldBy, HeldCommand, HeldLimit, Holdings, StoreError};
 use sqlx::Row;
 
 use crate::PostgresStore;
@@ -53,6 +53,30 @@ impl Holdings for PostgresStore {
         self.by_key().touch("end leases of commands", make).await
     }
 
+    async fn limit_held(
+        &self,
+        scope: Option<&Tenant>,
+        by: HeldBy<'_>,
+        within: Duration,
+    ) -> Result<Vec<HeldLimit>, StoreError> {
+        let sql = include_str!("../queries/command_limit_held.sql");
+        let scope = scope.map(Tenant::as_str);
+        let (worker, commands) = (by.worker().map(plain), by.commands());
+        let make = || {
+            sqlx::query(sql)
+                .bind(scope)
+                .bind(worker.clone())
+                .bind(interval(within))
+                .bind(commands.clone())
+        };
+        let limited = self
+            .by_key()
+            .change("limit leases of commands", make, |row| Ok(row.try_get::<At, _>(0)?.0));
+        let limited = limited.await?;
+        let limit = |at_most| HeldLimit { at_most, commands: limited.len() };
+        Ok(limited.first().copied().map(limit).into_iter().collect())
+    }
+
     async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
         let sql = include_str!("../queries/command_held.sql");
         let commands: Vec<i64> = commands.iter().map(|id| id.get()).collect();
@@ -65,6 +89,7 @@ impl Holdings for PostgresStore {
                         id: CommandId::new(row.try_get(0)?),
                         execution: ExecutionId::new(row.try_get(1)?),
                         until: row.try_get::<At, _>(2)?.0,
+                        at_most: row.try_get::<Option<At>, _>(3)?.map(|at| at.0),
                     })
                 },
             )

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId, Tenant, Timestamp};
 use noetl_store::holdings::SILENCE_MAX;
-use noetl_store::{CommandRow, HeldCommand, Holdings, StoreError};
+use noetl_store::{CommandRow, HeldBy, HeldCommand, HeldLimit, Holdings, StoreError};
 use rusqlite::params;
 
 use crate::SqliteStore;
@@ -58,6 +58,26 @@ impl Holdings for SqliteStore {
         .await
     }
 
+    async fn limit_held(
+        &self,
+        scope: Option<&Tenant>,
+        by: HeldBy<'_>,
+        within: Duration,
+    ) -> Result<Vec<HeldLimit>, StoreError> {
+        let (scope, worker) = (scope.cloned(), by.worker().map(str::to_owned));
+        let commands = by.commands().map(|commands| serde_json::json!(commands).to_string());
+        self.write("limit leases of commands", move |connection, now| {
+            let sql = include_str!("../queries/command_limit_held.sql");
+            let scope = scope.as_ref().map(Tenant::as_str);
+            let at_most = now.plus(within);
+            let asked = params![scope, worker, at_most.as_micros(), commands];
+            let commands = connection.prepare_cached(sql)?.execute(asked)?;
+            let limit = (commands > 0).then_some(HeldLimit { at_most, commands });
+            Ok(limit.into_iter().collect())
+        })
+        .await
+    }
+
     async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
         let commands: Vec<i64> = commands.iter().map(|id| id.get()).collect();
         let commands = serde_json::json!(commands).to_string();
@@ -69,6 +89,7 @@ impl Holdings for SqliteStore {
                     id: CommandId::new(row.get(0)?),
                     execution: ExecutionId::new(row.get(1)?),
                     until: Timestamp::from_micros(row.get(2)?),
+                    at_most: row.get::<_, Option<i64>>(3)?.map(Timestamp::from_micros),
                 })
             })?;
             held.collect::<rusqlite::Result<Vec<_>>>()

@@ -138,6 +138,7 @@ macro_rules! conformance_suite {
                     a_claim_with_its_issue_has_a_lease_too,
                     a_claim_may_say_that_its_holder_names_what_it_holds,
                     leases_are_apart_by_tenant_when_one_is_meant,
+                    a_lower_limit_is_for_workers_known_by_name,
                     concurrent_takers_never_share_an_ended_lease,
                     pending_commands_are_told_by_pool_tool_execution_and_tenant,
                 },

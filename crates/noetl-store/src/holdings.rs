@@ -145,6 +145,44 @@ pub struct HeldCommand {
     pub execution: ExecutionId,
     /// When its lease ends.
     pub until: Timestamp,
+    /// When its lease ends at the latest; `None` when its worker names the commands it holds.
+    pub at_most: Option<Timestamp>,
+}
+
+/// The commands that [`Holdings::limit_held`] is about.
+#[derive(Debug, Clone, Copy)]
+pub enum HeldBy<'a> {
+    /// All commands of one worker.
+    Worker(&'a str),
+    /// These commands, whoever holds them.
+    Commands(&'a [CommandId]),
+}
+
+impl<'a> HeldBy<'a> {
+    /// Returns the worker, if all of its commands are meant.
+    pub const fn worker(self) -> Option<&'a str> {
+        match self {
+            Self::Worker(worker) => Some(worker),
+            Self::Commands(_) => None,
+        }
+    }
+
+    /// Returns the IDs of the commands, if they are listed.
+    pub fn commands(self) -> Option<Vec<i64>> {
+        match self {
+            Self::Worker(_) => None,
+            Self::Commands(commands) => Some(commands.iter().map(|id| id.get()).collect()),
+        }
+    }
+}
+
+/// The limit that [`Holdings::limit_held`] set in one database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldLimit {
+    /// When the leases end at the latest.
+    pub at_most: Timestamp,
+    /// The number of commands whose leases got this limit.
+    pub commands: usize,
 }
 
 /// Leases of commands that workers elsewhere hold. `scope` names the tenant whose commands are
@@ -169,6 +207,17 @@ pub trait Holdings: Send + Sync {
 
     /// Ends the leases of everything a worker holds. How many.
     async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError>;
+
+    /// Lets leases end `within` from now at the latest, for workers that don't name the commands they
+    /// hold. Leases with an earlier limit keep it.
+    ///
+    /// Returns the limit of each database in which there was such a lease.
+    async fn limit_held(
+        &self,
+        scope: Option<&Tenant>,
+        by: HeldBy<'_>,
+        within: Duration,
+    ) -> Result<Vec<HeldLimit>, StoreError>;
 
     /// Those of these commands that have a lease, by id.
     async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError>;

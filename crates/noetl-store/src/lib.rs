@@ -64,7 +64,7 @@ pub use executions::{
     ExecutionFilter, ExecutionRow, ExecutionStatus, Executions, Started, Stretches, path_contains,
 };
 pub use grants::{Grant, GrantKind, Grants, NewGrant};
-pub use holdings::{HeldCommand, Holdings, Wanted};
+pub use holdings::{HeldBy, HeldCommand, HeldLimit, Holdings, Wanted};
 pub use imports::{Import, ImportOutcome, ImportedExecution, Imports};
 pub use keychain::{
     CacheKind, Keychain, KeychainEntry, KeychainFilter, KeychainScope, NewKeychainEntry,

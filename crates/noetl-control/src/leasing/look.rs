@@ -4,19 +4,21 @@
 //! comes again if it cannot be dealt with now, and no two processes take the same at a time; if they
 //! did, the second would find the command over.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
 use noetl_engine::{Expire, Input};
-use noetl_model::CommandState;
 use noetl_model::command::ATTEMPTS_MAX;
-use noetl_store::{CommandRow, Store, StoreError};
+use noetl_model::{CommandId, CommandState};
+use noetl_store::{CommandRow, HeldCommand, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::Held;
 use crate::journal::{Journal, SubmitError};
+use crate::lost_reports::LostReports;
 use crate::metrics::Metrics;
 
 /// How often to look while workers elsewhere hold something. A lease is longer by far.
@@ -40,6 +42,7 @@ pub(crate) struct LeaseLook {
     pub(crate) journal: Journal,
     pub(crate) held: Held,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) lost: LostReports,
     /// How long a lease lasts that its holder renews.
     pub(crate) lease: Duration,
     pub(crate) closing: CancellationToken,
@@ -76,21 +79,43 @@ impl LeaseLook {
             let ended = self.store.take_ended(PAGE, AGAIN).await?;
             let is_last = ended.len() < PAGE;
             count += ended.len();
-            stream::iter(ended).for_each_concurrent(TOGETHER, |row| self.expire(row)).await;
+            let causes = self.causes(&ended).await?;
+            let ended = ended.into_iter().map(|row| {
+                let cause = causes.get(&row.id).map(String::as_str);
+                self.expire(row, cause)
+            });
+            stream::iter(ended).for_each_concurrent(TOGETHER, |expired| expired).await;
             if is_last || self.closing.is_cancelled() {
                 return Ok(count);
             }
         }
     }
 
-    async fn expire(&self, row: CommandRow) {
+    /// Returns why leases ended that got an earlier limit because reports may be lost.
+    async fn causes(&self, ended: &[CommandRow]) -> Result<HashMap<CommandId, String>, StoreError> {
+        if ended.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let ids: Vec<CommandId> = ended.iter().map(|row| row.id).collect();
+        let held = self.store.held(&ids).await?.into_iter();
+        // A lease that ended before its limit did so for another reason.
+        let taken = |held: &HeldCommand| held.until.minus(AGAIN);
+        let limit = |held: &HeldCommand| held.at_most.filter(|at_most| *at_most <= taken(held));
+        let cause = |held: HeldCommand| Some((held.id, self.lost.cause(limit(&held)?)?));
+        Ok(held.filter_map(cause).collect())
+    }
+
+    async fn expire(&self, row: CommandRow, cause: Option<&str>) {
         let worker = row.worker.as_deref().unwrap_or_default();
-        let reason = match row.state {
+        let reason = match (cause, row.state) {
+            (Some(cause), _) => {
+                format!("{cause}, and worker '{worker}' sent no report of this command since then")
+            }
             // Ours never say that they begin, so it may have.
-            CommandState::Claimed => {
+            (None, CommandState::Claimed) => {
                 format!("worker '{worker}' took it and was not heard of in time")
             }
-            _ => format!("worker '{worker}' fell silent, or held it for too long"),
+            (None, _) => format!("worker '{worker}' fell silent, or held it for too long"),
         };
         info!(execution.id = %row.execution, command.id = %row.id, worker, "a lease has ended");
         let input =

@@ -27,6 +27,7 @@ use crate::leasing::{Handed, Held, Known, Leasing};
 use crate::listeners::{Ingress, Listeners};
 use crate::local::{LocalCommands, LocalParts};
 use crate::logs::LogLines;
+use crate::lost_reports::LostReports;
 use crate::metrics::Metrics;
 use crate::objects::Objects;
 use crate::once::Starts;
@@ -36,7 +37,7 @@ use crate::overview::Overview;
 use crate::placeholders::Placeholders;
 use crate::projections::Projections;
 use crate::quotas::Quotas;
-use crate::recovery;
+use crate::recovery::{self, Resumed};
 use crate::redaction::Redaction;
 use crate::replay::Replay;
 use crate::reports::Reports;
@@ -111,6 +112,7 @@ impl Control {
             schedule_rows.clone(),
             quotas.clone(),
         );
+        let lost = LostReports::new(store.clone(), clock.clone(), options.lost_reports);
         let executions = Executions {
             store: store.clone(),
             journal: journal.clone(),
@@ -124,6 +126,7 @@ impl Control {
             traces: options.traces.clone(),
             quotas: quotas.clone(),
             has_worker: dispatch.has_worker(),
+            lost: lost.clone(),
             actor: None,
         };
         let (logs, write_logs) = LogLines::new(
@@ -146,6 +149,7 @@ impl Control {
             dispatch: dispatch.clone(),
             held: held.clone(),
             metrics: metrics.clone(),
+            lost: lost.clone(),
             lease: options.lease,
             worker_lease: options.worker_lease,
             closing: closing.clone(),
@@ -182,12 +186,17 @@ impl Control {
         tasks.push(tokio::spawn(dispatch.clone().take_back(closing.clone())));
         // Kept to the very end: what is queued is still decided and committed while this closes.
         let leaving = CancellationToken::new();
+        let others = identity.others().await.map_err(OpenError::Store)?;
         let identity = tokio::spawn(identity.keep(ids.clone(), leaving.clone()));
         // Larger than every id in the store, smaller than every id this process issues.
         let newest = ids.event().into();
         let resumed = if options.resume {
             let resumed = recovery::resume(&*store, &journal, &dispatch, newest).await;
-            resumed.map_err(OpenError::Resume)?
+            let Resumed { open, elsewhere } = resumed.map_err(OpenError::Resume)?;
+            let (lost, at) = (lost.clone(), clock.now());
+            let limit = lost.after_restart(at, elsewhere, others, options.lease, closing.clone());
+            tasks.push(tokio::spawn(limit));
+            open
         } else {
             0
         };
@@ -197,7 +206,14 @@ impl Control {
             let runner = Runner::new(schedules.clone(), closing.clone());
             tasks.push(tokio::spawn(runner.run()));
         }
-        let workers = Workers::new(store.clone(), ids.clone(), held, dispatch.served().clone());
+        let workers = Workers::new(
+            store.clone(),
+            ids.clone(),
+            held,
+            dispatch.served().clone(),
+            clock.clone(),
+            lost,
+        );
         let callbacks =
             Callbacks::new(store.clone(), journal.clone(), results.clone(), redaction.clone());
         let known = Known::default();

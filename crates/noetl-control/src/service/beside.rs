@@ -16,6 +16,7 @@ use crate::executions::Executions;
 use crate::journal::Journal;
 use crate::leasing::{Held, LeaseLook};
 use crate::look::Look;
+use crate::lost_reports::LostReports;
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::retention::Retainer;
@@ -30,6 +31,7 @@ pub(super) struct Beside {
     pub(super) dispatch: Dispatch,
     pub(super) held: Held,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) lost: LostReports,
     /// How long the lease of a process lasts.
     pub(super) lease: Duration,
     /// How long a lease of a command lasts that its worker renews.
@@ -59,6 +61,7 @@ impl Beside {
             journal: self.journal.clone(),
             held: self.held.clone(),
             metrics: self.metrics.clone(),
+            lost: self.lost.clone(),
             lease: self.worker_lease,
             closing: self.closing.clone(),
         };

@@ -49,7 +49,11 @@ pub(super) fn explained(outstanding: Outstanding, around: &Around) -> Wait {
                 false => format!("{step}: worker '{worker}' {does} and has not said how it ended"),
             };
             let once = outstanding.command.is_some_and(|command| around.once.contains(&command));
-            (what, who_ends_it(worker, lease_until, *stopping, once))
+            let limit = outstanding.command.and_then(|command| around.limited.get(&command));
+            let limit = limit.filter(|_| !*stopping).map(|(at_most, cause)| {
+                format!("; that happens at {at_most} at the latest, because {cause} and the report may be lost")
+            });
+            (what, who_ends_it(worker, lease_until, *stopping, once) + &limit.unwrap_or_default())
         }
         Awaited::Time { until, retries: false } => {
             (format!("{step} waits until {until}"), "the time comes by itself".to_owned())

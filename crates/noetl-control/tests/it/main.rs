@@ -8,6 +8,7 @@ mod dispatch;
 mod faults;
 mod final_step;
 mod forging;
+mod lost_reports;
 mod lower;
 mod minting;
 mod own;

@@ -142,6 +142,15 @@ const CASES: &[Case] = &[
         filters: &["SubPlan"],
         sorts: 1,
     },
+    Case {
+        sql: include_str!("../../queries/command_limit_held.sql"),
+        settings: BY_KEY,
+        types: "text, text, interval, bigint[]",
+        arguments: "'default', 'w', '5 minutes', null",
+        indexes: &["command_holder", "command_pkey", "execution_pkey"],
+        filters: &["SubPlan"],
+        sorts: 1,
+    },
 ];
 
 /// Adds rows of one execution in the quarter that is `quarter` after this one.

@@ -8,7 +8,7 @@ use noetl_model::event::{Callback, Parked};
 use noetl_model::{CommandId, Fact, Tenant, Timestamp};
 
 use super::story::{Story, began, claimed, completed, expired, issued_for, write};
-use crate::{Append, Store, Wanted};
+use crate::{Append, HeldBy, Store, Wanted};
 
 const LATER: Duration = Duration::from_secs(600);
 
@@ -189,6 +189,35 @@ pub async fn leases_are_apart_by_tenant_when_one_is_meant(store: Arc<dyn Store>)
     assert_eq!(renewed.expect("an answer"), []);
     assert_eq!(store.end_held(Some(&other), "w").await.expect("an answer"), 0);
     assert_eq!(store.end_held(Some(&acme), "w").await.expect("an answer"), 1);
+}
+
+pub async fn a_lower_limit_is_for_workers_known_by_name(store: Arc<dyn Store>) {
+    let mut story = Story::new(10).of("acme");
+    write(&*store, story.start()).await;
+    let [known, named, other] = [3, 4, 5].map(|place| story.command_at(place));
+    let facts = vec![
+        issued_for("b", None),
+        issued_for("c", None),
+        claimed(known, "w"),
+        claimed(named, "w"),
+        claimed(other, "v"),
+    ];
+    write(&*store, story.then(facts)).await;
+    store.renew_held(None, "w", &[named], LATER).await.expect("an answer");
+    let (acme, stranger) = (Tenant::new("acme"), Tenant::new("stranger"));
+    let now = Duration::ZERO;
+    let commands = async |scope: Option<&Tenant>, by: HeldBy<'_>| {
+        let limited = store.limit_held(scope, by, now).await.expect("an answer");
+        limited.iter().map(|limit| limit.commands).sum::<usize>()
+    };
+    assert_eq!(commands(Some(&stranger), HeldBy::Worker("w")).await, 0);
+    assert_eq!(commands(Some(&acme), HeldBy::Worker("w")).await, 1);
+    assert_eq!(store.held(&[named]).await.expect("an answer")[0].at_most, None);
+    assert_eq!(ended(&*store).await, [known]);
+    assert_eq!(commands(None, HeldBy::Commands(&[known, named])).await, 0, "no later limit");
+    assert_eq!(commands(None, HeldBy::Commands(&[])).await, 0);
+    assert_eq!(commands(None, HeldBy::Commands(&[other])).await, 1);
+    assert_eq!(ended(&*store).await, [other]);
 }
 
 pub async fn concurrent_takers_never_share_an_ended_lease(store: Arc<dyn Store>) {

@@ -22,8 +22,8 @@ use super::transient::variable;
 use crate::holdings::{HELD_MAX, SILENCE_MAX, START_WITHIN};
 use crate::retention::{Policy, Removed};
 use crate::{
-    Advanced, NewDue, NewKeychainEntry, NewSchedule, NewVariable, Reserved, RuntimeFilter,
-    RuntimeKind, SecretUse, Store, SubscriptionAction, SubscriptionState,
+    Advanced, HeldBy, HeldCommand, NewDue, NewKeychainEntry, NewSchedule, NewVariable, Reserved,
+    RuntimeFilter, RuntimeKind, SecretUse, Store, SubscriptionAction, SubscriptionState,
 };
 
 const TTL: Duration = Duration::from_secs(10);
@@ -303,4 +303,51 @@ pub async fn a_worker_known_by_name_holds_to_a_limit_and_one_that_renews_without
     assert_eq!(when(ids[0]), Some(2), "after the limit of its tool, and a while");
     assert_eq!(when(ids[1]), Some(119), "after the longest time there is");
     assert_eq!(when(ids[2]), None, "it is named");
+}
+
+pub async fn a_lower_limit_ends_leases_of_workers_that_do_not_name_commands(
+    store: Arc<dyn Store>,
+    clock: &HandClock,
+) {
+    let mut story = Story::new(10).of("acme");
+    write(&*store, story.start()).await;
+    // The tool of the first command has a timeout of 1.5 s, so its lease ends before the new limit.
+    let [short, lowered, named, other] = [3, 4, 5, 6].map(|place| story.command_at(place));
+    let mut facts = vec![unlimited("b"), unlimited("c"), unlimited("d")];
+    for (id, worker) in [(short, "w"), (lowered, "w"), (named, "w"), (other, "v")] {
+        facts.extend([claimed(id, worker), began(id, worker)]);
+    }
+    write(&*store, story.then(facts)).await;
+    store.renew_held(None, "w", &[named], HELD_MAX * 3).await.expect("an answer");
+    let within = Duration::from_secs(300);
+    let (acme, stranger) = (Tenant::new("acme"), Tenant::new("stranger"));
+    let limit = async |scope, by| store.limit_held(scope, by, within).await.expect("an answer");
+    let worker = HeldBy::Worker("w");
+    assert_eq!(limit(Some(&stranger), worker).await, []);
+    assert_eq!(limit(None, HeldBy::Worker("nobody")).await, []);
+    let limited = limit(Some(&acme), worker).await;
+    assert_eq!(limited.iter().map(|limit| limit.commands).collect::<Vec<_>>(), [1]);
+    let of = |held: &[HeldCommand], id| held.iter().find(|held| held.id == id).copied();
+    let held = store.held(&[short, lowered, named, other]).await.expect("an answer");
+    assert_eq!(of(&held, lowered).and_then(|held| held.at_most), Some(limited[0].at_most));
+    assert_eq!(of(&held, named).map(|held| held.at_most), Some(None));
+    assert!(of(&held, other).and_then(|held| held.at_most) > Some(limited[0].at_most));
+    // A second call a moment later moves no limit: the first one counts.
+    clock.pass(INSTANT);
+    assert_eq!(limit(None, worker).await, []);
+    let all = limit(None, HeldBy::Commands(&[short, lowered, named, other])).await;
+    assert_eq!(all.iter().map(|limit| limit.commands).collect::<Vec<_>>(), [1], "of worker v");
+    let mut lost = Vec::new();
+    for _ in 0..7 {
+        clock.pass(Duration::from_secs(45));
+        for worker in ["w", "v"] {
+            store.heard_of(None, worker).await.expect("an answer");
+        }
+        lost.push(ended(&*store).await);
+    }
+    let when = |id: CommandId| lost.iter().position(|ids| ids.contains(&id));
+    assert_eq!(when(short), Some(1), "at the limit of its tool");
+    assert_eq!(when(lowered), Some(6), "after 5 minutes, though its worker is heard of");
+    assert_eq!(when(other), Some(6));
+    assert_eq!(when(named), None, "its worker names it");
 }

@@ -87,6 +87,7 @@ macro_rules! lapse_suite {
                 a_worker_elsewhere_begins_in_time_and_then_is_heard_of,
                 a_worker_elsewhere_that_never_begins_is_lost,
                 a_worker_known_by_name_holds_to_a_limit_and_one_that_renews_without,
+                a_lower_limit_ends_leases_of_workers_that_do_not_name_commands,
             }
         }
     };

@@ -7,7 +7,7 @@ use noetl_model::{CommandId, CommandState, ExecutionId, Tenant};
 
 use super::MemoryStore;
 use super::state::State;
-use crate::holdings::{HeldCommand, Holding, SILENCE_MAX};
+use crate::holdings::{HeldBy, HeldCommand, HeldLimit, Holding, SILENCE_MAX};
 use crate::{CommandRow, Holdings, StoreError};
 
 impl State {
@@ -69,11 +69,42 @@ impl Holdings for MemoryStore {
         Ok(held.len())
     }
 
+    async fn limit_held(
+        &self,
+        scope: Option<&Tenant>,
+        by: HeldBy<'_>,
+        within: Duration,
+    ) -> Result<Vec<HeldLimit>, StoreError> {
+        let at_most = self.clock.now().plus(within);
+        let mut state = self.state();
+        let is_meant = |row: &CommandRow| {
+            let is_named = match by {
+                HeldBy::Worker(worker) => row.worker.as_deref() == Some(worker),
+                HeldBy::Commands(commands) => commands.contains(&row.id),
+            };
+            is_named && state.is_of(row.execution, scope)
+        };
+        let ids: Vec<CommandId> = state.holdings.keys().copied().collect();
+        let meant = |id: &CommandId| state.commands.get(id).is_some_and(is_meant);
+        let ids: Vec<CommandId> = ids.into_iter().filter(meant).collect();
+        let mut limited = HeldLimit { at_most, commands: 0 };
+        for id in ids {
+            let Some(holding) = state.holdings.get_mut(&id) else { continue };
+            if holding.at_most.is_some_and(|limit| limit > at_most) {
+                holding.at_most = Some(at_most);
+                holding.until = holding.until.min(at_most);
+                limited.commands += 1;
+            }
+        }
+        Ok(Some(limited).filter(|limited| limited.commands > 0).into_iter().collect())
+    }
+
     async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {
         let state = self.state();
         let lease = |id: &CommandId| {
-            let until = state.holdings.get(id)?.until;
-            Some(HeldCommand { id: *id, execution: state.commands.get(id)?.execution, until })
+            let Holding { until, at_most } = *state.holdings.get(id)?;
+            let execution = state.commands.get(id)?.execution;
+            Some(HeldCommand { id: *id, execution, until, at_most })
         };
         let mut held: Vec<HeldCommand> = commands.iter().filter_map(lease).collect();
         held.sort_unstable();

@@ -6,7 +6,10 @@ use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId, Map, Tenant};
 
 use super::Sharded;
-use crate::{CommandRow, Connections, Database, HeldCommand, Holdings, Sql, SqlError, StoreError};
+use crate::{
+    CommandRow, Connections, Database, HeldBy, HeldCommand, HeldLimit, Holdings, Sql, SqlError,
+    StoreError,
+};
 
 #[async_trait]
 impl Holdings for Sharded {
@@ -29,6 +32,15 @@ impl Holdings for Sharded {
 
     async fn end_held(&self, scope: Option<&Tenant>, worker: &str) -> Result<usize, StoreError> {
         Ok(self.all(|store| store.end_held(scope, worker)).await?.into_iter().sum())
+    }
+
+    async fn limit_held(
+        &self,
+        scope: Option<&Tenant>,
+        by: HeldBy<'_>,
+        within: Duration,
+    ) -> Result<Vec<HeldLimit>, StoreError> {
+        Ok(self.all(|store| store.limit_held(scope, by, within)).await?.concat())
     }
 
     async fn held(&self, commands: &[CommandId]) -> Result<Vec<HeldCommand>, StoreError> {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::{CommandId, ExecutionId, Map, Tenant};
 use noetl_store::{
-    CommandRow, Connections, Database, HeldCommand, Holdings, Sql, SqlError, StoreError,
+    CommandRow, Connections, Database, HeldBy, HeldCommand, HeldLimit, Holdings, Sql, SqlError,
+    StoreError,
 };
 
 use super::FaultyStore;
@@ -36,6 +37,18 @@ impl Holdings for FaultyStore {
         self.before_call("end_held").await?;
         let mut response = self.inner.end_held(scope, worker).await?;
         self.after_call("end_held", &mut response).await?;
+        Ok(response)
+    }
+
+    async fn limit_held(
+        &self,
+        scope: Option<&Tenant>,
+        by: HeldBy<'_>,
+        within: Duration,
+    ) -> Result<Vec<HeldLimit>, StoreError> {
+        self.before_call("limit_held").await?;
+        let mut response = self.inner.limit_held(scope, by, within).await?;
+        self.after_call("limit_held", &mut response).await?;
         Ok(response)
     }
 

@@ -1,0 +1,141 @@
+//! Commands whose reports may be lost, because their workers couldn't reach a server for a while.
+//!
+//! A published worker tries to send a report four times and then drops it. Its heartbeats go on and don't
+//! name commands, so they would renew the lease of a command that nobody runs until its limit is over: an
+//! hour if its tool has no timeout. When the server restarted, or a worker's heartbeats stopped for more
+//! than [`GAP`], the leases of that time get an earlier limit. A command that is still running then may run
+//! twice if its tool allows it, so this never happens without such a cause.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use noetl_model::{Clock, CommandId, Timestamp};
+use noetl_store::{HeldBy, HeldLimit, Lease, Store, StoreError};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::identity::LEASES;
+use crate::workers::Scope;
+
+/// A pause between two heartbeats that is longer than this counts as a gap.
+pub(crate) const GAP: Duration = Duration::from_secs(20);
+
+/// The number of limits whose causes are remembered.
+const REMEMBERED_MAX: usize = 1000;
+
+/// The pause before the store is asked again after an error.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Limits the leases of workers that couldn't reach a server. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct LostReports {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    /// How long a lease lasts after the cause.
+    within: Duration,
+    /// The cause of each limit. A limit is a time of the store in microseconds, so it identifies its
+    /// cause; other processes don't know the cause, only the limit.
+    causes: Arc<Mutex<BTreeMap<Timestamp, String>>>,
+}
+
+impl LostReports {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, within: Duration) -> Self {
+        Self { store, clock, within, causes: Arc::default() }
+    }
+
+    /// Returns why a lease ends at this limit, if this process set the limit.
+    pub(crate) fn cause(&self, at_most: Timestamp) -> Option<String> {
+        self.lock().get(&at_most).cloned()
+    }
+
+    /// Limits the leases of a worker whose last heartbeat but one was at `last`.
+    pub(crate) async fn after_gap(
+        &self,
+        scope: &Scope,
+        worker: &str,
+        last: Timestamp,
+    ) -> Result<(), StoreError> {
+        let by = HeldBy::Worker(worker);
+        let limits = self.store.limit_held(scope.as_ref(), by, self.within).await?;
+        let now = self.clock.now();
+        let cause = format!("no heartbeat of worker '{worker}' arrived from {last} to {now}");
+        self.remember(limits, &cause);
+        Ok(())
+    }
+
+    /// Limits the leases of commands that workers held when this process started, unless another server
+    /// was there all the time.
+    ///
+    /// `others` are the leases of other processes at the start, which was `at`. A process that was
+    /// killed leaves a lease behind, so one that isn't renewed doesn't count.
+    pub(crate) async fn after_restart(
+        self,
+        at: Timestamp,
+        held: Vec<CommandId>,
+        others: Vec<Lease>,
+        lease: Duration,
+        closing: CancellationToken,
+    ) {
+        if held.is_empty() {
+            return;
+        }
+        // A process renews its lease after a third of its duration.
+        let waits = if others.is_empty() { Duration::ZERO } else { lease / 2 };
+        let mut pause = waits;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = closing.cancelled() => return,
+            }
+            match self.limit_unless_renewed(&held, &others, at, waits).await {
+                Ok(()) => return,
+                Err(error) => {
+                    warn!(%error, "leases from before the start of this server have no limit yet");
+                }
+            }
+            pause = RETRY_AFTER;
+        }
+    }
+
+    async fn limit_unless_renewed(
+        &self,
+        held: &[CommandId],
+        others: &[Lease],
+        at: Timestamp,
+        waited: Duration,
+    ) -> Result<(), StoreError> {
+        if !others.is_empty() {
+            let now = self.store.live(LEASES).await?;
+            let is_renewed = |before: &Lease| {
+                now.iter().any(|lease| {
+                    (&lease.name, &lease.holder) == (&before.name, &before.holder)
+                        && lease.until > before.until
+                })
+            };
+            if others.iter().any(is_renewed) {
+                return Ok(());
+            }
+        }
+        let within = self.within.saturating_sub(waited);
+        let limits = self.store.limit_held(None, HeldBy::Commands(held), within).await?;
+        self.remember(limits, &format!("the server restarted at {at}"));
+        Ok(())
+    }
+
+    fn remember(&self, limits: Vec<HeldLimit>, cause: &str) {
+        for HeldLimit { at_most, commands } in limits {
+            info!(commands, %at_most, cause, "leases end earlier because reports may be lost");
+            let mut causes = self.lock();
+            if causes.len() >= REMEMBERED_MAX {
+                causes.pop_first();
+            }
+            causes.insert(at_most, cause.to_owned());
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Timestamp, String>> {
+        // Every critical section is one call that cannot panic half-way.
+        self.causes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
