@@ -33,7 +33,7 @@ pub enum SubscriptionError {
     #[error("Subscription not found: {0}")]
     NoDocument(String),
     /// The newest document at the path is of another kind.
-    #[error("Catalog entry '{path}' is a {kind}, not a subscription")]
+    #[error("Catalog entry '{path}' is kind '{kind}', not 'subscription'")]
     WrongKind {
         /// The path.
         path: String,

@@ -59,15 +59,17 @@ impl Holdings for PostgresStore {
         by: HeldBy<'_>,
         within: Duration,
     ) -> Result<Vec<HeldLimit>, StoreError> {
-        let sql = include_str!("../queries/command_limit_held.sql");
-        let scope = scope.map(Tenant::as_str);
-        let (worker, commands) = (by.worker().map(plain), by.commands());
-        let make = || {
-            sqlx::query(sql)
-                .bind(scope)
-                .bind(worker.clone())
-                .bind(interval(within))
-                .bind(commands.clone())
+        let (scope, within) = (scope.map(Tenant::as_str), interval(within));
+        let make = || match by {
+            HeldBy::Worker(worker) => {
+                let sql = include_str!("../queries/command_limit_worker.sql");
+                sqlx::query(sql).bind(scope).bind(plain(worker)).bind(within.clone())
+            }
+            HeldBy::Commands(commands) => {
+                let sql = include_str!("../queries/command_limit_listed.sql");
+                let commands: Vec<i64> = commands.iter().map(|id| id.get()).collect();
+                sqlx::query(sql).bind(scope).bind(commands).bind(within.clone())
+            }
         };
         let limited = self
             .by_key()

@@ -64,8 +64,14 @@ impl Holdings for SqliteStore {
         by: HeldBy<'_>,
         within: Duration,
     ) -> Result<Vec<HeldLimit>, StoreError> {
-        let (scope, worker) = (scope.cloned(), by.worker().map(str::to_owned));
-        let commands = by.commands().map(|commands| serde_json::json!(commands).to_string());
+        let (worker, commands) = match by {
+            HeldBy::Worker(worker) => (Some(worker.to_owned()), None),
+            HeldBy::Commands(commands) => {
+                let commands: Vec<i64> = commands.iter().map(|id| id.get()).collect();
+                (None, Some(serde_json::json!(commands).to_string()))
+            }
+        };
+        let scope = scope.cloned();
         self.write("limit leases of commands", move |connection, now| {
             let sql = include_str!("../queries/command_limit_held.sql");
             let scope = scope.as_ref().map(Tenant::as_str);

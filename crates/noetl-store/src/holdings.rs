@@ -158,24 +158,6 @@ pub enum HeldBy<'a> {
     Commands(&'a [CommandId]),
 }
 
-impl<'a> HeldBy<'a> {
-    /// Returns the worker, if all of its commands are meant.
-    pub const fn worker(self) -> Option<&'a str> {
-        match self {
-            Self::Worker(worker) => Some(worker),
-            Self::Commands(_) => None,
-        }
-    }
-
-    /// Returns the IDs of the commands, if they are listed.
-    pub fn commands(self) -> Option<Vec<i64>> {
-        match self {
-            Self::Worker(_) => None,
-            Self::Commands(commands) => Some(commands.iter().map(|id| id.get()).collect()),
-        }
-    }
-}
-
 /// The limit that [`Holdings::limit_held`] set in one database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldLimit {

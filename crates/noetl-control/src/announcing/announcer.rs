@@ -2,6 +2,7 @@
 
 mod overtaken;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::STREAM;
-use super::message::Routes;
+use super::message::{Routes, segment};
 use super::notes::Note;
 use super::tries::{DOUBT, Tries};
 use crate::lower;
@@ -198,13 +199,14 @@ impl Announcer {
         left
     }
 
-    /// Makes the readers of a pool that was not heard of before.
-    async fn ensure_readers(&self, memory: &mut Memory, pool: &Arc<str>) {
-        if memory.ensured.contains(pool) || memory.ensured.len() >= POOLS_MAX {
+    /// Creates the consumers of a pool that is new here.
+    async fn ensure_readers(&self, memory: &mut Memory, pool: &str) {
+        let pool = segment(pool);
+        if memory.ensured.contains(&*pool) || memory.ensured.len() >= POOLS_MAX {
             return;
         }
-        match self.bus.ensure(&self.routes.settings_for(pool)).await {
-            Ok(()) => drop(memory.ensured.insert(pool.clone())),
+        match self.bus.ensure(&self.routes.settings_for(&pool)).await {
+            Ok(()) => drop(memory.ensured.insert(Arc::from(&*pool))),
             Err(error) => warn!(%pool, %error, "a pool has no reader on the bus yet"),
         }
     }
@@ -238,7 +240,8 @@ impl Announcer {
         Ok(memory.tries.end(now))
     }
 
-    /// How many commands wait, by pool.
+    /// Returns the number of pending commands by the segment of their pool. Pools whose names differ only
+    /// in characters that a subject can't have share a segment, and so their announcements.
     async fn waiting(&self) -> Result<BTreeMap<Arc<str>, u64>, StoreError> {
         let mut waiting: BTreeMap<Arc<str>, u64> = BTreeMap::new();
         let (mut answered, mut failed) = (false, None);
@@ -247,7 +250,11 @@ impl Announcer {
                 Ok(pools) => {
                     answered = true;
                     for (pool, count) in pools {
-                        *waiting.entry(pool).or_default() += count;
+                        let segment = match segment(&pool) {
+                            Cow::Borrowed(_) => pool,
+                            Cow::Owned(segment) => Arc::from(segment),
+                        };
+                        *waiting.entry(segment).or_default() += count;
                     }
                 }
                 // Those of the others are announced all the same.
@@ -324,7 +331,7 @@ impl Announcer {
             after = last.id;
             let mut due = Vec::new();
             for row in open.iter().filter(|row| row.state == CommandState::Pending) {
-                if !short.contains_key(&*row.pool) || !lower::has_kind(&row.tool) {
+                if !short.contains_key(&*segment(&row.pool)) || !lower::has_kind(&row.tool) {
                     continue;
                 }
                 if let Some(number) = memory.tries.due(row.id, now) {
@@ -349,7 +356,7 @@ impl Announcer {
                 return;
             }
             let left = self.announce(memory, due).await;
-            let is_over = |note: &Note| short.get(&*note.pool) == Some(&0);
+            let is_over = |note: &Note| short.get(&*segment(&note.pool)) == Some(&0);
             due = left
                 .into_iter()
                 .filter(|(note, answer)| *answer == Answer::Taken && is_over(note))

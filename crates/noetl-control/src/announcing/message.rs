@@ -1,5 +1,6 @@
 //! Where an announcement goes and what it says.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -181,21 +182,21 @@ impl Routes {
 
 /// The name of a pool's reader; those of its shards begin with it.
 pub(super) fn reader_name(pool: &str) -> String {
-    match segment(pool).as_str() {
+    match &*segment(pool) {
         DEFAULT_POOL => CONSUMER.to_owned(),
         other => format!("{CONSUMER}-{other}"),
     }
 }
 
 /// The token a pool is known by on the bus: its name, with an underscore for what no subject can have.
-pub(super) fn segment(pool: &str) -> String {
+pub(super) fn segment(pool: &str) -> Cow<'_, str> {
     if is_token(pool) && pool.len() <= SEGMENT_MAX {
-        return pool.to_owned();
+        return Cow::Borrowed(pool);
     }
     let plain =
         |c: char| if c.is_ascii() && is_token(c.encode_utf8(&mut [0; 4])) { c } else { '_' };
     let made: String = pool.chars().map(plain).take(SEGMENT_MAX).collect();
-    if made.is_empty() { DEFAULT_POOL.to_owned() } else { made }
+    if made.is_empty() { Cow::Borrowed(DEFAULT_POOL) } else { Cow::Owned(made) }
 }
 
 #[cfg(test)]

@@ -91,8 +91,14 @@ impl Reports {
     ) -> Result<Vec<Result<(EventId, Repeated), ReportError>>, ReportError> {
         let known = self.store.execution(tenant, execution).await.map_err(ReportError::Store)?;
         // Nothing may be learned about the log of another tenant.
-        let id = SubscriptionId::new(execution.get());
-        let is_own = known.is_some() || self.subscriptions.get(tenant, id).await.is_ok();
+        let is_own = match &known {
+            Some(_) => true,
+            None => {
+                let id = SubscriptionId::new(execution.get());
+                let found = self.store.subscription(tenant, id).await;
+                found.map_err(ReportError::Store)?.is_some()
+            }
+        };
         let seen = match is_own {
             true => self.seen(execution, &reports).await?,
             false => HashSet::new(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noetl_bus::{Consumer, EventStream, Kept, MemoryStream};
-use noetl_control::{Announcing, AnnouncingOptions, Control, Options};
+use noetl_control::{Announcing, AnnouncingOptions, Control, Options, StartRequest};
 use noetl_model::{CommandId, ExecutionId, Value};
 use noetl_store::{Commands, Store, SystemClock};
 use noetl_test_app::FaultyStore;
@@ -122,6 +122,25 @@ async fn an_announcement_that_was_overtaken_does_not_count_for_a_scaler() {
         }
     };
     tokio::time::timeout(Duration::from_secs(900), settles).await.expect("no announcement");
+    announcing.close().await;
+    plant.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pools_that_share_a_subject_keep_their_announcements() {
+    let store = Arc::new(FaultyStore::default());
+    let bus = Arc::new(MemoryStream::new());
+    let plant = plant(&store).await;
+    let announcing = announce(&store, &bus, &plant.control);
+    let catalog = Some(plant.register(&chain(1)).await);
+    for pool in ["big gpu", "big gpu", "big gpu", "big_gpu"] {
+        let pool = Some(pool.to_owned());
+        let request = StartRequest { catalog, pool, ..StartRequest::default() };
+        plant.control.executions.start(&plant.tenant, request).await.expect("an execution");
+    }
+    let first = announced(&bus, 4).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(commands(&bus.kept()), commands(&first), "no announcement was removed");
     announcing.close().await;
     plant.close().await;
 }
@@ -254,11 +273,8 @@ async fn a_pool_of_its_own_gets_a_reader_of_its_own() {
     let plant = plant(&store).await;
     let announcing = announce(&store, &bus, &plant.control);
     let catalog = Some(plant.register(&chain(1)).await);
-    let request = noetl_control::StartRequest {
-        catalog,
-        pool: Some("gpu.2 big".to_owned()),
-        ..noetl_control::StartRequest::default()
-    };
+    let request =
+        StartRequest { catalog, pool: Some("gpu.2 big".to_owned()), ..StartRequest::default() };
     plant.control.executions.start(&plant.tenant, request).await.unwrap();
     let kept = announced(&bus, 1).await;
     assert!(kept[0].subject.starts_with("noetl.commands.gpu_2_big."), "{}", kept[0].subject);

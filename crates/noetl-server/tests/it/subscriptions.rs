@@ -299,11 +299,11 @@ async fn what_cannot_be_registered_is_said() {
     assert_snapshot!(subscribe(r#"{"path":"tests/greet"}"#).shown().await, @r#"
     422
     {
-      "error": "Catalog entry 'tests/greet' is a playbook, not a subscription",
+      "error": "Catalog entry 'tests/greet' is kind 'playbook', not 'subscription'",
       "status": 422,
       "code": "not_a_subscription",
-      "detail": "Catalog entry 'tests/greet' is a playbook, not a subscription",
-      "message": "Catalog entry 'tests/greet' is a playbook, not a subscription"
+      "detail": "Catalog entry 'tests/greet' is kind 'playbook', not 'subscription'",
+      "message": "Catalog entry 'tests/greet' is kind 'playbook', not 'subscription'"
     }
     "#);
     for (body, status) in [

@@ -1,4 +1,4 @@
-//! Announcements of commands that nobody needs to hear of anymore.
+//! Announcements of commands that workers took over HTTP.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use tracing::warn;
 use super::{Announcer, Memory, STREAM};
 
 impl Announcer {
-    /// Removes announcements of commands that workers took without them, over HTTP: a scaler that
-    /// looks at how far a reader is behind would start workers for them. Where commands wait beside
-    /// them, all are removed once those overtaken are the more, and what waits is announced again.
+    /// Removes announcements of commands that workers took over HTTP, because a scaler that reads the
+    /// consumer's lag would start workers for them. If other commands of the pool still wait, this
+    /// happens once they are the minority: all announcements are removed, and those commands are
+    /// announced again.
     pub(super) async fn discard_overtaken(
         &self,
         memory: &mut Memory,
