@@ -33,7 +33,7 @@ test: ## everything a change has to pass: verify, both lanes of tests, the progr
 test-long: ## the tests with 500 kills, 50,000 messages and many more generated cases (NOETL_KILLS, NOETL_MESSAGES, PROPTEST_CASES)
 	@scripts/test-long.sh
 
-test-published: ## run the published worker and CLI against this server, and write the results into their guide (options in ARGS)
+test-published: ## run the published worker, CLI, and gateway against this server, and write results into their guide (options in ARGS)
 	@scripts/test-published.sh $(ARGS)
 
 test-flakes: ## the real-time lane RUNS (10) times in a row, with every flake by name

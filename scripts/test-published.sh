@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs the portable examples and the commands of the compatibility guide through the published worker and CLI, with a
-# debug build of this repository as their server, on Postgres and NATS. Writes the results into the guide.
+# debug build of this repository as their server, on Postgres and NATS. Writes the results into the guide. Then runs the
+# cases of the gateway guide through the published gateway.
 #
-# The first run builds both programs from the Rust registry, which takes about 40 minutes on two cores; they stay in
+# The first run builds the programs from the Rust registry, which takes about 40 minutes on two cores; they stay in
 # target/published. Most of that is DuckDB's C++: DUCKDB=library links the shared library of its makers instead, and takes
 # about 10. Options are passed to scripts/published/run.py: --only TEXT runs some cases.
 #
@@ -13,6 +14,7 @@ set -euo pipefail
 
 WORKER=5.52.0
 CLI=5.3.2
+GATEWAY=2.9.1
 
 published=$(target_dir)/published
 if [ "${DUCKDB:-compiled}" = library ]; then published=$published-library; fi
@@ -24,6 +26,7 @@ chmod 755 "$database"
 
 finish() {
   scripts/services/postgres.sh remove "$database/postgres" || true
+  scripts/services/postgres.sh remove "$database/gateway" || true
   rm -rf "$database"
 }
 trap 'summary; finish' EXIT
@@ -53,7 +56,8 @@ build_published() {
 build_all() {
   build_published noetl-worker "$WORKER"
   build_published noetl "$CLI"
-  # Several GiB that nothing needs once both programs are installed.
+  build_published noetl-gateway "$GATEWAY"
+  # Several GiB that nothing needs once the programs are installed.
   rm -rf "$published/build"
 }
 
@@ -73,6 +77,16 @@ run_cases() {
     --page docs/guide/published-worker.md
 }
 
+run_gateway() {
+  local postgres
+  postgres=$(scripts/services/postgres.sh start "$database/gateway" fsync=off)
+  python3 scripts/published/gateway.py \
+    --noetl "$(realpath "$(target_dir)/debug/noetl")" \
+    --gateway "$published/noetl-gateway-$GATEWAY/bin/noetl-gateway" \
+    --postgres "$postgres"
+}
+
 stage "build of the published programs" build_all
 stage "build of our program" build_own
 stage "cases" run_cases "$@"
+if [ $# -eq 0 ]; then stage "cases of the gateway" run_gateway; fi

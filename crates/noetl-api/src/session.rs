@@ -1,4 +1,4 @@
-//! Sessions, as gateways ask for them.
+//! Sessions, as gateways validate them, and signing in.
 
 use std::fmt;
 
@@ -6,12 +6,16 @@ use noetl_model::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The body of `POST /api/auth/session/validate`. Printing it shows nothing of the token.
+/// Body of `POST /api/auth/session/validate`. Debug output leaves the token out.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SessionRequest {
-    /// The token; none is never good.
+    /// Session token. An empty one is never valid.
     #[serde(default)]
     pub session_token: String,
+    /// Credential that describes the database of sessions, such as `pg_auth`. Without it, only access
+    /// tokens are sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
 }
 
 impl fmt::Debug for SessionRequest {
@@ -20,35 +24,35 @@ impl fmt::Debug for SessionRequest {
     }
 }
 
-/// Whose a session is.
+/// Reply of `POST /api/auth/session/validate`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SessionReply {
-    /// `ok`.
+    /// `ok`, or `error` if the session could not be looked up.
     pub status: String,
-    /// Whether it is good.
+    /// Whether the session is valid.
     pub valid: bool,
-    /// Who shows it.
+    /// User of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<SessionUser>,
-    /// Until when it is good; for ever when absent.
+    /// Expiration time. Absent for a session that doesn't expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
-    /// Why it is not.
+    /// Why the session is not valid, or could not be looked up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// Who shows a token.
+/// User of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SessionUser {
-    /// A number that is always the same for one token.
+    /// ID in the database of sessions, or a number that is always the same for one token.
     pub user_id: i32,
-    /// The token's id at its tenant.
+    /// Email address in the database of sessions, or the token's ID at its tenant.
     pub email: String,
-    /// What the token is for.
+    /// Name in the database of sessions, or the name of the token.
     pub display_name: String,
-    /// What its holder may do.
+    /// Roles in the database of sessions, or the role of the token.
     pub roles: Vec<String>,
 }
 

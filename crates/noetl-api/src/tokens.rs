@@ -88,7 +88,8 @@ pub struct Whoami {
     /// What the caller may do.
     pub roles: Vec<String>,
     /// Identity that events and the audit record: `token:` and the token's ID, `oidc:` and the
-    /// subject of the identity provider, or the name of a caller without either.
+    /// subject of the identity provider, `session:` and the user of a gateway's session with the
+    /// token that acts for it, or the name of a caller without any of these.
     #[serde(default)]
     pub actor: String,
     /// Pool that a worker's token is bound to.

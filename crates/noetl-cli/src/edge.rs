@@ -12,6 +12,7 @@ use crate::arguments::AuthMode;
 use crate::failure::{Failure, Kind};
 use crate::fence::fence;
 use crate::limits;
+use crate::sessions;
 use crate::settings::{setting, switch};
 
 /// A file that holds the token of the internal routes, where a secret is mounted rather than set.
@@ -41,6 +42,7 @@ pub(crate) fn options(auth: AuthMode) -> Result<Options, Failure> {
         cors_origins: cors_origins()?,
         fence: fence()?,
         internal_token: InternalToken::read_by(token()),
+        sessions: sessions::from_environment(),
         has_metrics: !switch("NOETL_DISABLE_METRICS")?,
         ..defaults
     })

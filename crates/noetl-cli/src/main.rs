@@ -26,6 +26,7 @@ mod process;
 mod remote;
 mod results;
 mod runtime;
+mod sessions;
 mod settings;
 mod shards;
 mod signals;

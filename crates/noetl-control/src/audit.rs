@@ -15,8 +15,8 @@ pub use verify::{AuditCheck, verify_audit};
 /// Who asks for a secret, and what for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asking {
-    /// Identity of the caller: `token:ID`, `oidc:SUBJECT`, or a part of the control plane. Never a
-    /// name that a caller sent.
+    /// Identity of the caller: `token:ID`, `oidc:SUBJECT`, `session:CREDENTIAL/USER_ID via …`, or a
+    /// part of the control plane. Never a name that a caller sent.
     pub who: String,
     /// Name under which a worker asks, as it says itself.
     pub worker: Option<String>,

@@ -81,9 +81,10 @@ pub struct Event {
     pub at: Timestamp,
     /// What happened.
     pub fact: Fact,
-    /// Identity of the caller who asked for it: `token:ID`, `oidc:SUBJECT`, or `internal`. Absent if
-    /// the control plane or a worker caused the event, and where callers have no identity. Only
-    /// events that the engine decides have one.
+    /// Identity of the caller who asked for it: `token:ID`, `oidc:SUBJECT`,
+    /// `session:CREDENTIAL/USER_ID via token:ID`, or `internal`. Absent if the control plane or a
+    /// worker caused the event, and where callers have no identity. Only events that the engine
+    /// decides have one.
     pub actor: Option<Arc<str>>,
 }
 

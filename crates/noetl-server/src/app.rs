@@ -17,6 +17,7 @@ use crate::http::limits::Places;
 use crate::http::rate::Requests;
 use crate::http::streams::Streams;
 use crate::oidc::{Issuers, Oidc};
+use crate::sessions::Sessions;
 use crate::sign_in_codes::{CodeHolder, SignInCodes};
 
 /// The largest request body that is taken when nothing else is said: the wire's own limit.
@@ -135,6 +136,9 @@ pub struct Options {
     pub fence: Fence,
     /// The token of the internal routes. Default: none, so that they answer nobody.
     pub internal_token: InternalToken,
+    /// Database of the sessions that gateways validate. Default: none, so that access tokens are the
+    /// only sessions.
+    pub sessions: Option<Sessions>,
     /// Whether `GET /metrics` answers. Default: yes.
     pub has_metrics: bool,
     /// Requests answered at a time, besides those on routes that ask for no token. Default: 1024.
@@ -182,6 +186,7 @@ impl Default for Options {
             allow_any_host: false,
             fence: Fence::default(),
             internal_token: InternalToken::default(),
+            sessions: None,
             has_metrics: true,
             requests_max: REQUESTS_MAX,
             anonymous_max: ANONYMOUS_MAX,

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod acted;
 pub(crate) mod address;
+mod authorization;
 pub(crate) mod authorize;
 pub(crate) mod bound;
 pub(crate) mod caller;
@@ -19,5 +20,6 @@ pub(crate) mod panics;
 pub(crate) mod placeholders;
 pub(crate) mod rate;
 pub(crate) mod roles;
+pub(crate) mod session;
 pub(crate) mod streams;
 pub(crate) mod traced;

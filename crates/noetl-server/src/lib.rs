@@ -16,6 +16,7 @@ mod reads;
 mod router;
 mod routes;
 mod serve;
+mod sessions;
 mod shape;
 mod sign_in_codes;
 mod tls;
@@ -29,5 +30,9 @@ pub use oidc::{Oidc, OidcSettings};
 pub use router::router;
 pub use routes::tokens::view as token_view;
 pub use serve::serve;
+pub use sessions::{
+    SESSION_CREDENTIAL, SessionCredential, SessionDatabase, SessionFuture, SessionLookup,
+    SessionLookupError, Sessions, StoredSession,
+};
 pub use sign_in_codes::CODE_LASTS;
 pub use tls::{Tls, TlsError};

@@ -329,12 +329,14 @@ fn caller_of(settings: &OidcSettings, claims: &Value) -> Result<Caller, OidcErro
     };
     let roles = names.into_iter().filter_map(|name| name.parse::<Role>().ok());
     let roles = roles.map(Roles::of).fold(Roles::NONE, Roles::and);
+    let actor: Arc<str> = format!("oidc:{}", text("sub").unwrap_or_default()).into();
     Ok(Caller {
         name: name.into(),
         tenant: tenant_of(settings, claims)?,
         roles,
         acting: roles,
-        actor: format!("oidc:{}", text("sub").unwrap_or_default()).into(),
+        grantee: actor.clone(),
+        actor,
         pool: None,
     })
 }

@@ -55,7 +55,7 @@ pub use nats::Nats;
 pub use noop::Noop;
 pub use options::{Environment, Inherit, Limits, Options};
 pub use own::OwnFiles;
-pub use postgres::{Notices, Postgres, connect_postgres};
+pub use postgres::{GatewaySession, GatewaySessions, Notices, Postgres, connect_postgres};
 pub use python::Python;
 pub use sandbox::wire::Root;
 pub use seams::{Artifacts, Credential, CredentialSource};

@@ -12,6 +12,7 @@ mod encode;
 mod execute;
 mod failure;
 mod pool;
+mod sessions;
 mod settings;
 pub(crate) mod temporal;
 mod tls;
@@ -30,6 +31,7 @@ pub(crate) use decode::decode_row;
 pub(crate) use encode::{CellParam, Param, copy_field};
 pub(crate) use execute::bound;
 pub(crate) use pool::{Pool, Session, Stopper};
+pub use sessions::{GatewaySession, GatewaySessions};
 pub(crate) use settings::Settings;
 
 /// The `postgres` tool.

@@ -1,5 +1,8 @@
 //! Who asks, and whether they may. Decided before anything of a body is read.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
@@ -12,14 +15,17 @@ use noetl_model::Tenant;
 use super::caller::Caller;
 use super::credential::Credential;
 use super::roles::{Needs, Roles, needs, needs_of_verbs};
-use super::{acted, bound, granted, internal, limits, rate};
+use super::{acted, authorization, bound, granted, internal, limits, rate, session};
 use crate::app::{App, Auth};
 use crate::connections::Connection;
 use crate::error::ApiError;
 use crate::oidc::OidcError;
 use crate::routes::fallback::wrong_verb;
 
-/// The header in which published clients repeat their token.
+/// Beginning of the tokens of this control plane.
+pub(super) const OWN: &str = "noetl_";
+
+/// Header in which published clients repeat their token, and gateways name the session of a person.
 pub(super) const SESSION: &str = "x-session-token";
 
 /// Lets a request through whose caller has a role the route needs, as soon as there is a place.
@@ -86,7 +92,7 @@ async fn known(app: &App, request: &Parts, path: &str, needs: Needs) -> Result<C
 }
 
 /// Returns the caller that these headers show, if it has a role that is needed.
-pub(super) async fn caller(
+pub(crate) async fn caller(
     app: &App,
     headers: &HeaderMap,
     needs: Needs,
@@ -105,22 +111,36 @@ pub(super) async fn caller(
     let caller = match &app.options.auth {
         Auth::Open => Caller::anybody(),
         _ if is_internal => Caller::internal(),
-        Auth::Token => {
+        Auth::Token | Auth::Oidc(_) => {
             let shown = shown(headers)?;
-            let _check = app.places.check().await;
-            by_token(app, shown).await?
-        }
-        Auth::Oidc(provider) => {
-            let shown = shown(headers)?;
-            let _check = app.places.check().await;
-            match shown.starts_with("noetl_") {
-                true => by_token(app, shown).await?,
-                false => provider.caller(shown).await.map_err(not_known)?,
-            }
+            let caller = identify(app, &shown).await?;
+            check_role(&caller, needs)?;
+            session::apply(app, headers, caller, &shown, needs).await?
         }
     };
+    check_role(&caller, needs)?;
+    let acting = caller.roles.shared_with(needs.roles());
+    Ok(Caller { acting, ..caller })
+}
+
+/// Returns the holder of a token of this control plane or of the identity provider.
+async fn identify(app: &App, shown: &str) -> Result<Caller, ApiError> {
+    let _check = app.places.check().await;
+    match &app.options.auth {
+        Auth::Oidc(provider) if !shown.starts_with(OWN) => {
+            provider.caller(shown).await.map_err(not_known)
+        }
+        _ => {
+            let caller = by_token(app, shown).await?;
+            caller.ok_or_else(|| unknown("the token is unknown, expired or revoked"))
+        }
+    }
+}
+
+/// Checks that a caller has a role that is needed, in a tenant that may use it.
+pub(super) fn check_role(caller: &Caller, needs: Needs) -> Result<(), ApiError> {
     if !needs.allow(caller.roles) {
-        return Err(lacks_role(&caller, needs));
+        return Err(lacks_role(caller, needs));
     }
     if matches!(needs, Needs::Whole(_)) && !caller.looks_after_all() {
         let message = format!(
@@ -132,34 +152,36 @@ pub(super) async fn caller(
         );
         return Err(ApiError::refused(StatusCode::FORBIDDEN, "default_tenant_needed", message));
     }
-    let acting = caller.roles.shared_with(needs.roles());
-    Ok(Caller { acting, ..caller })
+    Ok(())
 }
 
-async fn by_token(app: &App, shown: &str) -> Result<Caller, ApiError> {
+/// Returns the holder of a token of this control plane, or `None` if it is unknown, expired, or
+/// revoked.
+pub(super) async fn by_token(app: &App, shown: &str) -> Result<Option<Caller>, ApiError> {
     let holder = app.control.tokens.holder(shown).await?;
-    let Holder { id, name, tenant, role, pool, .. } =
-        holder.ok_or_else(|| unknown("the token is unknown, expired or revoked"))?;
-    let (name, actor) = (format!("{name} ({id})").into(), format!("token:{id}").into());
+    let Some(Holder { id, name, tenant, role, pool, .. }) = holder else { return Ok(None) };
+    let name = format!("{name} ({id})").into();
+    let actor: Arc<str> = format!("token:{id}").into();
     let (roles, pool) = (Roles::of(role), pool.map(Into::into));
-    Ok(Caller { name, tenant, roles, acting: roles, actor, pool })
+    let grantee = actor.clone();
+    Ok(Some(Caller { name, tenant, roles, acting: roles, actor, grantee, pool }))
 }
 
-/// The token a caller shows.
-fn shown(headers: &HeaderMap) -> Result<&str, ApiError> {
-    let text = |name| headers.get(name).map(|value: &axum::http::HeaderValue| value.to_str());
-    let bearer = match text(AUTHORIZATION.as_str()) {
-        None => None,
-        Some(value) => {
-            let parts = value.ok().and_then(|value| value.trim().split_once(' '));
-            let bearer = parts.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-            let form = || unknown("the Authorization header must be of the form 'Bearer <token>'");
-            Some(bearer.map(|(_, token)| token.trim()).ok_or_else(form)?)
-        }
-    };
-    let session = text(SESSION).and_then(Result::ok).map(str::trim);
-    let shown = bearer.or(session).filter(|token| !token.is_empty());
-    shown.ok_or_else(|| unknown("a token is needed, as 'Authorization: Bearer <token>'"))
+/// Returns the token that a caller presents: in `Authorization`, or without it in [`SESSION`].
+fn shown(headers: &HeaderMap) -> Result<Cow<'_, str>, ApiError> {
+    if let Some(header) = headers.get(AUTHORIZATION) {
+        return authorization::token(header).map_err(unknown);
+    }
+    let session = headers.get(SESSION).and_then(|value| value.to_str().ok()).map(str::trim);
+    let shown = session.filter(|token| !token.is_empty());
+    shown
+        .map(Cow::Borrowed)
+        .ok_or_else(|| unknown("a token is needed, as 'Authorization: Bearer <token>'"))
+}
+
+/// Returns the refusal of a session that names no actor.
+pub(super) fn refuse_session(message: &str) -> ApiError {
+    ApiError::refused(StatusCode::UNAUTHORIZED, "session_unknown", message)
 }
 
 fn unknown(message: &str) -> ApiError {

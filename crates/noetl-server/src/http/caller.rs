@@ -23,8 +23,11 @@ pub(crate) struct Caller {
     pub(crate) roles: Roles,
     /// Roles that let the caller through to this route.
     pub(crate) acting: Roles,
-    /// Identity that records name: the ID of a token, or the subject of an identity provider.
+    /// Identity that records name: the ID of a token, the subject of an identity provider, or the
+    /// user of a session and the token that acts for it.
     pub(crate) actor: Arc<str>,
+    /// Identity that grants name: never a session.
+    pub(crate) grantee: Arc<str>,
     /// Pool that a worker's token is bound to.
     pub(crate) pool: Option<Arc<str>>,
 }
@@ -57,8 +60,9 @@ impl Caller {
 
     /// Returns a caller of the default tenant that has no identity beyond this name.
     pub(crate) fn known_as(name: &str, roles: Roles) -> Self {
-        let tenant = Tenant::default();
-        Self { name: name.into(), tenant, roles, acting: roles, actor: name.into(), pool: None }
+        let (tenant, name) = (Tenant::default(), Arc::<str>::from(name));
+        let (actor, grantee) = (name.clone(), name.clone());
+        Self { name, tenant, roles, acting: roles, actor, grantee, pool: None }
     }
 
     /// Returns `true` if records can tell the caller from others.

@@ -82,15 +82,19 @@ pub(crate) fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &
 pub(crate) fn say_who_may_ask(document: &mut utoipa::openapi::OpenApi) {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
     let bearer = bearer.description(Some("A token; none is needed in open mode")).build();
+    let basic = HttpBuilder::new().scheme(HttpAuthScheme::Basic);
+    let basic = basic.description(Some("A token as the password; the name is ignored")).build();
     let components = document.components.get_or_insert_default();
     components.add_security_scheme(BEARER, SecurityScheme::Http(bearer));
+    components.add_security_scheme(BASIC, SecurityScheme::Http(basic));
     for (path, item) in &mut document.paths.paths {
         for (verb, operation) in operations(item) {
             let needed = needs(&verb, path).unwrap_or(Needs::Nothing);
             let roles: Vec<&str> = needed.roles().names().collect();
             if needed != Needs::Nothing {
                 let scopes: [&str; 0] = [];
-                operation.security = Some(vec![SecurityRequirement::new(BEARER, scopes)]);
+                let either = [BEARER, BASIC].map(|name| SecurityRequirement::new(name, scopes));
+                operation.security = Some(either.to_vec());
             }
             let extensions = ExtensionsBuilder::new().add("x-roles", roles);
             operation.extensions.get_or_insert_default().merge(extensions.build());
@@ -100,3 +104,5 @@ pub(crate) fn say_who_may_ask(document: &mut utoipa::openapi::OpenApi) {
 
 /// What the document calls a token.
 const BEARER: &str = "bearer";
+/// Name of Basic credentials in the document.
+const BASIC: &str = "basic";

@@ -129,7 +129,8 @@ async fn limits(app: &App, caller: &Caller) -> Result<Limits, ApiError> {
     let mut prefixes = Vec::new();
     for role in [Role::Author, Role::Operator] {
         if caller.acting.holds_any_of(Roles::of(role)) {
-            let granted = app.control.grants.prefixes(&caller.tenant, role, &caller.actor).await?;
+            let granted =
+                app.control.grants.prefixes(&caller.tenant, role, &caller.grantee).await?;
             let Some(granted) = granted else { return Ok(None) };
             prefixes.extend(granted);
         }
@@ -146,7 +147,7 @@ fn check(caller: &Caller, limits: &[String], path: &str) -> Result<(), ApiError>
     let message = format!(
         "{} has no grant for '{path}'; an admin makes one with `noetl grant create --role ROLE \
          --to {} --prefix PREFIX`",
-        caller.name, caller.actor
+        caller.name, caller.grantee
     );
     Err(refused("path_not_granted", message))
 }

@@ -7,6 +7,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use subtle::ConstantTimeEq;
 
+use super::authorization;
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -33,18 +34,8 @@ fn check(expected: Option<&str>, presented: Option<&HeaderValue>) -> Result<(), 
         let message = "the Authorization header is missing: send 'Authorization: Bearer <token>'";
         return Err(forbidden("internal_token_missing", message));
     };
-    let form = || {
-        forbidden(
-            "internal_token_malformed",
-            "the Authorization header must be of the form 'Bearer <token>'",
-        )
-    };
-    let text = presented.to_str().map_err(|_| form())?;
-    let (scheme, token) = text.split_once(' ').ok_or_else(form)?;
-    let token = token.trim();
-    if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
-        return Err(form());
-    }
+    let token = authorization::token(presented)
+        .map_err(|message| forbidden("internal_token_malformed", message))?;
     // Only the length can be told from how long this takes.
     if !bool::from(expected.as_bytes().ct_eq(token.as_bytes())) {
         return Err(forbidden("internal_token_wrong", "Invalid service-account token"));
@@ -80,15 +71,17 @@ mod tests {
 
     #[test]
     fn each_mistake_is_named_and_none_gets_through() {
-        let mistakes: [(Option<&[u8]>, &str); 9] = [
+        let mistakes: [(Option<&[u8]>, &str); 11] = [
             (None, "Authorization header"),
             (Some(b"Bearer"), "'Bearer <token>'"),
             (Some(b"Bearer "), "'Bearer <token>'"),
             (Some(b"Bearer    "), "'Bearer <token>'"),
-            (Some(b"Basic secret"), "'Bearer <token>'"),
+            (Some(b"Basic secret!"), "base64 of 'name:token'"),
+            (Some(b"Basic bmFtZTo="), "no password"),
             (Some(b"secret"), "'Bearer <token>'"),
             (Some(b"Bearer secre\xff"), "'Bearer <token>'"),
             (Some(b"Bearer secre"), "Invalid service-account token"),
+            (Some(b"Basic bmFtZTpTZWNyZXQ="), "Invalid service-account token"),
             (Some(b"Bearer Secret"), "Invalid service-account token"),
         ];
         for (header, expected) in mistakes {
@@ -100,7 +93,12 @@ mod tests {
 
     #[test]
     fn the_token_opens_the_gate_with_blanks_around_either_side() {
-        for header in [&b"Bearer secret"[..], b"bearer   secret  ", b"BEARER secret"] {
+        for header in [
+            &b"Bearer secret"[..],
+            b"bearer   secret  ",
+            b"BEARER secret",
+            b"Basic bmFtZTpzZWNyZXQ=",
+        ] {
             for expected in ["secret", " secret\n"] {
                 assert_eq!(answer(Some(expected), Some(header)).0, 200, "{header:?}");
             }

@@ -1,17 +1,25 @@
-//! Whether a token is good, for a gateway that keeps sessions: a token of ours is one.
+//! Sessions, validated for gateways.
 
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
 use noetl_api::session::{SessionReply, SessionRequest, SessionUser};
 use noetl_control::Holder;
 use noetl_store::Digest;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::http::authorize;
 use crate::http::document::Failures;
 use crate::http::extract::Json;
+use crate::http::roles::Needs;
+use crate::http::session::GATEWAYS;
+use crate::sessions::{Sessions, StoredSession};
 
-/// Ask whose a session is
+/// Validate a session
 ///
-/// Whoever shows the token learns what it is good for; one that is not good is no error.
+/// A session is an access token of this server, or a session in the database that `credential`
+/// names. The latter needs `NOETL_SESSION_CREDENTIAL` to name the same credential, and a caller of
+/// role operator or admin. A session that is not valid is no error: `valid` is false.
 #[utoipa::path(
     post,
     path = "/api/auth/session/validate",
@@ -22,37 +30,82 @@ use crate::http::extract::Json;
 )]
 pub(crate) async fn validate(
     axum::extract::State(app): axum::extract::State<App>,
+    headers: HeaderMap,
     Json(request): Json<SessionRequest>,
 ) -> Result<Json<SessionReply>, ApiError> {
-    let holder = app.control.tokens.holder(request.session_token.trim()).await?;
-    let reply = |valid: bool| SessionReply {
-        status: "ok".to_owned(),
-        valid,
-        user: None,
-        expires_at: None,
-        error: None,
-    };
-    Ok(Json(match holder {
-        Some(holder) => {
-            SessionReply { expires_at: holder.expires_at, user: Some(user(holder)), ..reply(true) }
+    let token = request.session_token.trim();
+    let holder = app.control.tokens.holder(token).await?;
+    if let Some(holder) = holder {
+        return Ok(Json(valid(holder)));
+    }
+    Ok(Json(match (&app.options.sessions, request.credential.as_deref()) {
+        (Some(sessions), Some(credential)) => {
+            find(&app, &headers, sessions, credential, token).await?
         }
-        None => SessionReply {
-            error: Some("the token is unknown, expired or revoked".to_owned()),
-            ..reply(false)
-        },
+        (None, _) | (_, None) => invalid("the token is unknown, expired or revoked"),
     }))
 }
 
-fn user(holder: Holder) -> SessionUser {
-    SessionUser {
+/// Looks a session up in the database that a credential names.
+async fn find(
+    app: &App,
+    headers: &HeaderMap,
+    sessions: &Sessions,
+    credential: &str,
+    token: &str,
+) -> Result<SessionReply, ApiError> {
+    let is_open = matches!(app.options.auth, crate::app::Auth::Open);
+    if !is_open && !headers.contains_key(AUTHORIZATION) {
+        return Ok(failed(
+            "sessions of a database are validated for callers with a token only: send an access \
+             token of role operator or admin in the Authorization header",
+        ));
+    }
+    let caller = authorize::caller(app, headers, Needs::One(GATEWAYS)).await?;
+    if credential != sessions.credential() {
+        return Ok(failed(
+            "sessions are validated with the credential that NOETL_SESSION_CREDENTIAL names, and \
+             the request names another",
+        ));
+    }
+    Ok(match sessions.find(app, &caller, token).await {
+        Ok(Some(session)) => found(session),
+        Ok(None) => invalid("the session is unknown, expired, or inactive"),
+        Err(failure) => failed(failure.message()),
+    })
+}
+
+fn reply(status: &str, valid: bool) -> SessionReply {
+    SessionReply { status: status.to_owned(), valid, user: None, expires_at: None, error: None }
+}
+
+/// Returns the reply about a session that is not valid.
+fn invalid(why: &str) -> SessionReply {
+    SessionReply { error: Some(why.to_owned()), ..reply("ok", false) }
+}
+
+/// Returns the reply about a session that could not be looked up.
+fn failed(why: &str) -> SessionReply {
+    SessionReply { error: Some(why.to_owned()), ..reply("error", false) }
+}
+
+fn valid(holder: Holder) -> SessionReply {
+    let user = SessionUser {
         user_id: number(&holder.id),
         email: format!("{}@{}", holder.id, holder.tenant),
         display_name: holder.name,
         roles: vec![holder.role.to_string()],
-    }
+    };
+    SessionReply { expires_at: holder.expires_at, user: Some(user), ..reply("ok", true) }
 }
 
-/// Gateways want a small number; the same token always has the same.
+fn found(session: StoredSession) -> SessionReply {
+    let StoredSession { user_id, email, display_name, roles, expires_at } = session;
+    let user = SessionUser { user_id, email, display_name, roles };
+    SessionReply { expires_at: Some(expires_at), user: Some(user), ..reply("ok", true) }
+}
+
+/// Returns a number for gateways, always the same for one token.
 fn number(id: &str) -> i32 {
     let digest = Digest::of(id.as_bytes());
     let [a, b, c, d, ..] = *digest.as_bytes();

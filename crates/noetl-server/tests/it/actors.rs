@@ -11,7 +11,13 @@ use serde_json::{Value, json};
 use crate::api::{GREET, ask, get};
 use crate::roles::token;
 
-async fn send(app: &TestApp, verb: Method, bearer: &str, path: &str, body: Value) -> (u16, Value) {
+pub(crate) async fn send(
+    app: &TestApp,
+    verb: Method,
+    bearer: &str,
+    path: &str,
+    body: Value,
+) -> (u16, Value) {
     let asked = ask(app, verb, path).header("authorization", bearer);
     asked.header("content-type", "application/json").body(body.to_string()).answer().await
 }
@@ -81,7 +87,7 @@ workflow:
 ";
 
 /// Each event that names a caller, as `event_type actor`.
-async fn named(app: &TestApp, id: &Value) -> Vec<String> {
+pub(crate) async fn named(app: &TestApp, id: &Value) -> Vec<String> {
     let id = id.as_str().expect("an id").parse().expect("a number");
     let rows = app.read_log(ExecutionId::new(id)).await;
     rows.iter()

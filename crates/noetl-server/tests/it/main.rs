@@ -20,6 +20,7 @@ mod ends;
 mod errors;
 mod events;
 mod executions;
+mod gateway;
 mod grants;
 mod health;
 mod hostile;

@@ -1,5 +1,7 @@
 //! Every route with every role: who gets through, who does not.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use noetl_control::{Role, TokenRequest};
 use noetl_model::Tenant;
 use noetl_server::{Auth, Options};
@@ -19,6 +21,12 @@ pub(crate) async fn token(app: &TestApp, tenant: &str, role: Role) -> String {
     let request = TokenRequest { name: role.to_string(), role, lasts: None, pool: None };
     let made = app.control.tokens.create(&Tenant::new(tenant), request).await;
     format!("Bearer {}", made.expect("a token").1)
+}
+
+/// Returns Basic credentials with the token of a `Bearer` header as the password.
+pub(crate) fn basic(name: &str, bearer: &str) -> String {
+    let token = bearer.strip_prefix("Bearer ").expect("a bearer token");
+    format!("Basic {}", STANDARD.encode(format!("{name}:{token}")))
 }
 
 /// What a caller with this header gets: the status and the code.
@@ -46,6 +54,10 @@ async fn every_route_lets_its_roles_through_and_nobody_else() {
         callers.push((role.as_str(), token(&app, "default", role).await));
     }
     callers.push(("internal", format!("Bearer {TOKEN}")));
+    // The token as the password of Basic credentials is as good, whatever their name.
+    let basic: Vec<_> =
+        callers.iter().map(|(role, bearer)| (*role, basic("admin", bearer))).collect();
+    callers.extend(basic);
     let (_, document) = get(&app, "/api/openapi.json").answer().await;
     let mut routes = 0;
     for (path, item) in document["paths"].as_object().expect("paths") {

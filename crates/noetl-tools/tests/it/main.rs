@@ -7,6 +7,7 @@
 
 #[cfg(feature = "duckdb")]
 mod duckdb;
+mod gateway_sessions;
 mod harness;
 mod http;
 mod isolation;

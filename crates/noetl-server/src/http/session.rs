@@ -1,0 +1,78 @@
+//! The session of a person behind a gateway, in the header [`SESSION`] beside the gateway's own token.
+//!
+//! The gateway's token authenticates the request; the session can only narrow it or name its actor.
+//! The header is hostile input: a gateway forwards it as a browser sent it. Only tokens of role
+//! `operator` or `admin` act for sessions; from other callers the header has no effect.
+//!
+//! - A token of this control plane acts as its holder, and may do what both tokens may.
+//! - A session of the database that `NOETL_SESSION_CREDENTIAL` names is recorded beside the token that
+//!   acts for it; roles, tenant, and grants stay those of the token.
+//! - Without that setting, other text has no effect, since nothing could verify it.
+
+use axum::http::{HeaderMap, StatusCode};
+
+use super::authorize::{OWN, SESSION, by_token, check_role, refuse_session};
+use super::caller::Caller;
+use super::roles::{Needs, Roles};
+use crate::app::App;
+use crate::error::ApiError;
+
+/// Roles of callers that act for sessions.
+pub(crate) const GATEWAYS: Roles = Roles::OPERATOR.and(Roles::ADMIN);
+
+/// Returns the caller as the session of its request narrows or names it.
+pub(super) async fn apply(
+    app: &App,
+    headers: &HeaderMap,
+    caller: Caller,
+    token: &str,
+    needs: Needs,
+) -> Result<Caller, ApiError> {
+    if !caller.roles.holds_any_of(GATEWAYS) {
+        return Ok(caller);
+    }
+    let Some(session) = presented(headers)? else { return Ok(caller) };
+    // Published clients repeat their own token.
+    if session == token {
+        return Ok(caller);
+    }
+    if session.starts_with(OWN) {
+        let holder = {
+            let _check = app.places.check().await;
+            by_token(app, session).await?.ok_or_else(unknown)?
+        };
+        return narrow(&caller, holder, needs);
+    }
+    let Some(sessions) = &app.options.sessions else { return Ok(caller) };
+    let found = sessions.find(app, &caller, session).await?.ok_or_else(unknown)?;
+    let actor = sessions.actor(&found, &caller.actor);
+    Ok(Caller { actor, ..caller })
+}
+
+/// Returns the session in the headers, of which there may be one.
+fn presented(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+    let mut all = headers.get_all(SESSION).iter();
+    let Some(first) = all.next() else { return Ok(None) };
+    if all.next().is_some() {
+        return Err(refuse_session("send one x-session-token header, not several"));
+    }
+    let text = first.to_str().map_err(|_| refuse_session("x-session-token must be ASCII text"))?;
+    Ok(Some(text.trim()).filter(|text| !text.is_empty()))
+}
+
+/// Returns the holder of a session with no more rights than the gateway that acts for it.
+fn narrow(gateway: &Caller, holder: Caller, needs: Needs) -> Result<Caller, ApiError> {
+    if holder.tenant != gateway.tenant {
+        let message = "the session in x-session-token and the token in Authorization belong to \
+                       different tenants";
+        return Err(ApiError::refused(StatusCode::FORBIDDEN, "session_of_other_tenant", message));
+    }
+    check_role(&holder, needs)?;
+    let is_admin = holder.roles.holds_any_of(Roles::ADMIN);
+    let roles = if is_admin { gateway.roles } else { holder.roles };
+    Ok(Caller { roles, ..holder })
+}
+
+fn unknown() -> ApiError {
+    refuse_session("the session in x-session-token is unknown, expired, or revoked")
+}
