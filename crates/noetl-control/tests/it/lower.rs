@@ -46,6 +46,8 @@ fn scope() -> CommandScope {
         env: std::collections::BTreeMap::new(),
         keychain: Map::new(),
         blobs: Vec::new(),
+        earlier: Map::new(),
+        split: None,
         catalog: CatalogId::new(7),
         path: Arc::from("a/b"),
         version: 1,
