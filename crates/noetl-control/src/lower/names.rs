@@ -28,9 +28,6 @@ pub(super) fn of(execution: ExecutionId, scope: &CommandScope, found: &Found) ->
         names.insert(step, with_itself(data));
     }
     let tasks = split::earlier(scope, found).unwrap_or_default();
-    if let Some(last) = tasks.last() {
-        names.insert("_prev".to_owned(), with_itself(last.data.clone()));
-    }
     for TaskResult { name, data, .. } in tasks {
         names.insert(name.to_string(), with_itself(data));
     }

@@ -22,6 +22,7 @@ mod retention;
 mod schedules;
 mod secrets;
 mod sharded;
+mod split;
 mod stale;
 mod system;
 mod values;
