@@ -175,8 +175,10 @@ impl Draft<'_, '_> {
 
     /// A command ended well, and its answer is recorded.
     pub(crate) fn completed(&mut self, command: CommandId, issued: &Arc<Issued>) {
-        if issued.split().is_some_and(|split| split.partial) {
-            return self.segment_completed(command, issued);
+        match issued.split() {
+            Some(split) if split.partial => return self.segment_completed(command, issued),
+            Some(_) if self.lacks_earlier(command, issued) => return,
+            _ => {}
         }
         let step = issued.step.clone();
         match &issued.item {

@@ -180,11 +180,42 @@ impl Draft<'_, '_> {
             None => SegmentValue::Inline(value),
         };
         if kind == EarlierSegment::Tasks && broke.is_none() {
-            let message = "the worker answered without the results of the tasks, which a pipeline \
-                           that calls a playbook needs; upgrade the worker";
-            return self.failed(command, issued, Failure::new(FailureKind::Config, message));
+            return self.failed(command, issued, outdated());
         }
         self.segment_ended(command, issued, (step, split), kind, value, broke == Some(true));
+    }
+
+    /// Returns `true` if the answer to a last segment lacks the results of earlier ones, as that of
+    /// a worker which doesn't know split pipelines. The command has then failed, or a value is
+    /// missing.
+    pub(super) fn lacks_earlier(&mut self, command: CommandId, issued: &Arc<Issued>) -> bool {
+        let tasks = issued.config.get("tasks").and_then(Value::as_array);
+        let mut earlier = issued.split().into_iter().flat_map(|split| &split.tasks);
+        let call = earlier.find_map(|segment| match segment {
+            EarlierSegment::Call { name, .. } => Some(name),
+            EarlierSegment::Tasks => None,
+        });
+        // Without tasks, the results may be those of a single task, which has no label.
+        let Some(call) = call.filter(|_| tasks.is_some_and(|tasks| !tasks.is_empty())) else {
+            return false;
+        };
+        let answer = self.state.open_command(command).and_then(|open| open.answer.clone());
+        let slot = answer.map(|kept| kept.slot).unwrap_or_default();
+        if slot.known_field(call).is_some() {
+            return false;
+        }
+        let reach = Reach::new(self.loaded.values());
+        let data = reach.data(&slot);
+        let missing = reach.needed();
+        if !missing.is_empty() {
+            self.need(missing);
+            return true;
+        }
+        let has_call = data.as_object().is_some_and(|data| data.get_value_by_str(call).is_some());
+        if !has_call {
+            self.failed(command, issued, outdated());
+        }
+        !has_call
     }
 
     /// Closes the command of a segment and issues what follows it.
@@ -277,6 +308,12 @@ fn split_of<'p>(playbook: &'p Playbook, issued: &Issued) -> Option<(&'p Step, &'
 fn segment_of<'s>(split: &'s Split, issued: &Issued) -> Option<&'s Segment> {
     let segment = usize::try_from(issued.split()?.segment).ok()?;
     split.segments.get(segment)
+}
+
+fn outdated() -> Failure {
+    let message = "the worker answered without the results of each task, which a pipeline that \
+                   calls a playbook needs; upgrade the worker";
+    Failure::new(FailureKind::Config, message)
 }
 
 fn away(reference: &Arc<BlobRef>) -> Slot {

@@ -241,6 +241,41 @@ fn a_step_timeout_ends_the_call() {
 }
 
 #[test]
+fn a_failing_execution_starts_no_further_segment() {
+    let text = format!(
+        "- {{step: s, tool: {{kind: noop}}, next: {{spec: {{mode: inclusive}}, \
+         arcs: [{{step: a}}, {{step: z}}]}}}}\n{AROUND}- {{step: z, tool: {{kind: noop}}}}\n"
+    );
+    let mut run = Run::started(&text);
+    run.complete("s", json!({}));
+    run.claim("a", "w");
+    run.fail("z");
+    assert_eq!(run.state.status(), Status::Running);
+    run.complete("a", answer("pull", json!({"n": 1})));
+    assert_eq!(run.state.status(), Status::Failed);
+    assert!(!run.log.iter().any(|event| matches!(event.fact, Fact::CommandParked { .. })));
+}
+
+#[test]
+fn a_row_of_a_cursor_begins_with_its_first_segment_again() {
+    let text = "- step: a\n  \
+         loop: {cursor: {kind: postgres, auth: pg, claim: x}, iterator: row, spec: {mode: cursor, \
+         frame: {max_rows: 2, max_attempts: 2}}}\n  tool:\n  - {name: pull, kind: noop}\n  \
+         - {name: run, kind: playbook, path: p, return_result: true, input: {i: '{{ row }}'}}\n";
+    let mut run = Run::started(text);
+    run.complete("a:claim", json!({"rows": [5]}));
+    run.complete("a:0", answer("pull", json!({"n": 1})));
+    run.script("childfails a:0").unwrap();
+    let split = open_issued(&run).split().unwrap().clone();
+    assert_eq!((split.segment, split.attempt, split.tasks.len()), (0, 2, 0));
+    run.complete("a:0", answer("pull", json!({"n": 2})));
+    run.script("child a:0 {\"v\": 1}").unwrap();
+    run.complete("a:claim", json!({"rows": []}));
+    assert_eq!(run.state.status(), Status::Completed);
+    assert_eq!(run.result("a")["results"][0]["pull"], json!({"n": 2}));
+}
+
+#[test]
 fn a_lost_worker_repeats_its_segment_only() {
     let mut run = Run::started(AROUND);
     run.complete("a", answer("pull", json!({"n": 1})));
@@ -277,14 +312,15 @@ fn each_item_of_a_loop_is_split_by_itself() {
         run.script(&format!("child a:{item} {{\"v\": {item}}}")).unwrap();
     }
     for item in [0, 1] {
-        run.complete(&format!("a:{item}"), json!({"done": item}));
+        run.complete(&format!("a:{item}"), json!({"done": item, "run": {}}));
     }
     run.complete("a:2", answer("pull", json!({"n": 2})));
     run.script("child a:2 {\"v\": 2}").unwrap();
-    run.complete("a:2", json!({"done": 2}));
+    run.complete("a:2", json!({"done": 2, "run": {}}));
     assert_eq!(run.open(), ["b"]);
     let result = run.result("a");
-    assert_eq!(result["results"], json!([{"done": 0}, {"done": 1}, {"done": 2}]));
+    let done: Vec<&Value> = (0..3).map(|item| &result["results"][item]["done"]).collect();
+    assert_eq!(done, [&json!(0), &json!(1), &json!(2)]);
     assert_eq!(result["stats"], json!({"total": 3, "success": 3, "failed": 0, "skipped": 0}));
 }
 
@@ -300,7 +336,7 @@ fn an_item_that_runs_ends_after_another_failed() {
     run.script("child a:1 {}").unwrap();
     run.script("childfails a:0").unwrap();
     assert_eq!(run.open(), ["a"], "its last segment is pending, and the item has begun");
-    run.complete("a:1", json!({}));
+    run.complete("a:1", json!({"run": {}}));
     assert_eq!(run.state.status(), Status::Failed);
 }
 
@@ -378,6 +414,14 @@ fn an_answer_without_tasks_fails_the_step() {
     run.complete("a", json!({"n": 1}));
     let error = run.state.summary().error.unwrap();
     assert!(error.contains("upgrade the worker"), "{error}");
+    for (limits, data) in [(Limits::default(), json!({"x": 1})), (Limits::NONE, json!([1]))] {
+        let mut run = Run::within(playbook(AROUND), limits);
+        run.input(super::harness::start()).unwrap();
+        run.complete("a", answer("pull", json!({"n": 1})));
+        run.script("child a {\"v\": 7}").unwrap();
+        run.complete("a", data);
+        assert!(run.state.summary().error.unwrap().contains("upgrade the worker"));
+    }
 }
 
 /// A run whose call has ended.
