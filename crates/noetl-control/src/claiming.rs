@@ -200,7 +200,7 @@ impl Claims {
         replace_in(&mut whole.config, &known);
         replace_in(&mut whole.input, &known);
         if let Some(scope) = &mut whole.scope {
-            for map in [&mut scope.workload, &mut scope.ctx, &mut scope.steps] {
+            for map in [&mut scope.workload, &mut scope.ctx, &mut scope.steps, &mut scope.earlier] {
                 replace_in(map, &known);
             }
             scope.previous.iter_mut().for_each(|value| replace(value, &known));
@@ -223,7 +223,7 @@ impl Claims {
             collect_map(map, &mut texts);
         }
         if let Some(scope) = issued.scope.as_deref() {
-            for map in [&scope.workload, &scope.ctx, &scope.steps] {
+            for map in [&scope.workload, &scope.ctx, &scope.steps, &scope.earlier] {
                 collect_map(map, &mut texts);
             }
             scope.previous.iter().for_each(|value| collect(value, &mut texts));

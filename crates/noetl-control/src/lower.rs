@@ -10,6 +10,7 @@ mod names;
 mod pipeline;
 mod raise;
 mod settings;
+mod split;
 mod text;
 
 use noetl_model::event::Issued;
@@ -72,7 +73,8 @@ pub fn lacking(issued: &Issued) -> Option<String> {
         return Some("published workers run no loop within one command".to_owned());
     }
     let tasks = issued.config.get("tasks").and_then(Value::as_array);
-    tasks.into_iter().flatten().find_map(pipeline::lacking)
+    let lacking = tasks.into_iter().flatten().find_map(pipeline::lacking);
+    lacking.or_else(|| split::lacking(issued))
 }
 
 /// Puts a command into the words of published workers; why not, when they cannot run it.

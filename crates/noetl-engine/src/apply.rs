@@ -233,6 +233,10 @@ impl Execution {
 
     fn complete(&mut self, command: CommandId, trail: &mut Trail) {
         let Some(command) = self.close(command, trail) else { return };
+        // The step run, or the item, goes on with another segment of its pipeline.
+        if command.issued.split().is_some_and(|split| split.partial) {
+            return self.item_ended(&command, None, trail);
+        }
         if command.issued.item.is_some() {
             let null = || Kept { slot: Slot::default(), bytes: 0 };
             let end = End::Done(command.answer.clone().unwrap_or_else(null));

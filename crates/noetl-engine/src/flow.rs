@@ -2,7 +2,7 @@
 //!
 //! The rules are those of the language: R2 in [`enter`], [`issue`], [`repeat`] and [`frames`], R4
 //! in [`leave`], R5 and R6 in [`join`], R7 and R8 in [`settle`]. What the control plane does without a
-//! worker is in [`own`].
+//! worker is in [`own`], pipelines that call playbooks are in [`split`].
 
 mod collection;
 mod enter;
@@ -15,12 +15,14 @@ mod named;
 mod own;
 mod repeat;
 mod settle;
+mod split;
 
 use std::sync::Arc;
 
 use noetl_playbook::StepIx;
 
 pub(crate) use leave::counts;
+pub(crate) use split::is_call;
 
 /// A step to enter.
 #[derive(Debug)]

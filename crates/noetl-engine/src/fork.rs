@@ -13,6 +13,7 @@ use noetl_model::event::{LoopEvent, LoopFact};
 use noetl_model::{CommandId, Event, Fact, Outcome, Seq};
 
 use crate::execution::{Execution, Status};
+use crate::flow::is_call;
 
 pub use fits::{Misfit, Why, misfit};
 
@@ -32,7 +33,8 @@ pub(crate) fn last_rest(log: &[Event], cut: Seq) -> Option<usize> {
         state.apply(event);
         follow(&mut back, event);
         let around = (place.checked_sub(1).map(|before| &log[before]), log.get(place + 1));
-        if back.is_empty() && is_boundary(event, around) && is_under_way(&state) {
+        let is_rest = is_boundary(event, around) && !is_call_answer(&state, event);
+        if back.is_empty() && is_rest && is_under_way(&state) {
             found = Some(place);
         }
     }
@@ -92,6 +94,20 @@ fn is_boundary(event: &Event, (before, after): (Option<&Event>, Option<&Event>))
         | Fact::Reported(_)
         | Fact::Imported(_) => false,
     }
+}
+
+/// Whether the event answers a call of a split pipeline. What its rules decided is known only to the
+/// events that follow.
+fn is_call_answer(state: &Execution, event: &Event) -> bool {
+    let command = match &event.fact {
+        Fact::CallDone { command, .. } => *command,
+        Fact::ContextUpdated { .. } => {
+            let mut answered = state.commands.values().filter(|open| open.answer.is_some());
+            return answered.any(|open| is_call(&open.issued));
+        }
+        _ => return false,
+    };
+    state.open_command(command).is_some_and(|open| is_call(&open.issued))
 }
 
 fn fails(event: &Event, command: CommandId) -> bool {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use noetl_model::event::{BlobRef, Issued};
 use noetl_model::{Event, EventId, Fact, Outcome, Seq, Value};
 use noetl_playbook::Playbook;
-use noetl_playbook::document::{Step, Work};
+use noetl_playbook::document::{Segment, Step, Work};
 use noetl_playbook::template::{Entropy, Place, Template};
 
 use crate::decide::{Caps, Draft, Moment};
@@ -143,7 +143,8 @@ impl Again<'_> {
     fn issued(&mut self, issued: &Arc<Issued>) -> Option<Difference> {
         // What is handed out again is what was handed out before; claims and items are rendered
         // with a scope of their own.
-        if issued.attempt > 1 || issued.item.is_some() {
+        let is_later = issued.split().is_some_and(|split| split.segment > 0);
+        if issued.attempt > 1 || issued.item.is_some() || is_later {
             return None;
         }
         let recorded = format!("step '{}' handed out {}", issued.step, shown(issued));
@@ -264,6 +265,10 @@ fn templates(step: &Step) -> Vec<&Template> {
         Work::Route => Vec::new(),
         Work::Tool(tool) => [tool.config.templates(), tool.input.templates()].concat(),
         Work::Own(own) => [own.tool.config.templates(), own.tool.input.templates()].concat(),
+        Work::Split(split) => match split.segments.first() {
+            Some(Segment::Call(call)) => call.task().templates(),
+            _ => Vec::new(),
+        },
         // A pipeline travels unrendered.
         Work::Pipeline(_) => Vec::new(),
     }

@@ -87,9 +87,14 @@ fn bound(made: &mut CommandScope) {
         match part {
             ScopePart::Ctx => made.ctx.remove(&name),
             ScopePart::Workload => made.workload.remove(&name),
-            ScopePart::Steps | ScopePart::Previous => made.steps.remove(&name),
+            ScopePart::Steps | ScopePart::Previous | ScopePart::Earlier => made.steps.remove(&name),
         };
     }
+}
+
+/// Returns the scope of a command that has no template left to render.
+pub(crate) fn bare(scope: &Scope) -> CommandScope {
+    empty(&Scope { iteration: None, ..scope.clone() })
 }
 
 fn empty(scope: &Scope) -> CommandScope {
@@ -112,6 +117,8 @@ fn empty(scope: &Scope) -> CommandScope {
         env: std::collections::BTreeMap::new(),
         keychain: Map::new(),
         blobs: Vec::new(),
+        earlier: Map::new(),
+        split: None,
         catalog: identity.catalog,
         path: identity.path.clone(),
         version: identity.version,
@@ -197,7 +204,7 @@ impl Slice<'_> {
         match part {
             ScopePart::Workload => &self.scope.workload,
             ScopePart::Ctx => &self.scope.ctx,
-            ScopePart::Steps | ScopePart::Previous => &self.scope.results,
+            ScopePart::Steps | ScopePart::Previous | ScopePart::Earlier => &self.scope.results,
         }
     }
 
@@ -218,7 +225,7 @@ impl Slice<'_> {
         let into = match part {
             ScopePart::Workload => &self.made.workload,
             ScopePart::Ctx => &self.made.ctx,
-            ScopePart::Steps | ScopePart::Previous => &self.made.steps,
+            ScopePart::Steps | ScopePart::Previous | ScopePart::Earlier => &self.made.steps,
         };
         let is_blob = self.made.blobs.iter().any(|blob| blob.among == part && &*blob.name == name);
         if into.contains_key(name) || is_blob {
@@ -228,7 +235,7 @@ impl Slice<'_> {
         let into = match part {
             ScopePart::Workload => &mut self.made.workload,
             ScopePart::Ctx => &mut self.made.ctx,
-            ScopePart::Steps | ScopePart::Previous => &mut self.made.steps,
+            ScopePart::Steps | ScopePart::Previous | ScopePart::Earlier => &mut self.made.steps,
         };
         into.insert(name.to_owned(), value);
     }

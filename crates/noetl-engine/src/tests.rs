@@ -18,3 +18,4 @@ mod routing;
 mod sameness;
 mod snapshots;
 mod spans;
+mod split;

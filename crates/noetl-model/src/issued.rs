@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::Map;
-use crate::scope::CommandScope;
+use crate::scope::{CommandScope, SplitScope};
 use crate::trace::Trace;
 
 /// A handed-out unit of work.
@@ -35,6 +35,13 @@ pub struct Issued {
     pub pool: Option<Arc<str>>,
     /// The trace of its execution. Its own span in it is known by the command's id.
     pub trace: Option<Arc<Trace>>,
+}
+
+impl Issued {
+    /// Returns the position in a split pipeline, or `None` for every other command.
+    pub fn split(&self) -> Option<&SplitScope> {
+        self.scope.as_deref()?.split.as_deref()
+    }
 }
 
 /// An item of a loop.

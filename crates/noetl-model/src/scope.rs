@@ -45,6 +45,12 @@ pub struct CommandScope {
     /// Values that are too large for the log: where each is to be found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blobs: Vec<ScopeBlob>,
+    /// Answers of the earlier segments of a split pipeline, by the segment's index.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub earlier: Map,
+    /// Position in a split pipeline; `None` for every other command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<Box<SplitScope>>,
     /// The catalog entry of the playbook.
     pub catalog: CatalogId,
     /// That entry's path.
@@ -97,4 +103,74 @@ pub enum ScopePart {
     Steps,
     /// Data of the step before.
     Previous,
+    /// Answers of earlier segments.
+    Earlier,
+}
+
+/// Position of a command in a pipeline that the control plane splits at its `playbook` tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SplitScope {
+    /// Index of the segment, from 0. The command that only merges results has the number of
+    /// segments.
+    pub segment: u32,
+    /// Whether more of the pipeline follows. A worker then answers with a [`SegmentAnswer`] instead
+    /// of the pipeline's result.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
+    /// Step whose arc led to the step run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Arc<str>>,
+    /// Attempt of the whole pipeline, from 1. More than 1 only for a row of a cursor that is retried.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    pub attempt: u32,
+    /// Tasks behind [`CommandScope::earlier`], one entry per earlier segment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<EarlierSegment>,
+}
+
+/// How to read the answer of an earlier segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EarlierSegment {
+    /// A [`SegmentAnswer`] of a worker.
+    Tasks,
+    /// The result of a called playbook.
+    Call {
+        /// Label of the task.
+        name: Arc<str>,
+        /// Whether the call failed and a rule accepted that.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        failed: bool,
+    },
+}
+
+/// Answer of a worker that ran a segment more of the pipeline follows.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SegmentAnswer {
+    /// Whether a rule ended the pipeline (`do: break`).
+    #[serde(rename = "break")]
+    pub broke: bool,
+    /// Results of the tasks, in the order they last ran.
+    pub tasks: Vec<TaskResult>,
+}
+
+/// Result of one task of a pipeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskResult {
+    /// Label of the task.
+    pub name: Arc<str>,
+    /// Its data; for a failed task, what others see of the failure.
+    pub data: Value,
+    /// Whether it failed and a rule accepted that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
+}
+
+const fn first() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde calls")]
+const fn is_first(attempt: &u32) -> bool {
+    *attempt == 1
 }

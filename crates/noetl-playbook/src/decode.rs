@@ -31,6 +31,7 @@ mod root;
 mod schedule;
 mod select;
 mod set;
+mod split;
 mod step;
 mod subscription;
 mod suggest;

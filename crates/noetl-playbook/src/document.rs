@@ -4,6 +4,7 @@
 //! is compiled; everything a name could refer to is resolved.
 
 mod repeat;
+mod split;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use repeat::{Cursor, FailureMode, Frame, FrameSize, Loop, LoopExec, LoopMode, Over};
+pub use split::{Call, Segment, Split};
 
 use crate::graph::Graph;
 use crate::pipeline::{Pipeline, Rule};
@@ -113,7 +115,7 @@ impl Step {
         match &self.work {
             Work::Tool(tool) => Some(tool),
             Work::Own(own) => Some(&own.tool),
-            Work::Route | Work::Pipeline(_) => None,
+            Work::Route | Work::Pipeline(_) | Work::Split(_) => None,
         }
     }
 }
@@ -137,6 +139,8 @@ pub enum Work {
     /// Tasks that one worker runs in a row, each rendered when its turn comes. A single tool with a
     /// policy or assignments of its own is a pipeline of one.
     Pipeline(Arc<Pipeline>),
+    /// A pipeline that calls playbooks: the control plane runs it segment by segment.
+    Split(Box<Split>),
     /// Something the control plane does itself, without a worker.
     Own(Box<Own>),
 }

@@ -25,6 +25,7 @@ mod mentions;
 mod outcome;
 mod run;
 mod scope;
+mod split;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -43,9 +44,10 @@ use crate::template::{Guard, Mention, SyntaxError, Template, ValueTemplate};
 pub use call::TaskCall;
 pub use judge::{Judged, Trouble, judge};
 pub use looped::loop_result;
-pub use outcome::{failed_value, merged_result, select};
+pub use outcome::{failed_value, merged, merged_result, select};
 pub use run::{Run, TASK_RUNS_MAX};
 pub use scope::scope_of;
+pub use split::{earlier_blob, earlier_key, earlier_tasks};
 pub use turn::{PipelineEnd, Turn};
 pub use writes::{Written, note, rendered, write};
 

@@ -63,12 +63,12 @@ impl Holdings for PostgresStore {
         let make = || match by {
             HeldBy::Worker(worker) => {
                 let sql = include_str!("../queries/command_limit_worker.sql");
-                sqlx::query(sql).bind(scope).bind(plain(worker)).bind(within.clone())
+                sqlx::query(sql).bind(scope).bind(plain(worker)).bind(within)
             }
             HeldBy::Commands(commands) => {
                 let sql = include_str!("../queries/command_limit_listed.sql");
                 let commands: Vec<i64> = commands.iter().map(|id| id.get()).collect();
-                sqlx::query(sql).bind(scope).bind(commands).bind(within.clone())
+                sqlx::query(sql).bind(scope).bind(commands).bind(within)
             }
         };
         let limited = self

@@ -28,6 +28,10 @@ const SETTLED: &[&str] = &[
     "tool: {kind: wait, seconds: 3}",
     "tool: {kind: playbook, path: sim/child, return_result: true}",
     "tool: [{name: t, kind: noop, result: @}, {name: u, kind: noop, result: @}]",
+    "tool: [{name: t, kind: noop, result: @}, {name: c, kind: playbook, path: sim/child, \
+     return_result: true}, {name: u, kind: noop, result: @}]",
+    "tool: [{name: c, kind: playbook, path: sim/child, return_result: true}, {name: u, kind: noop, \
+     result: @}], loop: {in: [1, 2, 3], iterator: x, spec: {mode: parallel, max_in_flight: 2}}",
     "tool: {kind: approval}",
     "tool: {kind: playbook, path: sim/failing, return_result: true, spec: {policy: {rules: \
      [{when: \"{{ output.status == 'error' }}\", then: {do: retry, attempts: 2, delay: 1}}]}}}, \

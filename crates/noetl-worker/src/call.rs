@@ -134,6 +134,7 @@ async fn load_results(
                 context.insert(blob.name.to_string(), value);
                 continue;
             }
+            ScopePart::Earlier => continue,
         };
         if let Some(Value::Object(values)) = context.get_mut(part) {
             values.insert(blob.name.to_string(), value);

@@ -16,6 +16,7 @@ mod remote;
 mod secrets;
 mod services;
 mod source;
+mod split;
 mod tokens;
 mod values;
 

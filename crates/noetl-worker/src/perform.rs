@@ -21,7 +21,7 @@ use crate::secrets::CommandSecrets;
 use crate::services::{NoServices, Services};
 use crate::tokens::Tokens;
 use crate::values::Values;
-use crate::{call, looped, pipeline};
+use crate::{call, looped, pipeline, split};
 
 /// The tool that stands for a pipeline of tasks.
 const TASK_SEQUENCE: &str = "task_sequence";
@@ -122,9 +122,17 @@ impl Performer {
     }
 
     async fn sequence(&self, command: &Command) -> Ended {
+        if split::is_merge(command) {
+            return split::merge(self, command).await.outcome.into();
+        }
         let sequence = match pipeline::Sequence::read(self, command) {
-            Ok(sequence) => sequence,
-            Err(failure) => return Err(failure).into(),
+            Ok(sequence) => sequence.with_earlier().await,
+            Err(failure) => Some(Err(failure)),
+        };
+        let sequence = match sequence {
+            Some(Ok(sequence)) => sequence,
+            Some(Err(failure)) => return Err(failure).into(),
+            None => return pipeline::cancelled().outcome.into(),
         };
         match command.issued.config.get("loop") {
             None => {

@@ -4,16 +4,16 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use noetl_model::scope::CommandScope;
+use noetl_model::scope::{CommandScope, TaskResult};
 use noetl_model::{Failure, FailureKind, Map, Value};
 use noetl_playbook::pipeline::{Pipeline, PipelineEnd, Run, Turn, scope_of};
 use noetl_playbook::template::{Entropy, Identity, Scope};
 
-use crate::call;
 use crate::keychain::Keychain;
 use crate::perform::{Command, Performer};
 use crate::secrets::CommandSecrets;
 use crate::values::Found;
+use crate::{call, split};
 
 /// The keychain of a command that carries none.
 static NO_ENTRIES: LazyLock<Map> = LazyLock::new(Map::new);
@@ -28,6 +28,8 @@ pub(crate) struct Sequence<'a> {
     found: Found<'a>,
     secrets: CommandSecrets,
     keychain: Keychain<'a>,
+    /// Results of earlier segments, for a segment of a split pipeline.
+    segment: Option<(Vec<TaskResult>, bool)>,
 }
 
 impl<'a> Sequence<'a> {
@@ -57,7 +59,18 @@ impl<'a> Sequence<'a> {
             found: Found::new(&*performer.values),
             secrets,
             keychain,
+            segment: None,
         })
+    }
+
+    /// Reads the results of earlier segments; `None` when the command is cancelled meanwhile.
+    pub(crate) async fn with_earlier(mut self) -> Option<Result<Self, Failure>> {
+        let Some(split) = self.command.issued.split() else { return Some(Ok(self)) };
+        let earlier = split::earlier(self.command, split, &self.found).await?;
+        Some(earlier.map(|tasks| {
+            self.segment = Some((tasks, split.partial));
+            self
+        }))
     }
 
     /// Runs the tasks once.
@@ -65,9 +78,12 @@ impl<'a> Sequence<'a> {
         let seed = RandomState::new().build_hasher().finish();
         let scope = Scope { entropy: Entropy::new(seed), ..scope };
         let secrets = self.secrets.clone();
-        let run = Run::new(self.pipeline.clone(), scope)
+        let mut run = Run::new(self.pipeline.clone(), scope)
             .with_limit(self.performer.task_runs_max)
             .with_write_check(move |written| secrets.forbids(written));
+        if let Some((earlier, partial)) = &self.segment {
+            run = run.with_segment(earlier.clone(), *partial);
+        }
         self.drive(run).await.unwrap_or_else(cancelled)
     }
 
@@ -121,7 +137,7 @@ impl<'a> Sequence<'a> {
 }
 
 /// The end of a pipeline that was told to stop.
-fn cancelled() -> PipelineEnd {
+pub(crate) fn cancelled() -> PipelineEnd {
     let failure = Failure::new(FailureKind::Cancelled, "the command was told to stop");
     PipelineEnd { outcome: Err(failure), ctx: Map::new(), iter: Map::new(), step: Map::new() }
 }

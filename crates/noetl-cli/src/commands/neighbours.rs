@@ -49,15 +49,18 @@ pub(super) fn called_by(file: &Path, playbook: &Playbook) -> Vec<String> {
 impl Calls {
     fn add(&mut self, playbook: &Playbook) {
         for step in &playbook.steps {
-            let Work::Own(own) = &step.work else { continue };
-            if own.kind != OwnKind::Playbook {
-                continue;
-            }
-            match path_of(&own.tool.config) {
-                Some(path) => {
-                    self.paths.insert(path);
+            let called: Vec<&ValueTemplate> = match &step.work {
+                Work::Own(own) if own.kind == OwnKind::Playbook => vec![&own.tool.config],
+                Work::Split(split) => split.calls().map(|call| &call.task().tool.config).collect(),
+                Work::Own(_) | Work::Route | Work::Tool(_) | Work::Pipeline(_) => Vec::new(),
+            };
+            for config in called {
+                match path_of(config) {
+                    Some(path) => {
+                        self.paths.insert(path);
+                    }
+                    None => self.any = true,
                 }
-                None => self.any = true,
             }
         }
     }

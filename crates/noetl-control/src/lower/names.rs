@@ -1,11 +1,11 @@
 //! What templates may name, flat as published workers know it: keys of the workload and results of
 //! steps at the top, and again where they belong.
 
-use noetl_model::scope::{CommandScope, ScopePart};
+use noetl_model::scope::{CommandScope, ScopePart, TaskResult};
 use noetl_model::{ExecutionId, Map, Value};
 use serde_json::json;
 
-use super::Found;
+use super::{Found, split};
 
 pub(super) fn of(execution: ExecutionId, scope: &CommandScope, found: &Found) -> Map {
     let (mut workload, mut ctx) = (scope.workload.clone(), scope.ctx.clone());
@@ -17,6 +17,7 @@ pub(super) fn of(execution: ExecutionId, scope: &CommandScope, found: &Found) ->
             ScopePart::Ctx => drop(ctx.insert(name, value.clone())),
             ScopePart::Steps => drop(results.insert(name, value.clone())),
             ScopePart::Previous => previous = Some(value.clone()),
+            ScopePart::Earlier => {}
         }
     }
     let mut names = workload.clone();
@@ -25,6 +26,10 @@ pub(super) fn of(execution: ExecutionId, scope: &CommandScope, found: &Found) ->
     for (step, data) in results {
         steps.insert(step.clone(), json!({ "status": "success", "data": data }));
         names.insert(step, with_itself(data));
+    }
+    let tasks = split::earlier(scope, found).unwrap_or_default();
+    for TaskResult { name, data, .. } in tasks {
+        names.insert(name.to_string(), with_itself(data));
     }
     names.extend(previous.map(|data| ("result".to_owned(), with_itself(data))));
     names.extend(scope.spec.clone().map(|spec| ("spec".to_owned(), spec)));

@@ -15,6 +15,9 @@ use self::rules::Rules;
 use super::settings;
 use super::text::{COPIED, Texts, as_text_twice, is_name, is_template, typed_copy, typed_twice};
 
+/// Label of the task of a pipeline that has none.
+pub(super) const MERGE: &str = "_noetl_merge";
+
 /// Settings that are texts, whatever their templates come to.
 const TEXTS: [&str; 6] = ["command", "code", "url", "query", "cwd", "subject"];
 
@@ -37,6 +40,10 @@ pub(super) fn lacking(task: &Value) -> Option<String> {
 /// The tasks as a list of labelled settings.
 pub(super) fn lowered(execution: ExecutionId, issued: &Issued, texts: &mut Texts) -> Value {
     let tasks = issued.config.get("tasks").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    if tasks.is_empty() {
+        // The command only merges earlier results, which its answer is raised with.
+        return json!([{ MERGE: { "kind": "noop" } }]);
+    }
     let labels: Vec<&str> =
         tasks.iter().filter_map(|task| task.get("name").and_then(Value::as_str)).collect();
     let lowered = tasks.iter().enumerate().map(|(index, task)| {

@@ -6,7 +6,7 @@ use noetl_playbook::document::Selection;
 use noetl_playbook::pipeline::{merged_result, select};
 use serde::Deserialize;
 
-use super::PIPELINE;
+use super::{PIPELINE, split};
 
 /// A task, as far as its answer depends on it.
 #[derive(Deserialize)]
@@ -28,6 +28,9 @@ pub fn raised(issued: &Issued, data: Value) -> Value {
     }
     let tasks = issued.config.get("tasks").map(Vec::<Task>::deserialize);
     let (Some(Ok(tasks)), Value::Object(labels)) = (tasks, &data) else { return data };
+    if tasks.is_empty() {
+        return split::raised(issued, Vec::new()).unwrap_or(data);
+    }
     let is_label = |name: &String| tasks.iter().any(|task| task.name == *name);
     if labels.is_empty() || !labels.keys().all(is_label) {
         return data;
@@ -38,7 +41,11 @@ pub fn raised(issued: &Issued, data: Value) -> Value {
         select(&mut data, &task.select);
         Some((task.name, data))
     });
-    merged_result(left.collect())
+    let left: Vec<(String, Value)> = left.collect();
+    match issued.split() {
+        Some(_) => split::raised(issued, left).unwrap_or(data),
+        None => merged_result(left),
+    }
 }
 
 /// The result of SQL statements with that of the last one under its number, too. Published workers

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use noetl_control::lower::{Dialect, Found, Lowered, lacking, lower, raised, raised_failure};
 use noetl_model::event::{BlobRef, Issued, LoopItem};
-use noetl_model::scope::{CommandScope, IterationScope, ScopeBlob, ScopePart};
+use noetl_model::scope::{
+    CommandScope, EarlierSegment, IterationScope, ScopeBlob, ScopePart, SplitScope,
+};
 use noetl_model::{CatalogId, ExecutionId, FailureKind, Map, Value};
 use noetl_test_app::published_worker::render;
 use serde_json::json;
@@ -46,6 +48,8 @@ fn scope() -> CommandScope {
         env: std::collections::BTreeMap::new(),
         keychain: Map::new(),
         blobs: Vec::new(),
+        earlier: Map::new(),
+        split: None,
         catalog: CatalogId::new(7),
         path: Arc::from("a/b"),
         version: 1,
@@ -602,4 +606,65 @@ fn a_failed_pipeline_has_the_kind_and_the_fields_of_its_failed_task() {
     let answer = json!({"status": "error", "error": "Execution timed out after 1 seconds",
                         "data": {"labeled_results": {}, "failed_task": 0}});
     assert_eq!(raised_failure(&map(answer)).kind, FailureKind::Timeout);
+}
+
+/// A segment of a split pipeline, after a task `pull` and a call `run`.
+fn segment(tasks: Value, partial: bool) -> Issued {
+    let earlier = map(json!({
+        "0": {"break": false, "tasks": [{"name": "pull", "data": {"n": 1}}]},
+        "1": {"v": 7},
+    }));
+    let call = EarlierSegment::Call { name: Arc::from("run"), failed: false };
+    let kinds = vec![EarlierSegment::Tasks, call];
+    let split = SplitScope { segment: 2, partial, from: None, attempt: 1, tasks: kinds };
+    let scope = CommandScope { earlier, split: Some(Box::new(split)), ..scope() };
+    let issued = issued("task_sequence", json!({ "tasks": tasks }), json!({}));
+    Issued { scope: Some(Box::new(scope)), ..issued }
+}
+
+#[test]
+fn a_segment_sees_earlier_tasks_and_answers_for_all_of_them() {
+    let tasks = json!([{"name": "store", "kind": "shell", "config": {"command": "echo {{ run.v }} {{ pull.n }}"}}]);
+    let last = segment(tasks.clone(), false);
+    let lowered = lowered(&last);
+    assert_eq!(seen(&lowered)[0]["store"]["command"], json!("echo 7 1"));
+    let merged =
+        json!({"n": 1, "v": 7, "exit": 0, "pull": {"n": 1}, "run": {"v": 7}, "store": {"exit": 0}});
+    assert_eq!(raised(&last, json!({"store": {"exit": 0}})), merged);
+    let answer = json!({"break": false, "tasks": [{"name": "store", "data": {"exit": 0}}]});
+    assert_eq!(raised(&segment(tasks, true), json!({"store": {"exit": 0}})), answer);
+    // Nothing is left to run: a task stands for the merge.
+    let merge = segment(json!([]), false);
+    assert_eq!(lacking(&merge), None);
+    assert_eq!(seen(&self::lowered(&merge))[0]["_noetl_merge"]["kind"], json!("noop"));
+    let merged = json!({"n": 1, "v": 7, "pull": {"n": 1}, "run": {"v": 7}});
+    assert_eq!(raised(&merge, json!({"_noetl_merge": {}})), merged);
+}
+
+#[test]
+fn a_segment_that_a_published_worker_cannot_run_says_why() {
+    let task = |more: Value| {
+        let mut task = map(json!({"name": "store", "kind": "noop"}));
+        task.extend(map(more));
+        json!([task])
+    };
+    let breaks = task(json!({"rules": [{"do": "break"}]}));
+    assert!(lacking(&segment(breaks.clone(), true)).unwrap().contains("ended a pipeline"));
+    assert_eq!(lacking(&segment(breaks, false)), None);
+    let previous = task(json!({"config": {"result": "{{ _prev.v }}"}}));
+    assert!(lacking(&segment(previous, false)).unwrap().contains("`_prev`"));
+    let mut large = segment(task(json!({})), false);
+    let scope = large.scope.as_mut().unwrap();
+    scope.earlier.remove("1");
+    scope.blobs.push(ScopeBlob {
+        among: ScopePart::Earlier,
+        name: Arc::from("1"),
+        reference: Arc::new(BlobRef {
+            digest: Arc::from("d"),
+            bytes: 1,
+            media_type: Arc::from("application/json"),
+        }),
+        fields: Value::Null,
+    });
+    assert!(lacking(&large).unwrap().contains("64 KiB"));
 }

@@ -23,6 +23,7 @@ mod retention;
 mod schedules;
 mod secrets;
 mod sharded;
+mod split;
 mod stale;
 mod system;
 mod values;

@@ -33,7 +33,7 @@ pub(crate) async fn rows_of(plant: &Plant, path: &str) -> Vec<ExecutionRow> {
 }
 
 /// Executions of a path, once there are some.
-async fn of_path(plant: &Plant, path: &str) -> Vec<ExecutionRow> {
+pub(crate) async fn of_path(plant: &Plant, path: &str) -> Vec<ExecutionRow> {
     for _ in 0..600 {
         let found = rows_of(plant, path).await;
         if !found.is_empty() {

@@ -14,7 +14,7 @@ use noetl_model::{
 
 use super::start::{self, merge};
 use super::{Draft, Fork, Refusal, Start};
-use crate::execution::{Execution, Status};
+use crate::execution::{Execution, OpenCommand, Status};
 use crate::fork::last_rest;
 
 pub(super) fn decide(draft: &mut Draft<'_, '_>, input: &Fork) -> Result<(), Refusal> {
@@ -94,7 +94,8 @@ fn take_over(
         ..started.clone()
     })));
     let trace = draft.state.trace();
-    let mut copy = Copy { origin: &origin, now, ids: BTreeMap::new(), trace: trace.clone() };
+    let ids = BTreeMap::new();
+    let mut copy = Copy { origin: &origin, is_other, now, ids, trace: trace.clone() };
     for event in &past[1..] {
         if let Some(fact) = copy.of(event) {
             let is_issue = matches!(fact, Fact::CommandIssued(_));
@@ -107,7 +108,7 @@ fn take_over(
     }
     let answered: Vec<(CommandId, Arc<Issued>)> =
         draft.state.open_commands().map(|(id, open)| (id, open.issued.clone())).collect();
-    let under_way = origin.open_commands().filter(|(_, open)| open.answer.is_none());
+    let under_way = origin.open_commands().filter(|(_, open)| is_anew(open, is_other));
     for (_, open) in under_way {
         if is_other {
             render_anew(draft, &open.issued, past);
@@ -117,7 +118,7 @@ fn take_over(
         let issued = Arc::new(Issued { attempt: 1, trace, ..(*open.issued).clone() });
         let claims = issued.item.as_ref().is_some_and(|item| item.claims);
         let command: CommandId = draft.record(Fact::CommandIssued(issued.clone())).into();
-        if draft.is_own(&issued.step) && !claims {
+        if draft.is_own(&issued) && !claims {
             draft.hold_own(command, &issued, None);
         }
     }
@@ -132,6 +133,13 @@ fn take_over(
     }
     draft.settle();
     Ok(())
+}
+
+/// Whether a command is handed out anew. Another version of the playbook may split a pipeline in
+/// other places, so there a step run begins with its first segment again.
+fn is_anew(open: &OpenCommand, is_other: bool) -> bool {
+    let is_partial = open.issued.split().is_some_and(|split| split.partial);
+    open.answer.is_none() || (is_other && is_partial)
 }
 
 /// Hands out what was under way as another version of the playbook has it.
@@ -163,6 +171,8 @@ fn led_there(past: &[Event], step: &Arc<str>, generation: u32) -> Option<Arc<str
 struct Copy<'o> {
     /// The other execution at the cut.
     origin: &'o Execution,
+    /// Whether another version of the playbook goes on.
+    is_other: bool,
     now: Timestamp,
     /// Commands there and here.
     ids: BTreeMap<CommandId, CommandId>,
@@ -177,7 +187,7 @@ impl Copy<'_> {
         match &mut fact {
             Fact::CommandIssued(issued) => {
                 let open = self.origin.open_command(event.id.into());
-                if open.is_some_and(|open| open.answer.is_none()) {
+                if open.is_some_and(|open| is_anew(open, self.is_other)) {
                     return None;
                 }
                 if issued.trace != self.trace {

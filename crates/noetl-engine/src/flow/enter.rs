@@ -7,6 +7,7 @@ use noetl_model::{Fact, Failure, FailureKind};
 use noetl_playbook::document::{Admit, Join, Step, Work};
 use noetl_playbook::template::Scope;
 
+use super::split::Next;
 use super::{Activation, limit, named};
 use crate::decide::Draft;
 use crate::scope;
@@ -57,6 +58,13 @@ impl Draft<'_, '_> {
                 self.exit_done(&step.name, generation);
             }
             (Some(repeat), _) => self.begin_loop(step, repeat, generation, from),
+            (None, Work::Split(split)) => {
+                let scope = scope::for_tool(self, from.as_deref());
+                let next = Next::first(generation, None, from, 1);
+                if let Err(message) = self.issue_segment(step, split, &scope, next) {
+                    self.exit_unrendered(step, generation, message);
+                }
+            }
             (None, work) => {
                 let scope = scope::for_tool(self, from.as_deref());
                 if let Err(message) = self.issue(step, work, generation, &scope, None) {

@@ -10,6 +10,7 @@ use noetl_playbook::document::{Step, Tool, Work};
 use noetl_playbook::python_names::named_in;
 use noetl_playbook::template::{Scope, exact_json};
 
+use super::split::Next;
 use super::{limit, named};
 use crate::decide::Draft;
 use crate::{places, slice};
@@ -29,10 +30,10 @@ pub(super) struct Made {
 }
 
 /// What a command is besides.
-struct Parts {
-    kind: Arc<str>,
-    timeout: Option<Duration>,
-    idempotent: bool,
+pub(super) struct Parts {
+    pub(super) kind: Arc<str>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) idempotent: bool,
 }
 
 impl Draft<'_, '_> {
@@ -49,6 +50,10 @@ impl Draft<'_, '_> {
         let mut misled = None;
         let (kind, timeout, idempotent) = match work {
             Work::Route => return Ok(()),
+            Work::Split(split) => {
+                let next = Next::first(generation, item, None, 1);
+                return self.issue_segment(step, split, scope, next);
+            }
             Work::Tool(tool) => (tool.kind.clone(), tool.timeout, tool.idempotent),
             Work::Own(own) => {
                 let rendered = own.limit.as_ref().map(|limit| limit::of(limit, &step.name, scope));
@@ -68,7 +73,7 @@ impl Draft<'_, '_> {
             }
         };
         let made = match work {
-            Work::Route => Ok(Made::default()),
+            Work::Route | Work::Split(_) => Ok(Made::default()),
             Work::Tool(tool) => tool_made(tool, scope),
             Work::Own(own) => tool_made(&own.tool, scope),
             Work::Pipeline(pipeline) => Ok(Made {
@@ -125,7 +130,7 @@ impl Draft<'_, '_> {
         self.hand_out(step, generation, scope, parts, Ok(made), None).map(|_| ())
     }
 
-    fn hand_out(
+    pub(super) fn hand_out(
         &mut self,
         step: &Step,
         generation: u32,
@@ -170,6 +175,11 @@ impl Draft<'_, '_> {
 
     /// A command ended well, and its answer is recorded.
     pub(crate) fn completed(&mut self, command: CommandId, issued: &Arc<Issued>) {
+        match issued.split() {
+            Some(split) if split.partial => return self.segment_completed(command, issued),
+            Some(_) if self.lacks_earlier(command, issued) => return,
+            _ => {}
+        }
         let step = issued.step.clone();
         match &issued.item {
             None => {

@@ -17,6 +17,7 @@ use noetl_playbook::pipeline::{Action, Trouble, judge};
 use noetl_playbook::template::{Output, Scope, Slot, from_json};
 use sha2::{Digest, Sha256};
 
+use super::split::is_call;
 use crate::decide::{CALLBACK_WAIT, Draft};
 use crate::scope;
 
@@ -40,15 +41,19 @@ impl Draft<'_, '_> {
         }
     }
 
-    /// Whether the control plane does the work of a step itself.
-    pub(crate) fn is_own(&self, step: &str) -> bool {
-        own_of(self.playbook, step).is_some()
+    /// Whether the control plane does the work of a command itself.
+    pub(crate) fn is_own(&self, issued: &Issued) -> bool {
+        is_call(issued) || own_of(self.playbook, &issued.step).is_some()
     }
 
     /// Parks a command on what it waits for.
     pub(crate) fn begin_own(&mut self, command: CommandId, issued: &Arc<Issued>) {
-        let Some(own) = own_of(self.playbook, &issued.step) else { return };
-        let on = match own.kind {
+        let kind = match is_call(issued) {
+            true => Some(OwnKind::Playbook),
+            false => own_of(self.playbook, &issued.step).map(|own| own.kind),
+        };
+        let Some(kind) = kind else { return };
+        let on = match kind {
             OwnKind::Wait => self.waited_until(issued).map(Parked::Until),
             OwnKind::Playbook => self.child(issued).map(|child| Parked::Child(Box::new(child))),
             OwnKind::Approval => self.callback(command, issued).map(Parked::Callback),
@@ -78,6 +83,9 @@ impl Draft<'_, '_> {
         outcome: Result<Value, Failure>,
         reference: Option<Arc<BlobRef>>,
     ) {
+        if is_call(issued) {
+            return self.call_ended(command, issued, outcome, reference);
+        }
         let verdict = match own_of(self.playbook, &issued.step) {
             Some(own) if !own.rules.is_empty() => self.judge(own, issued, &outcome),
             _ => Some(Ok(Verdict::Natural)),
@@ -92,18 +100,9 @@ impl Draft<'_, '_> {
         };
         let step = issued.step.clone();
         match (outcome, verdict) {
-            (outcome, Verdict::Again(until)) => {
-                let failure = outcome.err().unwrap_or_else(|| {
-                    Failure::new(FailureKind::Unknown, "a rule asked for another try")
-                });
-                let item = super::issue::item_of(issued);
-                self.record(Fact::CommandFailed { command, step: step.clone(), failure, item });
-                let again = Arc::new(Issued { attempt: issued.attempt + 1, ..(**issued).clone() });
-                let id: CommandId = self.record(Fact::CommandIssued(again)).into();
-                let worker = Arc::from(CONTROL_PLANE);
-                self.record(Fact::CommandClaimed { command: id, step: step.clone(), worker });
-                let on = Parked::Retry(until);
-                self.record(Fact::CommandParked { command: id, step, on });
+            (outcome, Verdict::Again(seconds)) => {
+                let again = Issued { attempt: issued.attempt + 1, ..(**issued).clone() };
+                self.retry_own(command, issued, outcome.err(), again, seconds);
             }
             (Ok(data), Verdict::Natural | Verdict::Accept) => {
                 self.record(Fact::CallDone { command, step, data, reference, run: None });
@@ -123,6 +122,27 @@ impl Draft<'_, '_> {
                 self.failed(command, issued, failure.with_details(data));
             }
         }
+    }
+
+    /// Fails a command of the control plane and parks its next attempt for so many seconds.
+    pub(super) fn retry_own(
+        &mut self,
+        command: CommandId,
+        issued: &Arc<Issued>,
+        failure: Option<Failure>,
+        again: Issued,
+        seconds: f64,
+    ) {
+        let until = self.moment.now.plus(length(seconds));
+        let step = issued.step.clone();
+        let failure = failure
+            .unwrap_or_else(|| Failure::new(FailureKind::Unknown, "a rule asked for another try"));
+        let item = super::issue::item_of(issued);
+        self.record(Fact::CommandFailed { command, step: step.clone(), failure, item });
+        let id: CommandId = self.record(Fact::CommandIssued(Arc::new(again))).into();
+        let worker = Arc::from(CONTROL_PLANE);
+        self.record(Fact::CommandClaimed { command: id, step: step.clone(), worker });
+        self.record(Fact::CommandParked { command: id, step, on: Parked::Retry(until) });
     }
 
     /// What the first rule that matches says; `None` when a value is missing.
@@ -159,7 +179,7 @@ impl Draft<'_, '_> {
             // The decoder lets no jump in here; there is nowhere to go.
             Action::Fail | Action::Jump(_) => Verdict::Refuse,
             Action::Retry(_) => match rule.pause(scope, issued.attempt, failure)? {
-                Some(seconds) => Verdict::Again(self.moment.now.plus(length(seconds))),
+                Some(seconds) => Verdict::Again(seconds),
                 None if failure.is_some() => Verdict::Natural,
                 None => Verdict::Refuse,
             },
@@ -264,7 +284,7 @@ impl Draft<'_, '_> {
 fn own_of<'p>(playbook: &'p Playbook, step: &str) -> Option<&'p Own> {
     match &playbook.step(playbook.find(step)?).work {
         Work::Own(own) => Some(own),
-        Work::Route | Work::Tool(_) | Work::Pipeline(_) => None,
+        Work::Route | Work::Tool(_) | Work::Pipeline(_) | Work::Split(_) => None,
     }
 }
 
@@ -276,8 +296,8 @@ enum Verdict {
     Accept,
     /// Badly, whatever it was.
     Refuse,
-    /// Another try at this time.
-    Again(Timestamp),
+    /// Another try after so many seconds.
+    Again(f64),
 }
 
 /// What a command that does not wait for the execution it starts answers.

@@ -160,6 +160,8 @@ impl Draft<'_, '_> {
             open.issued.step == *name
                 && open.issued.generation == generation
                 && open.state == CommandState::Pending
+                // An item whose pipeline is split runs from its first segment on.
+                && open.issued.split().is_none_or(|split| split.segment == 0)
         });
         let Some(state) = self.repeat(visit).filter(|state| state.is_quiet()) else { return };
         if let Some(failure) = state.failure() {
@@ -236,7 +238,7 @@ impl Draft<'_, '_> {
     }
 
     /// What the templates of one item see.
-    fn item_scope(
+    pub(super) fn item_scope(
         &self,
         repeat: &Loop,
         visit: &(Arc<str>, u32),
@@ -263,7 +265,13 @@ impl Draft<'_, '_> {
 
     /// An item whose templates cannot be rendered fails under a command of its own, so that it is
     /// counted and seen like any other.
-    fn fail_unrendered(&mut self, step: &Step, generation: u32, item: LoopItem, message: String) {
+    pub(super) fn fail_unrendered(
+        &mut self,
+        step: &Step,
+        generation: u32,
+        item: LoopItem,
+        message: String,
+    ) {
         let (config, input) = (noetl_model::Map::new(), noetl_model::Map::new());
         let issued = Arc::new(Issued {
             step: step.name.clone(),
@@ -297,9 +305,16 @@ impl Draft<'_, '_> {
             }
             _ => 1,
         };
-        if issued.attempt < tries && !self.state.is_failing() {
-            let again = Issued { attempt: issued.attempt + 1, ..(**issued).clone() };
-            self.record(Fact::CommandIssued(Arc::new(again)));
+        let attempt = issued.split().map_or(issued.attempt, |split| split.attempt);
+        if attempt < tries && !self.state.is_failing() {
+            if issued.split().is_some() {
+                return self.restart_split(issued, attempt + 1);
+            }
+            let again = Arc::new(Issued { attempt: attempt + 1, ..(**issued).clone() });
+            let command: CommandId = self.record(Fact::CommandIssued(again.clone())).into();
+            if self.is_own(&again) {
+                self.hold_own(command, &again, None);
+            }
             return;
         }
         self.advance_loop(&issued.step, issued.generation);

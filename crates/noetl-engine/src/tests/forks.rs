@@ -14,7 +14,7 @@ const LINE: &str = "- {step: a, tool: {kind: noop}, next: {arcs: [{step: b}]}}\n
      - {step: c, tool: {kind: noop, seen: '{{ b.v }}-{{ workload.n }}'}}\n";
 
 /// An execution of the same playbook that begins with the past of `of`.
-fn forked(workflow: &str, of: &Run, cut: u64, workload: Value) -> Run {
+pub(super) fn forked(workflow: &str, of: &Run, cut: u64, workload: Value) -> Run {
     let mut fork = Run::new(playbook(workflow));
     fork.state = Execution::absent(ExecutionId::new(2));
     let workload = workload.as_object().cloned().unwrap_or_default();

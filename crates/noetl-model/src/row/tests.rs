@@ -95,6 +95,8 @@ fn facts() -> Vec<Fact> {
                 env: std::collections::BTreeMap::new(),
                 keychain: Map::new(),
                 blobs: Vec::new(),
+                earlier: Map::new(),
+                split: None,
                 catalog: CatalogId::new(3),
                 path: Arc::from("a/b"),
                 version: 1,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::cursor::{Cursor, Path};
 use super::names::Names;
+use super::split::Crossings;
 use super::suggest;
 use super::workbook::Workbook;
 use crate::document::StepIx;
@@ -31,6 +32,8 @@ pub(super) struct Context<'t> {
     pub(super) strict: bool,
     /// Whether templates may name secrets here: only in what a worker renders for a tool.
     pub(super) secrets: bool,
+    /// Jumps and local assignments decoded since they were last taken.
+    pub(super) crossings: Crossings,
     source: Source<'t>,
     comparisons: usize,
     unfolded: usize,
@@ -45,6 +48,7 @@ impl<'t> Context<'t> {
             names: Names::default(),
             strict: false,
             secrets: false,
+            crossings: Crossings::default(),
             source,
             comparisons: 0,
             unfolded: 0,

@@ -44,6 +44,11 @@ impl Labels {
         self.list.iter().map(|label| &**label)
     }
 
+    /// Returns `true` if the step has a single task.
+    pub(super) fn is_single(&self) -> bool {
+        self.list.len() < 2
+    }
+
     fn contains(&self, label: &str) -> bool {
         self.known.contains(label)
     }
@@ -281,6 +286,8 @@ fn target<'a>(cx: &mut Context<'_>, at: &Cursor<'a>, tasks: Tasks<'_>) -> Option
         return None;
     }
     if PREVIOUS.contains(&text) || labels.contains(text) {
+        let label = (!PREVIOUS.contains(&text)).then(|| text.to_owned());
+        cx.crossings.note_jump(label, &to);
         return at.node.get("to").and_then(|to| to.text()).map(str::trim);
     }
     let known: Vec<&str> = labels.iter().take(20).collect();

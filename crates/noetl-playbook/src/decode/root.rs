@@ -110,6 +110,7 @@ fn first_tasks(steps: &[Step]) -> BTreeMap<Arc<str>, Arc<str>> {
             let label = pipeline.tasks.first()?.label.clone();
             (label != step.name).then(|| (step.name.clone(), label))
         }
+        Work::Split(split) => Some((step.name.clone(), split.tasks().next()?.label.clone())),
         Work::Route | Work::Tool(_) | Work::Own(_) => None,
     };
     steps.iter().filter_map(first).collect()

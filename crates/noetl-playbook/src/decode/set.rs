@@ -88,6 +88,9 @@ fn assign(
         return cx.error("E017", entry, "the target has an empty name", help);
     }
     cx.names.define(&path[0]);
+    if scope != SetScope::Ctx {
+        cx.crossings.note_set(scope, &path, entry);
+    }
     let value = value::decode(cx, entry);
     into.push(Assignment { scope, path, value });
 }

@@ -1,6 +1,6 @@
 //! One task: a tool with its arguments, its assignments and its rules.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use super::fields::{self, Field};
 use super::policy::{self, Labels, Rules, Tasks};
 use super::{duration, keys, kinds, select, set, value, workbook};
 use crate::document::{Assignment, OwnKind, Selection, TimeLimit, Tool};
-use crate::template::{Template, ValueTemplate};
+use crate::pipeline::{Rule, compile_rules};
+use crate::template::{Mention, Template, ValueTemplate};
 use crate::yaml::Kind;
 
 /// What surrounds a task.
@@ -128,8 +129,8 @@ fn flat(
     let find = |name: &str| fields::find(&settings, name);
     let own = kind.and_then(kinds::own);
     let tasks = match own {
-        Some(_) => Tasks::Alone,
-        None => {
+        Some(_) if around.labels.is_single() => Tasks::Alone,
+        _ => {
             let first = around.labels.iter().next() == Some(&**label);
             Tasks::Labelled { labels: around.labels, first }
         }
@@ -335,6 +336,17 @@ impl Task {
         let secret = templates.iter().any(|template| template.names().contains("keychain"));
         let picks = !self.tool.select.is_empty();
         self.rules.source.is_empty() && self.set.is_empty() && !picks && !secret
+    }
+
+    /// Returns what the task's templates name, those of its rules included.
+    pub(super) fn mentions(&self) -> BTreeSet<Mention> {
+        let mut templates = [self.tool.config.templates(), self.tool.input.templates()].concat();
+        templates.extend(self.limit.iter().flat_map(|limit| limit.value.templates()));
+        templates.extend(self.set.iter().flat_map(|assignment| assignment.value.templates()));
+        // Rules that can't be compiled are reported where they are written.
+        let rules = compile_rules(&Value::Array(self.rules.source.clone())).unwrap_or_default();
+        templates.extend(rules.iter().flat_map(Rule::templates));
+        templates.iter().flat_map(|template| template.mentions()).cloned().collect()
     }
 
     /// Adds what the step selects from its result.

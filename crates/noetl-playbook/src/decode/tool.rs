@@ -10,8 +10,8 @@ use super::cursor::Cursor;
 use super::kinds;
 use super::policy::Labels;
 use super::task::{self, Around, Task, Time};
-use super::workbook;
-use crate::document::{Assignment, Own, Selection, Work};
+use super::{split, workbook};
+use crate::document::{Assignment, Own, OwnKind, Selection, Work};
 use crate::pipeline::{Pipeline, PipelineError, compile_rules};
 
 /// What the step says about its work.
@@ -59,6 +59,7 @@ pub(super) fn decode(
     }
     match tasks.as_slice() {
         [task] if task.own.is_some() => own(cx, at, tasks.pop()?, defaults),
+        many if many.iter().any(|task| task.own.is_some()) => split::build(cx, at, tasks, defaults),
         [task] if task.is_plain() && !defaults.local => {
             let tool = tasks.pop()?.tool;
             Some(Decoded { work: Work::Tool(tool), set: Vec::new(), writes_ctx: false })
@@ -100,13 +101,15 @@ fn list(cx: &mut Context<'_>, at: &Cursor<'_>, defaults: &Defaults<'_>) -> Optio
         input = None;
     }
     let around = Around { input, time: defaults.time, labels: &labels };
-    let tasks: Vec<Option<Task>> = items
-        .iter()
-        .zip(&named)
-        .map(|(item, label)| task::decode(cx, &item.as_ref()?.at, label, around))
-        .collect();
+    let mut crossings = Vec::with_capacity(items.len());
+    let mut tasks: Vec<Option<Task>> = Vec::with_capacity(items.len());
+    for (item, label) in items.iter().zip(&named) {
+        cx.crossings.clear();
+        tasks.push(item.as_ref().and_then(|item| task::decode(cx, &item.at, label, around)));
+        crossings.push(cx.crossings.take());
+    }
     for (task, item) in tasks.iter().flatten().zip(items.iter().flatten()) {
-        if task.own.is_some() && items.len() > 1 {
+        if task.own.is_some_and(|own| own != OwnKind::Playbook) && items.len() > 1 {
             let kind = &task.tool.kind;
             let message = format!("'{kind}' is done by the control plane, not within a pipeline");
             let help =
@@ -114,7 +117,8 @@ fn list(cx: &mut Context<'_>, at: &Cursor<'_>, defaults: &Defaults<'_>) -> Optio
             cx.error("E018", &item.at, message, help);
         }
     }
-    tasks.into_iter().collect()
+    let tasks: Option<Vec<Task>> = tasks.into_iter().collect();
+    tasks.inspect(|tasks| split::check(cx, at, tasks, &crossings))
 }
 
 /// One entry of a pipeline: its mapping, and its label if it has one.
@@ -191,18 +195,27 @@ fn labels(cx: &mut Context<'_>, items: &[Option<Item<'_>>]) -> Vec<Arc<str>> {
     labels
 }
 
+/// Reports a tool of the control plane in a loop that one worker runs.
+pub(super) fn refuse_local(
+    cx: &mut Context<'_>,
+    at: &Cursor<'_>,
+    kind: &str,
+    defaults: &Defaults<'_>,
+) {
+    if defaults.local {
+        let message = format!("'{kind}' is done by the control plane, not within one worker");
+        let help = "write 'loop: {spec: {policy: {exec: distributed}}}', or leave 'exec' out";
+        cx.error("E018", at, message, help);
+    }
+}
+
 fn own(
     cx: &mut Context<'_>,
     at: &Cursor<'_>,
     task: Task,
     defaults: &Defaults<'_>,
 ) -> Option<Decoded> {
-    if defaults.local {
-        let kind = &task.tool.kind;
-        let message = format!("'{kind}' is done by the control plane, not within one worker");
-        let help = "write 'loop: {spec: {policy: {exec: distributed}}}', or leave 'exec' out";
-        cx.error("E018", at, message, help);
-    }
+    refuse_local(cx, at, &task.tool.kind, defaults);
     if defaults.looped && !task.set.is_empty() {
         let message = "assignments beside this tool would be made once per item";
         let help = "assign in a rule: 'rules: [{when: \"{{ output.ok }}\", then: {do: continue, \
@@ -241,7 +254,7 @@ fn pipeline(cx: &mut Context<'_>, at: &Cursor<'_>, tasks: &[Task]) -> Option<Dec
 }
 
 /// What is compiled has been checked, so this says that a check is missing.
-fn uncompiled(cx: &mut Context<'_>, at: &Cursor<'_>, error: &PipelineError) {
+pub(super) fn uncompiled(cx: &mut Context<'_>, at: &Cursor<'_>, error: &PipelineError) {
     cx.error("E012", at, error.to_string(), "write the tasks as the guide shows them");
 }
 

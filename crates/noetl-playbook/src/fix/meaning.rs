@@ -41,6 +41,10 @@ pub(super) fn of(playbook: &Playbook) -> String {
         // The source of a pipeline says the same as its tasks, in words that may be older.
         let _ = match &step.work {
             Work::Pipeline(pipeline) => write!(text, "{:?}", pipeline.tasks),
+            Work::Split(split) => {
+                let limits: Vec<_> = split.calls().map(|call| &call.limit).collect();
+                write!(text, "{:?}{limits:?}", split.tasks().collect::<Vec<_>>())
+            }
             work => write!(text, "{work:?}"),
         };
     }

@@ -1,6 +1,7 @@
 //! What a task and a pipeline come to.
 
 use noetl_model::Failure;
+use noetl_model::scope::TaskResult;
 use serde_json::{Map, Value};
 
 use crate::document::Selection;
@@ -61,16 +62,10 @@ fn details(failure: &Failure) -> Map<String, Value> {
     }
 }
 
-/// What a task left behind.
-pub(super) struct Left {
-    pub(super) label: String,
-    pub(super) data: Value,
-    pub(super) failed: bool,
-}
-
 /// A pipeline's result from what its tasks answered by label, in the order they ran; all went well.
 pub fn merged_result(answers: Vec<(String, Value)>) -> Value {
-    let left = |(label, data)| Left { label, data, failed: false };
+    let left =
+        |(label, data): (String, Value)| TaskResult { name: label.into(), data, failed: false };
     merged(answers.into_iter().map(left).collect())
 }
 
@@ -80,20 +75,20 @@ pub fn merged_result(answers: Vec<(String, Value)>) -> Value {
 /// The maps among them are spread out, the later over the earlier, so that a field is found without
 /// knowing which task made it. What an accepted failure says is found under its label alone: the
 /// pipeline itself did not fail.
-pub(super) fn merged(mut left: Vec<Left>) -> Value {
+pub fn merged(mut left: Vec<TaskResult>) -> Value {
     if left.len() == 1
         && let Some(only) = left.pop()
     {
         return only.data;
     }
     let mut merged = Map::new();
-    for Left { data, failed, .. } in &left {
+    for TaskResult { data, failed, .. } in &left {
         if let (Value::Object(map), false) = (data, failed) {
             merged.extend(map.iter().map(|(key, value)| (key.clone(), value.clone())));
         }
     }
-    for Left { label, data, .. } in left {
-        merged.entry(label).or_insert(data);
+    for TaskResult { name, data, .. } in left {
+        merged.entry(&*name).or_insert(data);
     }
     Value::Object(merged)
 }

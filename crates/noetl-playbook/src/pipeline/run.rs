@@ -3,8 +3,10 @@
 //! A run decides and somebody else acts: it asks for a call, a pause or a value, and goes on with
 //! the answer. The same answers give the same turns.
 
+mod ends;
 mod failures;
 mod secrets;
+mod split;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,16 +15,16 @@ use noetl_model::{Failure, FailureKind, Timestamp};
 use serde_json::{Map, Value, json};
 
 use self::secrets::WriteCheck;
+use self::split::Segment;
 use super::call::{TaskCall, rendered_call};
 use super::judge::{Trouble, judge};
-use super::outcome::{Left, failed_value, merged, select};
+use super::outcome::{failed_value, select};
 use super::turn::{PipelineEnd, Turn};
 use super::writes::{Written, note, rendered, write};
 use super::{Action, Jump, Pipeline, Task};
 use crate::document::SetScope;
 use crate::template::{
-    Data, Loaded, Output, Place, Reach, Scope, Slot, TaskScope, exact_json, from_json,
-    from_json_owned,
+    Data, Loaded, Output, Place, Reach, Scope, Slot, TaskScope, from_json, from_json_owned,
 };
 
 /// How many task runs a pipeline may take altogether, unless its runner says otherwise. Far more
@@ -43,6 +45,8 @@ pub struct Run {
     runs: u64,
     runs_max: u64,
     check: Option<WriteCheck>,
+    /// Segment of a split pipeline; `None` when the run is the whole pipeline.
+    segment: Option<Segment>,
     /// Labels whose newest run failed.
     failed: HashSet<Arc<str>>,
     /// What the newest run gave.
@@ -104,6 +108,7 @@ impl Run {
             runs: 0,
             runs_max: TASK_RUNS_MAX,
             check: None,
+            segment: None,
             failed: HashSet::new(),
             last: None,
             ctx: Map::new(),
@@ -273,7 +278,7 @@ impl Run {
         let rule = &pipeline.tasks[self.at].rules[place];
         match &rule.action {
             Action::Continue => self.advance(),
-            Action::Break => self.succeed(),
+            Action::Break => self.succeed(true),
             Action::Fail => return Err(Stop::Fail(self.failed_by(place))),
             Action::Jump(Jump::Previous) => self.enter(self.at.saturating_sub(1)),
             Action::Jump(Jump::To(label)) => match pipeline.find(label) {
@@ -300,7 +305,7 @@ impl Run {
         if self.at + 1 < self.pipeline.tasks.len() {
             self.enter(self.at + 1);
         } else {
-            self.succeed();
+            self.succeed(false);
         }
     }
 
@@ -312,41 +317,6 @@ impl Run {
             task.previous = self.last.clone();
         }
         self.stage = Stage::Render;
-    }
-
-    fn succeed(&mut self) {
-        let labels = std::mem::take(&mut self.scope.labels);
-        let left = labels.iter().map(|(label, slot)| Left {
-            label: label.to_string(),
-            data: match slot {
-                Slot::Held(data) => exact_json(data),
-                Slot::Away(_) => Value::Null,
-            },
-            failed: self.failed.contains(label),
-        });
-        let result = merged(left.collect());
-        self.end(Ok(result));
-    }
-
-    fn end(&mut self, outcome: Result<Value, Failure>) {
-        self.stage = Stage::Over(Box::new(PipelineEnd {
-            outcome,
-            ctx: std::mem::take(&mut self.ctx),
-            iter: std::mem::take(&mut self.iter),
-            step: std::mem::take(&mut self.step),
-        }));
-    }
-
-    fn over(&mut self) -> Box<PipelineEnd> {
-        match std::mem::replace(&mut self.stage, Stage::Said) {
-            Stage::Over(end) => end,
-            _ => Box::new(PipelineEnd {
-                outcome: Err(Failure::new(FailureKind::Unknown, "the pipeline is over already")),
-                ctx: Map::new(),
-                iter: Map::new(),
-                step: Map::new(),
-            }),
-        }
     }
 
     fn write(&mut self, written: Vec<Written>) {

@@ -23,6 +23,8 @@ pub fn scope_of(execution: ExecutionId, carried: CommandScope) -> Scope {
             ScopePart::Ctx => drop(ctx.insert(blob.name, slot)),
             ScopePart::Steps => drop(results.insert(blob.name, slot)),
             ScopePart::Previous => previous = Some(slot),
+            // Read before the run begins, and given to it as tasks.
+            ScopePart::Earlier => {}
         }
     }
     let iteration = carried.iteration.map(|iteration| Iteration {

@@ -135,6 +135,8 @@ pub(crate) fn scope(ctx: Value) -> CommandScope {
         env: std::collections::BTreeMap::new(),
         keychain: Map::new(),
         blobs: Vec::new(),
+        earlier: Map::new(),
+        split: None,
         catalog: CatalogId::new(1),
         path: "p".into(),
         version: 1,

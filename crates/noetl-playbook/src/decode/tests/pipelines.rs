@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use super::{playbook, report_steps};
-use crate::document::{OwnKind, Playbook, Work};
+use crate::document::{OwnKind, Playbook, Segment, Work};
 
 /// The source of a step's pipeline.
 fn source(playbook: &Playbook, step: usize) -> Value {
@@ -214,6 +214,97 @@ fn tools_of_the_control_plane_are_steps_of_their_own() {
     error[E018] at 18:11, workflow[3].tool: assignments beside this tool would be made once per item
       help: assign in a rule: 'rules: [{when: "{{ output.ok }}", then: {do: continue, set: {…}}}]'
     "#);
+}
+
+#[test]
+fn pipelines_are_split_at_calls_of_playbooks() {
+    let playbook = playbook(
+        "
+  - step: start
+    tool:
+      - {name: pull, kind: noop, set: {iter.n: 1, step.n: 1}}
+      - {name: again, kind: noop, n: '{{ iter.n }}', spec: {policy: {rules: [{when: '{{ step.n }}', then: {do: jump, to: pull}}]}}}
+      - {name: one, kind: playbook, path: a, timeout: '{{ ctx.limit }}'}
+      - {name: two, kind: playbook, path: b, spec: {policy: {rules: [{when: true, then: {do: retry}}]}}}
+      - {name: store, kind: noop, n: '{{ pull.n }}', set: {iter.later: 1}, spec: {policy: {rules: [{when: '{{ iter.later }}', then: {do: jump, to: store}}]}}}
+",
+    );
+    let Work::Split(split) = &playbook.steps[0].work else { panic!("{:?}", playbook.steps[0]) };
+    let shape: Vec<String> = split
+        .segments
+        .iter()
+        .map(|segment| match segment {
+            Segment::Tasks(pipeline) => {
+                let labels: Vec<&str> = pipeline.tasks.iter().map(|task| &*task.label).collect();
+                labels.join(" ")
+            }
+            Segment::Call(call) => {
+                format!("call {} limited {}", call.task().label, call.limit.is_some())
+            }
+        })
+        .collect();
+    assert_eq!(shape, ["pull again", "call one limited true", "call two limited false", "store"]);
+    assert_eq!(playbook.first_tasks["start"], "pull".into());
+}
+
+#[test]
+fn nothing_but_results_crosses_a_call() {
+    let jump = |to: &str| {
+        format!("spec: {{policy: {{rules: [{{when: true, then: {{do: jump, to: {to}}}}}]}}}}")
+    };
+    let (back, over, before, itself) = (jump("pull"), jump("store"), jump("previous"), jump("run"));
+    assert_snapshot!(report_steps(&format!("
+  - step: jumps
+    tool:
+      - {{name: pull, kind: noop, {over}}}
+      - {{name: run, kind: playbook, path: a, {itself}}}
+      - {{name: store, kind: noop, {before}}}
+      - {{name: last, kind: noop, {back}}}
+  - step: out
+    tool:
+      - {{name: pull, kind: noop}}
+      - {{name: run, kind: playbook, path: a, {back}}}
+  - step: reads
+    tool:
+      - name: pull
+        kind: noop
+        set: {{iter.page: 1, step.seen: 2, iter.free: 3}}
+      - {{name: run, kind: playbook, path: a, input: {{x: '{{{{ step.seen }}}}'}}, set: {{iter.own: 1}}, spec: {{policy: {{rules: [{{when: '{{{{ iter.own }}}}', then: {{do: continue, set: {{step.late: 1}}}}}}]}}}}}}
+      - {{name: store, kind: noop, page: '{{{{ page }}}}'}}
+      - {{name: last, kind: noop, page: '{{{{ step }}}}'}}
+  - step: local
+    loop: {{in: [1], iterator: i, spec: {{policy: {{exec: local}}}}}}
+    tool:
+      - {{name: pull, kind: noop}}
+      - {{name: run, kind: playbook, path: a}}
+")), @r#"
+    error[E018] at 8:92, workflow[0].tool[0].spec.policy.rules[0].then.to: the jump from task 'pull' to task 'store' crosses playbook call 'run'
+      help: move the call to a step of its own and lead an arc back, or jump within one side of the call
+    error[E018] at 9:104, workflow[0].tool[1].spec.policy.rules[0].then.to: the jump of playbook call 'run' leads to the call itself
+      help: write 'do: retry'
+    error[E018] at 10:93, workflow[0].tool[2].spec.policy.rules[0].then.to: the jump from task 'store' to playbook call 'run' crosses the call
+      help: move the call to a step of its own and lead an arc back, or jump within one side of the call
+    error[E018] at 11:92, workflow[0].tool[3].spec.policy.rules[0].then.to: the jump from task 'last' to task 'pull' crosses playbook call 'run'
+      help: move the call to a step of its own and lead an arc back, or jump within one side of the call
+    error[E018] at 15:104, workflow[1].tool[1].spec.policy.rules[0].then.to: the jump from playbook call 'run' to task 'pull' crosses the call
+      help: move the call to a step of its own and lead an arc back, or jump within one side of the call
+    error[E018] at 20:26, workflow[2].tool[0].set["iter.page"]: 'iter.page' is set by task 'pull' and read by task 'store', across playbook call 'run'
+      help: write 'ctx.page', read the result of the task by its label, or move the call to a step of its own
+    error[E018] at 20:40, workflow[2].tool[0].set["step.seen"]: 'step.seen' is set by task 'pull' and read by playbook call 'run'
+      help: write 'ctx.seen', read the result of the task by its label, or move the call to a step of its own
+    error[E018] at 21:93, workflow[2].tool[1].set["iter.own"]: 'iter.own' is set and read by playbook call 'run'
+      help: write 'ctx.own', read the result of the task by its label, or move the call to a step of its own
+    error[E018] at 21:184, workflow[2].tool[1].spec.policy.rules[0].then.set["step.late"]: 'step.late' is set by playbook call 'run' and read by task 'last'
+      help: write 'ctx.late', read the result of the task by its label, or move the call to a step of its own
+    error[E018] at 27:7, workflow[3].tool: 'playbook' is done by the control plane, not within one worker
+      help: write 'loop: {spec: {policy: {exec: distributed}}}', or leave 'exec' out
+    "#);
+    let calls: String =
+        (0..33).map(|n| format!("      - {{name: c{n}, kind: playbook, path: a}}\n")).collect();
+    assert_snapshot!(report_steps(&format!("  - step: many\n    tool:\n{calls}")), @r"
+    error[E018] at 7:7, workflow[0].tool: the pipeline calls 33 playbooks, more than 32
+      help: move some of the calls to steps of their own
+    ");
 }
 
 #[test]

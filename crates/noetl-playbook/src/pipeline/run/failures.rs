@@ -24,7 +24,7 @@ impl Run {
     /// A tool's failure with the task it is of, where that is not plain.
     pub(super) fn placed(&self, failure: Failure) -> Failure {
         match self.pipeline.tasks.as_slice() {
-            [_] => failure,
+            [_] if self.segment.is_none() => failure,
             tasks => failure.with_detail("task", &*tasks[self.at].label),
         }
     }

@@ -27,6 +27,8 @@ fn carried(blobs: Vec<ScopeBlob>) -> Scope {
         env: std::collections::BTreeMap::new(),
         keychain: noetl_model::Map::new(),
         blobs,
+        earlier: noetl_model::Map::new(),
+        split: None,
         catalog: CatalogId::new(1),
         path: "p".into(),
         version: 1,

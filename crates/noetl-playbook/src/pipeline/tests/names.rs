@@ -187,6 +187,8 @@ fn a_commands_slice_of_state_is_what_its_templates_see() {
         env: [("REGION".to_owned(), "eu".to_owned())].into(),
         keychain: noetl_model::Map::new(),
         blobs: Vec::new(),
+        earlier: noetl_model::Map::new(),
+        split: None,
         catalog: CatalogId::new(8),
         path: "a/b".into(),
         version: 9,

@@ -1,0 +1,52 @@
+//! How a run ends.
+
+use noetl_model::scope::TaskResult;
+use noetl_model::{Failure, FailureKind};
+use serde_json::{Map, Value};
+
+use super::super::outcome::merged;
+use super::super::turn::PipelineEnd;
+use super::{Run, Stage};
+use crate::template::{Slot, exact_json};
+
+impl Run {
+    /// Ends the run well: after its last task, or because a rule broke off.
+    pub(super) fn succeed(&mut self, broke: bool) {
+        let labels = std::mem::take(&mut self.scope.labels);
+        let left = labels.iter().map(|(label, slot)| TaskResult {
+            name: label.clone(),
+            data: match slot {
+                Slot::Held(data) => exact_json(data),
+                Slot::Away(_) => Value::Null,
+            },
+            failed: self.failed.contains(label),
+        });
+        let left: Vec<TaskResult> = left.collect();
+        let result = match &self.segment {
+            Some(segment) if segment.partial => segment.answer(left, broke),
+            _ => merged(left),
+        };
+        self.end(Ok(result));
+    }
+
+    pub(super) fn end(&mut self, outcome: Result<Value, Failure>) {
+        self.stage = Stage::Over(Box::new(PipelineEnd {
+            outcome,
+            ctx: std::mem::take(&mut self.ctx),
+            iter: std::mem::take(&mut self.iter),
+            step: std::mem::take(&mut self.step),
+        }));
+    }
+
+    pub(super) fn over(&mut self) -> Box<PipelineEnd> {
+        match std::mem::replace(&mut self.stage, Stage::Said) {
+            Stage::Over(end) => end,
+            _ => Box::new(PipelineEnd {
+                outcome: Err(Failure::new(FailureKind::Unknown, "the pipeline is over already")),
+                ctx: Map::new(),
+                iter: Map::new(),
+                step: Map::new(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Runs of one segment of a split pipeline.
+
+use std::sync::Arc;
+
+use noetl_model::scope::{SegmentAnswer, TaskResult};
+use serde_json::{Map, Value, json};
+
+use super::super::call::TaskCall;
+use super::{Run, Stage};
+use crate::template::{Loaded, Scope, Slot, from_json_owned};
+
+/// Segment of a split pipeline that a run is.
+#[derive(Debug)]
+pub(super) struct Segment {
+    /// Number of tasks that ran in earlier segments. Their labels come first.
+    pub(super) earlier: usize,
+    /// Whether the run answers with its tasks instead of the pipeline's result.
+    pub(super) partial: bool,
+}
+
+impl Segment {
+    /// Returns the answer of a segment whose tasks left these results, the earlier ones first.
+    pub(super) fn answer(&self, mut left: Vec<TaskResult>, broke: bool) -> Value {
+        let tasks = left.split_off(self.earlier.min(left.len()));
+        json!(SegmentAnswer { broke, tasks })
+    }
+}
+
+impl Run {
+    /// Makes this the run of a segment that follows `earlier` tasks, whose results its templates
+    /// see by label. If `partial`, it answers with a [`SegmentAnswer`].
+    #[must_use]
+    pub fn with_segment(mut self, earlier: Vec<TaskResult>, partial: bool) -> Self {
+        let labels = Arc::make_mut(&mut self.scope.labels);
+        for TaskResult { name, data, failed } in earlier {
+            if failed {
+                self.failed.insert(name.clone());
+            }
+            let slot = Slot::from(from_json_owned(data));
+            self.last = Some(slot.clone());
+            labels.insert(name, slot);
+        }
+        self.segment = Some(Segment { earlier: labels.len(), partial });
+        if let Some(task) = &mut self.scope.task {
+            task.previous = self.last.clone();
+        }
+        self
+    }
+
+    /// Returns what templates of the task see now.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Takes what the tasks set with `ctx.*` and `step.*` so far. The end of the run then has only
+    /// what is set later.
+    pub fn take_written(&mut self) -> (Map<String, Value>, Map<String, Value>) {
+        (std::mem::take(&mut self.ctx), std::mem::take(&mut self.step))
+    }
+
+    /// Gives the run values that were loaded before.
+    #[must_use]
+    pub fn with_loaded(mut self, loaded: Arc<Loaded>) -> Self {
+        self.loaded = loaded;
+        self
+    }
+
+    /// Makes the run wait for the answer of its first task, which was called before: this is attempt
+    /// number `attempt` of it.
+    #[must_use]
+    pub fn called(mut self, attempt: u32) -> Self {
+        let Some(task) = self.pipeline.tasks.first() else { return self };
+        self.attempt = attempt;
+        self.runs = 1;
+        if let Some(scope) = &mut self.scope.task {
+            scope.attempt = attempt;
+        }
+        self.stage = Stage::Called(Box::new(TaskCall {
+            label: task.label.clone(),
+            kind: task.tool.kind.clone(),
+            config: Map::new(),
+            input: Map::new(),
+            timeout: None,
+            attempt,
+        }));
+        self
+    }
+}
