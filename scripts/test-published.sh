@@ -3,11 +3,11 @@
 # debug build of this repository as their server, on Postgres and NATS. Writes the results into the guide. Then runs the
 # cases of the gateway guide through the published gateway.
 #
-# The first run builds the programs from the Rust registry, which takes about 40 minutes on two cores; they stay in
-# target/published. Most of that is DuckDB's C++: DUCKDB=library links the shared library of its makers instead, and takes
-# about 10. Options are passed to scripts/published/run.py: --only TEXT runs some cases.
+# The first run builds the programs from the Rust registry, which takes about 10 minutes on two cores; they stay in
+# target/published. They use the shared library of DuckDB's makers; DUCKDB=compiled compiles DuckDB's C++ into the
+# worker, which takes about 30 minutes more. Options are passed to scripts/published/run.py: --only TEXT runs some cases.
 #
-# usage: [DUCKDB=library] scripts/test-published.sh [option...]
+# usage: [DUCKDB=compiled] scripts/test-published.sh [option...]
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -17,7 +17,8 @@ CLI=5.3.2
 GATEWAY=2.9.1
 
 published=$(target_dir)/published
-if [ "${DUCKDB:-compiled}" = library ]; then published=$published-library; fi
+DUCKDB=${DUCKDB:-library}
+if [ "$DUCKDB" = compiled ]; then published=$published-compiled; fi
 mkdir -p "$published"
 published=$(realpath "$published")
 # Postgres runs as a user that has to enter the directory.
@@ -39,7 +40,7 @@ build_published() {
   # Started outside of this workspace, so that its Cargo files don't apply. Unoptimized: the sources and features are those
   # of a release build, and DuckDB's C++ alone would take half an hour more.
   (
-    if [ "${DUCKDB:-compiled}" = library ]; then
+    if [ "$DUCKDB" = library ]; then
       DUCKDB_LIBRARY=$(scripts/duckdb.sh install)
       LINKER=$(command -v cc)
       export DUCKDB_LIBRARY LINKER
@@ -67,7 +68,7 @@ run_cases() {
   local postgres
   postgres=$(scripts/services/postgres.sh start "$database/postgres" fsync=off)
   local duckdb="DuckDB compiled from its sources"
-  if [ "${DUCKDB:-compiled}" = library ]; then duckdb="the shared library of DuckDB's makers"; fi
+  if [ "$DUCKDB" = library ]; then duckdb="the shared library of DuckDB's makers"; fi
   python3 scripts/published/run.py "$@" \
     --note "Last run: $(date -u +%F), worker $WORKER with $duckdb, CLI $CLI. " \
     --noetl "$(realpath "$(target_dir)/debug/noetl")" \

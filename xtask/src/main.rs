@@ -1,4 +1,5 @@
-//! Chores of this repository: `cargo xtask tidy` checks what no other tool sees.
+//! Chores of this repository: `cargo xtask tidy` checks what no other tool sees, `cargo xtask prose` lists
+//! lines that break the prose guide, and `cargo xtask ceilings` lowers the numbers it allows.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -9,12 +10,18 @@ mod tidy;
 
 use std::{path::Path, process::ExitCode};
 
-const USAGE: &str = "usage: cargo xtask tidy";
+const USAGE: &str = "usage: cargo xtask tidy
+       cargo xtask prose RULE AREA    list the lines that break a rule of the prose guide
+       cargo xtask ceilings           lower the ceilings of the prose guide after a cleanup";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(),
+        ["prose", rule, area] => done(tidy::prose(root(), rule, area).map(|lines| {
+            lines.iter().for_each(|line| println!("{line}"));
+        })),
+        ["ceilings"] => done(tidy::lower_ceilings(root())),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS
@@ -26,10 +33,22 @@ fn main() -> ExitCode {
     }
 }
 
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the workspace")
+}
+
+fn done(outcome: Result<(), String>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 fn tidy() -> ExitCode {
-    let root =
-        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the workspace");
-    let report = match tidy::run(root) {
+    let report = match tidy::run(root()) {
         Ok(report) => report,
         Err(why) => {
             eprintln!("tidy could not look: {why}");

@@ -198,7 +198,7 @@ fn worker_lease() -> Result<Duration, Failure> {
     Ok(seconds.map_or(Options::default().worker_lease, Duration::from_secs))
 }
 
-/// How long a published worker may hold a command whose report may be lost.
+/// Returns the time for which a published worker may hold a command whose report may be lost.
 fn lost_reports() -> Result<Duration, Failure> {
     let seconds = number("NOETL_LOST_REPORT_SECS", 5..=86_400)?;
     let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());

@@ -1,8 +1,8 @@
 //! Commands whose reports may be lost, because their workers couldn't reach a server for a while.
 //!
 //! A published worker tries to send a report four times and then drops it. Its heartbeats go on and don't
-//! name commands, so they would renew the lease of a command that nobody runs until its limit is over: an
-//! hour if its tool has no timeout. When the server restarted, or a worker's heartbeats stopped for more
+//! name commands, so they would renew the lease of a command that isn't running until its limit is over:
+//! an hour if its tool has no timeout. When the server restarted, or a worker's heartbeats stopped for more
 //! than [`GAP`], the leases of that time get an earlier limit. A command that is still running then may run
 //! twice if its tool allows it, so this never happens without such a cause.
 
@@ -32,7 +32,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 pub(crate) struct LostReports {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    /// How long a lease lasts after the cause.
+    /// Longest time between the cause and the end of a lease.
     within: Duration,
     /// The cause of each limit. A limit is a time of the store in microseconds, so it identifies its
     /// cause; other processes don't know the cause, only the limit.

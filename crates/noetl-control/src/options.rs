@@ -32,8 +32,8 @@ pub struct Options {
     pub lease: Duration,
     /// How long a worker elsewhere that names what it holds may be silent before others are given it.
     pub worker_lease: Duration,
-    /// How long a worker that doesn't name its commands may hold one after the server restarted, or
-    /// after a gap in the worker's heartbeats: the report may be lost.
+    /// Time after which a command of a worker that doesn't name its commands is reissued, counted from
+    /// a restart of the server or a gap in the worker's heartbeats. Default: 5 minutes.
     pub lost_reports: Duration,
     /// Whether unfinished executions found at the start go on.
     pub resume: bool,

@@ -27,10 +27,10 @@ const PAGE: usize = 1000;
 /// The commands that a start found open.
 #[derive(Debug, Default)]
 pub(crate) struct Resumed {
-    /// Their number.
+    /// Number of open commands.
     pub(crate) open: usize,
-    /// Those that workers elsewhere hold.
-    pub(crate) elsewhere: Vec<CommandId>,
+    /// Commands that remote and published workers hold.
+    pub(crate) remote: Vec<CommandId>,
 }
 
 /// Lets every unfinished execution go on.
@@ -52,8 +52,8 @@ pub(crate) async fn resume(
         let Some(last) = open.last() else { break };
         after = last.id;
         found.open += open.len();
-        let is_held_elsewhere = |row: &&CommandRow| row.worker.as_deref().is_some_and(is_elsewhere);
-        found.elsewhere.extend(open.iter().filter(is_held_elsewhere).map(|row| row.id));
+        let is_remote = |row: &&CommandRow| row.worker.as_deref().is_some_and(is_elsewhere);
+        found.remote.extend(open.iter().filter(is_remote).map(|row| row.id));
         let live = identity::alive_after(store, &open).await.map_err(failed)?;
         let resumed = open.iter().map(|row| resume_one(journal, dispatch, &live, row));
         let outcomes = futures::future::join_all(resumed).await;

@@ -98,7 +98,7 @@ const KNOWN_FOR: Duration = Duration::from_secs(60);
 struct Remembered {
     /// When each was last noted.
     noted: HashMap<(Scope, String), Instant>,
-    /// When the last heartbeat of each arrived here.
+    /// Arrival of the last heartbeat of each worker at this server.
     heartbeats: HashMap<(Tenant, String), Instant>,
     /// The key each was last known by.
     keys: HashMap<(Tenant, String), Known>,

@@ -233,7 +233,7 @@ impl Execution {
 
     fn complete(&mut self, command: CommandId, trail: &mut Trail) {
         let Some(command) = self.close(command, trail) else { return };
-        // The step run, or the item, goes on with another segment of its pipeline.
+        // The step run, or the item, continues with another segment of its pipeline.
         if command.issued.split().is_some_and(|split| split.partial) {
             return self.item_ended(&command, None, trail);
         }

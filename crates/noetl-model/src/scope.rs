@@ -128,7 +128,7 @@ pub struct SplitScope {
     pub tasks: Vec<EarlierSegment>,
 }
 
-/// How to read the answer of an earlier segment.
+/// Form of the result of an earlier segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EarlierSegment {
@@ -159,7 +159,7 @@ pub struct SegmentAnswer {
 pub struct TaskResult {
     /// Label of the task.
     pub name: Arc<str>,
-    /// Its data; for a failed task, what others see of the failure.
+    /// Data of the task, or the failure as templates see it.
     pub data: Value,
     /// Whether it failed and a rule accepted that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -145,7 +145,7 @@ pub struct HeldCommand {
     pub execution: ExecutionId,
     /// When its lease ends.
     pub until: Timestamp,
-    /// When its lease ends at the latest; `None` when its worker names the commands it holds.
+    /// Latest end of its lease; `None` when its worker names the commands it holds.
     pub at_most: Option<Timestamp>,
 }
 
@@ -154,14 +154,14 @@ pub struct HeldCommand {
 pub enum HeldBy<'a> {
     /// All commands of one worker.
     Worker(&'a str),
-    /// These commands, whoever holds them.
+    /// These commands of any worker.
     Commands(&'a [CommandId]),
 }
 
 /// The limit that [`Holdings::limit_held`] set in one database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldLimit {
-    /// When the leases end at the latest.
+    /// Latest end of the leases.
     pub at_most: Timestamp,
     /// The number of commands whose leases got this limit.
     pub commands: usize,

@@ -16,6 +16,9 @@ const FILES: [&str; 2] = ["Cargo.lock", "deny.toml"];
 /// Folders that pages link to and no check reads.
 const LINKED: [&str; 3] = ["deploy", "scripts", "web"];
 
+/// Sources of the web UI, whose text is checked like that of pages.
+const UI: &str = "web/src/";
+
 /// Paths and texts.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
@@ -94,7 +97,10 @@ impl Tree {
             let whole = root.join(&path);
             if whole.is_dir() && !SKIPPED.contains(&name.as_str()) {
                 self.read_folder(root, &path)?;
-            } else if whole.is_file() && LINKED.iter().any(|linked| path.starts_with(linked)) {
+            } else if whole.is_file()
+                && LINKED.iter().any(|linked| path.starts_with(linked))
+                && !path.starts_with(UI)
+            {
                 self.others.insert(path);
             } else if whole.is_file() {
                 self.read_file(root, &path)?;

@@ -192,9 +192,9 @@ impl Control {
         let newest = ids.event().into();
         let resumed = if options.resume {
             let resumed = recovery::resume(&*store, &journal, &dispatch, newest).await;
-            let Resumed { open, elsewhere } = resumed.map_err(OpenError::Resume)?;
+            let Resumed { open, remote } = resumed.map_err(OpenError::Resume)?;
             let (lost, at) = (lost.clone(), clock.now());
-            let limit = lost.after_restart(at, elsewhere, others, options.lease, closing.clone());
+            let limit = lost.after_restart(at, remote, others, options.lease, closing.clone());
             tasks.push(tokio::spawn(limit));
             open
         } else {

@@ -1,4 +1,4 @@
-//! Heartbeats and other signs of life of workers elsewhere.
+//! Heartbeats and other signs of life of remote and published workers.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use tracing::warn;
 use super::{REMEMBERED_MAX, Registration, Scope, WorkerError, Workers, check_name};
 use crate::lost_reports::GAP;
 
-/// How often a sign of life of one worker is written down. Reports come by the thousand; a lease that
-/// ends so much sooner harms nobody.
+/// Shortest time between two renewals of a worker's leases because of its reports, which can be thousands
+/// per second.
 const NOTED_EVERY: Duration = Duration::from_secs(10);
 
 impl Workers {

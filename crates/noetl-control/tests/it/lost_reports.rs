@@ -194,7 +194,7 @@ async fn a_restart_beside_another_server_limits_nothing() {
     let restarted = world.server().await;
     world.beat(&stays, LIMIT * 2).await;
     assert_eq!(world.open().await.attempt, 1);
-    // A server that was killed leaves a lease behind, which nobody renews: then the restart counts.
+    // A server that was killed leaves a lease behind that is never renewed: then the restart counts.
     stays.close().await;
     restarted.close().await;
     let lease = world.store.acquire("machine/77", "killed", Duration::from_secs(90)).await;

@@ -108,7 +108,7 @@ fn take_over(
     }
     let answered: Vec<(CommandId, Arc<Issued>)> =
         draft.state.open_commands().map(|(id, open)| (id, open.issued.clone())).collect();
-    let under_way = origin.open_commands().filter(|(_, open)| is_anew(open, is_other));
+    let under_way = origin.open_commands().filter(|(_, open)| is_reissued(open, is_other));
     for (_, open) in under_way {
         if is_other {
             render_anew(draft, &open.issued, past);
@@ -135,9 +135,9 @@ fn take_over(
     Ok(())
 }
 
-/// Whether a command is handed out anew. Another version of the playbook may split a pipeline in
-/// other places, so there a step run begins with its first segment again.
-fn is_anew(open: &OpenCommand, is_other: bool) -> bool {
+/// Returns `true` if the fork issues a command of the origin again. Another version of the playbook may
+/// split a pipeline at other tasks, so its step run restarts with the first segment.
+fn is_reissued(open: &OpenCommand, is_other: bool) -> bool {
     let is_partial = open.issued.split().is_some_and(|split| split.partial);
     open.answer.is_none() || (is_other && is_partial)
 }
@@ -171,7 +171,7 @@ fn led_there(past: &[Event], step: &Arc<str>, generation: u32) -> Option<Arc<str
 struct Copy<'o> {
     /// The other execution at the cut.
     origin: &'o Execution,
-    /// Whether another version of the playbook goes on.
+    /// Whether the fork continues with another version of the playbook.
     is_other: bool,
     now: Timestamp,
     /// Commands there and here.
@@ -187,7 +187,7 @@ impl Copy<'_> {
         match &mut fact {
             Fact::CommandIssued(issued) => {
                 let open = self.origin.open_command(event.id.into());
-                if open.is_some_and(|open| is_anew(open, self.is_other)) {
+                if open.is_some_and(|open| is_reissued(open, self.is_other)) {
                     return None;
                 }
                 if issued.trace != self.trace {

@@ -148,7 +148,7 @@ impl Draft<'_, '_> {
         Ok(())
     }
 
-    /// Goes on after a command whose pipeline goes on: its answer is recorded.
+    /// Issues the next segment after a command whose result is recorded and isn't that of the last one.
     pub(super) fn segment_completed(&mut self, command: CommandId, issued: &Arc<Issued>) {
         let Some((step, split)) = split_of(self.playbook, issued) else { return };
         let Some(segment) = segment_of(split, issued) else { return };

@@ -29,7 +29,7 @@ pub enum Segment {
 pub struct Call {
     /// The task, as a pipeline of one.
     pub pipeline: Arc<Pipeline>,
-    /// How long it may take, when a template says so.
+    /// Timeout, if a template gives it.
     pub limit: Option<TimeLimit>,
 }
 

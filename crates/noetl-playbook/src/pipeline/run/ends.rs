@@ -1,4 +1,4 @@
-//! How a run ends.
+//! Ends of a run: its result, and the variables it wrote.
 
 use noetl_model::scope::TaskResult;
 use noetl_model::{Failure, FailureKind};
