@@ -3,6 +3,7 @@
 //! One file per noun. Requests accept what published clients send, in every spelling; replies have
 //! one shape. Nothing here decides or stores anything; the server and the client share these types,
 //! so a field cannot be spelled in two ways.
+#![warn(missing_docs)]
 
 pub mod approvals;
 pub mod callbacks;

@@ -24,9 +24,7 @@ pub enum OpenError {
     /// The directory is not there and cannot be made.
     #[error("could not make the directory {}", path.display())]
     Directory {
-        /// The directory.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },
@@ -35,7 +33,6 @@ pub enum OpenError {
     Place {
         /// What was to be used.
         place: String,
-        /// Why not.
         #[source]
         source: object_store::Error,
     },

@@ -14,7 +14,6 @@ pub enum Place {
     Directory(PathBuf),
     /// In a bucket: `s3://bucket` or `s3://bucket/prefix`.
     Bucket {
-        /// Its name.
         name: String,
         /// What the key of everything in it begins with; empty for nothing.
         prefix: String,

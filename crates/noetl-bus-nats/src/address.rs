@@ -19,7 +19,6 @@ pub struct Address {
     credentials: Credentials,
 }
 
-/// Who we are.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) enum Credentials {
     #[default]

@@ -2,8 +2,6 @@
 //!
 //! `event_stream_suite!(name, async || Subject::new(stream, inspect))` makes a test of every case,
 //! each on a bus without a stream.
-#![expect(missing_docs, reason = "the name of a case is its sentence")]
-
 mod changes;
 
 use std::sync::Arc;
@@ -40,7 +38,6 @@ pub enum Answer {
     Done,
     /// It wants it once more.
     Again,
-    /// Nothing.
     None,
 }
 

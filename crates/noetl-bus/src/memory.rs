@@ -20,9 +20,7 @@ use crate::{
 pub struct Kept {
     /// Where it was published.
     pub subject: String,
-    /// Its id.
     pub id: String,
-    /// What it says.
     pub payload: Vec<u8>,
 }
 

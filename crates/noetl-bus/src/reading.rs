@@ -11,7 +11,6 @@ use crate::CommandBus;
 pub struct Given {
     /// Where it was published.
     pub subject: String,
-    /// What it says.
     pub payload: Vec<u8>,
     /// What the bus knows it by when it is answered for.
     pub receipt: String,

@@ -5,7 +5,6 @@ use std::time::Duration;
 /// A stream as it is made when there is none of its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamSettings {
-    /// Its name.
     pub name: String,
     /// The subjects it keeps; `>` stands for one token or more.
     pub subjects: Vec<String>,
@@ -21,7 +20,6 @@ pub struct StreamSettings {
 /// with the oldest one there is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumer {
-    /// Its name.
     pub name: String,
     /// The subjects it reads.
     pub filter: String,

@@ -4,14 +4,12 @@ use async_trait::async_trait;
 
 use crate::StreamSettings;
 
-/// What is published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Where: tokens of letters, digits, `_`, `-` and `:`, parted by dots.
     pub subject: String,
     /// By which a repeat is known within the stream's window.
     pub id: String,
-    /// What it says.
     pub payload: Vec<u8>,
 }
 

@@ -19,7 +19,6 @@ pub struct StreamState {
 /// How a reader of a stream stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerState {
-    /// Its name.
     pub name: String,
     /// The subjects it reads; all of the stream's when empty.
     pub filters: Vec<String>,

@@ -26,11 +26,8 @@ const APPROVAL: &str = "approval";
 /// A step that waits for a person's word.
 #[derive(Debug, Clone)]
 pub struct Approval {
-    /// Its execution.
     pub execution: ExecutionRow,
-    /// Its command.
     pub command: CommandId,
-    /// The step.
     pub step: Arc<str>,
     /// The place of its item in a loop.
     pub item: Option<u32>,
@@ -49,7 +46,6 @@ pub struct Approval {
 /// Steps that wait, oldest first.
 #[derive(Debug, Default)]
 pub struct Approvals {
-    /// They.
     pub found: Vec<Approval>,
     /// After which command to go on looking; nothing when all was looked at.
     pub next: Option<CommandId>,
@@ -58,7 +54,6 @@ pub struct Approvals {
 /// What one worker has in its hands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerLoad {
-    /// Its name.
     pub worker: Arc<str>,
     /// How many commands it holds.
     pub held: u64,
@@ -66,7 +61,6 @@ pub struct WorkerLoad {
     pub oldest: Timestamp,
 }
 
-/// What workers hold.
 #[derive(Debug, Default)]
 pub struct Load {
     /// One for each worker that holds something, by name.

@@ -24,14 +24,12 @@ pub struct Asking {
     pub operation: &'static str,
     /// The execution it is for.
     pub execution: Option<ExecutionId>,
-    /// That execution's parent.
     pub parent: Option<ExecutionId>,
 }
 
 /// What came of asking for a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Given {
-    /// It was given.
     Ok,
     /// There is none of that name.
     NotFound,
@@ -42,7 +40,6 @@ pub enum Given {
 }
 
 impl Given {
-    /// Its stored text.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",

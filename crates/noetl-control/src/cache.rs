@@ -14,7 +14,6 @@ use noetl_playbook::Playbook;
 pub(crate) struct Cached {
     pub(crate) state: Execution,
     pub(crate) playbook: Arc<Playbook>,
-    /// Whose it is.
     pub(crate) tenant: Tenant,
     /// How much log there is since the last snapshot, and how large that was.
     pub(crate) log_bytes: usize,

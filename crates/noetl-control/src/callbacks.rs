@@ -22,7 +22,6 @@ const WINDOW: u64 = 2000;
 /// What a job came to.
 #[derive(Debug, Clone)]
 pub struct Called {
-    /// The execution.
     pub execution: ExecutionId,
     /// The step that started the job.
     pub step: String,

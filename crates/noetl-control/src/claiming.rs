@@ -27,9 +27,7 @@ use crate::workers::Scope;
 pub struct Claimed {
     /// Its row as it was before.
     pub row: CommandRow,
-    /// Its execution.
     pub of: ExecutionRow,
-    /// What was issued.
     pub issued: Arc<Issued>,
     /// The same in the worker's words.
     pub lowered: Lowered,

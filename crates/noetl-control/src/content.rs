@@ -30,12 +30,7 @@ pub enum ContentError {
     Name(String),
     /// It is something else than was said.
     #[error("the SHA-256 of what came is {found}, not {wanted}")]
-    Other {
-        /// What was said.
-        wanted: Digest,
-        /// What it is.
-        found: Digest,
-    },
+    Other { wanted: Digest, found: Digest },
     /// There is more of it than is kept.
     #[error(
         "a result of more than {CONTENT_MAX} bytes is not kept; write it to a file or a bucket"

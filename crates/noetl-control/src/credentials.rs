@@ -37,15 +37,12 @@ pub(crate) const SHORT_NAME: &str = "name of at most 500 characters";
 /// A credential to keep, as its owner gives it.
 #[derive(Clone)]
 pub struct CredentialRequest {
-    /// Its name.
     pub name: String,
-    /// Its type.
     pub kind: String,
     /// What is secret.
     pub data: Value,
     /// Whatever its owner notes.
     pub meta: Option<Value>,
-    /// Its tags.
     pub tags: Vec<String>,
     /// What it is for.
     pub description: Option<String>,
@@ -69,20 +66,13 @@ pub enum CredentialError {
     /// What it holds could not be encrypted or decrypted.
     #[error("credential '{name}' cannot be used")]
     Sealed {
-        /// Its name.
         name: String,
-        /// Why.
         #[source]
         source: SealError,
     },
     /// What the keychain of a playbook says under that name is of no use here.
     #[error("the keychain's '{name}' cannot be had: {reason}")]
-    Unresolved {
-        /// The name.
-        name: String,
-        /// Why.
-        reason: String,
-    },
+    Unresolved { name: String, reason: String },
     /// The playbook that asks has no grant for it.
     #[error(
         "playbook '{path}' has no grant for credential '{name}'; an admin makes one with `noetl grant create --credential {name} --prefix PREFIX`"
@@ -95,12 +85,7 @@ pub enum CredentialError {
     },
     /// Nothing can be sealed for the worker that asks.
     #[error("nothing can be sealed for worker '{worker}': {reason}")]
-    Worker {
-        /// The worker.
-        worker: String,
-        /// Why.
-        reason: String,
-    },
+    Worker { worker: String, reason: String },
     /// Its use could not be recorded, which it must be.
     #[error("the use of a secret could not be recorded, so it is not given")]
     Unrecorded(#[source] StoreError),

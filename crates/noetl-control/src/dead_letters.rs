@@ -19,7 +19,6 @@ const TEXT_MAX: usize = 2000;
 /// One that could not be dispatched.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeadLetter {
-    /// The message's id.
     pub message: String,
     /// What kind of reason it was, in a word.
     pub code: String,
@@ -27,11 +26,9 @@ pub struct DeadLetter {
     pub reason: String,
     /// How often it was tried.
     pub attempts: u64,
-    /// Its headers.
     pub headers: Map,
     /// Where it came from.
     pub metadata: Map,
-    /// What it holds.
     pub body: Vec<u8>,
 }
 

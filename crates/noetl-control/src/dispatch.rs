@@ -35,7 +35,6 @@ pub(crate) struct Waiting {
 #[derive(Default)]
 struct State {
     free: usize,
-    /// By shard.
     waiting: Vec<VecDeque<Waiting>>,
     /// Whether a command found no room in `waiting`; it is read back from the store.
     overflowed: Vec<bool>,
@@ -60,7 +59,6 @@ struct Running {
 pub(crate) struct Dispatch {
     slots: usize,
     state: Arc<Mutex<State>>,
-    /// By shard.
     freed: Arc<[Notify]>,
     /// Workers elsewhere that wait.
     calls: Calls,

@@ -41,10 +41,8 @@ const TRIES_MAX: usize = 8;
 /// How often whoever waits for an end looks whether another process brought it about.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// What was started.
 #[derive(Debug, Clone)]
 pub struct Started {
-    /// The execution.
     pub execution: ExecutionId,
     /// How many commands its first step led to.
     pub commands: usize,

@@ -28,13 +28,7 @@ const RETRIES: u32 = 45;
 pub enum IdentityError {
     /// The number that was asked for is another's.
     #[error("machine number {number} is in use by {holder}")]
-    Taken {
-        /// The number.
-        number: MachineId,
-        /// Who has it.
-        holder: String,
-    },
-    /// All are taken.
+    Taken { number: MachineId, holder: String },
     #[error("all {} machine numbers are in use", u32::from(MachineId::MAX) + 1)]
     None,
     /// The store did not answer.

@@ -52,7 +52,6 @@ pub struct Journal {
     jobs: Arc<[mpsc::Sender<Job>]>,
 }
 
-/// What became durable.
 #[derive(Debug, Clone)]
 pub struct Accepted {
     /// The events this input led to; none when it was known already.

@@ -20,11 +20,9 @@ use crate::variables::NAME_MAX;
 /// Where an entry of the keychain is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeychainPlace {
-    /// The playbook.
     pub catalog: CatalogId,
     /// The name the playbook gives it.
     pub name: String,
-    /// Who shares it.
     pub scope: KeychainScope,
     /// The execution it is for.
     pub execution: Option<ExecutionId>,
@@ -53,7 +51,6 @@ pub struct KeychainRequest {
     pub data: Value,
     /// The type of the credential behind it.
     pub kind: Option<String>,
-    /// What it is.
     pub cache: CacheKind,
     /// When it ends to be good; never when absent.
     pub expires_at: Option<Timestamp>,
@@ -70,20 +67,17 @@ pub enum KeychainFound {
     Found(KeychainEntry, Value),
     /// One that is not good any more.
     Expired(KeychainEntry),
-    /// Nothing.
     NotFound,
 }
 
 /// A secret by the name a step uses for it.
 #[derive(Clone)]
 pub enum Revealed {
-    /// A credential.
     Stored(Box<Credential>, Value),
     /// What the keychain of an execution's playbook says.
     Keychain {
         /// When the execution was started.
         since: Timestamp,
-        /// What it holds.
         data: Value,
     },
 }

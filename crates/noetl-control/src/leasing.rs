@@ -70,7 +70,6 @@ pub enum LeaseError {
     Amount {
         /// What is too much or too little.
         what: &'static str,
-        /// The least.
         least: usize,
         /// What was asked for.
         found: usize,

@@ -49,7 +49,6 @@ pub enum ListenerError {
     Incomplete {
         /// The path of the document.
         path: String,
-        /// What it lacks.
         field: &'static str,
     },
     /// The credential it names holds no secret.

@@ -25,13 +25,10 @@ pub use noetl_model::command::LOCAL_WORKER;
 
 /// One claimed command, to be run and reported.
 pub struct Assignment {
-    /// Its execution.
     pub execution: ExecutionId,
-    /// Its id.
     pub command: CommandId,
     /// Tenant of the execution.
     pub tenant: Tenant,
-    /// What to run.
     pub issued: Arc<Issued>,
     /// Fires when it is not wanted any more.
     pub cancel: CancellationToken,

@@ -52,12 +52,7 @@ pub enum LogError {
     NotFound(ExecutionId),
     /// The execution has no such command.
     #[error("execution {execution} has no command {command}")]
-    NoCommand {
-        /// The execution.
-        execution: ExecutionId,
-        /// The command.
-        command: CommandId,
-    },
+    NoCommand { execution: ExecutionId, command: CommandId },
     /// The store did not answer.
     #[error("the store did not answer")]
     Store(#[from] StoreError),

@@ -37,11 +37,9 @@ const PIPELINE: &str = "task_sequence";
 /// A command as a published worker gets it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lowered {
-    /// The tool's kind.
     pub action: String,
     /// The tool's settings: a map, or a list of labelled tasks.
     pub tool_config: Value,
-    /// Its named arguments.
     pub args: Map,
     /// What templates may name, its own and those that texts are kept from rendering with.
     pub render_context: Map,

@@ -21,7 +21,6 @@ pub enum ObjectError {
     /// There is none at this place.
     #[error("there is no {what} '{key}'")]
     NotFound {
-        /// What it is.
         what: &'static str,
         /// Its key or path.
         key: String,
@@ -29,7 +28,6 @@ pub enum ObjectError {
     /// It is not the one that was asked for.
     #[error("module '{path}' has the digest {found}, not {asked}")]
     Digest {
-        /// Its path.
         path: String,
         /// The digest it has.
         found: Digest,
@@ -44,12 +42,7 @@ pub enum ObjectError {
     Key,
     /// What is kept there is damaged.
     #[error("the {what} '{key}' cannot be read")]
-    Damaged {
-        /// What it is.
-        what: &'static str,
-        /// Its key.
-        key: String,
-    },
+    Damaged { what: &'static str, key: String },
     /// The store did not answer.
     #[error("the store did not answer")]
     Store(#[source] StoreError),
@@ -60,7 +53,6 @@ pub enum ObjectError {
 pub struct Suite {
     /// The playbook they are about.
     pub playbook_path: String,
-    /// The tests.
     pub tests: Vec<Value>,
     /// Whatever their author notes.
     pub metadata: Value,

@@ -31,7 +31,6 @@ const MADE_GOOD_MAX: Duration = Duration::from_secs(12 * 3600);
 pub struct Once {
     /// What the key is unique in: a subscription or another execution; 0 for nothing.
     pub scope: SubscriptionId,
-    /// The message.
     pub key: String,
     /// For how long a repeat is one.
     pub window: Duration,
@@ -42,7 +41,6 @@ pub struct Once {
 /// What became of a start.
 #[derive(Debug, Clone)]
 pub enum StartedOnce {
-    /// It was started.
     New(Started),
     /// It had been, as this execution.
     Duplicate(ExecutionId),

@@ -15,7 +15,6 @@ use noetl_store::{
 /// How many executions are listed as recent.
 const RECENT: usize = 10;
 
-/// How things stand.
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
     /// Executions under way.
@@ -35,7 +34,6 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// All executions.
     pub fn total(&self) -> u64 {
         self.running + self.completed + self.failed + self.cancelled
     }

@@ -14,7 +14,6 @@ const TYPE: &str = "orchestrator_workflow_state";
 /// How far an execution's snapshot is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Projected {
-    /// The execution.
     pub execution: ExecutionId,
     /// The highest event id in it.
     pub version: EventId,

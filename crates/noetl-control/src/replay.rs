@@ -32,10 +32,8 @@ pub const ORGANIZATION: &str = "default";
 /// for it. The store ends a page of large rows sooner.
 const PAGE: usize = 5_000;
 
-/// What to replay.
 #[derive(Debug, Clone)]
 pub struct ReplayRequest {
-    /// The execution.
     pub execution: ExecutionId,
     /// Whose it has to be; another's has no events.
     pub tenant: Tenant,

@@ -38,10 +38,8 @@ use crate::stored_results::{ResolveError, Resolved, StoredResults};
 use crate::subscriptions::Subscriptions;
 use crate::workers::{Scope, WorkerError, Workers, check_name};
 
-/// One thing said.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The execution.
     pub execution: ExecutionId,
     /// The step it is about.
     pub step: String,
@@ -49,11 +47,9 @@ pub struct Report {
     pub event_type: String,
     /// Its status text; derived from the type when `None`.
     pub status: Option<String>,
-    /// What was said.
     pub payload: Option<Value>,
     /// What helps to read it.
     pub meta: Option<Value>,
-    /// Who said it.
     pub worker: Option<String>,
     /// The id it was given, by which a repeat is known.
     pub event: Option<EventId>,

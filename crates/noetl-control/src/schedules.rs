@@ -29,7 +29,6 @@ const WHEN: [&str; 3] = ["cron", "every", "at"];
 pub struct ScheduleWanted {
     /// What it is called.
     pub name: Option<String>,
-    /// The rest.
     pub spec: Map,
 }
 
@@ -48,7 +47,6 @@ pub enum ScheduleError {
     /// Its document says what it is.
     #[error("Schedule {id} is that of the document '{path}'; change the document instead")]
     OfDocument {
-        /// The schedule.
         id: ScheduleId,
         /// The path of the document.
         path: String,
@@ -110,7 +108,6 @@ impl Schedules {
         self.rows.replace(&row, name, &schedule).await.map_err(ScheduleError::Store)
     }
 
-    /// One schedule.
     pub async fn get(&self, tenant: &Tenant, id: ScheduleId) -> Result<ScheduleRow, ScheduleError> {
         let found = self.rows.store.schedule(tenant, id).await.map_err(ScheduleError::Store)?;
         found.ok_or(ScheduleError::NotFound(id))

@@ -126,7 +126,6 @@ impl<'a> SealedAt<'a> {
 pub(crate) enum WrappedBy {
     /// The one in use.
     Current,
-    /// The one before.
     Previous,
 }
 
@@ -145,7 +144,6 @@ impl EncryptionKey {
         Ok(Self::new(Zeroizing::new(key?)))
     }
 
-    /// A new key.
     pub fn generate() -> Self {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         OsRng.fill_bytes(&mut *key);

@@ -108,7 +108,6 @@ pub struct Control {
     pub grants: crate::Grants,
     /// Limits of the tokens of workers.
     pub worker_access: WorkerAccess,
-    /// What steps print.
     pub logs: LogLines,
     /// Snapshots for readers elsewhere.
     pub projections: Projections,
@@ -116,9 +115,7 @@ pub struct Control {
     pub intake: Intake,
     /// Rows on their way to publishers outside.
     pub outbox: Outgoing,
-    /// What is counted.
     pub metrics: Arc<Metrics>,
-    /// Where spans go.
     pub traces: Traces,
     /// What was committed, as it happens.
     pub watch: Watch,

@@ -20,9 +20,7 @@ const ENDS_MAX: usize = 1000;
 /// A result to keep.
 #[derive(Debug, Clone)]
 pub struct ResultRequest {
-    /// Its name.
     pub name: String,
-    /// What it is.
     pub data: Value,
     /// How long it is meant to live, in the caller's words.
     pub scope: String,
@@ -33,7 +31,6 @@ pub struct ResultRequest {
 /// A reference that cannot be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
-    /// It is none.
     #[error(
         "a reference is 'noetl://execution/<id>/result/<name>/<id>' or \
          'noetl://<tenant>/<project>/results/<id>/<step>/<frame>/<row>/<attempt>', not '{0}'"

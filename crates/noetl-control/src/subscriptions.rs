@@ -34,12 +34,7 @@ pub enum SubscriptionError {
     NoDocument(String),
     /// The newest document at the path is of another kind.
     #[error("Catalog entry '{path}' is kind '{kind}', not 'subscription'")]
-    WrongKind {
-        /// The path.
-        path: String,
-        /// Its kind.
-        kind: String,
-    },
+    WrongKind { path: String, kind: String },
     /// There is no such subscription.
     #[error("Subscription {0} not registered")]
     Unregistered(SubscriptionId),
@@ -48,20 +43,10 @@ pub enum SubscriptionError {
         "Cannot '{}' a subscription in state '{}' (allowed from {:?})",
         .action.as_str(), .state.as_str(), allowed(*.action)
     )]
-    Illegal {
-        /// What was asked.
-        action: SubscriptionAction,
-        /// Where it stands.
-        state: SubscriptionState,
-    },
+    Illegal { action: SubscriptionAction, state: SubscriptionState },
     /// It is over, and its path has another.
     #[error("Subscription {id} was replaced: '{path}' has another one that is not deactivated")]
-    Replaced {
-        /// The subscription.
-        id: SubscriptionId,
-        /// Its path.
-        path: String,
-    },
+    Replaced { id: SubscriptionId, path: String },
     /// Others kept moving it.
     #[error("subscription {0} is being moved by others; come again")]
     Contended(SubscriptionId),
@@ -143,7 +128,6 @@ impl Subscriptions {
         Err(SubscriptionError::Contended(id))
     }
 
-    /// One subscription.
     pub async fn get(
         &self,
         tenant: &Tenant,

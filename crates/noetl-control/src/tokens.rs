@@ -48,11 +48,9 @@ pub enum Role {
 }
 
 impl Role {
-    /// All of them.
     pub const ALL: [Self; 5] =
         [Self::Admin, Self::Operator, Self::Author, Self::Viewer, Self::Worker];
 
-    /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Admin => "admin",

@@ -16,10 +16,7 @@ pub enum KeepError {
     NoExecution(ExecutionId),
     /// It has no name, or one that is too long.
     #[error("a {what} needs a name of 1 to {NAME_MAX} characters")]
-    Name {
-        /// What it is.
-        what: &'static str,
-    },
+    Name { what: &'static str },
     /// It nests too deep.
     #[error("'{0}' nests more than {DEPTH_MAX} levels deep")]
     TooDeep(String),

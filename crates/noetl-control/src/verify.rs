@@ -18,7 +18,6 @@ const LOOKS_MAX: usize = 5;
 /// Something that does not fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The execution.
     pub execution: ExecutionId,
     /// What is wrong with it, in a sentence.
     pub message: String,
@@ -27,7 +26,6 @@ pub struct Problem {
 /// A stretch of executions that was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verified {
-    /// How many.
     pub executions: usize,
     /// Events of their logs.
     pub events: u64,

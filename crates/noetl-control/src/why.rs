@@ -40,7 +40,6 @@ const GONE_AFTER: Duration = Duration::from_secs(90);
 /// Why an execution stands as it does.
 #[derive(Debug, Clone)]
 pub struct Why {
-    /// How it stands.
     pub row: ExecutionRow,
     /// Whether it was imported, so that nothing here drives it.
     pub is_imported: bool,
@@ -48,14 +47,12 @@ pub struct Why {
     pub waits: Vec<Wait>,
     /// How many more things it waits for.
     pub more: usize,
-    /// Why it ended.
     pub ending: Option<Ending>,
 }
 
 /// One thing an execution waits for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait {
-    /// It.
     pub outstanding: Outstanding,
     /// In one sentence.
     pub what: String,

@@ -59,7 +59,6 @@ impl std::fmt::Debug for WorkerKey {
 }
 
 impl WorkerKey {
-    /// A new one.
     pub fn generate() -> Self {
         let mut secret = Zeroizing::new([0; KEY_BYTES]);
         OsRng.fill_bytes(&mut *secret);

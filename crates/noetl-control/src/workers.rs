@@ -32,13 +32,10 @@ const NAME_MAX: usize = 200;
 /// What a worker says when it registers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Registration {
-    /// Its name.
     pub name: String,
     /// Where it is reached.
     pub uri: Option<String>,
-    /// How it stands.
     pub status: String,
-    /// Its labels.
     pub labels: Option<Value>,
     /// What it can do.
     pub capabilities: Option<Value>,
@@ -61,12 +58,7 @@ pub enum WorkerError {
     },
     /// No such runtime has registered.
     #[error("Runtime not found: {kind} {name}")]
-    Unknown {
-        /// Its kind.
-        kind: &'static str,
-        /// Its name.
-        name: String,
-    },
+    Unknown { kind: &'static str, name: String },
     /// The store did not answer.
     #[error("the store did not answer")]
     Store(#[source] StoreError),

@@ -44,10 +44,8 @@ pub enum Refusal {
     /// There is no such execution.
     #[error("there is no such execution")]
     NotFound,
-    /// It began before.
     #[error("the execution began before")]
     AlreadyStarted,
-    /// It is over.
     #[error("the execution is {0:?} already")]
     AlreadyFinished(Status),
     /// The command is over, or is not one of this execution.

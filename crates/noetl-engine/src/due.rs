@@ -17,9 +17,7 @@ use crate::execution::Execution;
 pub struct Due {
     /// The execution it is for.
     pub target: ExecutionId,
-    /// When.
     pub at: Timestamp,
-    /// What.
     pub kind: DueKind,
 }
 
@@ -29,21 +27,18 @@ pub struct Due {
 pub enum DueKind {
     /// A command's time has come.
     Wake {
-        /// The command.
         command: CommandId,
         /// The time it waits for.
         at: Timestamp,
     },
     /// A step's time is over.
     StepTimeout {
-        /// The step.
         step: Arc<str>,
         /// Which visit of it.
         generation: u32,
     },
     /// A token has waited long enough to be admitted.
     AdmissionTimeout {
-        /// The step.
         step: Arc<str>,
         /// The time it could wait for.
         until: Timestamp,
@@ -52,11 +47,9 @@ pub enum DueKind {
     Deadline,
     /// An execution is to be started.
     StartChild {
-        /// Who asks.
         parent: ExecutionId,
         /// Which of its commands.
         command: CommandId,
-        /// What to start.
         child: Box<Child>,
         /// What to give it.
         payload: Map,
@@ -72,14 +65,7 @@ pub enum DueKind {
         trace: Option<TraceContext>,
     },
     /// An execution that a command waits for has ended.
-    ChildEnded {
-        /// The command.
-        command: CommandId,
-        /// The execution.
-        child: ExecutionId,
-        /// How.
-        outcome: ChildOutcome,
-    },
+    ChildEnded { command: CommandId, child: ExecutionId, outcome: ChildOutcome },
     /// An execution is not wanted any more.
     CancelChild {
         /// Who does not want it.
@@ -102,17 +88,13 @@ pub enum DueKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChildOutcome {
-    /// Well.
     Completed {
-        /// Its result.
         result: Value,
         /// Where that is kept, when it is too large for the log.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reference: Option<Arc<BlobRef>>,
     },
-    /// Badly.
     Failed(Failure),
-    /// It was stopped.
     Cancelled(Option<String>),
 }
 

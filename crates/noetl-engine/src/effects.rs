@@ -12,21 +12,14 @@ use crate::{Execution, Status};
 pub enum Effect {
     /// Hand this command to a worker.
     Dispatch {
-        /// The command.
         command: CommandId,
         /// Who claimed it in the same transaction, if somebody did.
         claimed_by: Option<Arc<str>>,
     },
     /// Tell whoever runs this command to stop.
-    Stop {
-        /// The command.
-        command: CommandId,
-    },
+    Stop { command: CommandId },
     /// Tell whoever waits for the execution that it ended.
-    Finish {
-        /// How.
-        status: Status,
-    },
+    Finish { status: Status },
 }
 
 /// The work `events` call for; `state` is the state after them.

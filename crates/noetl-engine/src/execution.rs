@@ -19,11 +19,8 @@ pub enum Status {
     Absent,
     /// Not finished: a command is outstanding.
     Running,
-    /// Ended well.
     Completed,
-    /// Ended badly.
     Failed,
-    /// Was stopped.
     Cancelled,
 }
 
@@ -44,7 +41,6 @@ pub struct OpenCommand {
     pub issued: Arc<Issued>,
     /// Pending, claimed or running.
     pub state: CommandState,
-    /// Who holds it.
     pub worker: Option<Arc<str>>,
     /// When it came to stand as it does: was issued, taken, begun or parked.
     pub since: Timestamp,
@@ -154,15 +150,12 @@ pub struct Execution {
 /// What lists and status pages show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// How it stands.
     pub status: Status,
     /// The number of events in its log.
     pub version: Seq,
-    /// When it started.
     pub started_at: Timestamp,
     /// When its newest event was decided.
     pub updated_at: Timestamp,
-    /// When it ended.
     pub ended_at: Option<Timestamp>,
     /// Why it failed, in one sentence.
     pub error: Option<String>,
@@ -234,7 +227,6 @@ impl Execution {
         self.last_event
     }
 
-    /// How it stands.
     pub fn status(&self) -> Status {
         self.status
     }

@@ -27,7 +27,6 @@ pub(crate) use split::is_call;
 /// A step to enter.
 #[derive(Debug)]
 pub(crate) struct Activation {
-    /// The step.
     pub(crate) step: StepIx,
     /// How many waiting tokens this uses up.
     pub(crate) tokens: u32,

@@ -17,7 +17,6 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Nothing yet.
     pub fn new() -> Self {
         Self::default()
     }

@@ -31,7 +31,6 @@ pub enum SnapshotError {
     /// It is of another execution.
     #[error("the snapshot is of execution {0}")]
     OtherExecution(ExecutionId),
-    /// It is damaged.
     #[error("the snapshot is not readable")]
     Unreadable(#[from] serde_json::Error),
     /// It says something that no state says.

@@ -37,7 +37,6 @@ pub(crate) enum Undo {
     Variable(Arc<str>, Before),
     /// A loop began, or ended as it was.
     Loop((Arc<str>, u32), Option<Box<Repeat>>),
-    /// A loop changed.
     InLoop((Arc<str>, u32), repeat::Undo),
     /// Tokens that waited to be admitted at a step.
     Held(Arc<str>, Vec<HeldToken>),

@@ -19,7 +19,6 @@ pub struct Outstanding {
     pub item: Option<u32>,
     /// Since when; not known for tokens.
     pub since: Option<Timestamp>,
-    /// What for.
     pub awaited: Awaited,
 }
 
@@ -35,28 +34,23 @@ pub enum Awaited {
     },
     /// The report of the worker that has it.
     Report {
-        /// The worker.
         worker: Arc<str>,
         /// Whether it said that it began.
         began: bool,
         /// Whether it is told to stop, because the execution fails.
         stopping: bool,
     },
-    /// A time.
     Time {
-        /// Which.
         until: Timestamp,
         /// Whether it is a pause before another try.
         retries: bool,
     },
     /// The end of an execution it started.
     Child {
-        /// Which.
         execution: ExecutionId,
         /// When it stops waiting.
         until: Option<Timestamp>,
     },
-    /// Somebody's answer.
     Answer {
         /// When it stops waiting.
         until: Timestamp,
@@ -75,7 +69,6 @@ pub enum Awaited {
     Items {
         /// How many there are, if that is known.
         total: Option<u32>,
-        /// Those that ended.
         ended: u32,
         /// Those that are under way.
         open: u32,

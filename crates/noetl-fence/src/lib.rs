@@ -28,7 +28,6 @@ pub enum Reach {
     NoMetadata,
     /// Addresses of the internet only.
     Public,
-    /// Nothing.
     Nothing,
 }
 

@@ -4,6 +4,5 @@ use crate::Timestamp;
 
 /// Says what time it is. Programs use the system clock, tests one they move by hand.
 pub trait Clock: Send + Sync {
-    /// The present instant.
     fn now(&self) -> Timestamp;
 }

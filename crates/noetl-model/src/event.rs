@@ -51,7 +51,6 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The stored text.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Decided => "decided",
@@ -79,7 +78,6 @@ pub struct Event {
     pub seq: Seq,
     /// When it was decided.
     pub at: Timestamp,
-    /// What happened.
     pub fact: Fact,
     /// Identity of the caller who asked for it: `token:ID`, `oidc:SUBJECT`,
     /// `session:CREDENTIAL/USER_ID via token:ID`, or `internal`. Absent if the control plane or a
@@ -99,14 +97,12 @@ impl Event {
     }
 }
 
-/// What happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fact {
     /// An execution began. Boxed: it is the largest fact and the rarest.
     PlaybookStarted(Box<Started>),
     /// A visit of a step began.
     StepEntered {
-        /// The step.
         step: Arc<str>,
         /// Which visit of it this is, from 1.
         generation: u32,
@@ -118,22 +114,15 @@ pub enum Fact {
         deadline: Option<Timestamp>,
     },
     /// Tokens ended at a step without starting it.
-    TokensDropped {
-        /// The step.
-        step: Arc<str>,
-        /// How many.
-        tokens: u32,
-    },
+    TokensDropped { step: Arc<str>, tokens: u32 },
     /// The step's admission refused them.
     StepDenied {
-        /// The step.
         step: Arc<str>,
         /// How many tokens ended.
         tokens: u32,
     },
     /// The step's admission lets a token wait for a change of variables.
     StepHeld {
-        /// The step.
         step: Arc<str>,
         /// How many tokens became this one.
         tokens: u32,
@@ -149,34 +138,27 @@ pub enum Fact {
     CommandIssued(Arc<Issued>),
     /// A worker took the command.
     CommandClaimed {
-        /// The command.
         command: CommandId,
         /// Its step, for readers of the row.
         step: Arc<str>,
-        /// The worker.
         worker: Arc<str>,
     },
     /// The worker said it began.
     CommandStarted {
-        /// The command.
         command: CommandId,
         /// Its step, for readers of the row.
         step: Arc<str>,
-        /// The worker.
         worker: Arc<str>,
     },
     /// The command waits, held by no worker.
     CommandParked {
-        /// The command.
         command: CommandId,
         /// Its step, for readers of the row.
         step: Arc<str>,
         /// What it waits for.
         on: Parked,
     },
-    /// The tool answered.
     CallDone {
-        /// The command.
         command: CommandId,
         /// Its step, for readers of the row.
         step: Arc<str>,
@@ -187,18 +169,14 @@ pub enum Fact {
         /// How the tool ran, if the worker reported it.
         run: Option<Box<ToolRun>>,
     },
-    /// The tool failed.
     CallFailed {
-        /// The command.
         command: CommandId,
         /// Its step, for readers of the row.
         step: Arc<str>,
-        /// Why.
         failure: Failure,
     },
     /// The command ended well.
     CommandCompleted {
-        /// The command.
         command: CommandId,
         /// Its step, for readers of the row.
         step: Arc<str>,
@@ -207,18 +185,15 @@ pub enum Fact {
     },
     /// The command ended badly.
     CommandFailed {
-        /// The command.
         command: CommandId,
         /// Its step, for readers of the row.
         step: Arc<str>,
-        /// Why.
         failure: Failure,
         /// Which item of a loop it was for, for readers of the row.
         item: Option<Box<ItemOf>>,
     },
     /// The command's lease ended without a result.
     CommandExpired {
-        /// The command.
         command: CommandId,
         /// Its step, for readers of the row.
         step: Arc<str>,
@@ -227,7 +202,6 @@ pub enum Fact {
     },
     /// The command was stopped with its execution.
     CommandCancelled {
-        /// The command.
         command: CommandId,
         /// Its step, for readers of the row.
         step: Arc<str>,
@@ -245,11 +219,9 @@ pub enum Fact {
     },
     /// A visit of a step ended, and its arcs were decided.
     StepExited {
-        /// The step.
         step: Arc<str>,
         /// Which visit of it this was.
         generation: u32,
-        /// How it ended.
         outcome: Outcome,
         /// Which way it goes on.
         next: Routing,
@@ -266,7 +238,6 @@ pub enum Fact {
     PlaybookFailed {
         /// The step whose failure nobody handled.
         step: Arc<str>,
-        /// Why.
         failure: Failure,
     },
     /// The execution was stopped.
@@ -310,9 +281,7 @@ impl Fact {
 pub struct Started {
     /// The catalog entry it is pinned to.
     pub catalog: CatalogId,
-    /// That entry's path.
     pub path: Arc<str>,
-    /// That entry's version.
     pub version: u32,
     /// Playbook defaults with the request's payload laid over them, rendered.
     pub workload: Map,
@@ -343,7 +312,6 @@ pub struct Started {
 /// The past that an execution has from another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkedFrom {
-    /// The other execution.
     #[serde(rename = "execution_id", with = "crate::parked::id_text")]
     pub execution: ExecutionId,
     /// The place of the last event they share; 0 when nothing but the workload was taken over.
@@ -364,9 +332,7 @@ pub enum Outcome {
     Done,
     /// Its own condition did not hold, and nothing was run.
     Skipped,
-    /// Badly.
     Failed {
-        /// Why.
         failure: Failure,
         /// Whether an arc took care of it.
         handled: bool,

@@ -125,7 +125,6 @@ kinds! {
     Timeout = "timeout",
     /// No tool of that kind, or what it needs is not installed.
     ToolMissing = "tool_missing",
-    /// Anything else.
     Unknown = "unknown",
     /// The worker that ran it went away, too often.
     WorkerLost = "worker_lost",

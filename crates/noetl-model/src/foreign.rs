@@ -11,13 +11,11 @@ pub struct Reported {
     pub event_type: String,
     /// The step it names.
     pub step: Arc<str>,
-    /// Its status text.
     pub status: String,
     /// What it said, as `result.context`.
     pub payload: Option<Value>,
     /// Its `meta`.
     pub meta: Option<Value>,
-    /// Who said it.
     pub worker: Option<Arc<str>>,
     /// The id it came with, when the server gave it another; a repeat is known by either.
     pub key: Option<i64>,
@@ -76,19 +74,15 @@ pub struct Imported {
     pub node_name: Option<Arc<str>>,
     /// Its `node_type`.
     pub node_type: Option<Arc<str>>,
-    /// Its status text.
     pub status: Option<String>,
     /// The command it is about.
     pub command: Option<CommandId>,
     /// The execution that started its execution.
     pub parent_execution: Option<ExecutionId>,
-    /// Who said it.
     pub worker: Option<Arc<str>>,
     /// How long it took, in the unit its writer chose.
     pub duration: Option<f64>,
-    /// What went in.
     pub context: Option<Value>,
-    /// What came out.
     pub result: Option<Value>,
     /// What helps to read it.
     pub meta: Option<Value>,

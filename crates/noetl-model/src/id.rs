@@ -80,7 +80,6 @@ id! {
     ScheduleId
 }
 id! {
-    /// One credential.
     CredentialId
 }
 id! {
@@ -88,7 +87,6 @@ id! {
     AuditId
 }
 id! {
-    /// One stored result.
     ResultId
 }
 

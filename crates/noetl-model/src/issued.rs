@@ -17,7 +17,6 @@ pub struct Issued {
     pub generation: u32,
     /// Which try this is, from 1.
     pub attempt: u32,
-    /// The tool's kind.
     pub tool: Arc<str>,
     /// The tool's settings, rendered, without `kind` and `input`.
     pub config: Map,

@@ -24,16 +24,13 @@ pub enum Lifecycle {
     Activated,
     /// It stopped for now.
     Paused,
-    /// It went on.
     Resumed,
     /// It takes nothing new.
     Draining,
-    /// It ended.
     Deactivated,
 }
 
 impl Lifecycle {
-    /// All of it.
     pub const ALL: [Self; 6] = [
         Self::Registered,
         Self::Activated,

@@ -13,13 +13,11 @@ pub const CONTROL_PLANE: &str = "control-plane";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Parked {
-    /// A time.
     Until(Timestamp),
     /// A time, after which it is tried again.
     Retry(Timestamp),
     /// The end of another execution.
     Child(Box<Child>),
-    /// Somebody's answer.
     Callback(Callback),
 }
 

@@ -13,14 +13,12 @@ pub struct LoopFact {
     pub step: Arc<str>,
     /// Which visit of it.
     pub generation: u32,
-    /// What happened.
     pub what: LoopEvent,
 }
 
 /// What happened to a loop.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LoopEvent {
-    /// It began.
     Started(LoopStarted),
     /// Items were recorded: of the collection it goes through, or rows that were claimed.
     Items(LoopItems),
@@ -71,7 +69,6 @@ impl Default for FrameSizes {
 pub struct LoopItems {
     /// The place of the first, from 0.
     pub from: u32,
-    /// The items.
     pub items: Vec<Value>,
     /// The frame they were claimed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,7 +80,6 @@ pub struct LoopItems {
 pub struct FrameMoved {
     /// Which, from 0.
     pub frame: u32,
-    /// Where to.
     pub to: FrameState,
     /// How many rows it has.
     pub rows: u32,
@@ -96,7 +92,6 @@ pub enum FrameState {
     Dispatched,
     /// All its rows ended well; without rows, none were left.
     Committed,
-    /// A row failed.
     Failed,
 }
 
@@ -117,11 +112,9 @@ pub struct StageClosed {
 /// How a loop's items ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LoopStats {
-    /// All items.
     pub total: u32,
     /// Those that ended well.
     pub success: u32,
-    /// Those that failed.
     pub failed: u32,
     /// Those that never ran, because an earlier one failed.
     pub skipped: u32,

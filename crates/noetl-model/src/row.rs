@@ -28,7 +28,6 @@ pub use error::RowError;
 pub struct EventRow {
     /// Whose log it is in.
     pub execution_id: ExecutionId,
-    /// Its id.
     pub event_id: EventId,
     /// Its place in the log.
     pub seq: Seq,
@@ -50,7 +49,6 @@ pub struct EventRow {
     pub parent_execution_id: Option<ExecutionId>,
     /// The worker it came from.
     pub worker_id: Option<Arc<str>>,
-    /// What went in.
     pub context: Option<String>,
     /// What came out: an object with `status` and at most `context` and `reference`.
     pub result: Option<String>,
@@ -68,9 +66,7 @@ pub struct EventRow {
 
 /// The `event_type` texts of the facts the engine decides.
 pub mod types {
-    /// An execution began.
     pub const PLAYBOOK_STARTED: &str = "playbook_started";
-    /// A visit began.
     pub const STEP_ENTER: &str = "step.enter";
     /// Tokens ended at a step without starting it.
     pub const TOKENS_DROPPED: &str = "tokens.dropped";
@@ -82,7 +78,6 @@ pub mod types {
     pub const LOOP_STARTED: &str = "loop.started";
     /// Items of a loop were recorded.
     pub const LOOP_ITEMS: &str = "loop.items";
-    /// A loop ended.
     pub const LOOP_DONE: &str = "loop.done";
     /// A loop over rows began.
     pub const STAGE_OPENED: &str = "stage.opened";
@@ -100,13 +95,10 @@ pub mod types {
     pub const COMMAND_ISSUED: &str = "command.issued";
     /// A worker took it.
     pub const COMMAND_CLAIMED: &str = "command.claimed";
-    /// The worker began.
     pub const COMMAND_STARTED: &str = "command.started";
     /// It waits, held by no worker.
     pub const COMMAND_PARKED: &str = "command.parked";
-    /// The tool answered.
     pub const CALL_DONE: &str = "call.done";
-    /// The tool failed.
     pub const CALL_ERROR: &str = "call.error";
     /// The command ended well.
     pub const COMMAND_COMPLETED: &str = "command.completed";
@@ -118,7 +110,6 @@ pub mod types {
     pub const COMMAND_CANCELLED: &str = "command.cancelled";
     /// Context variables were set.
     pub const CTX_UPDATED: &str = "ctx.updated";
-    /// A visit ended.
     pub const STEP_EXIT: &str = "step.exit";
     /// The execution ended well.
     pub const PLAYBOOK_COMPLETED: &str = "playbook.completed";

@@ -53,9 +53,7 @@ pub struct CommandScope {
     pub split: Option<Box<SplitScope>>,
     /// The catalog entry of the playbook.
     pub catalog: CatalogId,
-    /// That entry's path.
     pub path: Arc<str>,
-    /// That entry's version.
     pub version: u32,
     /// The execution that started this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,7 +65,6 @@ pub struct CommandScope {
 pub struct IterationScope {
     /// The item's name in templates.
     pub name: Arc<str>,
-    /// The item.
     pub item: Value,
     /// Its place, from 0.
     pub index: u32,
@@ -84,7 +81,6 @@ pub struct ScopeBlob {
     /// Its name there; empty where there is but one.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub name: Arc<str>,
-    /// Where it is.
     pub reference: Arc<BlobRef>,
     /// Fields of it that are known without reading it.
     #[serde(default, skip_serializing_if = "Value::is_null")]
@@ -95,7 +91,6 @@ pub struct ScopeBlob {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScopePart {
-    /// The workload.
     Workload,
     /// Durable variables.
     Ctx,

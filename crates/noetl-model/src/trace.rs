@@ -89,7 +89,6 @@ impl fmt::Display for TraceId {
 /// What all spans of a trace share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    /// Its id.
     pub id: TraceId,
     /// What vendors keep with it, as the header carries it.
     pub state: Option<Box<str>>,
@@ -111,9 +110,7 @@ impl Trace {
 /// A span of a trace, as one side names it to the other: what comes next is below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
-    /// The trace.
     pub trace: Arc<Trace>,
-    /// The span.
     pub span: SpanId,
     /// What the caller wants passed on with the trace.
     pub baggage: Option<Arc<str>>,

@@ -8,13 +8,11 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// It cannot.
     Error,
     /// It can, but its author should look.
     Warning,
 }
 
-/// One finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     /// How bad it is.
@@ -27,7 +25,6 @@ pub struct Diagnostic {
     pub column: usize,
     /// Where in the document: `workflow[3].tool[1].kind`. Empty for the whole.
     pub path: String,
-    /// What is wrong.
     pub message: String,
     /// What would be right.
     pub help: Option<String>,

@@ -30,7 +30,6 @@ impl StepIx {
     }
 }
 
-/// A checked playbook.
 #[derive(Debug)]
 pub struct Playbook {
     /// `metadata.name`.
@@ -82,9 +81,7 @@ impl Playbook {
 /// One node of the graph.
 #[derive(Debug)]
 pub struct Step {
-    /// Its unique name.
     pub name: Arc<str>,
-    /// What it runs.
     pub work: Work,
     /// Runs its work once per item.
     pub repeat: Option<Loop>,
@@ -101,7 +98,6 @@ pub struct Step {
     pub failure: FailureMode,
     /// Assignments made when it completes, before its arcs are decided.
     pub set: Vec<Assignment>,
-    /// Its outgoing arcs.
     pub router: Router,
     /// When tokens that wait at it start it.
     pub join: Join,
@@ -174,7 +170,6 @@ pub struct Selection {
 /// Work of the control plane itself.
 #[derive(Debug)]
 pub struct Own {
-    /// Which.
     pub kind: OwnKind,
     /// Its settings and arguments.
     pub tool: Tool,
@@ -191,7 +186,6 @@ pub enum OwnKind {
     Playbook,
     /// Time.
     Wait,
-    /// Somebody's answer.
     Approval,
 }
 
@@ -213,7 +207,6 @@ pub struct Notify {
     pub on_waiting: bool,
     /// Told when it completed.
     pub on_completed: bool,
-    /// Where to.
     pub webhook: String,
 }
 
@@ -235,7 +228,6 @@ pub struct Assignment {
     pub scope: SetScope,
     /// The path below that scope, at least one name.
     pub path: Vec<String>,
-    /// What is written.
     pub value: ValueTemplate,
 }
 
@@ -286,21 +278,17 @@ pub enum Mode {
     /// The first that matches.
     #[default]
     Exclusive,
-    /// All that match.
     Inclusive,
 }
 
 /// What happens when no arc matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnNoMatch {
-    /// The branch ends.
     #[default]
     End,
-    /// The step fails.
     Fail,
 }
 
-/// One outgoing arc.
 #[derive(Debug)]
 pub struct Arrow {
     /// The step it leads to.
@@ -330,7 +318,6 @@ pub enum Join {
 /// What an unhandled failure of a step does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
-    /// The execution fails.
     #[default]
     Fail,
     /// The step counts as done, its error visible as `output.error`.

@@ -53,7 +53,6 @@ pub struct Change {
     pub line: usize,
     /// Its column in characters, from 1.
     pub column: usize,
-    /// What was done.
     pub what: String,
 }
 

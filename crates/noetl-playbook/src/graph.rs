@@ -35,7 +35,6 @@ pub enum GraphError {
     TooManyJoins {
         /// Steps with several incoming arcs.
         joins: usize,
-        /// All steps.
         steps: usize,
     },
 }

@@ -62,12 +62,10 @@ pub struct Pipeline {
     mentions: OnceLock<BTreeSet<Mention>>,
 }
 
-/// One task.
 #[derive(Debug)]
 pub struct Task {
     /// Its label, unique within the pipeline.
     pub label: Arc<str>,
-    /// What it runs.
     pub tool: Tool,
     /// Assignments after each run that went well, before its rules; `output` is the raw data.
     pub set: Vec<Assignment>,
@@ -78,11 +76,9 @@ pub struct Task {
 /// What to do after a run.
 #[derive(Debug)]
 pub struct Rule {
-    /// When it applies.
     pub when: Guard,
     /// Assignments before the action.
     pub set: Vec<Assignment>,
-    /// The action.
     pub action: Action,
 }
 
@@ -97,7 +93,6 @@ pub enum Action {
     Jump(Jump),
     /// The pipeline ends well.
     Break,
-    /// The pipeline fails.
     Fail,
 }
 

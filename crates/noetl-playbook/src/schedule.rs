@@ -27,7 +27,6 @@ pub struct Schedule {
     pub playbook: String,
     /// That playbook's version; the newest when none is given.
     pub version: Option<u32>,
-    /// When it does.
     pub when: When,
     /// What happens to runs nobody was there for. Default: one of them is made up for.
     pub missed: Missed,
@@ -45,12 +44,7 @@ pub struct Schedule {
 #[derive(Debug, Clone, PartialEq)]
 pub enum When {
     /// At the times of a cron expression, as clocks of a place show them.
-    Cron {
-        /// The expression.
-        cron: Cron,
-        /// The place.
-        zone: Zone,
-    },
+    Cron { cron: Cron, zone: Zone },
     /// So often, whatever clocks show.
     Every {
         /// Seconds from one run to the next.

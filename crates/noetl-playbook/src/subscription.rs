@@ -24,7 +24,6 @@ pub struct Subscription {
     pub source: Source,
     /// Whether it fetches messages or is handed them.
     pub mode: Mode,
-    /// When it fetches.
     pub activation: Activation,
     /// The credential for its source.
     pub auth: Option<String>,
@@ -79,17 +78,13 @@ macro_rules! words {
 words! {
     /// Where messages come from.
     Source {
-        /// A NATS stream.
         Nats = "nats",
-        /// A Pub/Sub subscription.
         Pubsub = "pubsub",
-        /// A Kafka topic.
         Kafka = "kafka",
         /// HTTP requests.
         Webhook = "webhook",
         /// Rows of a table, or notifications, of a Postgres database.
         Postgres = "postgres",
-        /// A Redis stream.
         Redis = "redis",
         /// Topics of an MQTT broker.
         Mqtt = "mqtt",
@@ -97,7 +92,6 @@ words! {
 }
 
 words! {
-    /// Who begins.
     Mode {
         /// A runtime fetches messages.
         Pull = "pull",
@@ -109,7 +103,6 @@ words! {
 words! {
     /// When a runtime fetches.
     Activation {
-        /// All the time.
         Continuous = "continuous",
         /// When it is started to.
         Scheduled = "scheduled",
@@ -121,7 +114,6 @@ words! {
     VerifyKind {
         /// By a signature of the body.
         HmacSha256 = "hmac_sha256",
-        /// By a token.
         Bearer = "bearer",
         /// By an identity token of the push service.
         PubsubOidc = "pubsub_oidc",
@@ -214,7 +206,6 @@ pub struct Runtime {
 /// What a message starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dispatch {
-    /// The playbook's path.
     pub playbook: String,
     /// Which part of the message is laid out in the payload. Default: [`PAYLOAD_FROM`].
     pub payload_from: String,
@@ -279,9 +270,7 @@ pub struct Headers {
 /// What one header may decide.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Directive {
-    /// Its name.
     pub header: String,
-    /// What it decides.
     pub controls: String,
     /// The values that count.
     pub allowed: Vec<String>,
@@ -341,7 +330,6 @@ pub struct SpoolRetention {
 /// How a spool is emptied.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Drain {
-    /// How fast.
     pub rate_per_sec: Option<f64>,
     /// How often one message is tried.
     pub max_replay_attempts: Option<u64>,

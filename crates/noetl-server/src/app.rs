@@ -67,7 +67,6 @@ pub(crate) const TRANSFERS_MAX: usize = 256;
 pub enum CorsOrigins {
     /// Pages of these origins, as `https://noetl.example`.
     Listed(Vec<String>),
-    /// All of them.
     Any,
 }
 

@@ -101,12 +101,10 @@ impl ApiError {
         Self { diagnostics, ..Self::refused(status, code, message) }
     }
 
-    /// The status.
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// The sentence.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

@@ -35,12 +35,7 @@ const END_WINDOW: u64 = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stretch {
     /// So many events after a place, oldest first.
-    After {
-        /// The place.
-        after: u64,
-        /// How many.
-        size: u64,
-    },
+    After { after: u64, size: u64 },
     /// One page, newest first, counted from the newest event.
     Page {
         /// Which, from 1.

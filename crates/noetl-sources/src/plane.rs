@@ -16,7 +16,6 @@ pub enum PlaneError {
     /// It did not answer, or cannot do so now.
     #[error("{0}")]
     Away(String),
-    /// It refuses.
     #[error("{0}")]
     Refused(String),
 }
@@ -24,11 +23,9 @@ pub enum PlaneError {
 /// Where a subscription stands. Two are equal when nothing moved it in between.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// The subscription.
     pub id: SubscriptionId,
     /// The path of its document.
     pub path: String,
-    /// Its state.
     pub state: SubscriptionState,
     /// When it last moved.
     pub moved_at: String,
@@ -55,7 +52,6 @@ pub struct Hold {
 /// An execution to start for a message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewStart {
-    /// The playbook's path.
     pub playbook: String,
     /// What it is given.
     pub payload: Map,
@@ -63,7 +59,6 @@ pub struct NewStart {
     pub pool: Option<String>,
     /// The trace it goes on with.
     pub trace: Option<Map>,
-    /// The subscription.
     pub subscription: SubscriptionId,
     /// By what a repeat is known, and for how long; none when repeats are not known.
     pub once: Option<(String, Duration)>,
@@ -111,9 +106,7 @@ pub struct Note {
     pub log: ExecutionId,
     /// What kind of thing.
     pub event_type: &'static str,
-    /// Its status text.
     pub status: &'static str,
-    /// What is said.
     pub payload: Value,
 }
 
@@ -132,7 +125,6 @@ pub trait Plane: Send + Sync {
     /// Every subscription, those that are over too.
     async fn list(&self) -> Result<Vec<Standing>, PlaneError>;
 
-    /// One subscription.
     async fn standing(&self, id: SubscriptionId) -> Result<Standing, PlaneError>;
 
     /// Moves a subscription.

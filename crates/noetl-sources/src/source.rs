@@ -36,7 +36,6 @@ pub enum SourceError {
 pub struct Message {
     /// By what a repeat is known.
     pub id: String,
-    /// What it holds.
     pub body: Bytes,
     /// Its headers, in their order; a name may stand there more than once.
     pub headers: Vec<(String, String)>,
@@ -66,9 +65,7 @@ pub trait Acknowledge: Send + Sync {
 
 /// A message and the handle of its delivery.
 pub struct Delivery {
-    /// The message.
     pub message: Message,
-    /// Its handle.
     pub handle: Box<dyn Acknowledge>,
     /// Where it stands among all that came, for those who keep their order.
     pub(crate) arrival: u64,

@@ -28,7 +28,6 @@ const BYTES_MAX: u64 = 10 << 30;
 /// What became of a message that was to be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// It is durable.
     Yes,
     /// There is no room: it stays with its source.
     Full,

@@ -134,7 +134,6 @@ impl NotKept {
     }
 }
 
-/// Who appends.
 #[derive(Debug, Clone)]
 pub(crate) struct Speaker {
     /// The lane it appends in.

@@ -14,7 +14,6 @@ pub enum OpenError {
     Connect {
         /// Host, port and database.
         place: String,
-        /// Why not.
         #[source]
         source: BackendError,
     },
@@ -23,7 +22,6 @@ pub enum OpenError {
     Version {
         /// Host, port and database.
         place: String,
-        /// Its version.
         found: String,
     },
     /// The database cannot hold every text.
@@ -31,7 +29,6 @@ pub enum OpenError {
     Encoding {
         /// Host, port and database.
         place: String,
-        /// Its encoding.
         found: String,
     },
     /// A newer version has changed the schema.
@@ -41,7 +38,6 @@ pub enum OpenError {
     Newer {
         /// Host, port and database.
         place: String,
-        /// Its schema version.
         found: i32,
         /// The newest this program knows.
         known: i32,
@@ -63,9 +59,7 @@ pub enum OpenError {
     Migration {
         /// Host, port and database.
         place: String,
-        /// The migration.
         name: String,
-        /// Why.
         #[source]
         source: BackendError,
     },
@@ -74,7 +68,6 @@ pub enum OpenError {
     Database {
         /// Host, port and database.
         place: String,
-        /// What it says.
         #[source]
         source: BackendError,
     },

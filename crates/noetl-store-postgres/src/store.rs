@@ -171,7 +171,6 @@ impl PostgresStore {
     }
 }
 
-/// So many connections.
 fn pool(options: &Options, connections: u32) -> PgPool {
     PgPoolOptions::new()
         .max_connections(connections)

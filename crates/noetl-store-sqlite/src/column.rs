@@ -21,7 +21,6 @@ pub(crate) fn parsed<T>(
     parse(text).ok_or_else(|| unreadable(column, format!("unknown text '{text}'")))
 }
 
-/// A JSON text.
 pub(crate) fn json(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Value>> {
     let Some(text) = row.get_ref(column)?.as_str_or_null()? else { return Ok(None) };
     serde_json::from_str(text).map(Some).map_err(|error| unreadable(column, error))
@@ -37,7 +36,6 @@ pub(crate) fn instant(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T
     Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_micros))
 }
 
-/// A digest.
 pub(crate) fn digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Digest> {
     parsed(row, column, |text| text.parse().ok())
 }

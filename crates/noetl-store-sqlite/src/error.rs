@@ -11,25 +11,17 @@ use rusqlite::{ErrorCode, ffi};
 pub enum OpenError {
     /// The file is something else.
     #[error("{} is not a SQLite file", path.display())]
-    NotADatabase {
-        /// The file.
-        path: PathBuf,
-    },
+    NotADatabase { path: PathBuf },
     /// The file is a database, but not one of ours.
     #[error("{} is a SQLite file of another program", path.display())]
-    NotOurs {
-        /// The file.
-        path: PathBuf,
-    },
+    NotOurs { path: PathBuf },
     /// A newer version has changed the file.
     #[error(
         "{} has schema version {found}, and this program knows {known}: a newer version wrote it",
         path.display()
     )]
     Newer {
-        /// The file.
         path: PathBuf,
-        /// Its schema version.
         found: i64,
         /// The newest schema version this program knows.
         known: i64,
@@ -37,9 +29,7 @@ pub enum OpenError {
     /// The file was not brought up to date, and may not be changed.
     #[error("{} has schema version {found}, and this program needs {known}", path.display())]
     Older {
-        /// The file.
         path: PathBuf,
-        /// Its schema version.
         found: usize,
         /// The schema version this program needs.
         known: usize,
@@ -47,7 +37,6 @@ pub enum OpenError {
     /// The file is damaged.
     #[error("{} is damaged: {detail}", path.display())]
     Corrupt {
-        /// The file.
         path: PathBuf,
         /// What was found first.
         detail: String,
@@ -55,7 +44,6 @@ pub enum OpenError {
     /// Another process, or another store of this one, has it open.
     #[error("{} is in use by {}", path.display(), owner(*pid))]
     InUse {
-        /// The file.
         path: PathBuf,
         /// The process, when it has said so.
         pid: Option<u32>,
@@ -63,20 +51,15 @@ pub enum OpenError {
     /// A file could not be read or made.
     #[error("could not {action} {}", path.display())]
     Io {
-        /// What was attempted.
         action: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: io::Error,
     },
     /// Anything else the database says.
     #[error("could not open the database {}", path.display())]
     Database {
-        /// The file.
         path: PathBuf,
-        /// What it says.
         #[source]
         source: BackendError,
     },

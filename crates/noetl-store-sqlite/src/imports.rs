@@ -55,7 +55,6 @@ impl Imports for SqliteStore {
 enum Known {
     /// It was started here, or is a subscription.
     Own,
-    /// It was not.
     Imported(Box<Elsewhere>),
 }
 

@@ -7,7 +7,6 @@ use noetl_store::{OutboxOptions, StoreClock};
 /// How to open a store.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where it is.
     pub location: Location,
     /// What a commit waits for. Default: [`Synchronous::Full`].
     pub synchronous: Synchronous,

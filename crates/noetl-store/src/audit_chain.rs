@@ -18,7 +18,6 @@ use crate::{Digest, SecretUse};
 pub struct AuditHead {
     /// The number of the last link; 0 before the first.
     pub seq: i64,
-    /// Its digest.
     pub hash: Digest,
 }
 

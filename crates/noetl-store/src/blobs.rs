@@ -16,7 +16,6 @@ use crate::{Digest, Spooled, StoreError};
 /// Names content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobRef {
-    /// Its digest.
     pub digest: Digest,
     /// How many bytes it has.
     pub bytes: u64,
@@ -46,7 +45,6 @@ impl BlobRef {
 /// Content as a list shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredBlob {
-    /// Its digest.
     pub digest: Digest,
     /// How many bytes are stored.
     pub bytes: u64,

@@ -10,7 +10,6 @@ use crate::StoreError;
 pub struct NewEntry {
     /// Its id, minted by the caller.
     pub id: CatalogId,
-    /// Its path.
     pub path: String,
     /// Its kind, lower-case.
     pub kind: String,
@@ -20,7 +19,6 @@ pub struct NewEntry {
     pub layout: Option<Value>,
     /// Its `workload` block as JSON.
     pub payload: Option<Value>,
-    /// Its labels.
     pub meta: Option<Value>,
     /// When it was registered.
     pub at: Timestamp,
@@ -29,9 +27,7 @@ pub struct NewEntry {
 /// One version of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogEntry {
-    /// Its id.
     pub id: CatalogId,
-    /// Its path.
     pub path: String,
     /// Its version: 1, 2, 3 … per path.
     pub version: u32,
@@ -43,7 +39,6 @@ pub struct CatalogEntry {
     pub layout: Option<Value>,
     /// Its `workload` block as JSON.
     pub payload: Option<Value>,
-    /// Its labels.
     pub meta: Option<Value>,
     /// When it was registered.
     pub created_at: Timestamp,
@@ -54,11 +49,8 @@ pub struct CatalogEntry {
 /// One version of a document, without what is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogVersion {
-    /// Its id.
     pub id: CatalogId,
-    /// Its path.
     pub path: String,
-    /// Its version.
     pub version: u32,
     /// Its kind, lower-case.
     pub kind: String,
@@ -71,11 +63,8 @@ pub struct CatalogVersion {
 /// Which document a path has, without what is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogHead {
-    /// Its id.
     pub id: CatalogId,
-    /// Its path.
     pub path: String,
-    /// Its version.
     pub version: u32,
 }
 

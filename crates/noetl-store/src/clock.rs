@@ -6,7 +6,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use noetl_model::{Clock, Timestamp};
 
-/// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -29,7 +28,6 @@ impl StoreClock {
         Self(clock)
     }
 
-    /// The present instant.
     pub fn now(&self) -> Timestamp {
         self.0.now()
     }

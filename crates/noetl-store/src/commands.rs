@@ -15,13 +15,10 @@ use crate::holdings::{Wanted, lease_in, limit_ms};
 pub struct CommandRow {
     /// The command: the id of its `command.issued`.
     pub id: CommandId,
-    /// Its execution.
     pub execution: ExecutionId,
     /// The place of its `command.issued` in that execution's log.
     pub issued: Seq,
-    /// Its step.
     pub step: Arc<str>,
-    /// Its tool's kind.
     pub tool: Arc<str>,
     /// Which try it is.
     pub attempt: u32,
@@ -29,13 +26,10 @@ pub struct CommandRow {
     pub pool: Arc<str>,
     /// How long its tool may take, in milliseconds.
     pub limit_ms: Option<i64>,
-    /// Where it stands.
     pub state: CommandState,
-    /// Who holds it.
     pub worker: Option<Arc<str>>,
     /// When it was issued.
     pub issued_at: Timestamp,
-    /// When it ended.
     pub ended_at: Option<Timestamp>,
 }
 
@@ -72,13 +66,10 @@ pub const fn stage(state: CommandState) -> u8 {
 /// What an event does to a command row. Every store applies the same rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandChange {
-    /// A new row.
     Insert(CommandRow),
     /// A row moves on.
     Move {
-        /// The command.
         id: CommandId,
-        /// Where to.
         state: CommandState,
         /// Who holds it from now on; kept when `None`.
         worker: Option<Arc<str>>,
@@ -87,7 +78,6 @@ pub enum CommandChange {
     },
     /// A row is held by nobody who could be lost: it waits for something else than a worker.
     Release {
-        /// The command.
         id: CommandId,
     },
 }
@@ -187,7 +177,6 @@ impl CommandChange {
 /// Reads command rows. [`crate::EventLog::commit`] writes them.
 #[async_trait]
 pub trait Commands: Send + Sync {
-    /// One command.
     async fn command(&self, id: CommandId) -> Result<Option<CommandRow>, StoreError>;
 
     /// Commands that are not terminal, with an id above `after`, oldest first.

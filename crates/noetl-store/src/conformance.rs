@@ -4,8 +4,6 @@
 //! makes a test of every case, each on a fresh store that was opened with its outbox on
 //! ([`outbox_on`]). A case is a sentence about the traits' guarantees; what it relies on is made by
 //! [`story`]. [`twin::compare`] drives two stores with one random history and compares every read.
-#![expect(missing_docs, reason = "the name of a case is its sentence")]
-
 pub mod append;
 pub mod blobs;
 pub mod catalog;

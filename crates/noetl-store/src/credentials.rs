@@ -18,7 +18,6 @@ impl Sealed {
         Self(text.into())
     }
 
-    /// The encrypted text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -11,7 +11,6 @@ pub const ROWS_MAX: usize = 10_000;
 /// A statement of an operator.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sql {
-    /// The statement.
     pub text: String,
     /// What stands for `$1`, `$2`, …: numbers, truth values, text; lists and maps
     /// as JSON text.

@@ -30,11 +30,8 @@ pub struct NewDue {
 /// A row that waits for its delivery.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DueRow {
-    /// Its id.
     pub id: DueId,
-    /// The sender's tenant.
     pub tenant: Tenant,
-    /// Who sent it.
     pub execution: ExecutionId,
     /// What is to be done.
     pub kind: String,

@@ -26,7 +26,6 @@ pub enum StoreError {
     Backend {
         /// What was attempted, as `read the event log`.
         action: &'static str,
-        /// Why not.
         #[source]
         source: BackendError,
     },
@@ -36,7 +35,6 @@ pub enum StoreError {
     /// One database of several failed, in the way `source` says. The others may be well.
     #[error("the database {name} could not answer")]
     Shard {
-        /// Which one.
         name: Arc<str>,
         /// What became of the call there.
         #[source]

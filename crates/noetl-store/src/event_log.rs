@@ -81,70 +81,40 @@ impl Append {
 pub enum Malformed {
     /// Only a start appends to an empty log, and a start appends to nothing else.
     #[error("an append to execution {execution} is a start and has a past, or neither")]
-    Start {
-        /// The execution.
-        execution: ExecutionId,
-    },
-    /// Nothing to append.
+    Start { execution: ExecutionId },
     #[error("an append to execution {execution} has no events")]
-    Empty {
-        /// The execution.
-        execution: ExecutionId,
-    },
+    Empty { execution: ExecutionId },
     /// An event of another log.
     #[error("an append to execution {execution} has an event of execution {found}")]
-    Foreign {
-        /// The execution.
-        execution: ExecutionId,
-        /// The event's execution.
-        found: ExecutionId,
-    },
+    Foreign { execution: ExecutionId, found: ExecutionId },
     /// The events do not follow on the log, or on each other.
     #[error("an append to execution {execution} has event {found} at place {place}")]
     Gap {
-        /// The execution.
         execution: ExecutionId,
         /// The place that is due.
         place: Seq,
-        /// The event's place.
         found: Seq,
     },
     /// The execution row is not the one after the last event.
     #[error("an append to execution {execution} ends at {last}, but its row is at {found}")]
     Version {
-        /// The execution.
         execution: ExecutionId,
         /// The last event's place.
         last: Seq,
-        /// The row's version.
         found: Seq,
     },
     /// An end without a final status, or a final status without an end.
     #[error("the row of execution {execution} disagrees with itself on whether it ended")]
-    End {
-        /// The execution.
-        execution: ExecutionId,
-    },
+    End { execution: ExecutionId },
     /// Two events of one log with one id.
     #[error("execution {execution} has an event {event} already")]
-    EventTaken {
-        /// The execution.
-        execution: ExecutionId,
-        /// The id.
-        event: EventId,
-    },
+    EventTaken { execution: ExecutionId, event: EventId },
     /// An execution that ended ends again.
     #[error("execution {execution} ended already")]
-    SecondEnd {
-        /// The execution.
-        execution: ExecutionId,
-    },
+    SecondEnd { execution: ExecutionId },
     /// Two commands with one id.
     #[error("command {command} exists already")]
-    CommandTaken {
-        /// The command.
-        command: CommandId,
-    },
+    CommandTaken { command: CommandId },
 }
 
 impl From<Malformed> for StoreError {
@@ -168,7 +138,6 @@ pub struct Start {
 /// What became of one append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Committed {
-    /// It is durable.
     Appended,
     /// The execution was started before with the same key; nothing was written.
     Repeated,

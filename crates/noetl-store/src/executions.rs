@@ -12,11 +12,8 @@ use crate::StoreError;
 pub enum ExecutionStatus {
     /// Not finished.
     Running,
-    /// Ended well.
     Completed,
-    /// Ended badly.
     Failed,
-    /// Was stopped.
     Cancelled,
 }
 
@@ -50,25 +47,18 @@ impl ExecutionStatus {
 /// One execution as lists show it; written in the transaction of the events it follows from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionRow {
-    /// The execution.
     pub id: ExecutionId,
-    /// Its catalog entry.
     pub catalog: CatalogId,
-    /// That entry's path.
     pub path: Arc<str>,
-    /// That entry's version.
     pub playbook_version: u32,
     /// The execution that started it.
     pub parent: Option<ExecutionId>,
-    /// How it stands.
     pub status: ExecutionStatus,
     /// The number of events in its log.
     pub version: Seq,
-    /// When it started.
     pub started_at: Timestamp,
     /// When its newest event was decided.
     pub updated_at: Timestamp,
-    /// When it ended.
     pub ended_at: Option<Timestamp>,
     /// Why it failed, in one sentence.
     pub error: Option<String>,
@@ -143,7 +133,6 @@ pub struct Started {
     pub place: u32,
     /// How they stand now.
     pub status: ExecutionStatus,
-    /// How many.
     pub count: u64,
 }
 

@@ -42,7 +42,6 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// The pool.
     pub fn pool(&self) -> &str {
         self.pool.as_deref().unwrap_or(DEFAULT_POOL)
     }
@@ -112,7 +111,6 @@ pub fn limit_ms(timeout_ms: Option<u64>) -> Option<i64> {
 /// apply the same rules there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holding {
-    /// When it ends.
     pub until: Timestamp,
     /// Beyond what it is not renewed; `None` for a worker that names what it still holds.
     pub at_most: Option<Timestamp>,
@@ -139,9 +137,7 @@ impl Holding {
 /// A command that a worker elsewhere holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeldCommand {
-    /// It.
     pub id: CommandId,
-    /// Its execution.
     pub execution: ExecutionId,
     /// When its lease ends.
     pub until: Timestamp,

@@ -16,7 +16,6 @@ use crate::{ExecutionRow, ExecutionStatus, StoreError};
 /// One row from elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Import {
-    /// Whose it is.
     pub tenant: Tenant,
     /// The execution it is about.
     pub execution: ExecutionId,
@@ -24,7 +23,6 @@ pub struct Import {
     pub event: EventId,
     /// When it says it happened.
     pub at: Timestamp,
-    /// What it says.
     pub row: Imported,
 }
 
@@ -50,7 +48,6 @@ impl Import {
 /// What became of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportOutcome {
-    /// It is durable.
     Kept,
     /// Its log has a row with that id; nothing was written.
     Duplicate,
@@ -83,7 +80,6 @@ pub trait Imports: Send + Sync {
 /// An execution from elsewhere as lists show it, and which of its ends that is by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedExecution {
-    /// Its row.
     pub row: ExecutionRow,
     /// The event that ended it: of several the one with the largest id.
     pub end: Option<EventId>,

@@ -15,7 +15,6 @@ pub enum CacheKind {
 }
 
 impl CacheKind {
-    /// Its stored text.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Secret => "secret",
@@ -32,7 +31,6 @@ impl CacheKind {
 /// Who shares an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeychainScope {
-    /// One execution.
     Local,
     /// Every execution of a playbook.
     Global,
@@ -41,7 +39,6 @@ pub enum KeychainScope {
 }
 
 impl KeychainScope {
-    /// Its stored text.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Local => "local",
@@ -63,17 +60,13 @@ pub struct NewKeychainEntry {
     pub cache_key: String,
     /// The name the playbook gives it.
     pub name: String,
-    /// The playbook.
     pub catalog: CatalogId,
     /// The type of the credential behind it.
     pub credential_kind: String,
-    /// What it holds.
     pub cache: CacheKind,
-    /// Who shares it.
     pub scope: KeychainScope,
     /// The execution it was resolved for.
     pub execution: Option<ExecutionId>,
-    /// That execution's parent.
     pub parent: Option<ExecutionId>,
     /// The encrypted text of its value.
     pub sealed: Sealed,
@@ -90,7 +83,6 @@ pub struct NewKeychainEntry {
 /// An entry as kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeychainEntry {
-    /// What was put.
     pub kept: NewKeychainEntry,
     /// When it was put.
     pub created_at: Timestamp,

@@ -15,9 +15,7 @@ use crate::StoreError;
 /// One holding of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// What is held.
     pub name: String,
-    /// Who holds it.
     pub holder: String,
     /// Which holding of this name it is: 1, 2, 3 …
     pub epoch: i64,

@@ -57,9 +57,7 @@ impl LogStream {
 pub struct NewLine {
     /// The command that printed it.
     pub command: CommandId,
-    /// When.
     pub at: Timestamp,
-    /// Where.
     pub stream: LogStream,
     /// The line without its end, at most [`LINE_BYTES_MAX`] bytes.
     pub text: String,
@@ -77,18 +75,15 @@ impl NewLine {
 pub struct LogLine {
     /// Its number among the lines of its execution: 1, 2, 3 …, with gaps where lines went.
     pub n: u64,
-    /// The line.
     pub line: NewLine,
 }
 
 /// Lines of a command that went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogGap {
-    /// The command.
     pub command: CommandId,
     /// The number of the last of its first lines; 0 when it has none.
     pub after: u64,
-    /// How many went.
     pub lines: u64,
     /// How much they counted for.
     pub bytes: u64,
@@ -97,9 +92,7 @@ pub struct LogGap {
 /// Lines of a command that were never handed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassedOver {
-    /// The command.
     pub command: CommandId,
-    /// How many.
     pub lines: u64,
     /// How much they would have counted for.
     pub bytes: u64,

@@ -11,7 +11,6 @@ use crate::{Digest, StoreError};
 /// What is known of an object without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectSummary {
-    /// Its key.
     pub key: String,
     /// The digest of its bytes.
     pub digest: Digest,
@@ -23,7 +22,6 @@ pub struct ObjectSummary {
     pub created_at: Timestamp,
 }
 
-/// An object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
     /// All but its bytes.
@@ -69,7 +67,6 @@ pub trait Objects: Send + Sync {
 /// What is known of a module without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginSummary {
-    /// Its path.
     pub path: String,
     /// Its version, chosen by whoever puts it.
     pub version: i32,
@@ -83,7 +80,6 @@ pub struct PluginSummary {
     pub created_at: Timestamp,
 }
 
-/// A module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plugin {
     /// All but its bytes.

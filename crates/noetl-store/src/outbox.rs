@@ -71,13 +71,11 @@ pub fn cut(error: &str) -> &str {
 /// An event as it is published: its row, with what follows from its place in the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Envelope<'a> {
-    /// Whose it is.
     pub tenant: &'a Tenant,
     /// The catalog entry of its execution.
     pub catalog: CatalogId,
     /// The event before it in its log.
     pub previous: Option<EventId>,
-    /// The event.
     pub row: &'a EventRow,
 }
 
@@ -156,14 +154,11 @@ fn shown(text: String) -> String {
     }
 }
 
-/// A claimed row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboxRow {
     /// Its id: larger means written later. Within an execution it follows the order of the log.
     pub id: i64,
-    /// The event's tenant.
     pub tenant: Tenant,
-    /// The event.
     pub event: EventId,
     /// Its execution. A row that another program wrote may name none.
     pub execution: Option<ExecutionId>,

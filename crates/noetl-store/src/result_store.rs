@@ -33,7 +33,6 @@ pub struct ResultSummary {
 pub struct NewResult {
     /// All but its data.
     pub summary: ResultSummary,
-    /// Its data.
     pub data: Value,
 }
 

@@ -49,7 +49,6 @@ impl RuntimeKind {
 pub struct NewRuntime {
     /// Its id when it is new; one that is known keeps the id it has.
     pub id: RuntimeId,
-    /// What it is.
     pub kind: RuntimeKind,
     /// Its name: with tenant and kind, which runtime it is.
     pub name: String,
@@ -57,7 +56,6 @@ pub struct NewRuntime {
     pub uri: Option<String>,
     /// How it says it stands, as `active`.
     pub status: String,
-    /// Its labels.
     pub labels: Option<Value>,
     /// What it can do.
     pub capabilities: Option<Value>,

@@ -14,7 +14,6 @@ use crate::StoreError;
 /// What a user says of a schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewSchedule {
-    /// Its id.
     pub id: ScheduleId,
     /// The path of the playbook.
     pub path: String,
@@ -36,10 +35,8 @@ pub struct NewSchedule {
     pub next_run_at: Option<Timestamp>,
 }
 
-/// One schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScheduleRow {
-    /// Whose it is.
     pub tenant: Tenant,
     /// What was said of it, with its next run.
     pub schedule: NewSchedule,

@@ -9,7 +9,6 @@ use crate::{Sealed, StoreError};
 /// entries by tenant and cache key, then settings by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SealedPlace {
-    /// A credential.
     Credential(CredentialId),
     /// A keychain entry, by its cache key.
     Keychain(Tenant, String),

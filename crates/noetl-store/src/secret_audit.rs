@@ -12,7 +12,6 @@ use crate::{AuditChain, AuditLink, StoreError};
 pub struct SecretUse {
     /// Its id, minted by the caller.
     pub id: AuditId,
-    /// When it happened.
     pub at: Timestamp,
     /// The name of the credential.
     pub credential: String,
@@ -24,7 +23,6 @@ pub struct SecretUse {
     pub worker: Option<String>,
     /// The execution it was for.
     pub execution: Option<ExecutionId>,
-    /// That execution's parent.
     pub parent: Option<ExecutionId>,
     /// The region of the server that answered.
     pub server_region: Option<String>,
@@ -32,7 +30,6 @@ pub struct SecretUse {
     pub broker_region: Option<String>,
     /// The version of the key the secret is encrypted under.
     pub key_version: Option<String>,
-    /// Anything else.
     pub notes: Option<String>,
 }
 

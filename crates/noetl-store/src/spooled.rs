@@ -24,7 +24,6 @@ impl Spooled {
         Self { blob, file }
     }
 
-    /// What it is.
     pub const fn blob(&self) -> &BlobRef {
         &self.blob
     }

@@ -79,7 +79,6 @@ impl SubscriptionAction {
         Self::ALL.into_iter().find(|action| action.as_str() == text)
     }
 
-    /// Its text.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Activate => "activate",
@@ -135,7 +134,6 @@ pub const REGISTERED_EVENT: &str = Lifecycle::Registered.event_type();
 /// Which event tells of a change, and when it was asked for. Both are the caller's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// The event's id.
     pub event: EventId,
     /// Its time, and the row's.
     pub at: Timestamp,
@@ -157,22 +155,18 @@ pub struct NewSubscription {
 /// Something a runtime says about its subscription.
 #[derive(Debug, Clone)]
 pub struct NewNote {
-    /// Its event.
     pub stamp: Stamp,
     /// What was said. With a key, that is the id it came with.
     pub said: Reported,
 }
 
-/// One subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscriptionRow {
-    /// Its id.
     pub id: SubscriptionId,
     /// The path of its document.
     pub path: String,
     /// The document's version at its registration.
     pub catalog: CatalogId,
-    /// Where it stands.
     pub state: SubscriptionState,
     /// The type of the event that brought it there.
     pub last_event: String,

@@ -5,7 +5,6 @@ use serde::Serialize;
 /// A table of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TableSize {
-    /// Its name.
     pub name: String,
     /// How many rows it has.
     pub rows: u64,

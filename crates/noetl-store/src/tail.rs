@@ -32,7 +32,6 @@ pub struct Lane {
 pub struct TailRow {
     /// Its place in its lane; the event's id for a row that has no place.
     pub position: i64,
-    /// Whose it is.
     pub tenant: Tenant,
     /// The catalog entry of its execution, where that is known.
     pub catalog: Option<CatalogId>,

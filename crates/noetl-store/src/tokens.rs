@@ -27,9 +27,7 @@ pub struct NewToken {
 pub struct Token {
     /// Whose rows its holder sees.
     pub tenant: Tenant,
-    /// What was put.
     pub kept: NewToken,
-    /// When.
     pub created_at: Timestamp,
     /// Since when it does not count any more.
     pub revoked_at: Option<Timestamp>,

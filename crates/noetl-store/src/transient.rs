@@ -12,7 +12,6 @@ pub enum VariableKind {
     UserDefined,
     /// It is a step's result.
     StepResult,
-    /// It was computed.
     Computed,
     /// It says how far a loop is.
     IteratorState,
@@ -23,7 +22,6 @@ impl VariableKind {
     pub const ALL: [Self; 4] =
         [Self::UserDefined, Self::StepResult, Self::Computed, Self::IteratorState];
 
-    /// Its stored text.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::UserDefined => "user_defined",
@@ -44,9 +42,7 @@ impl VariableKind {
 pub struct NewVariable {
     /// Its name, unique for its execution.
     pub name: String,
-    /// What it is.
     pub kind: VariableKind,
-    /// Its value.
     pub value: Value,
     /// The step it comes from.
     pub source_step: Option<String>,
@@ -59,7 +55,6 @@ pub struct NewVariable {
 /// A variable as kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variable {
-    /// What was put.
     pub kept: NewVariable,
     /// When it was put.
     pub created_at: Timestamp,

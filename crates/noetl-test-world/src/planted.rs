@@ -49,7 +49,6 @@ pub enum Planted {
 }
 
 impl Planted {
-    /// All of them.
     pub const ALL: [Self; 15] = [
         Self::DueDropped,
         Self::KeyForgotten,
@@ -68,7 +67,6 @@ impl Planted {
         Self::StreamWiped,
     ];
 
-    /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::DueDropped => "due-dropped",

@@ -7,7 +7,6 @@ pub(crate) const CHILD: &str = "sim/child";
 /// Path of a playbook that others call and that fails.
 pub(crate) const FAILING: &str = "sim/failing";
 
-/// A generated playbook.
 #[derive(Debug, Clone)]
 pub(crate) struct Document {
     pub(crate) path: String,

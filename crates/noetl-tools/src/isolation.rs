@@ -46,9 +46,7 @@ pub struct Isolation {
 /// A user by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// The user.
     pub uid: u32,
-    /// The group.
     pub gid: u32,
 }
 

@@ -77,7 +77,6 @@ pub struct Call {
     pub step: Arc<str>,
     /// Which try it is, from 1.
     pub attempt: u32,
-    /// The tool's settings.
     pub config: Map,
     /// The tool's named arguments.
     pub input: Map,

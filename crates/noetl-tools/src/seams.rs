@@ -41,7 +41,6 @@ pub struct Credential {
     pub name: String,
     /// Its type, such as `postgres` or `bearer`.
     pub kind: String,
-    /// Its fields.
     pub data: Map,
 }
 

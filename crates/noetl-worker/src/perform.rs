@@ -29,13 +29,10 @@ const TASK_SEQUENCE: &str = "task_sequence";
 /// A command to run.
 #[derive(Debug, Clone)]
 pub struct Command {
-    /// Its execution.
     pub execution: ExecutionId,
-    /// Its id.
     pub id: CommandId,
     /// Tenant of the execution.
     pub tenant: Tenant,
-    /// What to run.
     pub issued: Arc<Issued>,
     /// Fires when it is not wanted any more.
     pub cancel: CancellationToken,

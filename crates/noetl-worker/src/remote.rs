@@ -106,7 +106,6 @@ impl RemoteWorker {
         self
     }
 
-    /// What it counts.
     pub fn counters(&self) -> Arc<Counters> {
         self.counters.clone()
     }

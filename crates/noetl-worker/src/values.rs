@@ -25,7 +25,6 @@ pub trait Values: Send + Sync {
 /// Why a value was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
-    /// What went wrong.
     pub message: String,
     /// Whether another try may be answered.
     pub is_passing: bool,

@@ -180,7 +180,7 @@ mod tests {
         let source =
             "/// What it is.\npub struct Thing;\n/// The name\n/// and more.\nfn thing() {}\n";
         let list = "interrogative-doc a 1\nstub-doc a 1\nverbless-doc a 1\n";
-        assert_eq!(findings(source, list), [String::new(); 0]);
+        assert_eq!(findings(source, list), Vec::<String>::new());
         let above = "crates/a/src/b.rs:1: 1 lines of a break the rule stub-doc, the ceiling is 0; \
                      `cargo xtask prose stub-doc a` lists them; rewrite the new ones";
         assert_eq!(findings(source, &list.replace("stub-doc a 1", "stub-doc a 0")), [above]);

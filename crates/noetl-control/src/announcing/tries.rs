@@ -88,7 +88,6 @@ impl Tries {
         fresh.map(|known| known.next).max()
     }
 
-    /// Nothing waits.
     pub(super) fn clear(&mut self) {
         self.known.clear();
     }

@@ -7,7 +7,6 @@ use noetl_playbook::{Diagnostic, Severity};
 pub struct Checkup {
     /// Its kind, lower-case; none when it cannot be read.
     pub kind: Option<String>,
-    /// Its path.
     pub path: Option<String>,
     /// What there is to say about it.
     pub diagnostics: Vec<Diagnostic>,

@@ -259,7 +259,6 @@ pub(crate) struct Looking<'l> {
 }
 
 impl Looking<'_> {
-    /// It found something.
     pub(crate) fn found(mut self) {
         self.call = None;
     }

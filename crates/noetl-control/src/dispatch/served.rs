@@ -59,7 +59,6 @@ impl Served {
         }
     }
 
-    /// A worker goes.
     pub(crate) fn gone(&self, worker: &str) {
         self.lock().workers.remove(worker);
     }

@@ -25,7 +25,6 @@ pub enum ForkVersion {
     Same,
     /// The newest of its path.
     Newest,
-    /// This one.
     Number(u32),
 }
 
@@ -58,7 +57,6 @@ pub struct RetryRequest {
 /// An execution that begins with the past of another.
 #[derive(Debug, Clone)]
 pub struct Forked {
-    /// It.
     pub started: Started,
     /// What it has from the other.
     pub from: ForkedFrom,
@@ -76,7 +74,6 @@ pub enum ForkError {
     /// No event of it has this id or place.
     #[error("the log of execution {execution} has no event {at}; its places are 1 to {last}")]
     NoEvent {
-        /// The execution.
         execution: ExecutionId,
         /// What was asked for.
         at: i64,
@@ -85,12 +82,7 @@ pub enum ForkError {
     },
     /// It never came to the step.
     #[error("step '{step}' was never entered; these were: {}", .entered.join(", "))]
-    NoStep {
-        /// The step.
-        step: String,
-        /// Those that were.
-        entered: Vec<String>,
-    },
+    NoStep { step: String, entered: Vec<String> },
     /// It is not over.
     #[error("execution {0} still runs; cancel it first, or fork it")]
     Running(ExecutionId),
@@ -108,7 +100,6 @@ pub enum ForkError {
         "version {version} cannot go on with it: {misfit}; fork at another event, or run it again"
     )]
     Unfit {
-        /// The version.
         version: u32,
         /// What has no place.
         misfit: Misfit,

@@ -8,12 +8,10 @@ use noetl_playbook::Playbook;
 
 use crate::traces::TraceOf;
 
-/// What to run.
 #[derive(Debug, Clone, Default)]
 pub struct StartRequest {
     /// The catalog entry; wins over `path`.
     pub catalog: Option<CatalogId>,
-    /// The catalog path.
     pub path: Option<String>,
     /// That path's version; the newest when `None`.
     pub version: Option<u32>,

@@ -12,7 +12,6 @@ use super::known::Of;
 /// What a worker asks for.
 #[derive(Debug, Clone)]
 pub struct LeaseRequest {
-    /// Its name.
     pub worker: String,
     /// The pool it is of; the default one when `None`.
     pub pool: Option<String>,
@@ -33,7 +32,6 @@ pub struct Leased {
     pub row: CommandRow,
     /// Its `command.issued`.
     pub event: Arc<Event>,
-    /// What to run.
     pub issued: Arc<Issued>,
     of: Of,
 }
@@ -44,7 +42,6 @@ impl Leased {
         Some(Self { row, issued: issued.clone(), event, of })
     }
 
-    /// Whose it is.
     pub fn tenant(&self) -> &Tenant {
         &self.of.0
     }

@@ -8,7 +8,6 @@ use noetl_model::{Map, Value};
 
 use super::settings::text;
 
-/// What was decided.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Decided {
     pub(super) playbook: Option<String>,

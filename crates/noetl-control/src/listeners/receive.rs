@@ -32,7 +32,6 @@ const KNOWN_MAX: usize = 4096;
 pub struct TakenIn {
     /// The execution it is.
     pub execution: ExecutionId,
-    /// Its subscription.
     pub subscription: SubscriptionId,
     /// Whether it had been one before.
     pub is_duplicate: bool,
@@ -48,7 +47,6 @@ pub enum ReceiveError {
     NotTaking {
         /// The path of the subscription.
         path: String,
-        /// Where it stands.
         state: SubscriptionState,
     },
     /// It is one too many.
@@ -60,9 +58,7 @@ pub enum ReceiveError {
     /// Its playbook was not started.
     #[error("the playbook '{playbook}' was not started")]
     Start {
-        /// The playbook.
         playbook: String,
-        /// Why.
         #[source]
         cause: StartError,
     },

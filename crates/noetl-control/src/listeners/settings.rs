@@ -20,7 +20,6 @@ const DEDUP_WINDOW_SECS: u64 = 300;
 /// What has to be known of a listener to serve it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listener {
-    /// Its name.
     pub name: String,
     /// The path of its document.
     pub path: String,
@@ -72,7 +71,6 @@ impl Listener {
 /// How senders are known, with the secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ListenerVerify {
-    /// By what.
     pub kind: VerifyKind,
     /// The header of the signature, in lower case.
     pub header: Option<String>,
@@ -80,7 +78,6 @@ pub struct ListenerVerify {
     pub secret: Option<String>,
     /// Whom the token is for.
     pub audience: Option<String>,
-    /// Who signs in.
     pub service_account: Option<String>,
     /// What stands before a signature.
     pub prefix: Option<String>,

@@ -32,7 +32,6 @@ pub struct PayloadResolution {
     pub label: PayloadLabel,
     /// What the reference says about what it refers to.
     pub reference_summary: PayloadSummary,
-    /// What is there.
     pub resolution: Resolution,
 }
 
@@ -43,10 +42,8 @@ pub struct PayloadLabel {
     pub scope: &'static str,
     /// The event that brought it.
     pub event_id: Option<i64>,
-    /// The frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame_id: Option<String>,
-    /// The business object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object_key: Option<String>,
 }

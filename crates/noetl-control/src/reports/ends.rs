@@ -23,9 +23,7 @@ use crate::workers::Scope;
 /// How one command ended.
 #[derive(Debug)]
 pub struct End {
-    /// Its execution.
     pub execution: ExecutionId,
-    /// The command.
     pub command: CommandId,
     /// How it ended. With a reference the data are its small fields.
     pub ended: Ended,

@@ -17,7 +17,6 @@ const PAGES_MAX: usize = 100;
 /// Why a subscription stands as it does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubscriptionWhy {
-    /// How it stands.
     pub row: SubscriptionRow,
     /// Why, in one sentence.
     pub what: String,

@@ -12,7 +12,6 @@ use super::page::{Page, Refused, Source};
 use super::{NAME, Tailer};
 use crate::publishing::{pause, payload_limit};
 
-/// Why following ended.
 pub(super) enum Followed {
     /// The lease is another's.
     Fenced,
@@ -193,7 +192,6 @@ impl Tailer {
     }
 }
 
-/// The cursor's name.
 fn name(source: Source) -> String {
     match source {
         Source::Lane(0) => NAME.to_owned(),

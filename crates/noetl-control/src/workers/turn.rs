@@ -30,7 +30,6 @@ pub(super) struct Turns {
     here: Arc<Mutex<()>>,
 }
 
-/// A turn.
 pub(super) struct Turn {
     store: Arc<dyn Store>,
     lease: Option<Lease>,

@@ -44,7 +44,6 @@ pub enum Input {
 /// A time that a command waits for has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wake {
-    /// The command.
     pub command: CommandId,
     /// The time it waited for. If it waits for another by now, this changes nothing.
     pub at: Timestamp,
@@ -53,9 +52,7 @@ pub struct Wake {
 /// An answer that a command waits for has come.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The command.
     pub command: CommandId,
-    /// Who answers.
     pub from: AnswerFrom,
     /// What the answer is.
     pub outcome: Result<Value, Failure>,
@@ -65,7 +62,6 @@ pub struct Answer {
     pub actor: Option<Arc<str>>,
 }
 
-/// Who answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerFrom {
     /// The execution that the command started.
@@ -81,19 +77,16 @@ pub enum AnswerFrom {
 pub enum Timeout {
     /// A visit of a step.
     Step {
-        /// The step.
         step: Arc<str>,
         /// Which visit of it.
         generation: u32,
     },
     /// The wait of a token to be admitted.
     Admission {
-        /// The step.
         step: Arc<str>,
         /// The time it could wait for.
         until: Timestamp,
     },
-    /// The execution.
     Execution,
 }
 
@@ -111,9 +104,7 @@ pub struct Finalize {
 pub struct Start {
     /// The catalog entry to pin it to.
     pub catalog: CatalogId,
-    /// That entry's path.
     pub path: Arc<str>,
-    /// That entry's version.
     pub version: u32,
     /// Laid over the playbook's workload.
     pub payload: Map,
@@ -157,25 +148,20 @@ pub struct Fork {
 /// A worker takes a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// The command.
     pub command: CommandId,
-    /// The worker.
     pub worker: Arc<str>,
 }
 
 /// A worker says it began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begin {
-    /// The command.
     pub command: CommandId,
-    /// The worker.
     pub worker: Arc<str>,
 }
 
 /// A command ended well, or its tool answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Complete {
-    /// The command.
     pub command: CommandId,
     /// The tool's answer; `None` when it was said before. With a reference: top-level fields of
     /// the answer, each exactly as it is there, or null.
@@ -195,9 +181,7 @@ pub struct Complete {
 /// A command ended badly.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fail {
-    /// The command.
     pub command: CommandId,
-    /// Why.
     pub failure: Failure,
     /// Variables its tasks set before: dotted path below `ctx` to value.
     pub ctx: Map,
@@ -208,9 +192,7 @@ pub struct Fail {
 /// A command's lease ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expire {
-    /// The command.
     pub command: CommandId,
-    /// What ended it.
     pub reason: String,
     /// How often the step's command may have been handed out for another to be issued.
     pub attempts_max: u32,
@@ -235,7 +217,6 @@ pub struct Abandon;
 /// Keep what a worker or client said.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Keep {
-    /// What was said.
     pub said: Reported,
     /// The id it came with, by which a repeat is known; a new one when `None`.
     pub id: Option<EventId>,

@@ -11,16 +11,13 @@ const KIND: &str = "business_object";
 
 const DELETED: &str = "DELETED";
 
-/// One business object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BusinessObject {
     /// Type and id, parted by a slash.
     pub object_key: String,
     /// What kind of object.
     pub object_type: String,
-    /// Which of them.
     pub object_id: String,
-    /// How it stands.
     pub status: String,
     /// Its version: as said, or else the number of its events.
     pub version: i64,

@@ -6,10 +6,8 @@ use super::event::ReplayEvent;
 use super::meta;
 use super::state::UNKNOWN;
 
-/// One command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayedCommand {
-    /// Its id.
     pub command_id: String,
     /// The stage it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -20,13 +18,10 @@ pub struct ReplayedCommand {
     /// The command it follows from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_command_id: Option<String>,
-    /// Who has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
-    /// Where they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_locator: Option<String>,
-    /// How it stands.
     pub status: String,
     /// The event that issued it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

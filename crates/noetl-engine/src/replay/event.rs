@@ -14,13 +14,10 @@ use super::meta::{self, Map, Value};
 pub struct ReplayEvent {
     /// Its id, by which events are in order.
     pub event_id: i64,
-    /// What happened.
     pub event_type: Option<String>,
     /// How it stands with it; empty is as good as missing.
     pub status: Option<String>,
-    /// The step.
     pub node_name: Option<String>,
-    /// Who said it.
     pub worker_id: Option<String>,
     /// The command it is about, as decimal text.
     pub command_id: Option<String>,

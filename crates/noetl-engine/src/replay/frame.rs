@@ -7,10 +7,8 @@ use super::meta::{self, Value};
 use super::reference::PayloadSummary;
 use super::state::UNKNOWN;
 
-/// One frame.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
-    /// Its id.
     pub frame_id: String,
     /// The stage it is part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,7 +25,6 @@ pub struct Frame {
     /// The event that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal_event_id: Option<i64>,
-    /// How it stands.
     pub status: String,
     /// How many rows it has.
     pub row_count: i64,

@@ -5,10 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::event::ReplayEvent;
 use super::meta;
 
-/// One loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Loop {
-    /// Its id.
     pub loop_id: String,
     /// Its step, as its first event said.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,6 @@ use super::meta::{self, Map, Value};
 /// A reference that an event carried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PayloadRef {
-    /// The event.
     pub event_id: i64,
     /// The reference as it was.
     pub reference: Value,
@@ -26,7 +25,6 @@ impl PayloadRef {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PayloadSummary {
-    /// Its checksum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     /// The checksum of its schema.
@@ -38,7 +36,6 @@ pub struct PayloadSummary {
     /// How to read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// Where it is.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub locator: Option<String>,
 }

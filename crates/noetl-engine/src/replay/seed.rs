@@ -15,9 +15,7 @@ pub struct Seed {
     pub aggregate_type: String,
     /// The newest event it holds.
     pub version: i64,
-    /// Its checksum.
     pub checksum: Checksum,
-    /// The state.
     pub state: ReplayState,
     /// What helps to use it.
     #[serde(default)]
@@ -33,7 +31,6 @@ pub struct ReplaySnapshot {
     pub aggregate_type: String,
     /// The newest event it holds.
     pub version: i64,
-    /// Its checksum.
     pub checksum: Checksum,
     /// What helped to use it.
     pub meta: Map,
@@ -47,7 +44,6 @@ pub enum SeedError {
     Foreign {
         /// The one that is folded.
         wanted: i64,
-        /// Whose it is.
         found: i64,
     },
     /// Old shapes of events were brought up to date in another way.

@@ -6,12 +6,9 @@ use super::event::ReplayEvent;
 use super::meta;
 use super::state::UNKNOWN;
 
-/// One stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// Its id.
     pub stage_id: String,
-    /// How it stands.
     pub status: String,
     /// What kind of stage, as its first event said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,11 +30,8 @@ pub struct Stage {
     pub closed_event_id: Option<i64>,
     /// How many frames it had.
     pub frame_count: i64,
-    /// How many rows.
     pub row_count: i64,
-    /// How many events.
     pub events_emitted: i64,
-    /// How many failures.
     pub failed_count: i64,
     /// Its newest event.
     #[serde(default, skip_serializing_if = "Option::is_none")]

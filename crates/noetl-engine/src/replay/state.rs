@@ -23,19 +23,12 @@ pub(super) const UNKNOWN: &str = "UNKNOWN";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Projection {
-    /// The execution.
     Execution,
-    /// Its stages.
     Stage,
-    /// Its frames.
     Frame,
-    /// Its commands.
     Command,
-    /// Its business objects.
     BusinessObject,
-    /// Its loops.
     Loop,
-    /// All of it.
     #[default]
     All,
 }
@@ -49,7 +42,6 @@ pub enum Projection {
 pub struct UnknownProjection(String);
 
 impl Projection {
-    /// Its text.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Execution => "execution",
@@ -88,7 +80,6 @@ pub struct Scope {
     pub tenant_id: String,
     /// Which part of them.
     pub organization_id: String,
-    /// The execution.
     pub execution_id: i64,
     /// What the caller is interested in.
     pub projection: Projection,
@@ -101,7 +92,6 @@ pub struct ReplayState {
     pub tenant_id: String,
     /// Which part of them.
     pub organization_id: String,
-    /// The execution.
     pub execution_id: i64,
     /// What the caller is interested in.
     pub projection: Projection,
@@ -110,7 +100,6 @@ pub struct ReplayState {
     /// The newest of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_event_id: Option<i64>,
-    /// Its type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_event_type: Option<String>,
     /// The execution as a whole.

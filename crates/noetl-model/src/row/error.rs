@@ -5,22 +5,12 @@
 pub enum RowError {
     /// A column that this type of event always fills is empty.
     #[error("event {event}: a {event_type} row without {column}")]
-    Missing {
-        /// The row's id.
-        event: crate::EventId,
-        /// Its type.
-        event_type: String,
-        /// The column.
-        column: &'static str,
-    },
+    Missing { event: crate::EventId, event_type: String, column: &'static str },
     /// A JSON column does not hold what this type of event puts there.
     #[error("event {event}: column {column} of a {event_type} row is not readable")]
     Json {
-        /// The row's id.
         event: crate::EventId,
-        /// Its type.
         event_type: String,
-        /// The column.
         column: &'static str,
         /// What the decoder says.
         #[source]
@@ -28,10 +18,5 @@ pub enum RowError {
     },
     /// A decided row of a type this version does not know.
     #[error("event {event}: unknown event type {event_type}; a newer version wrote it")]
-    UnknownType {
-        /// The row's id.
-        event: crate::EventId,
-        /// Its type.
-        event_type: String,
-    },
+    UnknownType { event: crate::EventId, event_type: String },
 }

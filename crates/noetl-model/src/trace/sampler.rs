@@ -25,7 +25,6 @@ impl Ratio {
 /// Which traces that begin here are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Root {
-    /// All.
     #[default]
     All,
     /// None.

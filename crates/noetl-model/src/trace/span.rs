@@ -17,9 +17,7 @@ pub enum SpanKind {
 /// A value of a span's attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attribute {
-    /// A text.
     Text(Arc<str>),
-    /// A number.
     Number(i64),
 }
 
@@ -46,7 +44,6 @@ impl From<i64> for Attribute {
 pub struct Span {
     /// The trace it is of.
     pub trace: Arc<Trace>,
-    /// Its id.
     pub id: SpanId,
     /// The span it is below; `None` where the trace begins with it.
     pub parent: Option<SpanId>,
@@ -54,20 +51,17 @@ pub struct Span {
     pub name: Arc<str>,
     /// What it stands for.
     pub kind: SpanKind,
-    /// When it began.
     pub from: Timestamp,
     /// When it ended, not before it began.
     pub to: Timestamp,
     /// What is known of it besides.
     pub attributes: Vec<(&'static str, Attribute)>,
-    /// What went wrong.
     pub error: Option<String>,
 }
 
 /// What became of spans so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpanCounts {
-    /// Those that arrived.
     pub exported: u64,
     /// Those there was no room for.
     pub dropped: u64,

@@ -18,7 +18,6 @@ const FAILURE_WORDS: &[&str] = &[
     "outcome.ok",
 ];
 
-/// A compiled condition.
 #[derive(Debug)]
 pub(super) struct Condition {
     pub(super) guard: Guard,

@@ -104,7 +104,6 @@ enum Shape {
     TextOrMap,
     /// Text, a list, or a mapping that says where it comes from.
     Statement,
-    /// Anything at all.
     Any,
 }
 

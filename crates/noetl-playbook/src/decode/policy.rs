@@ -54,7 +54,6 @@ impl Labels {
     }
 }
 
-/// Where rules stand.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Tasks<'a> {
     /// In a pipeline, on a task of it.

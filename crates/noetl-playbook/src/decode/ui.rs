@@ -25,7 +25,6 @@ pub struct UiSchema {
 /// One field of a form.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UiField {
-    /// Its key.
     pub name: String,
     /// `enum`, `boolean`, `integer`, `number`, `null`, `object`, `array` or `string`.
     pub kind: &'static str,

@@ -27,10 +27,8 @@ pub(super) struct Workbook {
     referred: HashSet<Rc<str>>,
 }
 
-/// One task.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    /// What it runs.
     pub(super) tool: Node,
     /// Arguments a reference has to bring, or the task itself has.
     pub(super) expects: Vec<Rc<str>>,

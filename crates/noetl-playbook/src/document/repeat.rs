@@ -18,7 +18,6 @@ pub struct Loop {
     pub mode: LoopMode,
     /// How many run at a time, or frames of a cursor.
     pub max_in_flight: Option<ValueTemplate>,
-    /// Where iterations run.
     pub exec: LoopExec,
     /// What the first failed item does.
     pub failure: FailureMode,
@@ -65,7 +64,6 @@ pub enum FrameSize {
 }
 
 impl FrameSize {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::MaxRows, Self::RowConcurrency, Self::MaxAttempts];
 
     /// The key it is written under.
@@ -100,7 +98,6 @@ pub enum LoopMode {
 /// Where a loop's iterations run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LoopExec {
-    /// A command each.
     #[default]
     Distributed,
     /// All within one command, by one worker.
@@ -110,7 +107,6 @@ pub enum LoopExec {
 /// What a failure does to the work beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FailureMode {
-    /// Nothing new starts.
     #[default]
     FailFast,
     /// The rest goes on to its end.

@@ -12,11 +12,8 @@ use crate::template::{Scope, ValueTemplate, exact_json};
 /// A call of a tool, rendered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskCall {
-    /// The task's label.
     pub label: Arc<str>,
-    /// The tool's kind.
     pub kind: Arc<str>,
-    /// The tool's settings.
     pub config: Map<String, Value>,
     /// The tool's named arguments.
     pub input: Map<String, Value>,

@@ -30,7 +30,6 @@ pub struct Judged {
 pub struct Trouble {
     /// Where it is, below the task: `url`, `input.page`, `rule 2 attempts`.
     pub key: String,
-    /// What is wrong.
     pub message: String,
     /// The expression, if it is one.
     pub expression: Option<String>,

@@ -31,7 +31,6 @@ use crate::template::{
 /// than any pagination needs: it ends a jump that never stops.
 pub const TASK_RUNS_MAX: u64 = 1_000_000;
 
-/// A run.
 #[derive(Debug)]
 pub struct Run {
     pipeline: Arc<Pipeline>,
@@ -72,7 +71,6 @@ enum Stage {
     Pause(f64),
     /// It is over; the end was not yet said.
     Over(Box<PipelineEnd>),
-    /// It is over.
     Said,
 }
 

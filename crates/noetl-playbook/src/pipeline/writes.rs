@@ -13,7 +13,6 @@ pub struct Written {
     pub scope: SetScope,
     /// The path below them, at least one name.
     pub path: Vec<String>,
-    /// What is written.
     pub value: Value,
 }
 

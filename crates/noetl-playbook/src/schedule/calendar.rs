@@ -32,7 +32,6 @@ impl Zone {
         Some(Self { name: rules.iana_name().unwrap_or(name).to_owned(), rules })
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -30,13 +30,11 @@ const WORDS: [(&str, &str); 7] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CronError {
-    /// What is.
     pub message: String,
     /// What would be right.
     pub help: String,
 }
 
-/// A cron expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cron {
     text: String,

@@ -33,7 +33,6 @@ pub const SHARED_LISTENER: &str = "W115";
 /// How senders are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verify {
-    /// By what.
     pub kind: VerifyKind,
     /// The header of the signature.
     pub header: Option<String>,
@@ -41,7 +40,6 @@ pub struct Verify {
     pub secret: Option<String>,
     /// Whom the token is for.
     pub audience: Option<String>,
-    /// Who signs in.
     pub service_account: Option<String>,
     /// What stands before a signature, besides [`SIGNATURE_PREFIX`].
     pub prefix: Option<String>,

@@ -24,7 +24,6 @@ pub(super) const DEPTH_MAX: usize = noetl_model::DEPTH_MAX;
 /// Text is cheaper per byte than an operation; this many bytes cost one.
 const BYTES_PER_FUEL: usize = 64;
 
-/// The operations left.
 pub(super) struct Fuel(u64);
 
 impl Fuel {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 pub struct Mention {
     /// The name: `ctx`, `workload`, a step, a key.
     pub name: Arc<str>,
-    /// What follows it.
     pub next: Next,
 }
 

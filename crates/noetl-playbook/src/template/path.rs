@@ -27,7 +27,6 @@ pub(super) enum View<'s> {
     Response(Data),
     /// A loop's result that is the list of what its items gave, and has the result's keys too.
     Listed(Data),
-    /// A scope's names.
     Names(&'s Arc<Names>),
     /// `ctx`: durable variables, then the workload for keys that were never set.
     Ctx,
@@ -45,7 +44,6 @@ pub(super) enum View<'s> {
     Env,
     /// `keychain`: secrets by the names the playbook declares.
     Keychain(&'s Keychain),
-    /// One of them.
     Secret(Arc<str>, Data),
     /// `job`, an alias of the execution's identity.
     Job,

@@ -8,7 +8,6 @@ use super::function::Function;
 use super::library::Filter;
 use super::mention::Mention;
 
-/// A compiled template.
 pub(super) struct Program {
     pub(super) source: Arc<str>,
     pub(super) body: Body,
@@ -67,7 +66,6 @@ pub(super) enum Target {
     Field(Arc<str>, Arc<str>),
 }
 
-/// An expression.
 pub(super) enum Expr {
     Const(Data),
     /// A name and the keys that follow it.

@@ -14,9 +14,7 @@ use super::{Data, Names};
 /// What a template can see. Cheap to build: every part is shared.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
-    /// The execution's input.
     pub workload: Arc<Names>,
-    /// Its durable variables.
     pub ctx: Arc<Names>,
     /// Newest result of each completed step, by name.
     pub results: Arc<Names>,
@@ -44,7 +42,6 @@ pub struct Scope {
     pub payload: Option<Data>,
     /// The playbook's root `spec`.
     pub spec: Option<Data>,
-    /// Who is running.
     pub identity: Identity,
     /// Secrets by the names the playbook declares; only where a worker renders.
     pub keychain: Option<Arc<Keychain>>,
@@ -75,9 +72,7 @@ impl Scope {
 /// One iteration of a loop, as templates see it.
 #[derive(Debug, Clone)]
 pub struct Iteration {
-    /// The item's name.
     pub name: Arc<str>,
-    /// The item.
     pub item: Slot,
     /// Its place, from 0.
     pub index: u32,
@@ -90,7 +85,6 @@ pub struct Iteration {
 /// The task of a pipeline that is run.
 #[derive(Debug, Clone)]
 pub struct TaskScope {
-    /// Its label.
     pub label: Arc<str>,
     /// Which run of it this is since it was entered, from 1.
     pub attempt: u32,
@@ -143,7 +137,6 @@ impl Entropy {
 pub struct Output {
     /// The tool's data; none when it failed without any.
     pub data: Slot,
-    /// Why it failed.
     pub failure: Option<Arc<Failure>>,
     /// Whether the envelope's keys come before the data's: in the rules of a policy.
     pub envelope_first: bool,
@@ -152,13 +145,9 @@ pub struct Output {
 /// Identity names: `execution_id`, `catalog_id`, `path`, `version`, `job`, `parent_execution_id`.
 #[derive(Debug, Clone)]
 pub struct Identity {
-    /// The execution.
     pub execution: ExecutionId,
-    /// Its catalog entry.
     pub catalog: CatalogId,
-    /// That entry's path.
     pub path: Arc<str>,
-    /// That entry's version.
     pub version: u32,
     /// The execution that started it.
     pub parent: Option<ExecutionId>,

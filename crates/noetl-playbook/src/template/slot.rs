@@ -46,7 +46,6 @@ pub struct Away {
 pub struct Part {
     /// Where below the value it was written; empty for the whole.
     pub path: Vec<Arc<str>>,
-    /// What was written.
     pub source: Source,
 }
 
@@ -66,7 +65,6 @@ pub enum Source {
     },
     /// In a blob.
     Blob {
-        /// Which one.
         reference: Arc<BlobRef>,
         /// Top-level fields of the value that are known without reading it: a map, or null.
         fields: Data,
@@ -89,7 +87,6 @@ impl Gathered {
         Self { items, whole: OnceLock::new() }
     }
 
-    /// The values.
     pub fn items(&self) -> &[Slot] {
         &self.items
     }
@@ -116,14 +113,12 @@ impl PartialEq for Gathered {
 /// Something to load: an event of the execution's log, or a blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// An event.
     Event {
         /// Its place in the log.
         seq: Seq,
         /// A rough size of the values in it that are needed.
         bytes: u64,
     },
-    /// A blob.
     Blob(Arc<BlobRef>),
 }
 

@@ -19,9 +19,7 @@ impl Place {
 /// One value of the document. Cheap to clone: everything below is shared, as aliases need it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
-    /// What it is.
     pub(crate) kind: Kind,
-    /// Where it begins.
     pub(crate) at: Place,
 }
 
@@ -40,7 +38,6 @@ pub(crate) enum Kind {
     Float(f64),
     /// Text and how it was written.
     Text(Rc<str>, Style),
-    /// A list.
     List(Rc<Vec<Node>>),
     /// A mapping in document order, without duplicate keys.
     Map(Rc<Vec<(Key, Node)>>),
@@ -64,9 +61,7 @@ pub(crate) enum Style {
 /// A key of a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// Its text.
     pub(crate) name: Rc<str>,
-    /// Where it begins.
     pub(crate) at: Place,
 }
 

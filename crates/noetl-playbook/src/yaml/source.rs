@@ -17,7 +17,6 @@ impl<'t> Source<'t> {
         Self { text, lines: OnceCell::new() }
     }
 
-    /// The whole text.
     pub(crate) fn text(&self) -> &'t str {
         self.text
     }

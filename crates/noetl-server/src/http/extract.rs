@@ -29,7 +29,6 @@ pub(crate) struct Raw(pub(crate) Bytes);
 /// A parameter of the path.
 pub(crate) struct Path<T>(pub(crate) T);
 
-/// The query string.
 pub(crate) struct Query<T>(pub(crate) T);
 
 /// How the caller wants ids written: browsers cannot hold them as numbers.

@@ -10,7 +10,6 @@ use crate::routes::absent::ABSENT;
 pub(crate) struct Roles(u8);
 
 impl Roles {
-    /// Nothing.
     pub(crate) const NONE: Self = Self(0);
     /// Reads whatever is not secret.
     pub(crate) const VIEWER: Self = Self(1);

@@ -16,7 +16,6 @@ const SCOPE: &str = "openid profile email";
 /// Where people are sent to sign in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The provider's page.
     pub(crate) authorization_endpoint: String,
     /// As whom the page asks.
     pub(crate) client_id: String,
@@ -28,7 +27,6 @@ pub(crate) struct Place {
 
 /// What a page got from the provider.
 pub(crate) struct Proof<'a> {
-    /// The code.
     pub(crate) code: &'a str,
     /// What the page made its challenge from.
     pub(crate) verifier: &'a str,
@@ -39,7 +37,6 @@ pub(crate) struct Proof<'a> {
 /// A token that is taken here.
 #[derive(Debug)]
 pub(crate) struct Granted {
-    /// It.
     pub(crate) token: String,
     /// For how many seconds it is good, if the provider says so.
     pub(crate) expires_in: Option<u64>,

@@ -38,7 +38,6 @@ pub(super) fn secret_routes() -> Routes {
         .routes(routes!(session::validate))
 }
 
-/// What workers keep.
 pub(super) fn worker_routes() -> Routes {
     let large = Routes::new()
         .routes(routes!(results::put))

@@ -40,7 +40,6 @@ const ALERT_EVERY: Duration = Duration::from_secs(60);
 enum State {
     /// Messages are started.
     Closed,
-    /// They are kept.
     Open,
     /// What was kept is started.
     Emptying,

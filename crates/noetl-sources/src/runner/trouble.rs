@@ -104,7 +104,6 @@ impl Trouble {
         }
     }
 
-    /// All is well.
     pub(crate) async fn end(&self, how: &str) {
         let (reason, seconds) = {
             let mut state = self.lock();

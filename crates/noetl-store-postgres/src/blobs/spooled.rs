@@ -17,7 +17,6 @@ const ACTION: &str = "keep content";
 
 /// The beginning of every binary copy: a signature, no flags, no extension.
 const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// Its end.
 const END: [u8; 2] = (-1_i16).to_be_bytes();
 
 impl PostgresStore {

@@ -174,7 +174,6 @@ pub async fn concurrent_takers_never_share_a_row(store: Arc<dyn Store>) {
     assert_eq!(all, Vec::from_iter(0..40));
 }
 
-/// A timer.
 pub(crate) fn due(id: i64, at: i64) -> NewDue {
     NewDue {
         id: DueId::new(id),

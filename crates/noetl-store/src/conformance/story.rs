@@ -17,9 +17,7 @@ const EVENTS_MAX: i64 = 1_000_000;
 /// One execution as its only writer sees it.
 #[derive(Debug, Clone)]
 pub struct Story {
-    /// Whose it is.
     pub tenant: Tenant,
-    /// Its start key.
     pub key: u64,
     /// Its row after the last append.
     pub row: ExecutionRow,
@@ -61,7 +59,6 @@ impl Story {
         self
     }
 
-    /// Its execution.
     pub fn id(&self) -> ExecutionId {
         self.row.id
     }
@@ -152,12 +149,10 @@ pub async fn log(store: &dyn Store, id: ExecutionId) -> Vec<Event> {
     log.expect("a readable log")
 }
 
-/// A JSON object.
 pub fn map(value: Value) -> Map {
     value.as_object().cloned().expect("an object")
 }
 
-/// An execution began.
 pub fn started() -> Fact {
     Fact::PlaybookStarted(Box::new(Started {
         catalog: CatalogId::new(7),
@@ -223,12 +218,10 @@ pub fn claimed(command: CommandId, worker: &str) -> Fact {
     Fact::CommandClaimed { command, step: Arc::from("a"), worker: Arc::from(worker) }
 }
 
-/// A worker began.
 pub fn began(command: CommandId, worker: &str) -> Fact {
     Fact::CommandStarted { command, step: Arc::from("a"), worker: Arc::from(worker) }
 }
 
-/// The tool answered.
 pub fn called(command: CommandId, data: Value) -> Fact {
     Fact::CallDone { command, step: Arc::from("a"), data, reference: None, run: None }
 }

@@ -22,7 +22,6 @@ impl Subject {
         Self { store: Arc::new(store), _kept: Box::new(kept) }
     }
 
-    /// The store.
     pub fn store(&self) -> Arc<dyn Store> {
         self.store.clone()
     }

@@ -37,7 +37,6 @@ impl Age {
 /// What becomes of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It goes.
     Goes,
     /// It stays: it can still move.
     Unfinished,

@@ -19,11 +19,9 @@ pub struct Window(Option<Duration>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting} is a number up to {most}, not {found}")]
 pub struct OutOfRange {
-    /// The setting.
     pub setting: &'static str,
     /// The largest number it takes.
     pub most: i64,
-    /// What was given.
     pub found: i64,
 }
 

@@ -67,7 +67,6 @@ impl WorkerStats {
     }
 }
 
-/// A running worker.
 pub struct PublishedWorker {
     task: JoinHandle<Result<(), String>>,
     /// Counters of this worker.

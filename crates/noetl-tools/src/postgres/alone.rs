@@ -14,7 +14,6 @@ use super::tls::Tls;
 /// What becomes of notifications that come over a connection.
 #[derive(Debug, Clone)]
 pub enum Notices {
-    /// Nothing.
     Ignored,
     /// Somebody is woken by each.
     Wake(Arc<Notify>),

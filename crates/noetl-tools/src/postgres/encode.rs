@@ -16,7 +16,6 @@ use crate::sql::Cell;
 
 type Refused = Box<dyn Error + Sync + Send>;
 
-/// A parameter's value.
 #[derive(Debug)]
 pub(crate) struct Param<'a>(pub(crate) &'a Value);
 

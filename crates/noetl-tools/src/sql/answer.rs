@@ -86,7 +86,6 @@ impl Answer {
         }
     }
 
-    /// The step's result.
     pub(crate) fn into_value(self) -> Value {
         let last_with_rows = self.results.iter().rposition(|outcome| outcome.columns.is_some());
         let shown = last_with_rows.unwrap_or(self.results.len().saturating_sub(1));

@@ -28,7 +28,6 @@ pub(crate) struct Part<'a> {
 /// Values for a statement's parameters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Params<'a> {
-    /// By position.
     List(&'a [Value]),
     /// By name: those of `params`, each of which a statement may use, then those of the step's
     /// `input`, which are used where they fit.

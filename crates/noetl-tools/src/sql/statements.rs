@@ -20,7 +20,6 @@ pub(crate) struct Statement<'a> {
 /// What a statement does to the transaction around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Control {
-    /// Nothing.
     None,
     /// Opens one.
     Begin,

@@ -176,7 +176,6 @@ pub(super) struct Plan {
 /// What rows go into.
 #[derive(Debug, Clone)]
 pub(super) enum Into {
-    /// A table.
     Table {
         /// Its name, as written.
         table: String,
@@ -189,9 +188,7 @@ pub(super) enum Into {
 /// What happens to the rows a table has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// They stay.
     Append,
-    /// They go.
     Replace,
     /// Those with the same key are overwritten.
     Upsert(Vec<String>),

@@ -57,7 +57,6 @@ impl Held {
         Some(Holding { held: self.clone(), command, lost })
     }
 
-    /// All of them.
     pub(crate) fn commands(&self) -> Vec<CommandId> {
         self.lock().keys().copied().collect()
     }

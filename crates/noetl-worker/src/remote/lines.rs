@@ -36,7 +36,6 @@ const PAUSES: [Duration; 3] =
 /// How long a command that has ended waits for its lines to be sent.
 const FLUSH_MAX: Duration = Duration::from_secs(5);
 
-/// Which command prints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Printer {
     pub(crate) execution: ExecutionId,

@@ -32,7 +32,6 @@ const SENDERS: usize = 4;
 /// What became of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reported {
-    /// It counts.
     Taken,
     /// The command was over.
     Late,

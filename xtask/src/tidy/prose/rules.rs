@@ -169,8 +169,10 @@ pub(super) fn types(code: &str) -> impl Iterator<Item = (usize, &str)> {
         let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
         let mut words =
             words.skip_while(|word| !["struct", "enum", "trait", "type"].contains(word));
+        // An indented `type` belongs to a trait, which names it.
+        let is_own = |word: &&str| *word != "type" || !line.starts_with(' ');
         let is_declared = !line.trim_start().starts_with("//");
-        words.next().filter(|_| is_declared)?;
+        words.next().filter(|_| is_declared).filter(is_own)?;
         let name = words.next()?;
         name.starts_with(|c: char| c.is_ascii_uppercase()).then_some((place + 1, name))
     })

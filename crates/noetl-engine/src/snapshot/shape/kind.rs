@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use super::super::SnapshotError;
 use crate::values::{Kept, size_of, size_of_slot};
 
-/// A slot.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {

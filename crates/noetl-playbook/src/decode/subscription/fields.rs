@@ -88,7 +88,6 @@ pub(in crate::decode) fn needed_word<'w>(
     word(cx, at, name, words)
 }
 
-/// A truth value.
 pub(in crate::decode) fn flag(cx: &mut Context<'_>, at: &Cursor<'_>, name: &str) -> Option<bool> {
     let found = at.get(name)?;
     match found.node.kind {
