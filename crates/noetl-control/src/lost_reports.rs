@@ -2,24 +2,21 @@
 //!
 //! A published worker tries to send a report four times and then drops it. Its heartbeats go on and don't
 //! name commands, so they would renew the lease of a command that isn't running until its limit is over:
-//! an hour if its tool has no timeout. When the server restarted, or a worker's heartbeats stopped for more
-//! than [`GAP`], the leases of that time get an earlier limit. A command that is still running then may run
+//! an hour if its tool has no timeout. When the server restarted, or there was a gap in the worker's
+//! heartbeats, the leases of that time get an earlier limit. A command that is still running then may run
 //! twice if its tool allows it, so this never happens without such a cause.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use noetl_model::{Clock, CommandId, Timestamp};
+use noetl_model::{CommandId, Timestamp};
 use noetl_store::{HeldBy, HeldLimit, Lease, Store, StoreError};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::identity::LEASES;
 use crate::workers::Scope;
-
-/// A pause between two heartbeats that is longer than this counts as a gap.
-pub(crate) const GAP: Duration = Duration::from_secs(20);
 
 /// The number of limits whose causes are remembered.
 const REMEMBERED_MAX: usize = 1000;
@@ -31,7 +28,6 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(crate) struct LostReports {
     store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
     /// Longest time between the cause and the end of a lease.
     within: Duration,
     /// The cause of each limit. A limit is a time of the store in microseconds, so it identifies its
@@ -40,8 +36,8 @@ pub(crate) struct LostReports {
 }
 
 impl LostReports {
-    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, within: Duration) -> Self {
-        Self { store, clock, within, causes: Arc::default() }
+    pub(crate) fn new(store: Arc<dyn Store>, within: Duration) -> Self {
+        Self { store, within, causes: Arc::default() }
     }
 
     /// Returns why a lease ends at this limit, if this process set the limit.
@@ -49,17 +45,16 @@ impl LostReports {
         self.lock().get(&at_most).cloned()
     }
 
-    /// Limits the leases of a worker whose last heartbeat but one was at `last`.
+    /// Limits the leases of a worker after a gap in its heartbeats.
     pub(crate) async fn after_gap(
         &self,
         scope: &Scope,
         worker: &str,
-        last: Timestamp,
+        gap: Duration,
     ) -> Result<(), StoreError> {
         let by = HeldBy::Worker(worker);
         let limits = self.store.limit_held(scope.as_ref(), by, self.within).await?;
-        let now = self.clock.now();
-        let cause = format!("no heartbeat of worker '{worker}' arrived from {last} to {now}");
+        let cause = format!("no heartbeat of worker '{worker}' arrived for {} s", gap.as_secs());
         self.remember(limits, &cause);
         Ok(())
     }

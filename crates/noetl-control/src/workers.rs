@@ -5,6 +5,7 @@
 //! process; what the one before it held is held by nobody.
 
 mod heartbeat;
+mod rhythm;
 mod turn;
 
 use std::collections::HashMap;
@@ -12,11 +13,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use noetl_model::command::is_elsewhere;
-use noetl_model::{Clock, ExecutionId, RuntimeId, Tenant, Value};
+use noetl_model::{ExecutionId, RuntimeId, Tenant, Value};
 use noetl_store::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Store, StoreError, Wanted};
 use tokio::time::Instant;
 use tracing::info;
 
+use self::rhythm::Rhythm;
 use self::turn::Turns;
 use crate::dispatch::served::Served;
 use crate::ids::Ids;
@@ -90,8 +92,8 @@ const KNOWN_FOR: Duration = Duration::from_secs(60);
 struct Remembered {
     /// When each was last noted.
     noted: HashMap<(Scope, String), Instant>,
-    /// Arrival of the last heartbeat of each worker at this server.
-    heartbeats: HashMap<(Tenant, String), Instant>,
+    /// Heartbeats of each worker.
+    rhythms: HashMap<(Tenant, String), Rhythm>,
     /// The key each was last known by.
     keys: HashMap<(Tenant, String), Known>,
 }
@@ -112,7 +114,6 @@ pub struct Workers {
     turns: Turns,
     held: Held,
     served: Served,
-    clock: Arc<dyn Clock>,
     lost: LostReports,
 }
 
@@ -122,11 +123,10 @@ impl Workers {
         ids: Ids,
         held: Held,
         served: Served,
-        clock: Arc<dyn Clock>,
         lost: LostReports,
     ) -> Self {
         let turns = Turns::new(store.clone());
-        Self { store, ids, remembered: Arc::default(), turns, held, served, clock, lost }
+        Self { store, ids, remembered: Arc::default(), turns, held, served, lost }
     }
 
     /// Registers a runtime, or takes over what a known one says now. Two callers at once make one row.
@@ -229,7 +229,7 @@ impl Workers {
         let is_same =
             |row: &RuntimeRow| key.is_none_or(|key| key_of(row.said.runtime.as_ref()) == Some(key));
         if listed.is_some_and(|row| is_same(&row))
-            && self.store.heartbeat(tenant, kind, name).await.map_err(WorkerError::Store)?
+            && self.store.heartbeat(tenant, kind, name).await.map_err(WorkerError::Store)?.is_some()
         {
             self.remember(tenant, name, key.unwrap_or_default());
             return Ok(());

@@ -145,6 +145,8 @@ pub(crate) struct Draft<'a, 'm> {
     pub(crate) events: Vec<Event>,
     /// Steps to enter, in order.
     pub(crate) queue: VecDeque<Activation>,
+    /// Loops that are being advanced, innermost last, and whether to do so once more.
+    pub(crate) advancing: Vec<((Arc<str>, u32), bool)>,
     /// Visits that began and ended within this decision.
     pub(crate) inline_visits: u32,
     /// How many events there were when tokens that wait to be admitted were last looked at.
@@ -163,6 +165,11 @@ pub(crate) struct Draft<'a, 'm> {
 }
 
 impl<'a, 'm> Draft<'a, 'm> {
+    /// Returns `true` for the step that runs last, also after a failure.
+    pub(crate) fn is_final(&self, step: &str) -> bool {
+        self.playbook.final_step.is_some_and(|ix| *self.playbook.step(ix).name == *step)
+    }
+
     pub(crate) fn new(
         playbook: &'a Playbook,
         state: &'a mut Execution,
@@ -173,6 +180,7 @@ impl<'a, 'm> Draft<'a, 'm> {
             playbook,
             events,
             queue,
+            advancing: Vec::new(),
             inline_visits: 0,
             held_tried: None,
             loaded: moment.loaded.clone(),

@@ -3,7 +3,6 @@
 //! A credential describes the database. The operator names it, so no caller can make the server
 //! connect to a host of the caller's choice.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -67,8 +66,8 @@ pub trait SessionDatabase: Send + Sync {
     fn find<'a>(&'a self, credential: &'a SessionCredential, token: &'a str) -> SessionFuture<'a>;
 }
 
-/// Decrypted credential of each tenant, and when it was read.
-type Opened = HashMap<Tenant, (Arc<SessionCredential>, Instant)>;
+/// Decrypted credential, and when it was read.
+type Opened = Option<(Arc<SessionCredential>, Instant)>;
 
 /// The database of sessions. Cheap to clone.
 #[derive(Clone)]
@@ -85,7 +84,8 @@ impl fmt::Debug for Sessions {
 }
 
 impl Sessions {
-    /// Looks sessions up with the credential of this name in the tenant of the caller.
+    /// Looks sessions up with the credential of this name in the default tenant: another tenant could
+    /// make the server connect to a host of its choice.
     pub fn new(credential: &str, database: Arc<dyn SessionDatabase>) -> Self {
         Self { credential: credential.into(), database, opened: Arc::default() }
     }
@@ -110,6 +110,8 @@ impl Sessions {
             return Ok(None);
         }
         let credential = self.open(app, caller).await?;
+        // As many at a time as lookups of access tokens: a gateway forwards text of strangers.
+        let _check = app.places.check().await;
         self.database.find(&credential, token).await.map_err(|error| {
             tracing::warn!(credential = &*self.credential, %error, "session lookup failed");
             let message = "the database of sessions is unavailable; the server log has the cause";
@@ -123,10 +125,15 @@ impl Sessions {
         format!("session:{}/{} via {token}", self.credential, session.user_id).into()
     }
 
-    /// Returns the data of the credential in the caller's tenant.
+    /// Returns `true` if sessions of the database count for a caller: one of the default tenant.
+    pub(crate) fn serves(caller: &Caller) -> bool {
+        caller.tenant == Tenant::default()
+    }
+
+    /// Returns the data of the credential.
     async fn open(&self, app: &App, caller: &Caller) -> Result<Arc<SessionCredential>, ApiError> {
-        let tenant = &caller.tenant;
-        if let Some((data, read)) = self.opened().get(tenant)
+        let tenant = &Tenant::default();
+        if let Some((data, read)) = &*self.opened()
             && read.elapsed() < CREDENTIAL_TTL
         {
             return Ok(data.clone());
@@ -155,7 +162,7 @@ impl Sessions {
         })?;
         let (name, kind) = (found.kept.name, found.kept.kind);
         let data = Arc::new(SessionCredential { name, kind, data });
-        self.opened().insert(tenant.clone(), (data.clone(), Instant::now()));
+        *self.opened() = Some((data.clone(), Instant::now()));
         Ok(data)
     }
 

@@ -43,11 +43,12 @@ impl Runtimes for PostgresStore {
         tenant: &Tenant,
         kind: RuntimeKind,
         name: &str,
-    ) -> Result<bool, StoreError> {
-        let sql = "update noetl.runtime set heartbeat = now(), updated_at = now() \
-                   where tenant_id = $1 and kind = $2 and name = $3";
+    ) -> Result<Option<Duration>, StoreError> {
+        let sql = include_str!("../queries/runtime_heartbeat.sql");
         let make = || sqlx::query(sql).bind(tenant.as_str()).bind(kind.as_str()).bind(name);
-        Ok(self.touch("note a heartbeat", make).await? == 1)
+        let since = self.change("note a heartbeat", make, |row| row.try_get::<i64, _>(0));
+        let since = since.await?.into_iter().next();
+        Ok(since.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))))
     }
 
     async fn runtimes(

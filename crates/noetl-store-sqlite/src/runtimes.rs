@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use noetl_model::{RuntimeId, Tenant, Timestamp};
 use noetl_store::{NewRuntime, RuntimeFilter, RuntimeKind, RuntimeRow, Runtimes, StoreError};
-use rusqlite::{Row, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use crate::SqliteStore;
 use crate::column::{json, json_text, parsed};
@@ -45,12 +45,18 @@ impl Runtimes for SqliteStore {
         tenant: &Tenant,
         kind: RuntimeKind,
         name: &str,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Duration>, StoreError> {
         let (tenant, name) = (tenant.clone(), name.to_owned());
         self.write("note a heartbeat", move |connection, now| {
+            let (tenant, kind) = (tenant.as_str(), kind.as_str());
+            let sql = include_str!("../queries/runtime_last_heartbeat.sql");
+            let mut last = connection.prepare_cached(sql)?;
+            let last = last.query_row((tenant, kind, &name), |row| row.get(0)).optional()?;
+            let Some(last) = last.map(Timestamp::from_micros) else { return Ok(None) };
             let sql = include_str!("../queries/runtime_heartbeat.sql");
             let mut note = connection.prepare_cached(sql)?;
-            Ok(note.execute((tenant.as_str(), kind.as_str(), name, now.as_micros()))? == 1)
+            note.execute((tenant, kind, &name, now.as_micros()))?;
+            Ok(Some(now.since(last)))
         })
         .await
     }

@@ -110,13 +110,14 @@ pub trait Runtimes: Send + Sync {
         runtime: NewRuntime,
     ) -> Result<RuntimeRow, StoreError>;
 
-    /// Notes that a runtime is there. False when it is unknown.
+    /// Records a heartbeat of a runtime. Returns the time since its last one by the store's clock, or
+    /// `None` if the runtime is unknown.
     async fn heartbeat(
         &self,
         tenant: &Tenant,
         kind: RuntimeKind,
         name: &str,
-    ) -> Result<bool, StoreError>;
+    ) -> Result<Option<Duration>, StoreError>;
 
     /// Runtimes of a tenant by kind, then by name, both in byte order.
     async fn runtimes(

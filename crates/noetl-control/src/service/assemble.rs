@@ -112,7 +112,7 @@ impl Control {
             schedule_rows.clone(),
             quotas.clone(),
         );
-        let lost = LostReports::new(store.clone(), clock.clone(), options.lost_reports);
+        let lost = LostReports::new(store.clone(), options.lost_reports);
         let executions = Executions {
             store: store.clone(),
             journal: journal.clone(),
@@ -206,14 +206,8 @@ impl Control {
             let runner = Runner::new(schedules.clone(), closing.clone());
             tasks.push(tokio::spawn(runner.run()));
         }
-        let workers = Workers::new(
-            store.clone(),
-            ids.clone(),
-            held,
-            dispatch.served().clone(),
-            clock.clone(),
-            lost,
-        );
+        let workers =
+            Workers::new(store.clone(), ids.clone(), held, dispatch.served().clone(), lost);
         let callbacks =
             Callbacks::new(store.clone(), journal.clone(), results.clone(), redaction.clone());
         let known = Known::default();

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
+use noetl_model::Tenant;
 use noetl_model::command::is_elsewhere;
-use noetl_model::{Tenant, Timestamp};
 use noetl_store::{RuntimeKind, StoreError};
 use tokio::time::Instant;
 use tracing::warn;
 
 use super::{REMEMBERED_MAX, Registration, Scope, WorkerError, Workers, check_name};
-use crate::lost_reports::GAP;
 
 /// Shortest time between two renewals of a worker's leases because of its reports, which can be thousands
 /// per second.
@@ -27,22 +26,19 @@ impl Workers {
     ) -> Result<(), WorkerError> {
         check_name(name)?;
         self.served.heard(name);
-        let gap = match kind {
-            RuntimeKind::WorkerPool => self.gap(tenant, name).await?,
-            _ => None,
-        };
-        if !self.store.heartbeat(tenant, kind, name).await.map_err(WorkerError::Store)? {
+        let since = self.store.heartbeat(tenant, kind, name).await.map_err(WorkerError::Store)?;
+        if since.is_none() {
             let (name, status) = (name.to_owned(), "ready".to_owned());
             self.lock().keys.remove(&(tenant.clone(), name.clone()));
             let said = Registration { name, status, ..Registration::default() };
             self.write(tenant, kind, said).await?;
         }
-        if let Some(last) = gap {
-            let limited = self.lost.after_gap(scope, name, last).await;
-            limited.map_err(WorkerError::Store)?;
-        }
         if kind == RuntimeKind::WorkerPool {
-            self.heartbeat_arrived(tenant, name);
+            if let Some(gap) = self.gap(tenant, name, since) {
+                let limited = self.lost.after_gap(scope, name, gap).await;
+                limited.map_err(WorkerError::Store)?;
+                self.gap_is_over(tenant, name);
+            }
             self.note(scope, name).await.map_err(WorkerError::Store)?;
         }
         Ok(())
@@ -59,26 +55,22 @@ impl Workers {
         }
     }
 
-    /// Returns when the last heartbeat of a worker arrived at any server, if that is longer ago than
-    /// [`GAP`]. The store is asked only when none arrived at this server meanwhile.
-    async fn gap(&self, tenant: &Tenant, name: &str) -> Result<Option<Timestamp>, WorkerError> {
-        let last = self.lock().heartbeats.get(&(tenant.clone(), name.to_owned())).copied();
-        if last.is_some_and(|last| last.elapsed() <= GAP) {
-            return Ok(None);
+    /// Returns the gap before a heartbeat, or an earlier one after which the leases aren't limited yet.
+    fn gap(&self, tenant: &Tenant, name: &str, since: Option<Duration>) -> Option<Duration> {
+        let mut remembered = self.lock();
+        if remembered.rhythms.len() >= REMEMBERED_MAX {
+            remembered.rhythms.clear();
         }
-        let listed = self.listed(tenant, name).await?;
-        let now = self.clock.now();
-        Ok(listed.map(|row| row.heartbeat).filter(|heartbeat| now.since(*heartbeat) > GAP))
+        let rhythm = remembered.rhythms.entry((tenant.clone(), name.to_owned())).or_default();
+        rhythm.arrived(since);
+        rhythm.gap()
     }
 
-    /// Remembers a heartbeat. Not before the leases of a gap are limited: if that fails, the worker's
-    /// next heartbeat has to find the gap.
-    fn heartbeat_arrived(&self, tenant: &Tenant, name: &str) {
+    fn gap_is_over(&self, tenant: &Tenant, name: &str) {
         let mut remembered = self.lock();
-        if remembered.heartbeats.len() >= REMEMBERED_MAX {
-            remembered.heartbeats.clear();
+        if let Some(rhythm) = remembered.rhythms.get_mut(&(tenant.clone(), name.to_owned())) {
+            rhythm.gap_is_over();
         }
-        remembered.heartbeats.insert((tenant.clone(), name.to_owned()), Instant::now());
     }
 
     async fn note(&self, scope: &Scope, worker: &str) -> Result<(), StoreError> {

@@ -10,8 +10,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, input: Claim) -> Result<(), Refu
     match (&command.state, &command.worker) {
         (CommandState::Pending, _) => {
             // A failing execution only waits for what already runs, and for the step that runs last.
-            let last = draft.playbook.final_step.map(|ix| &draft.playbook.step(ix).name);
-            if draft.state.is_failing() && Some(&command.issued.step) != last {
+            if draft.state.is_failing() && !draft.is_final(&command.issued.step) {
                 return Err(Refusal::CommandFinished);
             }
             let step = command.issued.step.clone();

@@ -120,16 +120,39 @@ impl Draft<'_, '_> {
         self.record(Fact::Loop(Box::new(fact)));
     }
 
-    /// Hands out what may run now, or ends a loop that has come to its end.
+    /// Issues the items that may run now, or ends a loop that has come to its end.
+    ///
+    /// An item can end while it is issued. Then the call that issues it continues with the next one: a
+    /// nested call for each item would overflow the stack.
     pub(crate) fn advance_loop(&mut self, name: &Arc<str>, generation: u32) {
+        let visit = (name.clone(), generation);
+        if let Some((_, again)) = self.advancing.iter_mut().find(|(of, _)| *of == visit) {
+            *again = true;
+            return;
+        }
+        self.advancing.push((visit, false));
+        loop {
+            self.advance_loop_once(name, generation);
+            match self.advancing.last_mut() {
+                Some((_, again)) if *again && self.needed.is_empty() => *again = false,
+                _ => break,
+            }
+        }
+        self.advancing.pop();
+    }
+
+    fn advance_loop_once(&mut self, name: &Arc<str>, generation: u32) {
         let Some(ix) = self.playbook.find(name) else { return };
         let step = self.playbook.step(ix);
         let Some(repeat) = &step.repeat else { return };
-        // A failing execution starts nothing; it ends with its last command.
-        if self.state.is_failing() {
+        // A failing execution starts nothing but its final step; it ends with its last command.
+        if self.state.is_failing() && !self.is_final(name) {
             return;
         }
         let visit = (name.clone(), generation);
+        if self.repeat(&visit).is_none() {
+            return;
+        }
         self.close_frames(&visit);
         if self.has_failed(repeat, &visit) {
             return self.stop_loop(name, generation, &visit);

@@ -211,6 +211,10 @@ impl Draft<'_, '_> {
             self.need(missing);
             return true;
         }
+        if let Some(lost) = reach.lost() {
+            self.failed(command, issued, Failure::new(FailureKind::TemplateError, lost));
+            return true;
+        }
         let has_call = data.as_object().is_some_and(|data| data.get_value_by_str(call).is_some());
         if !has_call {
             self.failed(command, issued, outdated());
@@ -231,8 +235,8 @@ impl Draft<'_, '_> {
         let name = issued.step.clone();
         // The item of a loop ends with the last segment.
         self.record(Fact::CommandCompleted { command, step: name, item: None });
-        // A failing execution starts nothing; it ends with its last command.
-        if self.state.is_failing() {
+        // A failing execution starts nothing but its final step; it ends with its last command.
+        if self.state.is_failing() && !self.is_final(&issued.step) {
             return;
         }
         let at = issued.split().map_or(0, |split| split.segment);
@@ -259,6 +263,7 @@ impl Draft<'_, '_> {
         let item = issued.item.clone();
         if let (Err(message), Some(item)) = (self.issue_segment(step, split, &scope, next), item) {
             self.fail_unrendered(step, issued.generation, item, message);
+            self.advance_loop(&issued.step, issued.generation);
         }
     }
 

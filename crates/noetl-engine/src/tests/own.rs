@@ -200,10 +200,14 @@ fn with_best_effort_the_rest_goes_on_and_the_execution_still_fails() {
 }
 
 fn with_final(text: &str) -> Run {
+    with_final_step(text, "- {step: last, tool: {kind: noop}}\n")
+}
+
+/// Starts a playbook whose final step is `last`.
+pub(super) fn with_final_step(text: &str, last: &str) -> Run {
     let text = format!(
         "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: t}}\n\
-         executor: {{spec: {{final_step: last}}}}\nworkflow:\n{text}\
-         - {{step: last, tool: {{kind: noop}}}}\n"
+         executor: {{spec: {{final_step: last}}}}\nworkflow:\n{text}{last}"
     );
     let checked = noetl_playbook::check(&text);
     let playbook = checked.playbook.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics));

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::forks::forked;
 use super::harness::{Run, check, playbook};
+use super::own::with_final_step;
 use crate::{
     Answer, AnswerFrom, Cancel, Complete, DueKind, Execution, Fork, Input, Limits, Status, due_of,
 };
@@ -490,4 +491,28 @@ fn decisions_of_a_log_come_out_the_same_again() {
     assert_eq!(crate::first_difference(&run.playbook, &run.log, &env, |_| None), None);
     let other = playbook(&AROUND.replace("name: pull, kind: noop", "name: pull, kind: noop, x: 1"));
     assert!(crate::first_difference(&other, &run.log, &env, |_| None).is_some());
+}
+
+#[test]
+fn a_final_step_runs_all_its_segments_after_a_failure() {
+    let last = "- step: last\n  tool:\n  - {name: pull, kind: noop}\n  \
+                - {name: run, kind: playbook, path: p, return_result: true}\n  \
+                - {name: store, kind: noop}\n";
+    let mut run = with_final_step("- {step: a, tool: {kind: noop}}\n", last);
+    run.fail("a");
+    run.complete("last", answer("pull", json!({"n": 1})));
+    run.script("child last {\"v\": 7}").unwrap();
+    assert_eq!(run.open(), ["last"]);
+    run.complete("last", json!({"n": 1, "v": 7, "pull": {"n": 1}, "run": {"v": 7}}));
+    assert_eq!(run.state.status(), Status::Failed);
+    assert_eq!(run.state.summary().error.unwrap(), "unknown: it broke");
+}
+
+#[test]
+fn a_long_loop_of_calls_without_waiting_needs_little_stack() {
+    let text = "- step: a\n  loop: {in: '{{ range(5000) | list }}', iterator: n}\n  tool:\n  \
+                - {name: one, kind: playbook, path: p}\n  - {name: two, kind: playbook, path: q}\n";
+    let run = std::thread::Builder::new().stack_size(1 << 20);
+    let run = run.spawn(move || Run::started(text).state.status()).unwrap();
+    assert_eq!(run.join().unwrap(), Status::Completed);
 }

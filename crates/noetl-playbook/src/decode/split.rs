@@ -16,7 +16,7 @@ use crate::yaml::Place;
 
 /// Most calls in one pipeline. Each segment carries the results of all earlier ones, so that many
 /// calls would copy them many times.
-const CALLS_MAX: usize = 32;
+const CALLS_MAX: usize = 8;
 
 const OWN_STEP: &str = "move the call to a step of its own";
 

@@ -70,7 +70,7 @@ impl Places {
     }
 
     /// Waits for the right to check a credential.
-    pub(super) async fn check(&self) -> Option<SemaphorePermit<'_>> {
+    pub(crate) async fn check(&self) -> Option<SemaphorePermit<'_>> {
         self.checks.acquire().await.ok()
     }
 }

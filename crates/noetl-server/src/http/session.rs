@@ -7,7 +7,8 @@
 //! - A token of this control plane acts as its holder, and may do what both tokens may.
 //! - A session of the database that `NOETL_SESSION_CREDENTIAL` names is recorded beside the token that
 //!   acts for it; roles, tenant, and grants stay those of the token.
-//! - Without that setting, other text has no effect, since nothing could verify it.
+//! - Without that setting, and from callers of other tenants than the default one, other text has no
+//!   effect, since nothing could verify it.
 
 use axum::http::{HeaderMap, StatusCode};
 
@@ -16,6 +17,7 @@ use super::caller::Caller;
 use super::roles::{Needs, Roles};
 use crate::app::App;
 use crate::error::ApiError;
+use crate::sessions::Sessions;
 
 /// Roles of callers that act for sessions.
 pub(crate) const GATEWAYS: Roles = Roles::OPERATOR.and(Roles::ADMIN);
@@ -43,7 +45,8 @@ pub(super) async fn apply(
         };
         return narrow(&caller, holder, needs);
     }
-    let Some(sessions) = &app.options.sessions else { return Ok(caller) };
+    let sessions = app.options.sessions.as_ref().filter(|_| Sessions::serves(&caller));
+    let Some(sessions) = sessions else { return Ok(caller) };
     let found = sessions.find(app, &caller, session).await?.ok_or_else(unknown)?;
     let actor = sessions.actor(&found, &caller.actor);
     Ok(Caller { actor, ..caller })

@@ -62,6 +62,11 @@ async fn find(
         ));
     }
     let caller = authorize::caller(app, headers, Needs::One(GATEWAYS)).await?;
+    if !Sessions::serves(&caller) {
+        return Ok(failed(
+            "sessions of a database are validated for callers of the default tenant only",
+        ));
+    }
     if credential != sessions.credential() {
         return Ok(failed(
             "sessions are validated with the credential that NOETL_SESSION_CREDENTIAL names, and \

@@ -130,7 +130,8 @@ pub async fn a_runtime_is_stale_without_a_heartbeat(store: Arc<dyn Store>, clock
         store.register_runtime(&tenant, runtime(id, kind, name)).await.expect("a runtime");
     }
     clock.pass(TTL - INSTANT);
-    assert!(store.heartbeat(&tenant, kind, "a").await.expect("an answer"));
+    let since = store.heartbeat(&tenant, kind, "a").await.expect("an answer");
+    assert_eq!(since, Some(TTL - INSTANT));
     assert_eq!(store.purge_stale(TTL).await.expect("a count"), 0);
     clock.pass(INSTANT);
     assert_eq!(store.purge_stale(TTL).await.expect("a count"), 1);

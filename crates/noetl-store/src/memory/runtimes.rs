@@ -44,15 +44,16 @@ impl Runtimes for MemoryStore {
         tenant: &Tenant,
         kind: RuntimeKind,
         name: &str,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Duration>, StoreError> {
         let mut state = self.state();
         let now = self.clock.now();
         let Some(known) = state.runtimes.get_mut(&key(tenant, kind, name)) else {
-            return Ok(false);
+            return Ok(None);
         };
+        let since = now.since(known.heartbeat);
         known.heartbeat = now;
         known.updated_at = now;
-        Ok(true)
+        Ok(Some(since))
     }
 
     async fn runtimes(

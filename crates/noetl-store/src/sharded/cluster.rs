@@ -70,7 +70,7 @@ in_cluster! { Cursors {
 
 in_cluster! { Runtimes {
     fn register_runtime(tenant: &Tenant, runtime: NewRuntime) -> RuntimeRow;
-    fn heartbeat(tenant: &Tenant, kind: RuntimeKind, name: &str) -> bool;
+    fn heartbeat(tenant: &Tenant, kind: RuntimeKind, name: &str) -> Option<Duration>;
     fn runtimes(tenant: &Tenant, filter: &RuntimeFilter) -> Vec<RuntimeRow>;
     fn deregister(tenant: &Tenant, kind: RuntimeKind, name: &str) -> bool;
     fn purge_stale(older_than: Duration) -> usize;

@@ -138,8 +138,10 @@ impl Draft<'_, '_> {
                 Ok(answer) => {
                     let broke = answer.get("break").and_then(Value::as_bool) == Some(true);
                     let kind = EarlierSegment::Call { name: task.label.clone(), failed };
-                    // A selection changes the data; without one a large result stays where it is.
-                    let reference = reference.filter(|_| task.tool.select.is_empty());
+                    // A selection changes the data, which would become part of the event log.
+                    if reference.is_some() && !task.tool.select.is_empty() {
+                        return self.failed(command, issued, unselectable());
+                    }
                     let (data, value) = match (&reference, fields) {
                         (Some(reference), Some(fields)) => {
                             (fields, SegmentValue::Blob(reference.clone()))
@@ -198,5 +200,11 @@ pub(crate) fn is_call(issued: &Issued) -> bool {
 
 fn unreadable() -> Failure {
     let message = "a call of a playbook can't read the keychain";
+    Failure::new(FailureKind::Config, message)
+}
+
+fn unselectable() -> Failure {
+    let message = "output_select can't be applied to a result of more than 64 KiB of a playbook in a \
+                   pipeline; select in the called playbook, or call it in a step of its own";
     Failure::new(FailureKind::Config, message)
 }

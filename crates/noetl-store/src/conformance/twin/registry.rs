@@ -76,7 +76,7 @@ impl Registry {
             2 => {
                 let one = left.heartbeat(&tenant, kind, name).await.expect(place);
                 let other = right.heartbeat(&tenant, kind, name).await.expect(place);
-                assert_eq!(one, other, "{place}");
+                assert_eq!(one.is_some(), other.is_some(), "{place}");
             }
             _ => {
                 self.runtimes += 1;
