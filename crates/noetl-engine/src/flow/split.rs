@@ -2,7 +2,7 @@
 //!
 //! Every command of such a pipeline carries its segment and the answers of earlier segments, so that
 //! the open command is all the state there is: a command that is reissued, forked, or restored from
-//! a snapshot goes on as it is.
+//! a snapshot needs nothing else.
 
 mod call;
 

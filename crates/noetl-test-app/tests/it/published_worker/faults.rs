@@ -146,9 +146,15 @@ async fn announcements_that_come_twice_and_late_change_nothing() {
     all_end(&app, &ids).await;
     until("every copy to be read or removed", is_drained).await;
     // Long after all executions finished.
+    let claims = || [first.stats.claims(), second.stats.claims()];
+    let before = claims().map(|claims| claims.len());
     again("late").await;
     until("every late copy to be read or removed", is_drained).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
+    for (claims, before) in claims().iter().zip(before) {
+        let late = &claims[before..];
+        assert!(late.iter().all(|status| *status == 409), "no late claim succeeds: {late:?}");
+    }
     all_end(&app, &ids).await;
     first.kill().await;
     second.kill().await;
