@@ -69,13 +69,6 @@ need_disk() {
 # on the packages built together, and a second selection would build them twice.
 build_bench() { cargo build --locked --release --package noetl-cli --package noetl-bench --bin noetl --bin noetl-faults --bin noetl-bench >&2; }
 
-# Makes cargo compile the crates of this workspace with clippy's driver, which is the compiler with clippy's lints, so
-# that one compilation does both. Its code is less optimized: for tests, not for a program that people get.
-lint_while_building() {
-  RUSTC_WORKSPACE_WRAPPER=$(rustc --print sysroot)/bin/clippy-driver
-  export RUSTC_WORKSPACE_WRAPPER CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
-}
-
 # How many tests run at a time: many wait for a process, a disk or a timer and leave a core idle.
 test_threads() { printf '%s\n' $(($(nproc) * 2)); }
 

@@ -8,8 +8,6 @@ set -euo pipefail
 . scripts/lanes.sh
 
 start_gate
-# As in test.sh, whose build this uses.
-lint_while_building
 all_flakes=$(mktemp)
 stage "setup" scripts/setup.sh
 stage "shared database" share_postgres
